@@ -1,4 +1,4 @@
-"""Addresses of pages: with other parameters, and in full for readers outside the site."""
+"""Page URLs: with changed parameters, and absolute for readers outside the site."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 
 def replace_query(request: HttpRequest, **changes: Any) -> str:
-    """The page's address with some parameters changed; empty ones are left out."""
+    """Return the page's URL with some parameters changed; empty ones are left out."""
     query = request.GET.copy()
     for key, value in changes.items():
         query.pop(key, None)
@@ -19,9 +19,9 @@ def replace_query(request: HttpRequest, **changes: Any) -> str:
 
 
 def absolute_url(path: str) -> str:
-    """The page's whole address; its path alone where ``KILN_SITE_URL`` is not set.
+    """Return the page's absolute URL, or its path alone if ``KILN_SITE_URL`` is not set.
 
-    Never by the request's ``Host``, which the client chooses: what is cached, exported or sent is
-    read by others.
+    The request's ``Host``, which the client chooses, is never used: others read what is cached,
+    exported or sent.
     """
     return f"{settings.SITE_URL}{path}"

@@ -1,6 +1,6 @@
-"""The admin's site: its name, and its rows in the groups in which people look for them.
+"""The admin site: its name, and its models in groups.
 
-Django makes it before it looks for what is registered: it is no part of the package of that.
+Django creates it before it discovers what is registered, so it is not part of that package.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OURS = "codegen_app"
 
 
 class KilnAdminSite(admin.AdminSite):
-    """Ours in groups, each in the order of the work; what else is installed after them."""
+    """Our models in groups, each in the order of the work; other applications after them."""
 
     site_title = "Kiln"
     site_header = "Kiln"
@@ -34,7 +34,7 @@ class KilnAdminSite(admin.AdminSite):
     def get_app_list(
         self, request: HttpRequest, app_label: str | None = None
     ) -> list[dict[str, Any]]:
-        """The applications with their models; ours in groups where all are asked for."""
+        """Return the applications with their models; ours in groups if all are requested."""
         found = super().get_app_list(request, app_label)
         if app_label is not None:
             return found

@@ -1,8 +1,8 @@
-"""Artifacts in a bucket of S3 or of what speaks its protocol (extra ``s3``, ADR 0032).
+"""Artifacts in a bucket of S3 or a compatible service (extra ``s3``, ADR 0032).
 
-Every request has limits. What fails is a ``StorageAwayError`` with one line: work is put off, a
-page says so and is asked for again. An object is there whole or not at all: S3 shows what is put
-once all of it has arrived, in place of what was there. Nothing is public, and has no address.
+Every request has limits. A failure is a ``StorageAwayError`` with one line: work is postponed, and
+a page reports it. Objects are atomic: S3 shows a new object once all of it has arrived, in place of
+the old one. Nothing is public or has a URL.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from urllib3.exceptions import HTTPError
 
 from codegen_app.files import StorageAwayError
 
-_ATTEMPTS = 3  # of a request, with growing pauses
-_CONNECT_S = 5  # at most; less where the limit of an answer is less
-_PING_TIMEOUT_S = 2  # of "does it answer?", which is asked once
-_IN_MEMORY = 2 << 20  # bytes of an object that is read; a larger one lies in the temporary folder
-_MULTIPART_BYTES = 64 << 20  # bytes; what is smaller is put by one request
+_ATTEMPTS = 3  # per request, with growing pauses
+_CONNECT_S = 5  # at most; less if the response's limit is less
+_PING_TIMEOUT_S = 2  # of a ping, which is not retried
+_IN_MEMORY = 2 << 20  # bytes of an object being read; larger ones are in the temporary folder
+_MULTIPART_BYTES = 64 << 20  # bytes; smaller objects need one request
 _PART_BYTES = 32 << 20
 _CONNECTION_ERRORS = (
     BotoCoreError,
@@ -66,7 +66,7 @@ _REGION_CODES = {
 
 
 class BucketStorage(S3Storage):  # type: ignore[misc]
-    """A bucket, or a prefix of one. ``timeout_s``: seconds without a byte of an answer."""
+    """A bucket, or a prefix of one. ``timeout_s``: seconds without a byte of the response."""
 
     def __init__(self, *, timeout_s: int, **options: Any) -> None:
         style, signature = options.pop("addressing_style"), options.pop("signature_version")
@@ -85,7 +85,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
         self._making = threading.Lock()
         super().__init__(
             client_config=limits(timeout_s, _ATTEMPTS),
-            # Without threads of its own: a request's are bounded by the web server.
+            # Without its own threads: a request's threads are limited by the web server.
             transfer_config=TransferConfig(
                 use_threads=False,
                 multipart_threshold=_MULTIPART_BYTES,
@@ -93,15 +93,15 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
                 num_download_attempts=_ATTEMPTS,
             ),
             default_acl=None,
-            file_overwrite=True,  # by the same content: names are digests
+            file_overwrite=True,  # with the same content: names are digests
             gzip=False,
-            # Said for all: else names that end in .gz are told to browsers, and to gateways that
-            # take it for theirs to unpack.
+            # The same for all: otherwise browsers are told about names that end in .gz, and so are
+            # gateways that would decompress them.
             object_parameters={"ContentType": "application/octet-stream"},
             **options,
         )
 
-    # One session for all threads: each has the descriptions of all of S3's requests.
+    # One session for all threads: each has the descriptions of all S3 requests.
     @cached_property
     def _session(self) -> Any:
         return super()._create_session()
@@ -111,13 +111,13 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
 
     @property
     def connection(self) -> Any:
-        """This thread's own; a session makes one at a time."""
+        """This thread's connection; a session creates one at a time."""
         with self._making:
             return super().connection
 
     @property
     def bucket(self) -> Any:
-        """By this thread's connection."""
+        """The bucket through this thread's connection."""
         return self.connection.Bucket(self.bucket_name)
 
     @cached_property
@@ -127,12 +127,12 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
             return self._session.client("s3", config=self._asking, **options)
 
     def ask(self) -> None:
-        """Return where the bucket answers; within seconds, of any thread."""
+        """Return if the bucket answers; within seconds, from any thread."""
         with self._faults("the bucket", bucket=True):
             self._asker.head_bucket(Bucket=self.bucket_name)
 
     def attempt(self) -> None:
-        """Put, list, read and delete an object of its own: everything that is needed."""
+        """Put, list, read and delete a test object: all required operations."""
         name = f"check/{uuid.uuid4().hex}"
         self.ask()
         self.save(name, ContentFile(b"by kiln manage check --deploy"))
@@ -144,7 +144,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
         self.unfinished(timezone.now())
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
-        """All of the object; ``FileNotFoundError`` where there is none."""
+        """Return the whole object; ``FileNotFoundError`` if there is none."""
         if mode != "rb":
             raise ValueError(f"objects are read, or put whole: mode {mode!r} is neither")
         content = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - the caller's
@@ -163,32 +163,32 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
             return cast("str", super()._save(name, content))
 
     def delete(self, name: str) -> None:
-        """Remove the object, if it is there."""
+        """Delete the object if it exists."""
         with self._faults(name, bucket=True):
             super().delete(name)
 
     def exists(self, name: str) -> bool:
-        """Whether the object is there."""
+        """Return whether the object exists."""
         with self._faults(name, bucket=True):
             return cast("bool", super().exists(name))
 
     def listdir(self, name: str) -> tuple[list[str], list[str]]:
-        """Folders and files, as folders of a disk have them."""
+        """Return folders and files, as for folders of a disk."""
         with self._faults(name, bucket=True):
             return cast("tuple[list[str], list[str]]", super().listdir(name))
 
     def get_modified_time(self, name: str) -> datetime:
-        """When the object was put; ``FileNotFoundError`` where there is none."""
+        """Return when the object was put; ``FileNotFoundError`` if there is none."""
         with self._faults(name):
             return cast("datetime", super().get_modified_time(name))
 
     def url(self, *_: Any, **__: Any) -> str:
-        """None: artifacts are handed out by pages, to who may read them."""
+        """Raise: there are no URLs, since views serve artifacts to those who may read them."""
         raise ValueError("artifacts have no addresses")
 
     def unfinished(self, before: datetime) -> list[tuple[str, str]]:
-        """Key and id of uploads of many parts that were begun before then and are not done: nobody
-        sees them, and they take room."""
+        """Return key and id of multipart uploads that began before then and are unfinished: they
+        are invisible, and take room."""
         with self._faults("unfinished uploads", bucket=True):
             client = self.connection.meta.client
             pages = client.get_paginator("list_multipart_uploads").paginate(
@@ -202,7 +202,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
             ]
 
     def abort(self, key: str, upload: str) -> None:
-        """Give up one of them."""
+        """Abort a multipart upload."""
         with self._faults("an unfinished upload", bucket=True):
             self.connection.meta.client.abort_multipart_upload(
                 Bucket=self.bucket_name, Key=key, UploadId=upload
@@ -210,7 +210,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
 
     @contextmanager
     def _faults(self, name: str, *, bucket: bool = False) -> Iterator[None]:
-        """Errors in our words; ``bucket``: what is missing can only be the bucket."""
+        """Translate errors into our own; ``bucket``: only the bucket itself can be missing."""
         try:
             yield
         except ClientError as error:
@@ -230,7 +230,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
     def _raise(self, error: ClientError, name: str, *, bucket: bool) -> NoReturn:
         code = str(error.response.get("Error", {}).get("Code", ""))
         if code in _NOT_FOUND_CODES and not bucket:
-            self.ask()  # a bucket that is gone has lost nothing of what is looked for in it
+            self.ask()  # if the bucket is gone, the object is not lost
             raise FileNotFoundError(f"{name} is not in the bucket {self.bucket_name}") from None
         if code in _NOT_FOUND_CODES or code == "NoSuchBucket":
             line = f"there is no bucket {self.bucket_name}: make it, or mend KILN_S3_BUCKET"

@@ -1,4 +1,4 @@
-"""Figures as Plotly's JSON, without colours: the page's script takes those from the tokens."""
+"""Figures as Plotly's JSON, without colours: the page's script adds the design tokens'."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TIME_TITLES = {"": "median", "emulated": "median (emulated)", "modelled": "time
 
 
 def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
-    """Best time of each problem over the seconds of its run, as steps; both may be empty. ``kind``
-    is "emulated" or "modelled", "" for a median that a device took."""
+    """Return each problem's best time over the seconds of its run, as steps; both may be empty.
+    ``kind`` is "emulated" or "modelled", "" for a median measured on a device."""
     figure = go.Figure(
         [
             go.Scatter(
@@ -38,7 +38,7 @@ def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
             "xaxis": {"title": {"text": "seconds of the run"}, "rangemode": "nonnegative"},
             "yaxis": {
                 "title": {"text": f"best {_TIME_TITLES.get(kind, kind)} µs"},
-                "type": "log",  # no dtick: within one decade the axis would have no figure at all
+                "type": "log",  # without dtick an axis within one decade would have no label
             },
             "showlegend": False,
         },
@@ -47,9 +47,9 @@ def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
 
 
 def roofline(found: Limits | None) -> Figure | None:
-    """Operations a second over operations a byte, both logarithmic: the roofs of each target's
-    reference board and of boards that were measured on, where the problem stands under them, and
-    what was measured on GPUs. None without operations."""
+    """Return operations per second over operations per byte, both logarithmic: the roofs of each
+    target's reference board and of measured boards, the problem's intensity, and measurements on
+    GPUs. None without operations."""
     if found is None:
         return None
     at = found.intensity
@@ -98,7 +98,7 @@ _TERA = 1e12
 
 
 def _ceiling(row: LimitRow, low: float, high: float) -> go.Scatter:
-    """Bandwidth up to the ridge, then the peak."""
+    """Return the bandwidth up to the ridge, then the peak."""
     peak = row.peak or 0.0
     ridge = peak / row.bytes_per_s
     x = sorted({low, min(max(ridge, low), high), high})
@@ -114,7 +114,7 @@ def _ceiling(row: LimitRow, low: float, high: float) -> go.Scatter:
 
 
 def _measured_points(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:
-    """One trace a device; a point leads to its kernel."""
+    """Return one trace per device; a point links to its kernel."""
     devices: dict[str, list[MeasuredPoint]] = {}
     for point in points:
         if point.operations_per_s:
@@ -135,7 +135,7 @@ def _measured_points(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:
 
 
 def _modelled_points(at: float, rows: Sequence[LimitRow]) -> list[go.Scatter]:
-    """What the kernel reaches by the model: hollow crosses, unlike what was measured."""
+    """Return the kernel's modelled performance: hollow crosses, unlike measurements."""
     found = [(row, row.modelled) for row in rows if row.modelled and row.modelled.operations_per_s]
     if not found:
         return []
@@ -159,15 +159,15 @@ def _modelled_points(at: float, rows: Sequence[LimitRow]) -> list[go.Scatter]:
 
 @dataclass(frozen=True)
 class ManyPoints:
-    """A trace whose lists Plotly does not see: it looks at each of thousands of values twice.
-    ``values`` are by Plotly's names; what has a mapping there has lists of its own (``marker``)."""
+    """A trace whose lists bypass Plotly, which checks each of thousands of values twice. ``values``
+    are by Plotly's names; a mapping among them has its own lists (``marker``)."""
 
     trace: Any
     values: Mapping[str, Any]
 
 
 def build_figure(traces: Sequence[ManyPoints], layout: Figure) -> Figure:
-    """A figure of traces with their lists, as JSON."""
+    """Return a figure of traces with their lists, as JSON."""
     found = figure_json(go.Figure([one.trace for one in traces], layout))
     for drawn, one in zip(found["data"], traces, strict=True):
         for name, values in one.values.items():
@@ -178,7 +178,7 @@ def build_figure(traces: Sequence[ManyPoints], layout: Figure) -> Figure:
 
 
 def figure_json(figure: go.Figure) -> Figure:
-    """The figure's JSON without Plotly's own template, which is large and brings colours."""
+    """Return the figure's JSON without Plotly's template, which is large and has colours."""
     found: Figure = json.loads(figure.to_json())
     found["layout"].pop("template", None)
     return found

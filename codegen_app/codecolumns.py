@@ -9,13 +9,13 @@ from codegen_app.selectors.pages.listing import ListingView
 
 
 def source_head(modelled: ModelledView | None) -> str:
-    """What the columns of the source are, above them."""
+    """Return the heads of the source's columns."""
     heat = _cell("heat", "waits", f"% of all, modelled on {modelled.where}") if modelled else ""
     return f'<div class="cols">{_cell("n", "line")}{heat}{_cell("t", "source")}</div>'
 
 
 def listing_head(view: ListingView, modelled: ModelledView | None) -> str:
-    """What the columns of a listing are, above them."""
+    """Return the heads of a listing's columns."""
     figures = ""
     if modelled is not None:
         where = f"modelled on {modelled.where}, a wave in launch {modelled.shown.number}"
@@ -49,7 +49,7 @@ _EMPTY_CELLS = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMN
 
 
 def figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[str, str]:
-    """The figures of a line of the listing, and what its title says of them."""
+    """Return the figures of a line of the listing, and their title."""
     if modelled is None:
         return "", ""
     if row is None:
@@ -82,7 +82,7 @@ _THIN = "\u202f"
 
 
 def format_mean(value: float | None) -> str:
-    """A mean with as many digits as say something: 0.25, 3.5, 1 024."""
+    """Return a mean with its significant digits: 0.25, 3.5, 1 024."""
     if value is None:
         return ""
     if value >= 100 or value == round(value):

@@ -1,4 +1,4 @@
-"""Lines of code as HTML, in chunks that the browser lays out when they come into view."""
+"""Lines of code as HTML, in chunks that the browser lays out when they become visible."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pygments.lexers.python import PythonLexer
 
 from codegen_app.highlighting import highlight_lines
 
-CHUNK = 250  # lines: what the browser asks for at once
-ROWS = 25  # lines: what it lays out at once, a part of a frame's time
+CHUNK = 250  # lines per request of the browser
+ROWS = 25  # lines laid out at once, in a fraction of a frame's time
 
 
 def highlight_python(text: str) -> SafeString:
-    """A Python text, highlighted."""
+    """Return a Python text, highlighted."""
     html = highlight_lines(text, PythonLexer())
     return chunk_lines([code_row("L", n, line) for n, line in enumerate(html, 1)])
 
@@ -29,7 +29,7 @@ def code_row(
     title: str = "",
     margin: str = "",
 ) -> str:
-    """One line. ``html`` and ``margin`` are safe; the rest is escaped here."""
+    """Return one line. ``html`` and ``margin`` are safe; the rest is escaped here."""
     mapped = f' data-s="{source}"' if source else ""
     title_attribute = f' title="{escape(title)}"' if title else ""
     return (
@@ -40,8 +40,9 @@ def code_row(
 
 
 def chunk_lines(rows: Sequence[str], is_shown: Sequence[bool] = ()) -> SafeString:
-    """Rows in parts, which the browser lays out only when they come into view; ``is_shown`` says
-    of each row whether it is while directives are hidden, and by it how high a part is."""
+    """Return rows in chunks, which the browser lays out only when they become visible; ``is_shown``
+    says for each row whether it is visible while directives are hidden, which gives a chunk's
+    height."""
     return SafeString(
         "".join(
             f'<div class="rows"{_heights(is_shown[at : at + ROWS])}>'

@@ -1,6 +1,6 @@
-"""The two panes of a kernel's page, as HTML: highlighted lines, and how they belong together.
+"""The two panes of a kernel's page as HTML: highlighted lines, and the mapping between them.
 
-Lines are written here and not in a template: a listing has tens of thousands of them.
+Lines are written here and not in a template: a listing has tens of thousands.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from codegen_app.selectors.pages.listing import (
     LoopRow,
 )
 
-INLINE = 4  # chunks of a listing that come with the page; the others come into view later
-TINTS, BANDS = 6, 3  # grounds, and patterns at their edge: together 18 that can be told apart
+INLINE = 4  # chunks of a listing in the page itself; the others are loaded when they become visible
+TINTS, BANDS = 6, 3  # backgrounds, and patterns at the edge: 18 distinct combinations
 
 
 @dataclass(frozen=True)
 class Panes:
-    """Source and listing; ``listing`` is empty where there is none.
+    """Source and listing; ``listing`` is empty if there is none.
 
-    ``places`` is what the page's script needs of lines that it does not have yet: ``source``, the
+    ``places`` is what the page's script needs about lines that are not loaded yet: ``source``, the
     source line of each line of the listing (0 for none), ``peaks``, the numbers of the lines with
-    the most live registers, ``skipped``, a letter for each line, 1 for directives, and ``body``,
-    where the kernel's own code begins in source and listing (0: nowhere).
+    the most live registers, ``skipped``, a letter per line, 1 for directives, and ``body``, the
+    lines in source and listing where the kernel's own code begins (0: nowhere).
     """
 
     source: SafeString
@@ -52,11 +52,11 @@ def panes(
     of: str = "",
     modelled: ModelledView | None = None,
 ) -> Panes:
-    """The panes of a kernel's page. Each mapped source line has one tint on both sides.
+    """Return the panes of a kernel's page. Each mapped source line has the same tint on both sides.
 
-    With ``loop`` the listing is that loop's lines alone. What computes the graph node ``of`` is
-    marked. With ``modelled`` both have the figures of that report: the source is heated by where
-    waves wait.
+    With ``loop`` the listing has only that loop's lines. Lines that compute the graph node ``of``
+    are marked. With ``modelled`` both have that report's figures: the source is coloured by waiting
+    time.
     """
     view, build = page.listing, page.build
     tints = _tints(view)
@@ -73,12 +73,12 @@ def panes(
 
 
 def headers_at(kernel: str, build: int) -> str:
-    """Where the headers of a build are shown, for the page ``kernel``."""
+    """Return the URL of a build's headers, for the page ``kernel``."""
     return f"{kernel}/{build}/headers/"
 
 
 def body_line(page: KernelPage) -> int:
-    """The line of the source where the kernel's own code begins: its first device function."""
+    """Return the source line where the kernel's own code begins: its first device function."""
     names = [str(launch["function"]) for launch in page.launches]
     marks = [*(f"{name}(" for name in names), "__global__", "@cute.kernel"]
     lines = page.source.split("\n")
@@ -87,7 +87,7 @@ def body_line(page: KernelPage) -> int:
 
 
 def _function_line(page: KernelPage, view: ListingView) -> int:
-    """The line of the listing where the function begins that is launched first."""
+    """Return the listing's line where the function begins that is launched first."""
     names = [launch["function"] for launch in page.launches]
     launched = [function for function in view.functions if function.name in names]
     found = next(
@@ -97,7 +97,7 @@ def _function_line(page: KernelPage, view: ListingView) -> int:
 
 
 def _query(page: KernelPage) -> str:
-    """What the address of a chunk of the listing says of the page."""
+    """Return the query of a listing chunk's URL for the page."""
     shown = page.modelled.shown
     given = {
         "view": page.view,
@@ -108,7 +108,7 @@ def _query(page: KernelPage) -> str:
 
 
 def offline_panes(page: KernelPage) -> Panes:
-    """The same with every line in place and no link that leads to the site."""
+    """Return the panes with every line in place and no links to the site."""
     view, build = page.listing, page.build
     source = _source(page, _tints(view), {})
     if view is None or build is None:
@@ -117,12 +117,13 @@ def offline_panes(page: KernelPage) -> Panes:
 
 
 def whole_listing(view: ListingView, modelled: ModelledView) -> SafeString:
-    """A listing that belongs to no build, every line in place, with the figures of a report."""
+    """Return a listing without a build, every line in place, with the figures of a report."""
     return _listing(view, "", "", modelled)
 
 
 def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[str, object]:
-    """Of lines that are not shown (``shown`` has the numbers of those that are) nothing."""
+    """Return the script's data, with nothing for lines that are not in ``shown``, the shown
+    numbers."""
     return {
         "chunk": CHUNK,
         "source": [
@@ -137,15 +138,15 @@ def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[
 def listing_chunk(
     view: ListingView, first: int, modelled: ModelledView | None = None, headers: str = ""
 ) -> SafeString:
-    """The lines of the chunk that begins with line ``first`` (1-based) of a listing; ``headers`` is
-    where the sources of headers are shown, "" for nowhere."""
+    """Return the lines of the chunk that begins with line ``first`` (1-based) of a listing;
+    ``headers`` is the URL of the headers' sources, "" for none."""
     return _lines(view, first, first + CHUNK, modelled, headers)
 
 
 def _lines(
     view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
 ) -> SafeString:
-    """Lines ``first`` to ``end`` (exclusive) in the parts that the browser lays out."""
+    """Return lines ``first`` to ``end`` (exclusive) in the chunks that the browser lays out."""
     is_shown = [not _is_directive(line) for line in view.lines[first - 1 : end - 1]]
     return chunk_lines(_rows(view, first, end, modelled, headers), is_shown)
 
@@ -153,7 +154,7 @@ def _lines(
 def _rows(
     view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
 ) -> list[str]:
-    """Lines ``first`` to ``end`` (exclusive), as many as there are."""
+    """Return the existing lines from ``first`` to ``end`` (exclusive)."""
     tints = _tints(view)
     text = view.text.split("\n")
     lexer = listing_lexer(view.dialect)
@@ -176,12 +177,12 @@ def _lines_of(loop: LoopRow) -> set[int]:
 
 
 def _header(line: ListingLine, address: str) -> str:
-    """The header that a line was inlined from, as a link where it is shown."""
+    """Return the header that a line was inlined from, as a link if it is shown."""
     if not line.header:
         return '<span class="h"></span>'
     name = line.header.rpartition("/")[2].removesuffix(".h")
     title, anchor = f"inlined from {line.header}", ""
-    if line.header_line:  # 0 is of a compiler's own instruction, which has no line there
+    if line.header_line:  # 0 is a compiler's own instruction, without a line
         name += f":{line.header_line}"
         title += f", line {line.header_line}"
         anchor = f"#L{line.header_line}"
@@ -195,7 +196,7 @@ def _header(line: ListingLine, address: str) -> str:
 def _loop(
     view: ListingView, loop: LoopRow, modelled: ModelledView | None, headers: str
 ) -> SafeString:
-    """A loop's lines, each run of blocks in a chunk of its own."""
+    """Return a loop's lines, each run of blocks in its own chunk."""
     chunks = []
     for first, last in loop.lines:
         lines = view.lines[first - 1 : last]
@@ -204,8 +205,8 @@ def _loop(
 
 
 def block_rows(function: FunctionRow, address: str) -> SafeString:
-    """The rows of a table of basic blocks, which has hundreds in a long function. ``address`` is
-    that of the page with the whole listing."""
+    """Return the rows of a table of basic blocks; a long function has hundreds. ``address`` is the
+    URL of the page with the whole listing."""
     return SafeString("".join(_block_row(block, address) for block in function.blocks))
 
 
@@ -223,7 +224,7 @@ def _block_row(block: BlockRow, address: str) -> str:
 
 
 def header_lines(page: HeaderPage, kernel: str) -> SafeString:
-    """A header's lines, each with the number of its instructions, which lead to the first of them
+    """Return a header's lines, each with its number of instructions, which links to the first one
     on the page ``kernel``."""
     rows = []
     for number, html in enumerate(highlight_lines(page.text, source_lexer("source.hip")), 1):
@@ -242,7 +243,7 @@ _NO_COUNT = '<span class="x"></span>'
 
 
 def _tints(view: ListingView | None) -> dict[int, str]:
-    """The classes of each source line that has instructions: its ground and the pattern beside."""
+    """Return the classes of each source line with instructions: its background and edge pattern."""
     mapped = sorted({line.source for line in view.lines if line.source}) if view else []
     return {
         number: f"tint{at % TINTS} band{at // TINTS % BANDS}" for at, number in enumerate(mapped)
@@ -286,7 +287,7 @@ def _source(
 
 
 def _comment_lines(page: KernelPage) -> int:
-    """How many lines the comment has with which the source begins; 0 for a short one."""
+    """Return the number of lines of the comment that begins the source; 0 for a short one."""
     mark = "#" if page.source_file.endswith(".py") else "//"
     lines = page.source.split("\n")
     end = next((at for at, text in enumerate(lines) if not text.startswith(mark)), 0)
@@ -297,7 +298,7 @@ _LEAST_FOLDED = 3
 
 
 def _fold(rows: Sequence[str]) -> str:
-    """Lines that are there, but are not what a reader came for."""
+    """Fold lines that most readers do not need."""
     if not rows:
         return ""
     return (
@@ -307,7 +308,7 @@ def _fold(rows: Sequence[str]) -> str:
 
 
 def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
-    """How a line of the source is heated: its figure, its class, and what they say."""
+    """Return a source line's heat: its figure, its class, and its title."""
     if modelled is None:
         return "", "", ""
     row = modelled.lines.get(number)
@@ -321,7 +322,7 @@ def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
 
 
 def _titles(page: KernelPage) -> dict[int, str]:
-    """What each source line computes: the names of graph nodes."""
+    """Return the names of the graph nodes that each source line computes."""
     titles: dict[int, str] = {}
     for origin in page.use.line_origins if page.use else ():
         for number in range(origin["first"], origin["last"] + 1):
@@ -336,8 +337,8 @@ def _listing(
     modelled: ModelledView | None = None,
     headers: str = "",
 ) -> SafeString:
-    """The first chunks, and places for the others that know their height and address; without
-    an address all of them. ``query`` is what their addresses say of the page."""
+    """Return the first chunks, and placeholders with height and URL for the others; without a URL,
+    all chunks. ``query`` is the query of their URLs."""
     query = f"?{query}" if query else ""
     chunks = []
     for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
@@ -355,7 +356,7 @@ def _chunk(body: str, lines: Sequence[ListingLine], address: str = "") -> str:
 
 
 def _is_directive(line: ListingLine) -> bool:
-    """Whether a line is for the assembler and not for the reader, who can show it again."""
+    """Return whether a line is for the assembler and not for the reader, who can show it again."""
     return line.kind in ("directive", "blank")
 
 

@@ -1,6 +1,6 @@
 """The command ``kiln``: all of Kiln on this machine, its commands, a worker, the engine.
 
-Only what a command needs is imported: a machine that measures for a server elsewhere has neither
+Only what a command needs is imported: a machine that measures for a remote server has neither
 database nor pages.
 """
 
@@ -18,7 +18,7 @@ _SETTINGS = "codegen_app.config.settings"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status."""
+    """Run one command; return the exit status."""
     given = sys.argv[1:] if argv is None else list(argv)
     command: str = parser().parse_args(given[:1]).command
     run, _ = COMMANDS[command]
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the first word; each command reads its own."""
+    """Return the parser of the first word; each command parses its own arguments."""
     top = argparse.ArgumentParser(
         prog="kiln",
         description="A web dashboard for GPU kernel code generation, with the code generator in it",
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def manage(arguments: Sequence[str], program: str = "kiln manage") -> int:
-    """Run one of Django's management commands; ``program`` is what its help calls it."""
+    """Run one of Django's management commands; ``program`` is its name in its help."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", _SETTINGS)
     from django.conf import settings  # noqa: PLC0415 - a worker elsewhere needs no Django
     from django.core.management import execute_from_command_line  # noqa: PLC0415

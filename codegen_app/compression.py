@@ -1,9 +1,9 @@
-"""Answers of text are compressed for who takes that, kept pages or not.
+"""Compression of text responses for clients that accept it, for cached pages and others.
 
-What an answer's length says of what is in it (BREACH) is dealt with where it matters: the token of
-a form is masked anew for each answer, pages are asked for with cookies from this site alone
-(``SameSite=Lax``), and a secret that stays the same is marked by its template (``secret``) and not
-compressed. docs/threat-model.md has the reasons.
+Where a response's length could reveal a secret in it (BREACH): a form's token is masked anew for
+each response, pages are requested with cookies from this site alone (``SameSite=Lax``), and a
+constant secret is marked by its template (``secret``) and not compressed. docs/threat-model.md has
+the reasons.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.utils.cache import patch_vary_headers
 from codegen_app.pagecache import compressed
 from codegen_app.pagecache.compressed import Part
 
-MIN_BYTES = 512  # below, the headers are longer than what is saved
+MIN_BYTES = 512  # below, the headers are longer than the saving
 _KINDS = (
     *("text/", "application/json", "application/jsonl"),
     *("application/problem+json", "application/atom+xml", "image/svg+xml"),
@@ -24,8 +24,8 @@ _KINDS = (
 
 
 class CompressionMiddleware:
-    """Compresses what is text, is whole and is not compressed yet. Streams and ranges of files stay
-    as they are: they are downloads, and code objects or archives for the most part."""
+    """Compresses complete, uncompressed text. Streams and ranges of files stay as they are: they
+    are downloads, mostly code objects or archives."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""Rows as CSV and TSV: the only writer of either, so that no cell of theirs is a formula."""
+"""Rows as CSV and TSV: the only writer of either, so that no cell is a formula."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 
 CSV = csv.excel
-# A text that begins with one of these is computed by spreadsheets (OWASP, "CSV Injection"); the
-# last four are their full-width forms.
+# Spreadsheets evaluate a text that begins with one of these (OWASP, "CSV Injection"); the last four
+# are their full-width forms.
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
 class TSV(csv.excel_tab):
-    """As pasted into a sheet: lines end as text's do."""
+    """As pasted into a sheet, with the line ends of text."""
 
     lineterminator = "\n"
 
 
 def format_rows(rows: Iterable[Sequence[object]], dialect: type[csv.Dialect]) -> Iterator[str]:
-    """A line a row, with its end; None is an empty cell. A text that a spreadsheet would compute
-    has an apostrophe before it; numbers stay as they are."""
+    """Yield a line per row, with its line end; None is an empty cell. A text that a spreadsheet
+    would evaluate gets an apostrophe before it; numbers stay as they are."""
     writer = csv.writer(_Line(), dialect)
     for row in rows:
         yield writer.writerow([_cell(value) for value in row])
@@ -32,7 +32,7 @@ def _cell(value: object) -> object:
 
 
 class _Line:
-    """A file that gives back what is written."""
+    """A file that returns what is written."""
 
     def write(self, text: str) -> str:
         return text

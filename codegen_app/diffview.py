@@ -12,11 +12,11 @@ from codegen_app.selectors.pages.compare import DiffRow
 
 
 def diff(rows: Sequence[DiffRow], of: str) -> SafeString:
-    """Rows of a comparison: both sides, with a glyph for what became of a line. ``of`` says to
-    screen readers what is compared."""
+    """Return the rows of a comparison: both sides, with a glyph for each line's change. ``of``
+    tells screen readers what is compared."""
     parts = [_diff_row(row) for row in rows]
     chunks = [parts[at : at + CHUNK] for at in range(0, len(parts), CHUNK)]
-    # The style sheet knows the height of a full one, which need not be laid out out of view.
+    # The style sheet knows the height of a full chunk, which need not be laid out while hidden.
     body = "".join(
         f"<div{' class=part' if len(chunk) == CHUNK else ''}>{''.join(chunk)}</div>"
         for chunk in chunks

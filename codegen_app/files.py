@@ -1,6 +1,6 @@
 """Files that rows name by the digest of their content, in Django's storage: a folder, or S3.
 
-What is read is checked: a file that is cut off or damaged counts as missing.
+Content is checked when read: a truncated or damaged file counts as missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.core.files.storage import FileSystemStorage, default_storage
 from scheduler.errors import MachineError
 from scheduler.files import Content, disk_errors, write_atomic
 
-#: How the name of a compressed file ends; the digest is that of what was compressed.
+#: The suffix of a compressed file's name; the digest is that of the uncompressed content.
 COMPRESSED = ".gz"
 
 _PIECE = 1 << 20  # bytes read at a time
@@ -30,20 +30,20 @@ class MissingFileError(FileNotFoundError):
 
 
 class DamagedFileError(MissingFileError):
-    """The storage has something else under that name than what was stored there."""
+    """The storage's file of that name is not what was stored."""
 
 
 class StorageAwayError(MachineError):
-    """The storage does not answer, or refuses: whether it has a file is not known."""
+    """The storage does not answer, or refuses: it is unknown whether it has a file."""
 
 
 def digest_of(data: bytes) -> str:
-    """What a file with this content is found by."""
+    """Return the digest that names a file with this content."""
     return hashlib.sha256(data).hexdigest()
 
 
 def read(path: str, digest: str) -> bytes:
-    """The content; ``MissingFileError`` where there is none, ``DamagedFileError`` where it is not
+    """Return the content; ``MissingFileError`` if there is none, ``DamagedFileError`` if it is not
     what was stored."""
     try:
         with default_storage.open(path, "rb") as file:
@@ -61,7 +61,7 @@ def read(path: str, digest: str) -> bytes:
 
 
 def digest_of_file(file: IO[bytes]) -> str:
-    """The same of an open file, read a piece at a time from its beginning."""
+    """Return the digest of an open file, read in chunks from its beginning."""
     file.seek(0)
     found = hashlib.sha256()
     while part := file.read(_PIECE):
@@ -70,13 +70,13 @@ def digest_of_file(file: IO[bytes]) -> str:
 
 
 def open_file(path: str, digest: str) -> IO[bytes]:
-    """The stored file, open at its beginning, for content that is too large for memory and not
-    compressed; raises as ``read``."""
+    """Return the stored file, open at its beginning, for uncompressed content that is too large for
+    memory; raises as ``read`` does."""
     try:
         file: IO[bytes] = default_storage.open(path, "rb")
     except FileNotFoundError as error:
         raise MissingFileError(f"{path} is missing from the storage") from error
-    if local_path(path) is None:  # what was fetched for this is what is handed out
+    if local_path(path) is None:  # the fetched copy that was checked is returned
         whole = digest_of_file(file) == digest
         file.seek(0)
     else:
@@ -89,13 +89,13 @@ def open_file(path: str, digest: str) -> IO[bytes]:
 
 @lru_cache(maxsize=256)
 def _is_intact_since(path: str, digest: str, _changed: datetime) -> bool:
-    """Read once for all who download it: as long as it was not written again, it is the same."""
+    """Check the file, cached for all downloads: until it is written again, it is the same."""
     with default_storage.open(path, "rb") as file:
         return digest_of_file(file) == digest
 
 
 def is_intact(path: str, digest: str) -> bool:
-    """Whether the storage has that content."""
+    """Return whether the storage has that content."""
     try:
         read(path, digest)
     except MissingFileError:
@@ -104,14 +104,14 @@ def is_intact(path: str, digest: str) -> bool:
 
 
 def write_file(path: str, content: IO[bytes]) -> None:
-    """As ``write``, of an open file's whole content, a piece at a time, not compressed."""
+    """Write an open file's whole content like ``write``, in chunks, without compression."""
     _put(path, content)
 
 
 def write(path: str, data: bytes) -> None:
-    """Put the content there in place of whatever lies there: all of it or nothing.
+    """Store the content in place of any earlier one, atomically.
 
-    Raises ``MachineError`` where there is no room, or the storage cannot be written.
+    Raises ``MachineError`` if there is no room, or the storage cannot be written.
     """
     _put(path, gzip.compress(data, mtime=0) if path.endswith(COMPRESSED) else data)
 
@@ -128,7 +128,7 @@ def _put(path: str, content: Content) -> None:
         content.seek(0)
         stored = File(content)
     if not getattr(default_storage, "file_overwrite", False) and default_storage.exists(path):
-        default_storage.delete(path)  # what does not overwrite takes another name instead
+        default_storage.delete(path)  # a storage that does not overwrite uses another name
     saved = default_storage.save(path, stored)
     if saved != path:
         default_storage.delete(saved)
@@ -136,7 +136,7 @@ def _put(path: str, content: Content) -> None:
 
 
 def local_path(path: str) -> Path | None:
-    """Where the file lies on this host; None where the storage is no folder."""
+    """Return the file's path on this host; None if the storage is no folder."""
     if isinstance(default_storage, FileSystemStorage):
         return Path(default_storage.path(path))
     return None

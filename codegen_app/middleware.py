@@ -1,4 +1,4 @@
-"""Response headers that every page carries, and what is answered instead of a page."""
+"""Response headers of every page, and responses that replace a page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.shortcuts import render
 from codegen_app.access.hashing import TooManyHashesError
 
 # Nothing inline, no eval, no other host. The node graph's layout runs in a worker of our own
-# origin; Plotly draws into data: images when a chart is saved. What a browser holds back is
-# reported (views/csp_reports.py); both ways of saying where, since browsers differ.
+# origin; Plotly draws into data: images when a chart is saved. Browsers report violations
+# (views/csp_reports.py); in both formats, since browsers differ.
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -29,7 +29,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "report-to csp",
     )
 )
-# No page uses any of these; what could be put into one must not either.
+# No page uses these; injected content must not either.
 _FEATURES = (
     "accelerometer",
     "autoplay",
@@ -59,7 +59,7 @@ HEADERS = {
 
 
 class HeadersMiddleware:
-    """Adds the headers; a view that set its own (a download) keeps it."""
+    """Adds the headers; a header that a view set (for a download) stays."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -72,7 +72,7 @@ class HeadersMiddleware:
 
 
 class HashingMiddleware:
-    """A page for who comes while as many passwords are hashed as may be at once."""
+    """Responds with a page while the maximum number of passwords is being hashed."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -81,7 +81,7 @@ class HashingMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """The page; None for every other exception."""
+        """Return the page; None for every other exception."""
         if not isinstance(error, TooManyHashesError):
             return None
         response = render(request, "429.html", {"title": "Try again"}, status=429)

@@ -1,8 +1,8 @@
 """Pictures that other pages embed: a history as an SVG plot, and a badge.
 
-They have no script and no style sheet; colours are attributes, since an embedded picture knows
-nothing of our pages. Texts of others go through the template, which escapes them, and are one
-line of characters that print (``scheduler.text.one_line``).
+They have no script and no style sheet; colours are attributes, since an embedded picture does not
+see our pages. External texts go through the template, which escapes them, and are one line of
+printable characters (``scheduler.text.one_line``).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from scheduler.track.units import Scale, format_ratio, format_value, scale_of
 
 WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 44, 30
-DAYS = 30  # back from now that a badge looks for changes
+DAYS = 30  # back from now, for a badge's changes
 MAX_DAYS = 3650
 _TICKS = 4
-_TITLE, _LABEL = 84, 44  # characters that have room
+_TITLE, _LABEL = 84, 44  # characters that fit
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ THEMES = {
 
 @dataclass(frozen=True)
 class _Frame:
-    """From moments and values to places in the picture."""
+    """Maps times and values to coordinates in the picture."""
 
     first: float
     last: float
@@ -67,7 +67,7 @@ class _Frame:
 
 
 def plot(of: PlotData, theme: str) -> str:
-    """The latest points with their interval band, levels and changes, as SVG."""
+    """Return the latest points with their interval band, levels and changes, as SVG."""
     frame = _frame(of)
     middle = (frame.least + frame.most) / 2 if frame else 0.0
     scale = scale_of(of.head.unit, middle)
@@ -98,7 +98,7 @@ def plot(of: PlotData, theme: str) -> str:
 
 
 def _remark(of: PlotData) -> str:
-    """What the figures are, where they are no measurements of a device, and how many."""
+    """Return what the figures are if they are not measured on a device, and how many."""
     what = "generated, not measured" if of.head.generated else ""
     what = "emulated" if of.head.emulated else what
     shown = f"{len(of.points)} of {of.head.points} points"
@@ -121,7 +121,7 @@ def _line(of: PlotData, frame: _Frame) -> str:
 
 
 def _band(of: PlotData, frame: _Frame) -> str:
-    """There and back again, where intervals are known."""
+    """Return the band's outline, there and back, where intervals are known."""
     known = [(one.ms, one.low, one.high) for one in of.points if one.low is not None]
     there = [f"{frame.x(ms)},{frame.y(high)}" for ms, _, high in known if high is not None]
     back = [f"{frame.x(ms)},{frame.y(low)}" for ms, low, _ in reversed(known) if low is not None]
@@ -134,7 +134,7 @@ def _value_ticks(frame: _Frame, scale: Scale) -> Iterator[dict[str, object]]:
 
 
 def round_ticks(least: float, most: float) -> Iterator[float]:
-    """Round numbers between two, about ``_TICKS`` of them."""
+    """Yield round numbers between two values, about ``_TICKS``."""
     rough = (most - least) / _TICKS
     if not rough > 0 or not math.isfinite(rough):
         return
@@ -155,7 +155,7 @@ def _moments(frame: _Frame) -> Iterator[dict[str, object]]:
 
 
 def _mark(step: PlotChange, of: PlotData, frame: _Frame, theme: Theme) -> dict[str, object]:
-    """A triangle above or below the first point of the new level."""
+    """Return a triangle above or below the first point of the new level."""
     x, y = (
         frame.x(max(step.ms, frame.first)),
         frame.y(min(max(step.after, frame.least), frame.most)),
@@ -193,7 +193,7 @@ _NARROW_CHARACTERS = frozenset("iljtfrI.,:;!|'()[] ·")
 
 
 def _text_width(text: str) -> int:
-    """Pixels; characters of other scripts are taken as twice as wide."""
+    """Return the width in pixels; characters of other scripts count twice."""
     return math.ceil(
         sum(
             2 * _WIDE if ord(char) > 0x2E80 else _NARROW if char in _NARROW_CHARACTERS else _WIDE
@@ -203,7 +203,8 @@ def _text_width(text: str) -> int:
 
 
 def badge(of: PlotData, theme: str, days: int = DAYS, now: datetime | None = None) -> str:
-    """The latest figure, and how far it moved in the last days; colour says which way."""
+    """Return the latest figure, and how far it moved in the last days; the colour shows the
+    direction."""
     label = one_line(f"{of.head.metric}: {of.head.problem}", _LABEL)
     recent = _recent(of.steps, now or timezone.now(), days)
     text, state = _state(of, recent, days)
@@ -249,7 +250,7 @@ def _state(of: PlotData, recent: Sequence[PlotChange], days: int) -> tuple[str, 
 
 
 def _badge_title(of: PlotData, recent: Sequence[PlotChange], days: int) -> str:
-    """Everything that has no room: device, interval, n, and each change with its own."""
+    """Return what does not fit: device, interval, n, and each change with its own."""
     parts = [of.head.name]
     if of.latest is not None:
         latest = of.latest

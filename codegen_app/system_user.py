@@ -1,7 +1,7 @@
-"""The system user that works where root starts something: PostgreSQL's, and the demo's.
+"""The system user for processes that root starts: PostgreSQL's, and the demo's.
 
-Root's rights are for what only root can do: making the user, and giving it the installation's
-folder. Everything else is done as that user, as an ordinary user's demo is.
+Root's rights are only used for what needs them: creating the user, and giving it the installation's
+folder. Everything else runs as that user, like an ordinary user's demo.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ STATE_FOLDER = Path("/var/lib")
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION_3 = 0x20080522
 _FILE_RIGHTS = (1 << 1) | (1 << 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-# How deep a package's folder is looked into: what was installed was installed alike.
+# How deep a package's folder is checked: files of one installation have the same permissions.
 _PACKAGE_DEPTH = 2
 
 
 class SystemUserError(Exception):
-    """The user could not be made: one line that says why."""
+    """The user could not be created: one line that says why."""
 
 
 def exists(name: str = NAME) -> bool:
-    """Whether the machine has the user."""
+    """Return whether the machine has the user."""
     try:
         pwd.getpwnam(name)
     except KeyError:
@@ -45,25 +45,25 @@ def exists(name: str = NAME) -> bool:
 
 
 def uid() -> int:
-    """The user's number; ``KeyError`` where there is none."""
+    """Return the user's number; raises ``KeyError`` if there is none."""
     return pwd.getpwnam(NAME).pw_uid
 
 
 def is_current() -> bool:
-    """Whether this process runs as the system user."""
+    """Return whether this process runs as the system user."""
     return os.geteuid() != 0 and exists() and uid() == os.geteuid()
 
 
 def become_owner(var: Path) -> None:
-    """For root's commands: where the installation belongs to the user, go on as the user, so that
-    nothing is left there that the user cannot read or replace. Files elsewhere stay open."""
+    """Continue as the system user if root runs a command and the installation belongs to that user,
+    so that no file is left that the user cannot read or replace. Open files stay open."""
     if os.geteuid() == 0 and exists() and var.is_dir() and var.stat().st_uid == uid():
         become(keep_file_rights=True)
 
 
 def ensure(name: str = NAME) -> None:
-    """Make the user where there is none. One process at a time: of two ``useradd`` at once the
-    later one writes over the earlier one's entry, whose files then belong to nobody."""
+    """Create the user if there is none. One process at a time: of two concurrent ``useradd`` the
+    later one overwrites the other's entry, whose files then belong to nobody."""
     if exists(name):
         return
     with (STATE_FOLDER / f".{name}.lock").open("w") as lock:
@@ -73,7 +73,7 @@ def ensure(name: str = NAME) -> None:
 
 
 def describe_user() -> str:
-    """Whose rights the application's processes have, in one sentence."""
+    """One sentence naming the user that the application runs as."""
     if os.geteuid() != 0:
         return f"Everything runs as the user {_name_of(os.geteuid())}."
     if settings.ROOT_BECAUSE:
@@ -82,9 +82,9 @@ def describe_user() -> str:
 
 
 def first_inaccessible(paths: Iterable[Path]) -> Path | None:
-    """The first of these files and folders, or of the folders above them, that the user may not
-    read or enter. Asked of the system by a process that has become the user: permissions, access
-    lists and mounts all count."""
+    """Return the first of these paths, or of the folders above them, that the user may not read or
+    enter. A process that has become the user asks the system: permissions, ACLs and mounts all
+    count."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -100,15 +100,15 @@ def first_inaccessible(paths: Iterable[Path]) -> Path | None:
     with os.fdopen(reading, "rb") as answer:
         closed_path = answer.read()
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
-        return Path("/")  # not even the question could be asked
+        return Path("/")  # the check itself failed
     return Path(os.fsdecode(closed_path)) if closed_path else None
 
 
 def become(*, keep_file_rights: bool = False) -> None:
-    """Go on as the user, for good. Devices that only their group may use stay usable.
+    """Continue as the user, permanently. Devices that only their group may use stay usable.
 
-    With ``keep_file_rights`` this process (none that it starts) opens files as root does, and
-    what it makes belongs to the user.
+    With ``keep_file_rights`` this process (no child process) opens files as root does, and its new
+    files belong to the user.
     """
     user = pwd.getpwnam(NAME)
     if keep_file_rights:
@@ -121,8 +121,8 @@ def become(*, keep_file_rights: bool = False) -> None:
 
 
 def chown_tree(folder: Path) -> None:
-    """Make a folder and what is in it the user's. Links are left alone, and so are files of many
-    names: one of them may lie elsewhere."""
+    """Give the user a folder and its content. Links are skipped, and so are files with several
+    names: one may lie outside."""
     user = pwd.getpwnam(NAME)
     os.chown(folder, user.pw_uid, user.pw_gid)
     for _, folders, files, above in os.fwalk(folder, follow_symlinks=False):
@@ -133,7 +133,7 @@ def chown_tree(folder: Path) -> None:
 
 
 def program_files(packages: Path) -> Iterator[Path]:
-    """What a process of Kiln reads: the interpreter, what is Kiln's, the other packages."""
+    """Yield what a process of Kiln reads: the interpreter, Kiln's files, the other packages."""
     yield Path(sys.executable)
     yield Path(sys.executable).resolve()
     yield Path(os.__file__)
@@ -157,14 +157,14 @@ def _with_parents(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _is_accessible(path: Path) -> bool:
-    # os.path, since pathlib raises where a folder above is closed
+    # os.path, since pathlib raises if a parent folder is closed
     if os.path.islink(path):  # noqa: PTH114
-        return True  # what counts is where it leads
+        return True  # the link's target counts
     return os.access(path, os.X_OK if os.path.isdir(path) else os.R_OK)  # noqa: PTH112
 
 
 def _device_groups() -> set[int]:
-    """The groups, root's apart, that may use this machine's GPUs."""
+    """Return the groups, except root's, that may use this machine's GPUs."""
     nodes = (Path("/dev/kfd"), *Path("/dev/dri").glob("renderD*"))
     found = [node.stat() for node in nodes if node.exists()]
     return {one.st_gid for one in found if one.st_gid and one.st_mode & 0o060 == 0o060}
@@ -206,7 +206,7 @@ def _permitted_capabilities() -> int:
 
 
 def _set_capabilities(mask: int) -> None:
-    """capset(2) for this thread: these are permitted and in effect, none is inherited."""
+    """Call capset(2) for this thread: these are permitted and effective, none is inheritable."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)(mask, mask, 0, 0, 0, 0)
     _checked(ctypes.CDLL(None, use_errno=True).capset(header, data))

@@ -1,4 +1,4 @@
-"""The workers' tasks: take what is waiting, one row after the other, and call its service.
+"""The workers' tasks: claim waiting rows, one after the other, and call their service.
 
 A message says that there may be work, the rows say which: no task carries an id.
 """
@@ -36,11 +36,11 @@ W = TypeVar("W", bound=Work)
 
 @shared_task  # type: ignore[untyped-decorator]
 def prepare() -> None:
-    """Prepare the graphs that wait, plan the runs, pack bundles once no graph waits, and compare
-    graphs with torch once nothing else does."""
+    """Prepare waiting graphs, plan the runs, pack bundles once no graph waits, and compare graphs
+    with torch once nothing else waits."""
     name = queue_name(Kind.PREPARE)
     while controls.may_take(name):
-        planning.plan_waiting()  # asked for by a person, and quick beside a preparation
+        planning.plan_waiting()  # requested by a person, and quick beside a preparation
         _drain(name, Graph.objects.all(), graphs.prepare)
         planning.plan_waiting()
         if not (
@@ -52,8 +52,8 @@ def prepare() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def compile() -> None:
-    """Compile the builds that wait, and model kernels once no build does; before each build see to
-    the searches elsewhere, which wait for builds with a device in hand."""
+    """Compile waiting builds, and model kernels once no build waits; before each build answer the
+    remote searches, which hold a device while they wait."""
     name = queue_name(Kind.COMPILE)
     while True:
         _answer_searches(name)
@@ -68,8 +68,8 @@ def compile() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def measure(target: str) -> None:
-    """Measure what waits for an architecture, on this host's device: what an alert asks for before
-    each task of a tuning run."""
+    """Measure what waits for an architecture on this host's device: before each task of a tuning
+    run, an alert's remeasurements."""
     name = queue_name(Kind.MEASURE, target)
     while _run_next(name, remeasuring.queued_remeasurements(target), remeasuring.run) or _run_next(
         name, ledger.ready_tasks(target), measurement_tasks.run_task
@@ -79,14 +79,14 @@ def measure(target: str) -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def detect() -> None:
-    """Look for changes where points are new, explain them, and raise their alerts."""
+    """Detect changes at new points, explain them, and raise their alerts."""
     if controls.may_take(queue_name(Kind.DETECT)):
         tracking.process_pending()
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def notify() -> None:
-    """Send the notifications that are due."""
+    """Send the due notifications."""
     sender.send_due()
 
 
@@ -96,14 +96,14 @@ def _answer_searches(name: str) -> None:
 
 
 def _drain(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> None:
-    """Claim and work until nothing waits."""
+    """Claim and run rows until none waits."""
     while _run_next(name, waiting, service):
         pass
 
 
 def _run_next(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> bool:
-    """Claim the next and do it; False where nothing waits, or this worker is to take nothing of
-    the queue of that name."""
+    """Claim the next row and run it; return False if none waits, or this worker is to take nothing
+    of the queue of that name."""
     if not controls.may_take(name):
         return False
     row = work.claim_next(waiting, work.worker_name())

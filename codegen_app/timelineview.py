@@ -1,7 +1,7 @@
 """The timeline of a few waves as SVG: what each keeps busy, from the top by pipe, and its waits.
 
 Written here and not in a template: it has hundreds of spans. Colours are the style sheet's; a
-span's place within its lane says what it is, too.
+span's position within its lane also shows its kind.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from codegen_app.selectors.modelled.timeline import LANE_ROWS, LaneRow, SpanRow,
 WIDTH = 1200
 _LEFT, _TOP, _ROW, _GAP = 104, 20, 6, 12
 _LANE = len(LANE_ROWS) * _ROW + _GAP
-_MIN_WIDTH = 1.2  # what can still be seen, and pointed at
+_MIN_WIDTH = 1.2  # the minimum that is visible, and can be pointed at
 
 
 def timeline(found: Timeline, address: str = "") -> SafeString:
-    """The picture. Each span leads to its instruction's line; ``address`` is that of the page with
-    the listing, "" for this one."""
+    """Return the picture. Each span links to its instruction's line; ``address`` is the URL of the
+    page with the listing, "" for this page."""
     height = _TOP + len(found.lanes) * _LANE
     scale = (WIDTH - _LEFT - 4) / (found.end - found.start)
     ticks = "".join(_tick(found, at, scale, height) for at in round_ticks(found.start, found.end))
@@ -67,7 +67,7 @@ def _span(span: SpanRow, name: str, top: int, start: int, scale: float, address:
     )
     if not span.line:
         return rect
-    # One of them is reached by Tab, the others by arrows (timeline.js).
+    # Tab reaches one span, arrow keys the others (timeline.js).
     return (
         f'<a href="{escape(address)}#I{span.line}" tabindex="-1"'
         f' aria-label="{escape(title)}">{rect}</a>'

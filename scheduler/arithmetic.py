@@ -1,13 +1,13 @@
-"""Whole numbers."""
+"""Integer arithmetic."""
 
 from __future__ import annotations
 
 
 def ceil_div(value: int, divisor: int) -> int:
-    """How many of ``divisor`` cover ``value``."""
+    """Return ``value / divisor``, rounded up."""
     return -(-value // divisor)
 
 
 def round_up(value: int, multiple: int) -> int:
-    """The least multiple that is not below ``value``."""
+    """Return the smallest multiple of ``multiple`` that is at least ``value``."""
     return ceil_div(value, multiple) * multiple

@@ -1,4 +1,4 @@
-"""How many processors this process may use: in a container or a pinned job, not all there are."""
+"""The number of processors that this process may use; containers and CPU affinity limit it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cpus(of_process: Path = _PROCESS_CGROUP, cgroups: Path = _CGROUPS) -> int:
-    """Those that it may run on, or as many as its control groups (version 2, as containers set
-    them) give it the time of, rounded up, where these are fewer. At least one."""
+    """Return the smaller of the CPU affinity count and the CPU quota, rounded up; at least one.
+
+    The quota is the lowest of the process's control groups (version 2, as containers set them).
+    """
     allowed = len(os.sched_getaffinity(0))
     return max(1, min([allowed, *map(math.ceil, _quotas(of_process, cgroups))]))
 
 
 def _quotas(of_process: Path, cgroups: Path) -> Iterator[float]:
-    """Processors' worth of time, of its group and of each around that one; nothing of those
-    without a limit, and where there are no such groups."""
+    """Yield the CPU quota, in processors, of the process's control group and of each parent group.
+
+    Groups without a limit are skipped; without control groups nothing is yielded.
+    """
     for folder in _groups(of_process, cgroups):
         with suppress(OSError, ValueError):  # "max 100000": no limit
             quota, period = (folder / "cpu.max").read_text().split()

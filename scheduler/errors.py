@@ -1,9 +1,8 @@
-"""The outcomes that are no bugs: a user's mistake, a lack of the machine, and a rejection, which is
-kept as data.
+"""Failures that are not bugs: user errors, machine errors, and rejections, which are kept as data.
 
-An exception is for a bug or for a mistake that its author can mend; everything else that can go
-wrong with a candidate (it cannot serve, does not compile, is wrong, hangs, crashes) is a
-``Rejected`` that is recorded and shown.
+An exception reports a bug or a mistake that the user can fix. Every other failure of a candidate
+(it is unsupported, does not compile, is wrong, hangs, crashes) is a ``Rejected`` that is recorded
+and shown.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from scheduler.text import escape_log, one_line
 
 
 class UserError(Exception):
-    """A mistake of the caller: one line that says what is wrong, where, and how to mend it.
+    """A mistake of the caller: one line that says what is wrong, where, and how to fix it.
 
-    The command line prints it to stderr and exits with 2; the web pages show it as it is. Names in
-    it may be of a file and hold anything: it is one line all the same, and no longer than a line.
+    The command line prints it to stderr and exits with 2; the web pages show it unchanged. The
+    message may contain names from a file, with any character: ``one_line`` escapes and shortens it.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -26,8 +25,8 @@ class UserError(Exception):
 
 
 class MachineError(UserError):
-    """A lack of the machine (no space, no memory, a folder that cannot be written), no mistake in
-    what was asked for: the same may go well once that is mended."""
+    """A failure of the machine, not of the request: no space, no memory, a folder that cannot be
+    written. The same request may succeed once that is fixed."""
 
 
 class Stage(StrEnum):
@@ -36,7 +35,7 @@ class Stage(StrEnum):
     RULE = "rule"
     RENDER = "render"
     COMPILE = "compile"
-    MODEL = "model"  # of what is modelled, not run
+    MODEL = "model"  # a candidate that is modelled, not run
     LOAD = "load"
     CHECK = "check"
     RUN = "run"
@@ -46,7 +45,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Rejected:
-    """A candidate's rejection: kept to the end and shown, never raised.
+    """A candidate's rejection: recorded and shown, never raised.
 
     ``reason`` is one line for a table; ``detail`` holds the log or the numbers behind it.
     """
@@ -62,5 +61,5 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Interrupted(Rejected):
-    """No result, for a reason that says nothing of the candidate: a process was ended from outside,
-    or the machine lacked something. Trying again may give one."""
+    """No result, for a reason unrelated to the candidate: the process was killed from outside, or
+    the machine ran out of a resource. A retry may succeed."""

@@ -1,4 +1,4 @@
-"""Writing files that others trust: whole or not at all, also after a power cut."""
+"""Atomic, durable file writes: a file is complete or absent, even after a power failure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import IO, TypeAlias
 
 from scheduler.errors import MachineError
 
-#: How an unfinished file's name ends; one that is old was left by a process that was killed.
+#: Suffix of an unfinished file's name; an old one was left behind by a killed process.
 PARTIAL_SUFFIX = ".part"
 
-#: What a machine may lack for a while.
+#: Error numbers of conditions that may be temporary.
 TRANSIENT_ERRNOS = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EAGAIN),
@@ -30,28 +30,30 @@ _NOT_WRITABLE = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
 Content: TypeAlias = bytes | IO[bytes]
-"""Bytes, or an open file from its beginning, which is copied a piece at a time."""
+"""Bytes, or an open file, which is copied from its beginning in chunks."""
 
 
 def write_atomic(path: Path, data: Content) -> None:
-    """Write beside the path, to the disk, and rename: what was there before stays until then.
+    """Replace ``path`` atomically: the old content stays until the new content is on the disk.
 
-    Makes the folder. Raises ``OSError`` and leaves nothing behind where there is no room.
+    Creates the folder. Raises ``OSError`` and leaves nothing behind if the disk is full.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if not _write_tmpfile(folder, path.name, data):
             _write_and_rename(path, data)
-        with suppress(OSError):  # a file system that cannot
+        with suppress(OSError):  # the file system does not support it
             os.fsync(folder)
     finally:
         os.close(folder)
 
 
 def _write_tmpfile(folder: int, name: str, data: Content) -> bool:
-    """Write a file that has no name until it is whole: nothing is left of it where the process is
-    killed. False where there is such a file already, or the file system has no such files."""
+    """Write an unnamed file and link it when complete, so that a killed process leaves nothing.
+
+    Returns False if the name exists already, or if the file system has no ``O_TMPFILE``.
+    """
     try:
         descriptor = os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o644, dir_fd=folder)
     except OSError as error:
@@ -61,7 +63,7 @@ def _write_tmpfile(folder: int, name: str, data: Content) -> bool:
     with os.fdopen(descriptor, "wb") as file:
         _fill(file, data)
         try:
-            # With a folder's descriptor Python follows the link to the file.
+            # With ``dst_dir_fd`` Python follows the link to the file.
             os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder)
         except OSError as error:
             if error.errno in _FULL:
@@ -97,7 +99,7 @@ def _fill(file: IO[bytes], data: Content) -> None:
 
 @contextmanager
 def disk_errors(what: str, root: Path) -> Iterator[None]:
-    """A full disk, or a folder that cannot be written, as a ``MachineError`` with one line."""
+    """Raise a one-line ``MachineError`` for a full disk or a folder that cannot be written."""
     try:
         yield
     except OSError as error:

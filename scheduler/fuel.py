@@ -1,9 +1,9 @@
-"""Work that is counted instead of timed: a stage stops after so many steps, on every machine alike.
+"""Fuel: work is counted, not timed, so that a stage stops after the same work on every machine.
 
-A step is a term of a polynomial that is multiplied or added, a part of a tree that is made anew,
-some that are looked at, or a pair that is compared: some ten microseconds. Whoever does such work
-calls ``spend``; a stage says with ``counted`` how much all of it may be. What is remembered from
-before costs nothing again, so that a process that has seen a graph takes fewer steps for it.
+A step is a polynomial term that is multiplied or added, a tree node that is rebuilt, several that
+are visited, or a pair that is compared: about ten microseconds. Code that does such work calls
+``spend_fuel``; a stage sets its limit with ``fuel_limit``. Cached results cost nothing, so a
+process that has seen a graph before takes fewer steps for it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from scheduler.errors import UserError
 
 
 class LimitError(UserError):
-    """A model asks for more than is done for one; the line says of what, and how much is."""
+    """A model exceeds a limit; the message names the limit and its value."""
 
     place = ""
 
     def with_location(self, place: str) -> LimitError:
-        """The same of a place in the model, unless a place is named already."""
+        """Return the error prefixed with a place in the model, unless it names one already."""
         if self.place:
             return self
         error = type(self)(f"{place}: {self}")
@@ -31,7 +31,7 @@ class LimitError(UserError):
 
 
 class OutOfFuelError(LimitError):
-    """A stage took more steps than it may."""
+    """A stage took more steps than its limit."""
 
 
 @dataclass
@@ -46,9 +46,10 @@ _current: ContextVar[_Tank | None] = ContextVar("steps", default=None)
 
 @contextmanager
 def fuel_limit(what: str, limit: int) -> Iterator[None]:
-    """Count the steps of ``what``, for the messages; of a stage around it, they count too.
+    """Limit the steps of a stage; they also count for the enclosing stage.
 
-    Raises ``StepLimitError`` once they are more than ``limit``, or than the outer stage has left.
+    ``what`` names the stage in messages. ``spend_fuel`` raises ``OutOfFuelError`` once the steps
+    exceed ``limit``, or what the enclosing stage has left.
     """
     outer = _current.get()
     left = limit if outer is None else min(limit, outer.limit - outer.spent)
@@ -63,7 +64,7 @@ def fuel_limit(what: str, limit: int) -> Iterator[None]:
 
 
 def spend_fuel(steps: int = 1) -> None:
-    """Count steps where somebody counts. Raises ``StepLimitError`` at the limit."""
+    """Count steps if a limit is active. Raises ``OutOfFuelError`` beyond the limit."""
     counter = _current.get()
     if counter is not None:
         counter.spent += steps

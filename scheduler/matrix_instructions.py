@@ -1,7 +1,7 @@
-"""Matrix instructions, one row each: shape, types, and where every element lies in the wave.
+"""Table of matrix instructions: shape, types, and the layout of the operands in a wave.
 
-``kiln/matrix_instructions.h`` is written from these rows, for the kernels and for the CPU
-emulation (``python -m scheduler.build.matrix_header``); configurations are reckoned from them.
+``kiln/matrix_instructions.h`` is generated from this table, for kernels and for the CPU emulation
+(``python -m scheduler.build.matrix_header``); kernel configurations are derived from it too.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Literal, TypeAlias
 
 Source: TypeAlias = Literal["lane", "value"]
 
-# Rows and columns of a tile that every target serves: with plain FMA where it has no instruction.
+# Rows and columns of a tile that every target supports: with plain FMA if it has no instruction.
 COMMON_SIZE = 16
-# Bytes that a lane reads from LDS at once, at most.
+# Maximum bytes that a lane reads from LDS at once.
 _READ_BYTES = 16
-_BYTES = {"f64": 8, "f32": 4, "tf32": 4, "xf32": 4, "f16": 2, "bf16": 2}  # of all others 1
-# How a builtin is called: with A, B and C as they are, or A and B as words; then so many zeros.
-# "iu8": each behind whether it is signed. "fp8", "bf8": the formats' numbers, and scales of 0.
+_BYTES = {"f64": 8, "f32": 4, "tf32": 4, "xf32": 4, "f16": 2, "bf16": 2}  # 1 for all others
+# How a builtin is called: A, B and C unchanged, or A and B as words; then that many zeros.
+# "iu8": a signedness flag precedes each. "fp8", "bf8": the formats' numbers, and scales of 0.
 Call: TypeAlias = Literal["0", "3", "words_0", "words_3", "iu8", "fp8", "bf8"]
 
 
@@ -42,8 +42,8 @@ Coordinate: TypeAlias = tuple[Digit, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """Which element of a matrix each lane holds in each of its values: (lane, value) → (row,
-    column), each coordinate a sum of digits."""
+    """The element of a matrix that each lane holds in each of its values: (lane, value) → (row,
+    column). Each coordinate is a sum of digits."""
 
     row: Coordinate
     column: Coordinate
@@ -61,17 +61,17 @@ class Layout:
 
 @dataclass(frozen=True)
 class MatrixInstruction:
-    """D = A B + C of A [m, k], B [k, n], C and D [m, n] by ``lanes`` lanes together.
+    """D = A B + C, computed by ``lanes`` lanes: A [m, k], B [k, n], C and D [m, n].
 
-    ``name`` is the builtin's without ``__builtin_amdgcn_`` (NVIDIA's: of the function in
-    ``nvidia/mma.h`` that holds the PTX instruction); ``element`` and ``accumulator`` are
-    labels of dtypes (A and B, C and D), or "tf32": f32 that the function rounds to 10 bits of
-    mantissa, to nearest, ties away from zero; "xf32": f32 of which the instruction takes as many
-    and no more, so that it is rounded before. ``processors`` are LLVM's names, of single GPUs
-    (gfx942, sm_90) or of a whole generation (gfx11). ``copies``: lanes that hold each element of A
-    and of B. ``call``: what the builtin takes beside A, B and C. ``bits``: the builtin takes its
-    operands' bits as 16-bit integers; ``word``: as one or several of these integers of C++.
-    ``source`` names the document of shape and layouts.
+    ``name`` is the builtin's name without ``__builtin_amdgcn_``; for NVIDIA, the name of the
+    function in ``nvidia/mma.h`` that wraps the PTX instruction. ``element`` (A and B) and
+    ``accumulator`` (C and D) are dtype labels, or "tf32": f32 that the function rounds to 10 bits
+    of mantissa, to nearest, ties away from zero; "xf32": f32 of which the instruction reads only
+    10 bits of mantissa, so that it is rounded before. ``processors`` are LLVM's names of single
+    GPUs (gfx942, sm_90) or of a whole generation (gfx11). ``copies`` is the number of lanes that
+    hold each element of A and B. ``call`` says what the builtin takes besides A, B and C.
+    ``bits``: the builtin takes its operands' bits as 16-bit integers; ``word``: as one or several
+    C++ integers of this type. ``source`` names the document that gives shape and layouts.
     """
 
     name: str
@@ -93,7 +93,7 @@ class MatrixInstruction:
 
     @property
     def family(self) -> str:
-        """mfma, wmma, mma."""
+        """The family: mfma, wmma or mma."""
         return self.name.partition("_")[0]
 
     @property
@@ -103,29 +103,31 @@ class MatrixInstruction:
 
     @property
     def compute_type(self) -> str:
-        """What it is chosen by: its element, or "tf32" for f32 that may be rounded."""
+        """The element type to select by; "tf32" for f32 that may be rounded."""
         return "tf32" if self.element == "xf32" else self.element
 
     @property
     def a_values(self) -> int:
-        """Elements of A a lane."""
+        """Elements of A per lane."""
         return self.m * self.k * self.copies // self.lanes
 
     @property
     def b_values(self) -> int:
-        """Elements of B a lane."""
+        """Elements of B per lane."""
         return self.k * self.n * self.copies // self.lanes
 
     @property
     def d_values(self) -> int:
-        """Elements of C and of D a lane."""
+        """Elements of C and of D per lane."""
         return self.m * self.n // self.lanes
 
     @property
     def d_columns(self) -> int:
-        """Different columns of D that a lane has values in. Its value v is in row v //
-        ``d_columns`` and column v % ``d_columns`` of its own; ``ValueError`` for a layout that
-        has its values in another order."""
+        """The number of distinct columns of D in which a lane has values.
+
+        Value v is in the lane's row v // ``d_columns`` and column v % ``d_columns``. Raises
+        ``ValueError`` for a layout with another order of values.
+        """
         places = [self.d.evaluate(0, value) for value in range(self.d_values)]
         rows = list(dict.fromkeys(row for row, _ in places))
         columns = list(dict.fromkeys(column for _, column in places))
@@ -135,29 +137,32 @@ class MatrixInstruction:
 
     @cached_property
     def a_rows(self) -> int:
-        """Different rows of A that a lane has values in; of each it has the same k."""
+        """The number of distinct rows of A in which a lane has values, at the same k in each."""
         return len({self.a.evaluate(0, value)[0] for value in range(self.a_values)})
 
     @property
     def repeats(self) -> int:
-        """How many in a row use up what a lane reads of a row of A from LDS at once."""
+        """The number of consecutive instructions that one LDS read per lane and row of A feeds."""
         return max(1, _READ_BYTES // (self.a_values // self.a_rows * _BYTES.get(self.element, 1)))
 
     @cached_property
     def step_k(self) -> int:
-        """Elements along k that a step of ``kiln::mma::Tile`` takes."""
+        """Elements along k per step of ``kiln::mma::Tile``."""
         return self.k * self.repeats
 
 
 @lru_cache(maxsize=256)
 def select(processor: str, element: str, m: int = COMMON_SIZE) -> MatrixInstruction | None:
-    """The instruction with ``m`` rows that takes the most of k at once, or None: the dtype's
-    products are then plain FMA on that processor. "tf32": f32 that may be rounded."""
+    """Return the instruction with ``m`` rows and the largest k.
+
+    Returns None if the processor has none for the dtype; products are then plain FMA. "tf32"
+    selects f32 that may be rounded.
+    """
     return _best(processor_instructions(processor), element, m)
 
 
 def processor_instructions(processor: str) -> tuple[MatrixInstruction, ...]:
-    """All that a GPU (or every GPU of a generation) has, in the table's order."""
+    """Return all instructions of a GPU (or of every GPU of a generation), in table order."""
     generation = f"gfx{processor.removeprefix('gfx')[:-2]}"
     return tuple(
         one for one in INSTRUCTIONS if not {processor, generation}.isdisjoint(one.processors)
@@ -165,7 +170,7 @@ def processor_instructions(processor: str) -> tuple[MatrixInstruction, ...]:
 
 
 def best_instructions(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstruction, ...]:
-    """Of one GPU's instructions those that serve an element type and number of rows."""
+    """Return the best of one GPU's instructions for each element type and number of rows."""
     kinds = dict.fromkeys((one.compute_type, one.m) for one in instructions)
     found = (_best(instructions, element, m) for element, m in kinds)
     return tuple(one for one in found if one is not None)
@@ -187,13 +192,15 @@ _XF32 = ("gfx942",)  # LLVM's feature xf32-insts
 _CDNA4 = ("gfx950",)
 _RDNA3 = ("gfx11",)
 _RDNA4 = ("gfx12",)
-_ACCUMULATORS = {"f64": "f64", "i8": "i32"}  # of the others in f32
+_ACCUMULATORS = {"f64": "f64", "i8": "i32"}  # f32 for all others
 _SM80 = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
 def _operand(rows: int, lanes: int, values: int) -> Layout:
-    """Of A: lane L holds row L % ``rows``, at each k of a run of its own (all lanes of a row the
-    same, where a run is the whole of k: RDNA3)."""
+    """The layout of A: lane L holds row L % ``rows``, at its own run of consecutive k.
+
+    On RDNA3 a run is all of k, so that all lanes of a row hold the same.
+    """
     return Layout(
         (Digit("lane", 1, rows, 1),),
         (Digit("lane", rows, lanes // rows, values), Digit("value", 1, values, 1)),
@@ -211,12 +218,12 @@ def _mfma(
     call: Call = "3",
     word: Literal["", "int", "long"] = "",
 ) -> MatrixInstruction:
-    groups = 64 // size  # of lanes, each with all columns
+    groups = 64 // size  # groups of lanes, each with all columns
     a = _operand(size, 64, k // groups)
     if call in ("fp8", "bf8"):
         a = _split_operand(size, k)
     double = element == "f64"
-    run = 1 if double else 4  # rows that lie in a lane's neighbouring values
+    run = 1 if double else 4  # rows in a lane's adjacent values
     values = size * size // 64
     document = "AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)"
     if processors == _CDNA4:
@@ -239,7 +246,10 @@ def _mfma(
 
 
 def _split_operand(size: int, k: int) -> Layout:
-    """Of A where a lane's 32 values of 8 bits lie in two runs, each beside the other lanes'."""
+    """The layout of A if a lane's 32 values of 8 bits form two runs along k.
+
+    Each run is adjacent to the other lanes' runs.
+    """
     groups = 64 // size
     return Layout(
         (Digit("lane", 1, size, 1),),
@@ -252,8 +262,11 @@ def _split_operand(size: int, k: int) -> Layout:
 
 
 def _wmma(name: str, element: str, generation: int, call: Call = "0") -> MatrixInstruction:
-    """RDNA3: both halves of the wave hold all of A and B, and D's rows in turn. RDNA4: each half
-    has its own half of k, and of D's rows."""
+    """A WMMA instruction of RDNA3 or RDNA4.
+
+    RDNA3: both halves of the wave hold all of A and B, and alternate rows of D. RDNA4: each half
+    holds its own half of k and of D's rows.
+    """
     third = generation == 11
     a = Layout((Digit("lane", 1, 16, 1),), (Digit("value", 1, 16, 1),))
     rows = (Digit("value", 1, 8, 2), Digit("lane", 16, 2, 1))
@@ -274,7 +287,7 @@ def _wmma(name: str, element: str, generation: int, call: Call = "0") -> MatrixI
 
 
 def _mma(element: str) -> MatrixInstruction:
-    """NVIDIA, since sm_80: a lane has two rows of A and of D, of D two neighbouring columns."""
+    """NVIDIA, since sm_80: a lane holds two rows of A and D, and two adjacent columns of D."""
     group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 2)
     rows, pair = Digit("value", 2, 2, 8), Digit("value", 1, 2, 1)
     return MatrixInstruction(
@@ -289,9 +302,11 @@ def _mma(element: str) -> MatrixInstruction:
 
 
 def _mma_i8() -> MatrixInstruction:
-    """NVIDIA's of 8 bits: where one of 16 bits has two neighbouring k, four. Its floats of 8 bits
-    (since sm_89) are not here: what Ada and Hopper sum them in has 13 bits of mantissa (Zhang et
-    al., "SageAttention2", 2024; DeepSeek-V3's report, 3.5.2), which is not what f32 is."""
+    """NVIDIA's 8-bit integer instruction: four adjacent k where 16-bit types have two.
+
+    8-bit floats (since sm_89) are not in the table: Ada and Hopper accumulate them with 13 bits of
+    mantissa (Zhang et al., "SageAttention2", 2024; DeepSeek-V3's report, 3.5.2), not in f32.
+    """
     group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 4)
     four = Digit("value", 1, 4, 1)
     return MatrixInstruction(
@@ -306,7 +321,7 @@ def _mma_i8() -> MatrixInstruction:
 
 
 def _mma_tf32() -> MatrixInstruction:
-    """NVIDIA's for f32 that may be rounded, as a graph's ``float32_matmul_precision`` says."""
+    """NVIDIA's instruction for f32 that ``float32_matmul_precision`` allows to be rounded."""
     group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 1)
     f16 = _mma("f16")
     return MatrixInstruction(
@@ -352,13 +367,12 @@ INSTRUCTIONS = (
     _mma_i8(),
     _mma_tf32(),
 )
-# Rows and columns of other square results, which only some targets have, with the lanes that each
-# takes.
+# Rows (= columns) and lanes of the other square results, which only some targets have.
 OTHER_SIZES = tuple(
     sorted({(one.m, one.lanes) for one in INSTRUCTIONS if one.m == one.n != COMMON_SIZE})
 )
-# Along k: every target's step of a tile of the common size divides it, of elements of 16 bits or
-# more.
+# Along k: a multiple of every target's step of a tile of the common size, for elements of at least
+# 16 bits.
 WIDEST_STEP_K = max(
     one.step_k for one in INSTRUCTIONS if one.m == COMMON_SIZE and one.element in _BYTES
 )

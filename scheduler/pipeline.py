@@ -1,6 +1,6 @@
-"""The order of the passes, and nothing else: from a model's file to kernels and their builds.
+"""The order of the passes: from a model's file to kernels and their builds.
 
-Which candidate serves is decided in ``tuning/run.py``, whose decisions are a ``Chooser`` here.
+``tuning/run.py`` selects the candidates; its decisions are a ``Chooser`` here.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from scheduler.targets import Target
 
 @dataclass(frozen=True)
 class NotGenerated:
-    """The name of a kernel that was selected and that the generator does not make any more."""
+    """The name of a selected kernel that the generator no longer generates."""
 
     kernel: str
 
 
 Chooser: TypeAlias = Callable[[SchedulerNode], TemplateCaller | NotGenerated | None]
-"""Which candidate serves a node; None and ``NotMade`` leave it to the template's default."""
+"""Returns a node's selected candidate; None and ``NotGenerated``: the template's default."""
 
 Bucket: TypeAlias = tuple[str, int, Chooser]
-"""A size, up to which value, and which candidates serve until there."""
+"""A symbolic size, its largest value, and the candidates selected up to that value."""
 
 
 @dataclass(frozen=True)
 class GeneratedCode:
-    """All code of a schedule, before anything is compiled.
+    """All code of a schedule, before compilation.
 
     ``calls`` are in execution order, ``chosen`` maps each scheduler node to its candidate, and
-    ``chosen_by`` says whose times chose them.
+    ``chosen_by`` names the source of the times that the selection is based on.
     """
 
     schedule: Schedule
@@ -75,13 +75,12 @@ class GeneratedCode:
 
 
 def load(path: Path, name: str | None = None, model_name: str = "") -> Graph:
-    """Read a model's file; of several in it the one of that name. Raises ``UserError`` naming the
-    part that is malformed."""
+    """Read the model ``model_name`` from a file. Raises ``UserError`` naming the malformed part."""
     return pt2.read(path, name, model_name)
 
 
 def with_hints(graph: Graph, given: Mapping[str, int]) -> Graph:
-    """The graph with these values as its symbols' hints, which choose the configurations."""
+    """Return the graph with ``given`` as its symbols' hints, which select the configurations."""
     symbols = {
         name: replace(symbol, hint=given.get(name, symbol.hint))
         for name, symbol in graph.symbols.items()
@@ -90,28 +89,33 @@ def with_hints(graph: Graph, given: Mapping[str, int]) -> Graph:
 
 
 def with_precision(graph: Graph, precision: MatmulPrecision) -> Graph:
-    """The graph with what its products of f32 may be computed in; another graph, by its digest,
-    where that is another: results of one are none of the other."""
+    """Return the graph with this precision of its f32 matrix products.
+
+    A changed precision changes the digest, so that the two graphs share no results.
+    """
     if precision is graph.float32_matmul_precision:
         return graph
     return with_digest(replace(graph, float32_matmul_precision=precision))
 
 
 def lower(graph: Graph) -> Lowered:
-    """Operations over buffers, verified."""
+    """Lower a graph to operations over buffers, and verify them."""
     return lower_graph(graph)
 
 
 def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
-    """Groups of operations in execution order, verified."""
+    """Group operations into kernels in execution order, and verify the schedule."""
     return make_schedule(lowered, fuse=fuse)
 
 
 def scheduling(
     plan: Schedule, targets: Sequence[Target], *, any_language: bool = False
 ) -> BaseScheduling:
-    """The backend for a schedule; ``any_language``: its defaults are in the language that is taken
-    to be faster. ``UserError`` for targets that cannot share sources."""
+    """Return the backend for a schedule.
+
+    ``any_language``: its defaults are in the language that is assumed to be faster. Raises
+    ``UserError`` for targets that cannot share sources.
+    """
     return scheduling_for(plan, targets, any_language=any_language)
 
 
@@ -124,10 +128,10 @@ def generate(
     *,
     any_language: bool = False,
 ) -> GeneratedCode:
-    """Render the kernel of every scheduler node: the chosen candidate, else the default.
+    """Render the kernel of every scheduler node: the selected candidate, else the default.
 
-    ``buckets``, the smallest first, add the kernels that serve smaller sizes where they differ.
-    ``chosen_by`` says whose times ``choose`` goes by. ``any_language``: see :func:`scheduling`.
+    ``buckets``, smallest first, add the kernels for smaller sizes if they differ. ``chosen_by``
+    names the source of the times that ``choose`` uses. ``any_language``: see :func:`scheduling`.
     """
     backend = scheduling(plan, targets, any_language=any_language)
     calls: list[KernelCall] = []
@@ -156,7 +160,7 @@ def _choose_kernel(
     choose: Chooser | None,
     chosen_by: ChosenBy | None,
 ) -> tuple[TemplateCaller, Choice | None]:
-    """What serves a node, and why; without a chooser nothing was chosen."""
+    """Return the candidate for a node and why it was selected; the default without a chooser."""
     if choose is None:
         return backend.default(node), None
     found = choose(node)
@@ -174,9 +178,11 @@ def _variants(
     buckets: Sequence[Bucket],
     chosen_by: ChosenBy | None,
 ) -> tuple[CallVariant, ...]:
-    """The calls at smaller sizes; none where all sizes are served by one kernel. Of neighbouring
-    buckets with the same kernel the larger one says it all, but for a choice that could not be
-    kept."""
+    """Return the calls at smaller sizes; none if one kernel is used at all sizes.
+
+    Adjacent buckets with the same kernel are merged into the larger one, unless the selected
+    kernel of the smaller one is no longer generated.
+    """
     variants: list[CallVariant] = []
     for symbol, at_most, choose in buckets:
         caller, choice = _choose_kernel(backend, node, choose, chosen_by)
@@ -190,7 +196,7 @@ def _variants(
 
 
 def _is_redundant(variant: CallVariant, larger: str) -> bool:
-    """Whether the kernel of the next larger sizes is this one too."""
+    """Whether the next larger sizes use the same kernel."""
     return variant.kernel == larger and not (variant.choice and variant.choice.not_made)
 
 
@@ -205,7 +211,7 @@ def build_kernels(
     on_progress: Callable[[BuildProgress], None] | None = None,
     cancellation: Cancellation | None = None,
 ) -> dict[tuple[str, str], Build | Rejected]:
-    """Build every kernel for every target over the cores: results by (kernel, target)."""
+    """Build every kernel for every target in parallel; results by (kernel, target)."""
     places = [(kernel, target) for kernel in kernels for target in targets]
     requests = [
         BuildRequest(

@@ -1,20 +1,20 @@
-"""Text of others where it is written: one function for each kind of place.
+"""Escaping of untrusted text: one function for each kind of output.
 
-Names, paths and code come from a model's file or from a bundle and may hold any character. Here
-they become what the place can hold; where they are shown they stay recognisable.
+Names, paths and code come from a model's file or from a bundle and may contain any character. They
+are escaped for the output's syntax, and stay recognisable.
 """
 
 from __future__ import annotations
 
 import re
 
-MAX_LINE = 1_000  # characters of a line that is shown: an error's, a log's
-MAX_NAME = 200  # characters of a name inside a line
-MAX_COMMENT = 20_000  # characters of a line of a comment
+MAX_LINE = 1_000  # characters of a displayed line, such as an error or a log line
+MAX_NAME = 200  # characters of a name within a line
+MAX_COMMENT = 20_000  # characters of a comment line
 
 
 def shorten(text: str, most: int = MAX_NAME) -> str:
-    """The text itself, or of one of more than ``most`` characters its beginning and its end."""
+    """Return the text; if longer than ``most`` characters, its beginning and its end."""
     if len(text) <= most:
         return text
     end = most // 4
@@ -22,9 +22,10 @@ def shorten(text: str, most: int = MAX_NAME) -> str:
 
 
 def one_line(text: str, most: int = MAX_LINE) -> str:
-    """For errors, logs and tables: a line of at most ``most`` characters, in which everything that
-    does not print (line ends, terminals' commands, marks that turn the direction) is spelled as
-    in Python."""
+    """Escape for errors, logs and tables: one line of at most ``most`` characters.
+
+    Unprintable characters (line ends, terminal escapes, direction marks) are escaped as in Python.
+    """
     kept = shorten(text, most)
     if kept.isprintable():
         return kept
@@ -36,16 +37,16 @@ def _escape_char(char: str) -> str:
 
 
 def escape_log(text: str) -> str:
-    """For logs of other programs: line ends and tabs stay, what else does not print is spelled."""
+    """Escape the log of another program: unprintable characters except line ends and tabs."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(char if char in "\n\t" else _escape_char(char) for char in text)
 
 
 def escape_comment(text: str, most: int = MAX_COMMENT) -> str:
-    r"""For a line of a comment, in C++ or Python: nothing in it ends the comment or continues it.
+    r"""Escape for a comment line in C++ or Python, so that it cannot end or continue the comment.
 
-    That is no line end, no ``*/``, no trigraph, and no backslash at the end.
+    The result has no line end, no ``*/``, no trigraph, and no backslash at the end.
     """
     kept = one_line(text, most).replace("*/", "* /")
     kept = re.sub(r"\?(?=\?)", "? ", kept)
@@ -53,11 +54,13 @@ def escape_comment(text: str, most: int = MAX_COMMENT) -> str:
 
 
 def escape_docstring(text: str, most: int = MAX_LINE) -> str:
-    """For a line inside Python's triple quotes: a comment's without quotes and backslashes."""
+    """Escape for a line of a Python docstring: as a comment, without quotes and backslashes."""
     return re.sub(r'["\\]', "'", escape_comment(text, most))
 
 
 def to_identifier(text: str) -> str:
-    """What a C or Python identifier can hold of it: ASCII letters, digits and ``_``, which may
-    begin with a digit or be nothing at all. Several texts may have the same."""
+    """Replace every character but ASCII letters, digits and ``_`` by ``_``.
+
+    The result may begin with a digit or be empty, and different texts may give the same result.
+    """
     return re.sub(r"[^0-9A-Za-z_]", "_", text)

@@ -1,8 +1,8 @@
-"""A model's file that nobody has checked, read and tried out in processes of their own.
+"""Read and try out an untrusted model's file in sandboxed child processes.
 
-Each has the file to read, nothing to write, no network, and limits of time and memory
-(``scheduler/sandbox``); it answers with one line of JSON. A file that takes it over its limits, or
-brings it down, is turned down in one line, and nothing else comes of it.
+A child may read the file and write nothing, has no network, and has limits on time and memory
+(``scheduler/sandbox``); it answers with one line of JSON. A file that exceeds the limits or crashes
+the child is rejected with a one-line error.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from scheduler.errors import UserError
 from scheduler.sandbox.process import Cancellation
 from scheduler.sandbox.rpc import ChildProgram, call_child
 
-_EXTRACTED = "model.pt2"  # what a child leaves in its folder
+_EXTRACTED = "model.pt2"  # the file that a child writes to its folder
 _CHILD = ChildProgram("scheduler.untrusted_child", "its reader", "be read", "a model")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file may take of one process."""
+    """Time and memory that a child process may use for a file."""
 
     seconds: float = 60.0
     memory_bytes: int = 4 << 30
 
 
 def read_graph(file: Path, limits: Limits = Limits()) -> Mapping[str, Any]:
-    """The graph in a file as ``graph_to_json`` gives it, and ``writers``, where it writes
-    inputs: by each of these the nodes that write it.
+    """Return the graph in a file as ``graph_to_json`` does.
 
-    Raises ``UserError`` naming the part that is malformed, or the limit that reading it took up;
-    ``MachineError`` where the process was ended from outside.
+    If the graph writes inputs, ``writers`` maps each of them to the nodes that write it.
+
+    Raises ``UserError`` naming the malformed part or the exceeded limit, and ``MachineError`` if
+    the process was killed from outside.
     """
     content: Mapping[str, Any] = _ask("read", file, (), limits, None)
     return content
 
 
 def extract_model(file: Path, model_name: str, out: Path, limits: Limits = Limits()) -> None:
-    """Write one of the models in a file to ``out``, a file of its own.
+    """Write one of the models in a file to the file ``out``.
 
-    Raises as ``read_graph``, and ``UserError`` that lists the models where none has that name.
+    Raises as ``read_graph``, and ``UserError`` listing the models if none has that name.
     """
     _ask("extract", file, (model_name, _EXTRACTED), limits, None, out)
 
@@ -53,8 +54,9 @@ def extract_model(file: Path, model_name: str, out: Path, limits: Limits = Limit
 def try_out(
     file: Path, targets: Sequence[str], limits: Limits, cancellation: Cancellation | None = None
 ) -> None:
-    """Read, lower and schedule the graph in a file and render its default kernels for targets
-    whose sources are shared: all that preparing it does. Nothing of it is kept.
+    """Read, lower and schedule the graph in a file, and render its default kernels.
+
+    The targets share sources. This is a dry run of the preparation; its results are discarded.
 
     Raises as ``read_graph``, and ``Cancelled``.
     """
@@ -69,10 +71,10 @@ def compare_with_torch(
     *,
     seed: int = 0,
 ) -> list[Mapping[str, Any]]:
-    """Compare the reference's outputs with torch's (``benchmark/torch_oracle.py``): the findings as
-    dictionaries.
+    """Compare the reference's outputs with torch's (``benchmark/torch_oracle.py``).
 
-    Raises as ``try_out``, and ``UserError`` where torch is not installed.
+    Returns the findings as dictionaries. Raises as ``try_out``, and ``UserError`` if torch is not
+    installed.
     """
     if importlib.util.find_spec("torch") is None:
         raise UserError("torch is not installed here: `pip install torch`, or leave the oracle out")
@@ -89,7 +91,7 @@ def _ask(
     cancellation: Cancellation | None,
     out: Path | None = None,
 ) -> Any:
-    """The child's answer; the file that it leaves in its folder becomes ``out``."""
+    """Return the child's answer, and move the file that it wrote to ``out``."""
     given = (what, str(limits.memory_bytes), str(limits.seconds), str(file.absolute()))
     with tempfile.TemporaryDirectory(prefix="kiln-read-") as folder:
         answer = call_child(

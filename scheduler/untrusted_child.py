@@ -1,4 +1,4 @@
-"""The process that reads one file, or tries it out; ``untrusted.py`` is its other end.
+"""The child process that reads or tries out one file; ``untrusted.py`` is the parent.
 
 python -m scheduler.untrusted_child read MEMORY_BYTES SECONDS FILE
 python -m scheduler.untrusted_child try MEMORY_BYTES SECONDS FILE [TARGET ...]
@@ -30,11 +30,11 @@ from scheduler.sandbox.python import enter_python
 
 
 def main(what: str, memory_bytes: int, seconds: float, file: Path, more: Sequence[str]) -> None:
-    """Entry of the process: one answer on standard output, whatever the file does."""
+    """Entry point of the process: always write one answer to standard output."""
     file_bytes = MIB + (file.stat().st_size if what == "extract" else 0)
     cpu_seconds = math.ceil(seconds) + 1
     limits = Limits(memory_bytes=memory_bytes, file_bytes=file_bytes, cpu_seconds=cpu_seconds)
-    # The import of torch looks for a folder to write to.
+    # Importing torch requires a writable folder.
     own = (Path.cwd(),) if what in ("torch", "extract") else ()
     enter_python(Sandbox(read=(file,), write=own, limits=limits))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
@@ -63,13 +63,13 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _extract(file: Path, model_name: str, out: str) -> dict[str, Any]:
-    """To the folder that the process works in."""
+    """Write the model to the working folder of the process."""
     extract_model(file, model_name, Path(out))
     return {}
 
 
 def _dry_run(file: Path, *names: str) -> dict[str, Any]:
-    """All that preparing does: the schedule, and the default kernels' sources."""
+    """Run the whole preparation: the schedule, and the default kernels' sources."""
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
     generated = pipeline.generate(schedule, [targets.find(name) for name in names])
     wrapper_of(generated.manifest())
@@ -77,7 +77,7 @@ def _dry_run(file: Path, *names: str) -> dict[str, Any]:
 
 
 def _compare_torch(file: Path, seed: str, *sizes: str) -> list[dict[str, Any]]:
-    """Compare outputs and writes with torch's, at the sizes given."""
+    """Compare outputs and written inputs with torch's, at the given sizes."""
     from scheduler.benchmark.torch_oracle import compare_with_torch  # noqa: PLC0415 -- seconds
 
     bindings = {name: int(size) for name, _, size in (one.partition("=") for one in sizes)}

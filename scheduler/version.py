@@ -1,4 +1,4 @@
-"""Which version of Kiln this is: ``pyproject.toml`` says it, and nothing else."""
+"""The version of Kiln; ``pyproject.toml`` is its only source."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 @cache
 def kiln_version() -> str:
-    """Of the checkout that runs, whatever is installed beside it; else of the installed package;
-    "" where neither says it."""
+    """Return the version of the running checkout, else of the installed package, else "".
+
+    The checkout takes precedence over any installed package.
+    """
     with suppress(OSError, ValueError, KeyError):
         project = tomllib.loads(_PYPROJECT.read_text("utf-8"))["project"]
         if project["name"] == "kiln":

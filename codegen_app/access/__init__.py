@@ -1,1 +1,1 @@
-"""Who comes in, from where, and how often they may try."""
+"""Authentication, client addresses, and the limits of attempts."""

@@ -1,4 +1,4 @@
-"""Where a request came from."""
+"""The address of a request's client."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.http import HttpRequest
 
 
 def client_address(request: HttpRequest) -> str:
-    """The client's IP address; "" where the server was reached through a socket in a folder.
+    """Return the client's IP address; "" if the server was reached through a Unix socket.
 
-    ``KILN_TRUSTED_PROXIES`` says how many proxies of ours stand before the server. Each appends
-    whom it heard from to ``X-Forwarded-For``: so many entries from the right are ours, and what
-    a client writes to their left counts for nothing.
+    ``KILN_TRUSTED_PROXIES`` is the number of our proxies before the server. Each appends its client
+    to ``X-Forwarded-For``: that many entries from the right are ours, and what a client writes to
+    their left is ignored.
     """
     peer = _valid(request.META.get("REMOTE_ADDR", ""))
     proxies: int = settings.TRUSTED_PROXIES

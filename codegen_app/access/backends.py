@@ -1,4 +1,4 @@
-"""Logins that need no password of Kiln's."""
+"""Logins without a password of Kiln's."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ IDENTITIES = "codegen_app.access.backends.IdentityBackend"
 
 
 class IdentityBackend(ModelBackend):
-    """Of who was signed in by the provider: such a login ends where there is no provider any more.
-    It looks at no password."""
+    """The backend of people who signed in with the provider: such a login ends if the provider is
+    removed. It checks no password."""
 
     def authenticate(self, request: Any = None, **_: Any) -> None:  # type: ignore[override]  # noqa: ARG002
-        """Nobody: ``views/sign_in.py`` logs in."""
+        """Return nobody: ``views/sign_in.py`` logs in."""
         return

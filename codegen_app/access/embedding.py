@@ -1,9 +1,9 @@
-"""Who sees the pictures that other pages embed: whoever has the picture's address with its key.
+"""Access to pictures that other pages embed: the picture's URL contains a key.
 
-A page elsewhere, and the proxy of a forge that fetches its pictures, has no session here. The key
-is of one series alone and opens nothing but its pictures; who reads the series' page can give it
-away, as they could the figures. It is derived from the site's secret and stored nowhere: changing
-``SECRET_KEY`` takes all of them back.
+Another site's page, and a forge's proxy that fetches its pictures, has no session here. The key is
+for one series and opens only its pictures; a reader of the series' page can share it, as they could
+the figures. It is derived from the site's secret and stored nowhere: changing ``SECRET_KEY``
+revokes all keys.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _DIGITS = 32
 
 
 def series_key(series: int) -> str:
-    """The key of a series' pictures."""
+    """Return the key of a series' pictures."""
     of = salted_hmac("kiln.embedded.series", str(series), algorithm="sha256")
     return of.hexdigest()[:_DIGITS]
 
 
 def has_series_key(request: HttpRequest, series: int) -> bool:
-    """Whether the address has the series' key (``?key=``)."""
+    """Return whether the URL has the series' key (``?key=``)."""
     given = request.GET.get("key", "")
     return given.isascii() and constant_time_compare(given, series_key(series))
 
 
 def may_see(request: HttpRequest) -> bool:
-    """Whether a reader without a key may, as for any page."""
+    """Return whether a reader without a key may see them, as for any page."""
     return not settings.READ_NEEDS_LOGIN or request.user.is_authenticated

@@ -17,7 +17,7 @@ _MEMBERS = {"post_add": "given", "post_remove": "no longer", "post_clear": "all 
 
 
 def connect() -> None:
-    """Called once, when the applications are ready."""
+    """Connect the signals; called once, when the applications are ready."""
     user_logged_in.connect(_logged_in)
     user_logged_out.connect(_logged_out)
     pre_save.connect(_before_account, sender=User)

@@ -1,4 +1,4 @@
-"""A bound on hashing: it is slow on purpose, and guessers would take all cores with it."""
+"""A limit on password hashing: it is slow by design, and guessers would use all cores."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _slots = BoundedSemaphore(MAX_CONCURRENT)
 
 
 class TooManyHashesError(Exception):
-    """As many passwords are being hashed as may be at once; nothing was hashed for this one."""
+    """The maximum number of passwords is being hashed; this one was not."""
 
 
 class BoundedPBKDF2PasswordHasher(PBKDF2PasswordHasher):
-    """Django's default; one that comes while another is hashed is refused before it costs.
+    """Django's default; a request while another password is hashed is refused at no cost.
 
-    Whoever is refused tries again a second later (``middleware.py``). A queue would hold the web
-    server's threads instead, for as long as guessers keep it filled.
+    A refused client retries a second later (``middleware.py``). A queue would hold the web server's
+    threads instead, for as long as guessers keep it filled.
     """
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
-        """The hash; raises ``TooManyHashesError``."""
+        """Return the hash; raises ``TooManyHashesError``."""
         if not _slots.acquire(blocking=False):
             raise TooManyHashesError
         try:

@@ -1,4 +1,4 @@
-"""Where somebody goes on after logging in: to where they were, with all of its address."""
+"""The redirect after a login: back to the requested page, with its whole URL."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _LOGIN_HINT = "Nobody is logged in: log in at /login/, or ask the API (/api/v1/d
 
 
 def return_url(request: HttpRequest) -> str:
-    """The address to come back to: what was asked for, with its query. What is only sent to
-    (cancelling, triage) shows nothing: then the page that it was sent from, where the browser says
-    which of ours that was."""
+    """Return the URL to come back to: the requested one, with its query. A URL that only accepts
+    forms (cancelling, triage) shows nothing: then the page that the form was on, if the browser
+    names one of ours."""
     if request.method in _SAFE_METHODS:
         return request.get_full_path()
     return _sender(request) or reverse("overview")
 
 
 def login_response(request: HttpRequest) -> HttpResponseBase:
-    """The login, which leads back. A part of a page that looks for news is told that nobody is
-    logged in: the login's page in its place would be none of that page. So is a program, in JSON:
-    it would take the login's page for an answer."""
+    """Return the redirect to the login, which leads back. A fragment that a page polls gets an
+    error instead, since the login's page does not fit there. So does a program, in JSON: it would
+    take the login's page for a response."""
     if request.headers.get("HX-Request"):
         return HttpResponse("Nobody is logged in any more.", status=401, content_type="text/plain")
     if not reads_pages(request):
@@ -38,19 +38,19 @@ def login_response(request: HttpRequest) -> HttpResponseBase:
 
 
 class LoginMiddleware(LoginRequiredMiddleware):
-    """As Django's, but it leads back to a page that can be read."""
+    """Django's middleware, but it leads back to a page that can be read."""
 
     def handle_no_permission(  # type: ignore[override]  # no redirect for parts
         self,
         request: HttpRequest,
         view_func: Any,  # noqa: ARG002
     ) -> HttpResponseBase:
-        """To the login."""
+        """Return the response that leads to the login."""
         return login_response(request)
 
 
 def _sender(request: HttpRequest) -> str:
-    """The path and query of the page that a request was sent from; "" where it is none of ours."""
+    """Return the path and query of the page that sent a request; "" if it is none of ours."""
     given = request.headers.get("Referer", "")
     ours = url_has_allowed_host_and_scheme(
         given, allowed_hosts={request.get_host()}, require_https=request.is_secure()

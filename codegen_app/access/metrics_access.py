@@ -1,4 +1,4 @@
-"""Who may read the metrics: who has the token, or asks from a network that is named."""
+"""Who may read the metrics: clients with the token, or from a listed network."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from codegen_app.access.tokens import bearer_token
 
 
 def is_enabled() -> bool:
-    """Whether anybody may."""
+    """Return whether anybody may."""
     return bool(settings.METRICS_TOKEN or settings.METRICS_NETWORKS)
 
 
 def may_read(request: HttpRequest) -> bool:
-    """Whether this one may."""
+    """Return whether this client may."""
     given = bearer_token(request.headers.get("Authorization", ""))
     if settings.METRICS_TOKEN and constant_time_compare(given, settings.METRICS_TOKEN):
         return True
-    address = client_address(request)  # "" of a socket in a folder
+    address = client_address(request)  # "" for a Unix socket
     return bool(address) and any(
         ip_address(address) in network for network in settings.METRICS_NETWORKS
     )

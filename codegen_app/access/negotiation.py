@@ -1,4 +1,4 @@
-"""Who asks: somebody who reads pages, or a program."""
+"""Whether a client is a browser or a program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ API = "/api/"
 
 
 def wants_json(request: HttpRequest) -> bool:
-    """Whether a program asks, which reads no page."""
+    """Return whether the client is a program, which does not read pages."""
     return (
         request.path_info.startswith(API)
         or request.path.endswith(".json")
@@ -17,6 +17,6 @@ def wants_json(request: HttpRequest) -> bool:
 
 
 def reads_pages(request: HttpRequest) -> bool:
-    """Whether whoever asks could read a page that is answered instead: a browser says so, also
-    where it was led to a ``.json``; programs say that they take anything, or nothing."""
+    """Return whether the client could read a page in place of the response: a browser accepts HTML,
+    also when it was led to a ``.json``; programs accept anything, or nothing."""
     return "text/html" in request.headers.get("Accept", "") or not wants_json(request)

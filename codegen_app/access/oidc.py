@@ -1,8 +1,8 @@
-"""OpenID Connect: sending somebody to the provider, and believing what it says of them.
+"""OpenID Connect: redirecting people to the provider, and verifying its response.
 
 Authorization code with PKCE, state and nonce; the ID token's signature, issuer, audience, times and
-nonce are checked (Authlib). What must come back with somebody is in a signed cookie of ten minutes,
-so that who only asks writes nothing here.
+nonce are checked (Authlib). The state is in a signed cookie of ten minutes, so that a mere request
+writes nothing here.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from scheduler.text import one_line
 COOKIE_S = 600
 _SALT = "codegen_app.access.oidc"
 _TIMEOUT_S = 5
-_METADATA_TTL_S = 3600  # what the provider says of itself
-_LEEWAY_S = 60  # by which clocks may differ
-_REQUEST_SLOTS = threading.BoundedSemaphore(4)  # conversations with the provider, of a process
-# Signed with the provider's key: a token that is signed with our secret, or not at all, is none.
+_METADATA_TTL_S = 3600  # of the provider's metadata
+_LEEWAY_S = 60  # tolerance for clocks
+_REQUEST_SLOTS = threading.BoundedSemaphore(4)  # concurrent requests to the provider, per process
+# Signed with the provider's key: a token that is signed with our secret, or not at all, is invalid.
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 _TIMES = {"exp", "iat", "nbf"}
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
@@ -53,7 +53,7 @@ class SignInError(UserError):
 
 @dataclass(frozen=True)
 class Person:
-    """What the provider says of somebody; ``email`` only where it is verified."""
+    """The provider's claims about a person; ``email`` only if it is verified."""
 
     subject: str
     username: str
@@ -63,32 +63,33 @@ class Person:
 
 @dataclass(frozen=True)
 class PendingSignIn:
-    """What the cookie brings back."""
+    """The state that the cookie brings back."""
 
     state: str
     nonce: str
     verifier: str
-    after: str  # where they were
+    after: str  # the page to return to
 
     def signed_cookie(self) -> str:
-        """As the cookie's text, which nobody else can write."""
+        """Return the cookie's text, signed by us."""
         return signing.dumps([self.state, self.nonce, self.verifier, self.after], salt=_SALT)
 
 
 def cookie_name() -> str:
-    """Of this host alone where it travels by HTTPS alone."""
+    """Return the cookie's name, which restricts it to this host if it is sent by HTTPS alone."""
     return "__Host-kiln-sign-in" if settings.HTTPS else "kiln-sign-in"
 
 
 def start_sign_in(callback: str, after: str) -> tuple[str, PendingSignIn]:
-    """The provider's address to go to, and what has to come back. Raises ``SignInError``."""
+    """Return the provider's URL to redirect to, and the state to bring back. Raises
+    ``SignInError``."""
     with _provider_request():
         made = _client().create_authorization_url(callback)
     return made["url"], PendingSignIn(made["state"], made["nonce"], made["code_verifier"], after)
 
 
 def pending_sign_in(request: HttpRequest) -> PendingSignIn | None:
-    """What the cookie says; None without one, or where it is too old, or not ours."""
+    """Return the cookie's state; None without one, or if it is too old, or not ours."""
     try:
         text = request.COOKIES.get(cookie_name(), "")
         return PendingSignIn(*signing.loads(text, salt=_SALT, max_age=COOKIE_S))
@@ -97,7 +98,7 @@ def pending_sign_in(request: HttpRequest) -> PendingSignIn | None:
 
 
 def finish_sign_in(request: HttpRequest, begun: PendingSignIn | None, callback: str) -> Person:
-    """Who came back from the provider. Raises ``SignInError``."""
+    """Return the person who came back from the provider. Raises ``SignInError``."""
     provider = _provider()
     given = request.GET.get("state", "")
     if begun is None or not constant_time_compare(given, begun.state):
@@ -115,7 +116,7 @@ def finish_sign_in(request: HttpRequest, begun: PendingSignIn | None, callback: 
 
 
 def check_provider() -> None:
-    """Ask the provider what it is. Raises ``SignInError`` where that does not fit the settings."""
+    """Fetch the provider's metadata. Raises ``SignInError`` if they do not fit the settings."""
     with _provider_request():
         _client(kept=False)
 
@@ -165,7 +166,7 @@ _client_cache: dict[Provider | str, Any] = {}
 
 
 def _client(*, kept: bool = True) -> Any:
-    """One that knows what the provider says of itself; asked anew after an hour."""
+    """Return a client with the provider's metadata, which are fetched again after an hour."""
     provider = _provider()
     client, until, of = _client_cache.get("client", (None, 0.0, None))
     if kept and of == provider and time.monotonic() < until:
@@ -188,7 +189,7 @@ def _client(*, kept: bool = True) -> Any:
 
 
 def _check_metadata(provider: Provider, metadata: dict[str, Any]) -> None:
-    """Refuse a provider that is another, or speaks in the clear."""
+    """Refuse another provider's metadata, and URLs without TLS."""
     if metadata.get("issuer") != provider.issuer:
         raise SignInError(
             f"KILN_OIDC_ISSUER is {provider.issuer}, the provider calls itself"
@@ -207,7 +208,8 @@ def _check_metadata(provider: Provider, metadata: dict[str, Any]) -> None:
 
 @contextmanager
 def _provider_request() -> Iterator[None]:
-    """A few at once, and each failure as one line; the log has what is not for everybody."""
+    """Limit concurrent requests, and turn each failure into one line; the log has the details that
+    are not public."""
     name = _provider().name
     if not _REQUEST_SLOTS.acquire(blocking=False):
         raise SignInError("Many people sign in just now: try again in a moment")

@@ -1,4 +1,4 @@
-"""Every request says where it comes from, for the audit log."""
+"""The origin of each request, for the audit log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codegen_app.services import audit
 
 
 class OriginMiddleware:
-    """What a request records comes from its address."""
+    """Sets the request's address as the origin of what it records."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,6 +1,6 @@
-"""What an account may do beyond reading, each by itself.
+"""What an account may do beyond reading; each permission is independent.
 
-The words are those of the models' ``Meta.permissions``, which the admin shows too.
+Their names are those of the models' ``Meta.permissions``, which the admin shows, too.
 """
 
 from __future__ import annotations

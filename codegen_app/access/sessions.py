@@ -1,4 +1,4 @@
-"""How long a login lasts: an end after a time without use, and one in any case."""
+"""How long a login lasts: until a time without use, and a maximum in any case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
 _BEGAN_KEY, _USED_KEY = "began_at", "used_at"
-_WRITE_EVERY_S = 60  # a page must not cost a write each time
+_WRITE_EVERY_S = 60  # not every page may cost a write
 
 
 @receiver(user_logged_in)
@@ -21,7 +21,7 @@ def _start_session(request: HttpRequest, **_: object) -> None:
 
 
 class SessionLimitsMiddleware:
-    """Ends logins that were not used, or are old; pages of a login are kept by nobody."""
+    """Ends unused and old logins; a login's pages are not cached."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -30,8 +30,8 @@ class SessionLimitsMiddleware:
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
             _enforce_limits(request, int(time.time()))
         response = self.get_response(request)
-        # Nobody is asked for here: a page that did not look at the session is everybody's.
-        # What a view marks so is the same text for all, and says nothing of anybody.
+        # A page that did not use the session is the same for everybody. A view's mark says the
+        # same: the text does not depend on the user.
         is_for_all = getattr(response, "is_for_all", False)
         if request.session.accessed and request.user.is_authenticated and not is_for_all:
             response.headers["Cache-Control"] = "no-store"
@@ -41,10 +41,10 @@ class SessionLimitsMiddleware:
 def _enforce_limits(request: HttpRequest, now: int) -> None:
     session = request.session
     began, used = cast(int, session.get(_BEGAN_KEY, 0)), cast(int, session.get(_USED_KEY, 0))
-    # A clock that was set back must not make a login last.
+    # A clock that was set back must not extend a login.
     if not (0 <= now - began < settings.SESSION_COOKIE_AGE) or not (
         now - used < settings.SESSION_IDLE_S
     ):
         logout(request)
     elif now - used >= _WRITE_EVERY_S and not request.headers.get("HX-Request"):
-        session[_USED_KEY] = now  # a page that asks by itself every two seconds is not use
+        session[_USED_KEY] = now  # a page that polls every two seconds is not use

@@ -1,8 +1,8 @@
 """How many failed logins stop further ones: counted by django-axes, in the database.
 
-While they are stopped, no password is looked at, right or wrong. An address alone is given more
-tries than an account from that address, since a team may share one; an account is given the most,
-since whoever knows its name could else keep its owner out from a single machine.
+While logins are stopped, no password is checked, right or wrong. An address alone has more attempts
+than an account from that address, since a team may share one; an account has the most, since
+otherwise anybody who knows its name could lock its owner out from a single machine.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MAX_FAILURES = (5, 20, 100)  # failures, for each of settings.AXES_LOCKOUT_PARAM
 
 
 class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
-    """Weighs failures by what they have in common, and writes them into the audit log."""
+    """Weighs failures by their shared parameters, and writes them into the audit log."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """The failures of the fullest of the three counts, in hundredths of what
-        it allows: django-axes asks one number of all (``settings.AXES_FAILURE_LIMIT``)."""
+        """Return the failures of the fullest of the three counts, in hundredths of its limit:
+        django-axes compares one number (``settings.AXES_FAILURE_LIMIT``)."""
         counted = zip(self.get_user_attempts(request, credentials), MAX_FAILURES, strict=True)
         return max(
             (attempts.aggregate(sum=Sum("failures_since_start"))["sum"] or 0) * 100 // allowed
@@ -38,7 +38,7 @@ class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
     def user_login_failed(
         self, sender: Any, credentials: dict[str, Any], request: Any = None, **kwargs: Any
     ) -> None:
-        """Count and note a failure; one that was stopped is neither, so that nothing grows."""
+        """Count and record a failure; a stopped login is neither, so that nothing grows."""
         stopped_before = getattr(request, "axes_locked_out", False)
         super().user_login_failed(sender, credentials, request, **kwargs)
         if stopped_before:
@@ -49,7 +49,7 @@ class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
             audit.note(None, "logins stopped", f"account {name!r}", f"for {COOL_OFF}")
 
     def user_logged_in(self, sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
-        """Forget what the account itself mistyped there.
+        """Forget the account's own failures from there.
 
         Failures at other accounts stay: one's own account must not buy further guesses.
         """
@@ -60,7 +60,7 @@ class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
 
 
 def lockout_response(request: HttpRequest, *_: Any) -> HttpResponse:
-    """What is answered while logins are stopped."""
+    """Return the response while logins are stopped."""
     context = {"title": "Logins are stopped", "minutes": COOL_OFF.seconds // 60}
     response = render(request, "login_stopped.html", context, status=429)
     response.headers["Retry-After"] = str(COOL_OFF.seconds)

@@ -1,7 +1,7 @@
-"""API tokens as text: 256 random bits, and a mark by which a genuine one is told without a query.
+"""API tokens as text: 256 random bits, and a mark that identifies a genuine one without a query.
 
-They are random, so a fast keyed hash keeps them as safe as a slow one would; its key is the
-installation's (``SECRET_KEY``), so that a copy of the table alone finds no token by trying.
+They are random, so a fast keyed hash protects them as well as a slow one; its key is the
+installation's (``SECRET_KEY``), so that a copy of the table alone allows no guessing.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _HEADER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
 
 
 def make_token() -> str:
-    """A new token."""
+    """Return a new token."""
     secret = secrets.token_urlsafe(32)
     return f"kiln_{secret}{_mark(secret, settings.SECRET_KEY)}"
 
 
 def bearer_token(header: str) -> str:
-    """The token of an ``Authorization`` header; "" where there is none."""
+    """Return the token of an ``Authorization`` header; "" if there is none."""
     found = _HEADER.fullmatch(header)
     return found[1] if found else ""
 
 
 def is_genuine(token: str) -> bool:
-    """Whether this installation made it; it may be revoked by now."""
+    """Return whether this installation created it; it may be revoked."""
     found = _TOKEN.fullmatch(token)
     if found is None:
         return False
@@ -40,7 +40,8 @@ def is_genuine(token: str) -> bool:
 
 
 def lookup_digests(token: str) -> list[str]:
-    """What may be kept of a token: by the key of now first, then by those of before."""
+    """Return the possible stored digests of a token: by the current key first, then by earlier
+    ones."""
     return [_hash("digest", token, key) for key in _keys()]
 
 

@@ -1,4 +1,4 @@
-"""The admin's pages: everything can be looked at, what must not be edited by hand is read-only."""
+"""The admin's pages: everything is visible; what must not be edited by hand is read-only."""
 
 from __future__ import annotations
 

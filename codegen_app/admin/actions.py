@@ -1,4 +1,4 @@
-"""What can be done with rows of work: cancelled, released after they were put aside."""
+"""Actions on rows of work: cancelling them, and releasing quarantined rows."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ else:
 
 
 def current_actor(request: HttpRequest) -> AbstractBaseUser:
-    """Who acts: staff alone comes here."""
+    """Return the acting user: only staff comes here."""
     return cast(AbstractBaseUser, request.user)
 
 
 def action_reason(request: HttpRequest) -> str:
-    """The reason beside the action, or where it was done."""
+    """Return the reason beside the action, or where it was done."""
     return request.POST.get("why", "").strip()[:200] or "in the admin"
 
 
 def format_summary(count: int, one: str, many: str, done: str) -> str:
-    """``3 builds are queued again``; what was over already is not counted."""
+    """Return ``3 builds are queued again``; rows that were over already are not counted."""
     return f"{count} {one} is {done}." if count == 1 else f"{count} {many} are {done}."
 
 
 class ReleaseMixin(_Mixin):
-    """An action for rows that were put aside: their workers died over them, or Kiln failed."""
+    """An action for quarantined rows: their workers died over them, or Kiln failed."""
 
     release_needs = permissions.BUILD
 
     @admin.action(description="Release from quarantine", permissions=["release"])
     def release(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Queued again, as if they had never been tried."""
+        """Queue them again, as if they had never been tried."""
         rows = cast(Sequence[Work], list(queryset.filter(state=State.QUARANTINED)))
         actor, why = current_actor(request), action_reason(request)
         count = sum(quarantine.release(row, actor, why) for row in rows)
@@ -51,23 +51,23 @@ class ReleaseMixin(_Mixin):
         self.message_user(request, format_summary(count, "row", "rows", "queued again"), level)
 
     def has_release_permission(self, request: HttpRequest) -> bool:
-        """Whether the action is offered, and done."""
+        """Return whether the action is available."""
         return request.user.has_perm(self.release_needs)
 
 
 class CancelMixin(_Mixin):
-    """An action that stops what is queued or running, by the service that pages cancel it with."""
+    """An action that cancels queued or running rows, by the same service as the pages."""
 
     cancel_by: Callable[[Any, AbstractBaseUser], bool]
 
     @admin.action(description="Cancel", permissions=["cancel"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """What is over stays as it is."""
+        """Cancel them; finished rows stay as they are."""
         actor = current_actor(request)
         count = sum(type(self).cancel_by(row, actor) for row in queryset)
         level = messages.SUCCESS if count else messages.WARNING
         self.message_user(request, format_summary(count, "row", "rows", "cancelled"), level)
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
-        """Whether the action is offered, and done."""
+        """Return whether the action is available."""
         return request.user.has_perm(permissions.BUILD)

@@ -14,11 +14,11 @@ from codegen_app.templatetags import kiln
 
 Shown: TypeAlias = Callable[[Any], SafeString | str]
 _WIDE = 60  # characters of a text in a list
-_NUMBER = "_num"  # ends the names of columns that the style sheet sets to the right
+_NUMBER = "_num"  # ends the names of columns that the style sheet aligns to the right
 
 
 def text(field: str, title: str, most: int = _WIDE) -> Shown:
-    """A text, cut to ``most`` characters; all of it on hovering."""
+    """Return a text column, cut to ``most`` characters; the tooltip has the whole text."""
 
     def shown(row: Any) -> SafeString | str:
         whole = str(_value(row, field) or "")
@@ -30,7 +30,7 @@ def text(field: str, title: str, most: int = _WIDE) -> Shown:
 
 
 def code(field: str, title: str, most: int = _WIDE) -> Shown:
-    """A name or a digest, in the font of code."""
+    """Return a column of names or digests, in the font of code."""
     inner = text(field, title, most)
 
     def shown(row: Any) -> SafeString:
@@ -40,7 +40,7 @@ def code(field: str, title: str, most: int = _WIDE) -> Shown:
 
 
 def state(title: str = "State") -> Shown:
-    """A state with its glyph."""
+    """Return a column of states with their glyphs."""
 
     def shown(row: Any) -> SafeString:
         return kiln.status(str(row.state))
@@ -49,7 +49,7 @@ def state(title: str = "State") -> Shown:
 
 
 def moment(field: str, title: str) -> Shown:
-    """How long ago; the moment itself on hovering."""
+    """Return a column of times ago; the tooltip has the time itself."""
 
     def shown(row: Any) -> SafeString:
         return kiln.ago(_value(row, field))
@@ -58,7 +58,7 @@ def moment(field: str, title: str) -> Shown:
 
 
 def number(field: str, title: str, digits: int = 0) -> Shown:
-    """A number with its thousands apart; ``title`` ends with its unit."""
+    """Return a number column with separated thousands; ``title`` ends with its unit."""
 
     def shown(row: Any) -> str:
         value = _value(row, field)
@@ -68,7 +68,7 @@ def number(field: str, title: str, digits: int = 0) -> Shown:
 
 
 def nanoseconds(field: str, title: str) -> Shown:
-    """Nanoseconds as microseconds."""
+    """Return a column of nanoseconds, shown as microseconds."""
 
     def shown(row: Any) -> str:
         return kiln.us(_value(row, field))
@@ -77,7 +77,7 @@ def nanoseconds(field: str, title: str) -> Shown:
 
 
 def microseconds(field: str, title: str) -> Shown:
-    """Microseconds, with about four digits."""
+    """Return a column of microseconds, with about four digits."""
 
     def shown(row: Any) -> str:
         return kiln.microseconds(_value(row, field))
@@ -86,7 +86,7 @@ def microseconds(field: str, title: str) -> Shown:
 
 
 def computed(title: str, value: Callable[[Any], str], name: str, number: bool = False) -> Shown:
-    """What a function says of a row; nothing sorts by it."""
+    """Return a column computed by a function of the row; it cannot be sorted."""
 
     def shown(row: Any) -> str:
         return value(row)
@@ -96,7 +96,7 @@ def computed(title: str, value: Callable[[Any], str], name: str, number: bool = 
 
 
 def pairs(field: str, title: str) -> Shown:
-    """``name=value`` of a mapping."""
+    """Return a column with ``name=value`` pairs of a mapping."""
     return computed(title, lambda row: kiln.pairs(_value(row, field)), field)
 
 

@@ -1,5 +1,5 @@
-"""Filters of the admin's lists whose choices no query finds: tables of millions are not read for
-the values that a column happens to have."""
+"""Filters of the admin's lists with known choices: tables of millions are not read for a column's
+values."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ else:
 def fixed_choices_filter(
     field: str, name: str, values: Callable[[], Iterable[str]]
 ) -> type[_Filter]:
-    """A filter by a column whose values are known without looking."""
+    """Return a filter by a column whose values are known without a query."""
 
     class Known(_Filter):
         title = name
         parameter_name = field
 
         def lookups(self, _: HttpRequest, __: Any) -> list[tuple[str, str]]:
-            """Each value by its own name."""
+            """Return each value with its own name."""
             return [(value, value) for value in values()]
 
         def queryset(self, _: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-            """The rows with the chosen one."""
+            """Return the rows with the chosen value."""
             chosen = self.value()
             return rows.filter(**{field: chosen}) if chosen else rows
 
@@ -41,10 +41,10 @@ def fixed_choices_filter(
 
 
 def target_filter(field: str = "target") -> type[_Filter]:
-    """By the targets that kernels are made for here."""
+    """Return a filter by the targets that kernels are generated for here."""
     return fixed_choices_filter(field, "target", served_target_names)
 
 
 def stage_filter() -> type[_Filter]:
-    """By the stage at which something was rejected."""
+    """Return a filter by the stage of a rejection."""
     return fixed_choices_filter("stage", "stage", lambda: [str(one) for one in Stage])

@@ -1,4 +1,4 @@
-"""Times: what was measured on what, and what was modelled."""
+"""Measured times, their environments, and modelled times."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BenchmarkResultAdmin(ReadOnlyAdmin):
 
 @admin.register(Environment)
 class EnvironmentAdmin(ReadOnlyAdmin):
-    """On what was measured."""
+    """Environments of measurements."""
 
     list_display = (
         "device_name",
@@ -82,7 +82,7 @@ class EnvironmentAdmin(ReadOnlyAdmin):
 
 @admin.register(Modelling)
 class ModellingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
-    """What the model says of builds on boards."""
+    """Modelled times of builds on boards."""
 
     cancel_by = staticmethod(requests.cancel)
     list_display = (
@@ -108,7 +108,7 @@ class ModellingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
 
 @admin.register(ForeignKernel)
 class ForeignKernelAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
-    """Kernels of somebody else's that people looked at."""
+    """External kernels that people analysed."""
 
     cancel_by = staticmethod(external_kernels.cancel)
     list_display = (

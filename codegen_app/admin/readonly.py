@@ -1,4 +1,4 @@
-"""Rows that the application writes: the admin shows them, and can delete what nothing refers to."""
+"""Rows that the application writes: the admin shows them, and can delete unreferenced ones."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Model]
     _Paginator = Paginator[Model]
 else:
-    _ModelAdmin = admin.ModelAdmin  # generic for the type checker alone
+    _ModelAdmin = admin.ModelAdmin  # generic only for the type checker
     _Paginator = Paginator
 
 MAX_LISTED = 10_000
-"""Rows of a list that pages lead to: whoever looks for one beyond filters."""
+"""Rows of a list that pages reach: to see others, filter."""
 
 
 class ReasonForm(ActionForm):
-    """An action's reason, which the audit log keeps."""
+    """An action's reason, which the audit log records."""
 
     why = forms.CharField(
         required=False,
@@ -39,11 +39,11 @@ class ReasonForm(ActionForm):
 
 
 class BoundedPaginator(_Paginator):
-    """Counts no more rows than pages lead to: there may be millions."""
+    """Counts no more rows than pages reach: there may be millions."""
 
     @cached_property
     def count(self) -> int:
-        """How many rows are listed."""
+        """The number of listed rows."""
         rows = cast(QuerySet[Model], self.object_list)
         return rows.order_by()[:MAX_LISTED].count()
 
@@ -51,18 +51,18 @@ class BoundedPaginator(_Paginator):
 class ReadOnlyAdmin(_ModelAdmin):
     """Shows every field and changes none.
 
-    ``list_defer`` names what a list does not read: sources and logs are long.
+    ``list_defer`` names the fields that a list does not load: sources and logs are long.
     """
 
     paginator = BoundedPaginator
     show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER  # a count for every choice
+    show_facets = admin.ShowFacets.NEVER  # otherwise a count for every choice
     list_per_page = 50
     action_form = ReasonForm
     list_defer: tuple[str, ...] = ()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
-        """In a list without what it does not show."""
+        """Return the rows; in a list, without the fields that it does not show."""
         rows = super().get_queryset(request)
         match = request.resolver_match
         is_list = match is not None and str(match.url_name).endswith("_changelist")
@@ -71,7 +71,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
-        """The list, headed by what it is of."""
+        """Return the list, headed by its model."""
         title = capfirst(str(self.model._meta.verbose_name_plural))
         return cast(
             TemplateResponse,
@@ -79,27 +79,27 @@ class ReadOnlyAdmin(_ModelAdmin):
         )
 
     def view_on_site(self, row: Model) -> str | None:
-        """The row's page, where it has one."""
+        """Return the row's page, if it has one."""
         address = getattr(row, "get_absolute_url", None)
         return str(address()) if address is not None else None
 
     def has_add_permission(self, *_: Any, **__: Any) -> bool:
-        """Rows come from the services alone."""
+        """Return False: only services create rows."""
         return False
 
     def has_change_permission(self, *_: Any, **__: Any) -> bool:
-        """A record that could be edited would be none."""
+        """Return False: a record must not be edited."""
         return False
 
     @transaction.atomic
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
-        """Noted, as every change."""
+        """Delete and record it, as every change."""
         audit.record(audit.current_user(), "delete", obj)
         obj.delete()
 
     @transaction.atomic
     def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Each row is noted."""
+        """Delete the rows and record each."""
         for row in queryset:
             audit.record(audit.current_user(), "delete", row)
         queryset.delete()

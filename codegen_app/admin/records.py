@@ -1,4 +1,4 @@
-"""Models, their kernels and builds: what the application recorded of them."""
+"""Models, their kernels and builds: what the application recorded."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class GraphAdmin(ReleaseMixin, RetuneMixin, ReadOnlyAdmin):
     actions = ("retune", "release")
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Also of those who schedule: a schedule names a graph."""
+        """Return True also for those who schedule: a schedule names a graph."""
         may_schedule = request.user.has_perm(permissions.SCHEDULE)
         return may_schedule or super().has_view_permission(request, obj)
 
     @transaction.atomic
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
-        """What is done for the graph ends with it."""
+        """Delete the graph and stop its work."""
         assert isinstance(obj, Graph)
         audit.record(audit.current_user(), "delete", obj)
         graphs.delete(obj)
 
     @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Each with what is done for it."""
+        """Delete each graph and stop its work."""
         for graph in queryset:
             self.delete_model(request, graph)
 
@@ -89,7 +89,7 @@ class TemplateNodeAdmin(RetuneMixin, ReadOnlyAdmin):
 
 @admin.register(Problem)
 class ProblemAdmin(ReadOnlyAdmin):
-    """What kernels have to solve."""
+    """What kernels have to compute."""
 
     list_display = (
         "op",
@@ -122,7 +122,7 @@ class GeneratedKernelAdmin(RetuneMixin, ReadOnlyAdmin):
 
 @admin.register(Build)
 class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
-    """Builds and what became of them."""
+    """Builds and their results."""
 
     list_display = (
         columns.code("kernel__name", "Kernel", 48),
@@ -143,7 +143,8 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
 
     @admin.action(description="Build again, those that failed", permissions=["release"])
     def build_again(self, request: HttpRequest, queryset: QuerySet[Build]) -> None:
-        """With the compiler that is here now; what is open, or done and whole, stays as it is."""
+        """Build again with the current compiler; builds that are open, or done with all files,
+        stay."""
         count = 0
         for build in queryset.select_related("kernel"):
             try:

@@ -1,4 +1,4 @@
-"""Policies of retention: what goes with age is said here, and how far that is."""
+"""Retention policies: what is deleted by age, and the progress."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ else:
 
 @admin.register(RetentionPolicy)
 class RetentionPolicyAdmin(_ModelAdmin):
-    """Which raw samples roll up, and which deliveries are deleted. A pass that is under way ends at
-    its next step when its policy is switched off; what is gone stays so."""
+    """Which raw samples roll up, and which deliveries are deleted. Disabling a policy ends its
+    running pass at the next step; deleted data stay deleted."""
 
     list_display = (
         *("name", "what", "source", "days", "active", "begun_at", "last_rows", "last_at"),
@@ -30,12 +30,12 @@ class RetentionPolicyAdmin(_ModelAdmin):
     readonly_fields = ("would_go", "begun_at", "last_rows", "last_at", "total_rows")
 
     def get_fields(self, _: HttpRequest, obj: RetentionPolicy | None = None) -> tuple[str, ...]:
-        """A new policy has no progress."""
+        """Return the fields; a new policy has no progress."""
         return (*self.fields, *self.readonly_fields) if obj else self.fields
 
     @admin.display(description="A pass would be of")
     def would_go(self, policy: RetentionPolicy) -> str:
-        """Said before it is switched on: what goes does not come back."""
+        """Return what would be deleted, shown before it is enabled: deletion is final."""
         count = rollup.count_due(policy, rollup.MAX_COUNTED)
         more = count > rollup.MAX_COUNTED
         shown = rollup.format_count(policy, min(count, rollup.MAX_COUNTED))
@@ -44,7 +44,7 @@ class RetentionPolicyAdmin(_ModelAdmin):
     def save_model(
         self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool
     ) -> None:
-        """Noted: who let something go, and from when on."""
+        """Save and record it: who has data deleted, and since when."""
         actor = cast(AbstractBaseUser, request.user)
         obj.created_by_id = obj.created_by_id or audit.actor_id(actor)
         super().save_model(request, obj, form, change)
@@ -53,6 +53,6 @@ class RetentionPolicyAdmin(_ModelAdmin):
         audit.record(actor, "let go with age" if obj.active else "keep", obj, why)
 
     def delete_model(self, request: HttpRequest, obj: RetentionPolicy) -> None:
-        """Noted as every other change."""
+        """Delete and record it, as every other change."""
         audit.record(cast(AbstractBaseUser, request.user), "keep", obj, "policy deleted")
         super().delete_model(request, obj)

@@ -1,4 +1,4 @@
-"""Tuning what is selected: the admin leads to the page that confirms it."""
+"""Tuning selected rows: the admin leads to the page that confirms it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 else:
     _Mixin = object
 
-_MAX_ROWS = 50  # what one page confirms
+_MAX_ROWS = 50  # limit of one page
 
 
 def may_retune(request: HttpRequest) -> bool:
-    """Whether the user may start and cancel runs."""
+    """Return whether the user may start and cancel runs."""
     return request.user.has_perm(permissions.RETUNE)
 
 
 class RetuneMixin(_Mixin):
-    """An action that asks for tuning runs of the selected rows."""
+    """An action that requests tuning runs of the selected rows."""
 
     actions: tuple[str, ...] = ("retune",)
-    # The page's name for such a row, and the field that says which it is.
+    # The page's name for such a row, and the field with its key.
     retune_by: tuple[str, str] = ("graph", "pk")
 
     @admin.action(description="Tune …", permissions=["retune"])
     def retune(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
-        """The page that asks for targets, budget, priority and the reason."""
+        """Return the page that asks for targets, budget, priority and the reason."""
         name, key = self.retune_by
         keys = list(queryset.order_by("pk").values_list(key, flat=True)[: _MAX_ROWS + 1])
         if len(keys) > _MAX_ROWS:
@@ -46,5 +46,5 @@ class RetuneMixin(_Mixin):
         return redirect(f"{reverse('retune')}?{query}")
 
     def has_retune_permission(self, request: HttpRequest) -> bool:
-        """Whether the action is offered, and done."""
+        """Return whether the action is available."""
         return may_retune(request)

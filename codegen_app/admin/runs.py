@@ -1,4 +1,4 @@
-"""Tuning runs: their tasks, their ledger and what they chose."""
+"""Tuning runs: their tasks, their ledger and their selections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KERNEL = ("kernel__source", "kernel__launches", "kernel__args")
 
 @admin.register(TuningRun)
 class TuningRunAdmin(RetuneMixin, ReadOnlyAdmin):
-    """Runs, which those who may retune can cancel and ask for again."""
+    """Runs, which users who may retune can cancel and repeat."""
 
     retune_by = ("run", "pk")
     list_display = (
@@ -51,7 +51,7 @@ class TuningRunAdmin(RetuneMixin, ReadOnlyAdmin):
 
     @admin.action(description="Cancel the runs", permissions=["retune"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """What was measured stays; the rest is dropped."""
+        """Cancel the runs: measurements stay; the rest is dropped."""
         actor, why = current_actor(request), action_reason(request)
         rows = TuningRun.objects.filter(pk__in=queryset.values("pk"))
         count = sum(ledger.cancel(run, actor, why) for run in rows)
@@ -118,7 +118,7 @@ def _serves(row: Any) -> str:
 
 @admin.register(Selection)
 class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
-    """Which kernel serves a problem, and served."""
+    """Kernels that are or were selected for a problem."""
 
     retune_by = ("selection", "pk")
     list_display = (
@@ -142,7 +142,8 @@ class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
 
     @admin.action(description="Let the chosen one serve again", permissions=["select"])
     def put_back(self, request: HttpRequest, queryset: QuerySet[Selection]) -> None:
-        """Until a run finds a better one; the one that serves now is kept as its past."""
+        """Select an earlier kernel until a run finds a better one; the current one stays in the
+        history."""
         for row in queryset.select_related("kernel", "problem", "result"):
             try:
                 chosen = selections.restore(row, current_actor(request), action_reason(request))
@@ -152,5 +153,5 @@ class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
                 self.message_user(request, f"{chosen.kernel.name} serves.", messages.SUCCESS)
 
     def has_select_permission(self, request: HttpRequest) -> bool:
-        """Whether the action is offered, and done."""
+        """Return whether the action is available."""
         return request.user.has_perm(permissions.SELECT)

@@ -1,4 +1,4 @@
-"""Scheduled runs: whoever has the permission says when runs begin by themselves."""
+"""Scheduled runs: users with the permission decide when runs begin automatically."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _LIMITS = ("budget_s", "max_compiles", "max_measurements")
 
 
 class ScheduleForm(_ModelForm):
-    """Target and device are chosen together, of those that there are; refuses what could never
-    run."""
+    """Target and device are chosen together, among the existing ones; what could never run is
+    refused."""
 
     on = forms.ChoiceField(label="Target and device")
     strategy = forms.ChoiceField(
@@ -56,7 +56,7 @@ class ScheduleForm(_ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "on" not in self.fields:  # who may only look has no fields
+        if "on" not in self.fields:  # a user who may only look has no fields
             return
         found = list(list_run_devices())
         row = self.instance
@@ -71,8 +71,8 @@ class ScheduleForm(_ModelForm):
         field.choices = [(one.key, one.title) for one in found]
 
     def clean(self) -> dict[str, Any]:
-        """A scheduled run without an end would hold its device for ever; one of a single graph
-        cannot wait for the import of others."""
+        """Validate it: a scheduled run without an end would hold its device for ever; one of a
+        single graph cannot wait for the import of others."""
         cleaned = super().clean() or {}
         given = [limit for limit in map(cleaned.get, _LIMITS) if limit is not None]
         if not given or min(given) <= 0:
@@ -90,7 +90,7 @@ def _hour(row: RetuneSchedule) -> str:
 
 @admin.register(RetuneSchedule)
 class RetuneScheduleAdmin(_ModelAdmin):
-    """When runs are asked for without anybody asking."""
+    """When runs are requested automatically."""
 
     form = ScheduleForm
     action_form = ReasonForm
@@ -116,16 +116,16 @@ class RetuneScheduleAdmin(_ModelAdmin):
     actions = ("start_now", "switch_on", "switch_off")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RetuneSchedule]:
-        """Without what is long of their graphs."""
+        """Return the schedules without their graphs' long fields."""
         return super().get_queryset(request).defer("graph__wrapper", "graph__decisions")
 
     def get_changeform_initial_data(self, _: HttpRequest) -> dict[str, str | list[str]]:
-        """A new one is for every night."""
+        """Return the initial values: a new schedule runs every night."""
         return {"occasion": Occasion.NIGHTLY}
 
     @admin.action(description="Start its runs now", permissions=["change"])
     def start_now(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
-        """As on their occasion, and besides it."""
+        """Start the runs now, besides their occasion."""
         actor, why = current_actor(request), action_reason(request)
         runs = [run for row in queryset for run in schedules.start_now(row, actor, why)]
         level = messages.SUCCESS if runs else messages.WARNING
@@ -133,12 +133,12 @@ class RetuneScheduleAdmin(_ModelAdmin):
 
     @admin.action(description="Switch on", permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
-        """Its runs are asked for again."""
+        """Enable the schedules."""
         self._switch(request, queryset, on=True)
 
     @admin.action(description="Switch off", permissions=["change"])
     def switch_off(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
-        """Nothing is asked for until it is switched on; what runs goes on."""
+        """Disable the schedules; current runs continue."""
         self._switch(request, queryset, on=False)
 
     def _switch(
@@ -152,31 +152,31 @@ class RetuneScheduleAdmin(_ModelAdmin):
         )
 
     def has_view_permission(self, request: HttpRequest, _: object = None) -> bool:
-        """Of those who may schedule."""
+        """Allow it to those who may schedule."""
         return request.user.has_perm(permissions.SCHEDULE)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Of those who may schedule."""
+        """Allow it to those who may schedule."""
         return request.user.has_perm(permissions.SCHEDULE)
 
     def has_change_permission(self, request: HttpRequest, _: object = None) -> bool:
-        """Of those who may schedule."""
+        """Allow it to those who may schedule."""
         return request.user.has_perm(permissions.SCHEDULE)
 
     def has_delete_permission(self, request: HttpRequest, _: object = None) -> bool:
-        """Of those who may schedule."""
+        """Allow it to those who may schedule."""
         return request.user.has_perm(permissions.SCHEDULE)
 
     def save_model(
         self, request: HttpRequest, obj: RetuneSchedule, form: Any, change: bool
     ) -> None:
-        """Its runs are asked for in the name of who made it."""
+        """Save it; its runs are requested in its creator's name."""
         actor = current_actor(request)
         obj.made_by_id = obj.made_by_id or audit.actor_id(actor)
         super().save_model(request, obj, form, change)
         audit.record(actor, "schedule", obj)
 
     def delete_model(self, request: HttpRequest, obj: RetuneSchedule) -> None:
-        """Noted as every other change of what runs."""
+        """Delete and record it, as every other change of runs."""
         audit.record(current_actor(request), "unschedule", obj)
         super().delete_model(request, obj)

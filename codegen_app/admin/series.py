@@ -1,4 +1,4 @@
-"""Histories, what was sent, and the tokens it was sent with."""
+"""Histories, received data, and their tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _interval(row: Datum) -> str:
 
 @admin.register(Datum)
 class DatumAdmin(ReadOnlyAdmin):
-    """Points. There may be millions: none is counted."""
+    """Points. There may be millions, so they are not counted."""
 
     list_display = (
         columns.text("series__problem", "Series", 48),
@@ -63,11 +63,11 @@ class DatumAdmin(ReadOnlyAdmin):
     ordering = ("-pk",)
 
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
-        """Its series counts its points anew, and is looked at again."""
+        """Delete a point; its series is counted and checked again."""
         withdrawals.delete([cast(Datum, obj)], audit.current_user())
 
     def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """The same of all of them."""
+        """Delete points; their series are counted and checked again."""
         withdrawals.delete(cast(QuerySet[Datum], queryset), audit.current_user())
 
 
@@ -87,7 +87,7 @@ class RevisionAdmin(ReadOnlyAdmin):
 
 @admin.register(Conditions)
 class ConditionsAdmin(ReadOnlyAdmin):
-    """What was measured of and under."""
+    """Conditions of measurements."""
 
     list_display = (
         columns.code("digest", "Digest", 13),
@@ -99,7 +99,7 @@ class ConditionsAdmin(ReadOnlyAdmin):
 
 @admin.register(Batch)
 class BatchAdmin(ReadOnlyAdmin):
-    """What was sent at once."""
+    """Data of one request."""
 
     list_display = (
         columns.code("key", "Key", 40),
@@ -114,7 +114,7 @@ class BatchAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
-    """Everybody's tokens: who may change them ends them."""
+    """Everybody's tokens; users who may change tokens can revoke them."""
 
     list_display = (
         "name",
@@ -134,7 +134,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     @admin.action(description="Revoke the chosen tokens", permissions=["delete"])
     @transaction.atomic
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiToken]) -> None:
-        """End them at once."""
+        """Revoke them at once."""
         ended = sum(
             tokens.revoke(token, audit.current_user(), action_reason(request)) for token in chosen
         )

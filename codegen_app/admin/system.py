@@ -1,4 +1,4 @@
-"""What the application runs on, keeps, and noted of people."""
+"""The application's workers, files, and records about people."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class WorkerAdmin(ReadOnlyAdmin):
 
 @admin.register(Identity)
 class IdentityAdmin(ReadOnlyAdmin):
-    """Which account is whose at the provider; one that is deleted opens its account no more."""
+    """Which account belongs to which identity at the provider; a deleted identity no longer opens
+    its account."""
 
     list_display = (
         columns.text("user__username", "Account"),
@@ -52,11 +53,11 @@ class IdentityAdmin(ReadOnlyAdmin):
     ordering = ("-pk",)
 
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
-        """The audit log hears of it wherever it is done (``access/events.py``)."""
+        """Delete it; ``access/events.py`` records every deletion in the audit log."""
         obj.delete()
 
     def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """The same of several."""
+        """Delete several; ``access/events.py`` records each."""
         queryset.delete()
 
 
@@ -117,5 +118,5 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     date_hierarchy = "at"
 
     def has_delete_permission(self, *_: Any, **__: Any) -> bool:
-        """The record of what people did is kept."""
+        """Return False: the audit log is kept."""
         return False

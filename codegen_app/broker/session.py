@@ -1,8 +1,8 @@
 """Messages as rows: putting, taking, acknowledging, and waiting for the next one.
 
-A message is taken by writing the taker's session into its row, and is deleted when it is
-acknowledged. Each session that takes holds an advisory lock under its number for as long as it
-lives, so that what a killed process had taken is seen by the others and given to one of them.
+A message is taken by writing the session's number into its row, and deleted when it is
+acknowledged. Each taking session holds an advisory lock on its number while it lives, so that other
+sessions notice what a killed process had taken, and one of them takes it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ UPDATE codegen_app_message SET session = pg_backend_pid() WHERE id = (
     ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, body"""
 
-# The class of our advisory locks is a number of our own.
+# Our advisory locks have their own class number.
 _BEGIN = (
     "SELECT pg_advisory_lock(1802071150, pg_backend_pid())",
     # A dead session may have had the same number.
     "UPDATE codegen_app_message SET session = NULL WHERE session = pg_backend_pid()",
     "LISTEN kiln_message",
-    # A power cut may undo that a message was taken or deleted: it then comes once more. That it
-    # was put is on the disk before the sender goes on.
+    # A power cut may undo taking or deleting a message, which is then delivered once more. A put
+    # message is on the disk before the sender continues.
     "SET synchronous_commit = off",
 )
 
@@ -59,7 +59,7 @@ DELETE FROM codegen_app_message WHERE id IN (
 
 
 class Session:
-    """One connection to the database that holds the messages. All raise ``psycopg.Error``."""
+    """One connection to the database with the messages. All methods raise ``psycopg.Error``."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
@@ -68,7 +68,7 @@ class Session:
             application_name="kiln messages",
             connect_timeout=10,
             options=f"-c statement_timeout={_STATEMENT_LIMIT_MS}",
-            # A server that went without a word is noticed within half a minute.
+            # A server that vanished is noticed within half a minute.
             keepalives_idle=10,
             keepalives_interval=5,
             keepalives_count=3,
@@ -78,24 +78,24 @@ class Session:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is gone."""
+        """Return whether the connection is gone."""
         return self._connection.closed
 
     def put(self, queue: str, body: str, ttl_s: float | None) -> None:
-        """Add a message and wake those who wait; past ``ttl_s`` seconds nobody gets it."""
+        """Add a message and wake those who wait; after ``ttl_s`` seconds it is not delivered."""
         with self._connection.transaction() if self._takes else nullcontext():
             if self._takes:
                 self._connection.execute("SET LOCAL synchronous_commit = on")
             self._connection.execute(_PUT, {"queue": queue, "body": body, "ttl_s": ttl_s})
 
     def take(self, queue: str) -> tuple[int, str] | None:
-        """The oldest message that nobody has, now this session's: its id and body."""
+        """Take the oldest free message for this session; return its id and body."""
         self.begin_taking()
         row = self._connection.execute(_TAKE, [queue]).fetchone()
         return None if row is None else (row[0], row[1])
 
     def begin_taking(self) -> None:
-        """Be seen to live, and hear of new messages."""
+        """Lock the session's number, and listen for new messages."""
         if self._takes:
             return
         for statement in _BEGIN:
@@ -103,11 +103,11 @@ class Session:
         self._takes = True
 
     def remove(self, message: int) -> None:
-        """Delete a message that was dealt with."""
+        """Delete a processed message."""
         self._connection.execute("DELETE FROM codegen_app_message WHERE id = %s", [message])
 
     def give_back(self, message: int) -> None:
-        """Let somebody else take a message."""
+        """Return a message to the queue."""
         self._connection.execute(
             "UPDATE codegen_app_message SET session = NULL"
             " WHERE id = %s AND session = pg_backend_pid()",
@@ -115,28 +115,28 @@ class Session:
         )
 
     def size(self, queue: str) -> int:
-        """How many messages wait in the queue."""
+        """Return how many messages wait in the queue."""
         row = self._connection.execute(_SIZE, [queue]).fetchone()
         return int(row[0]) if row else 0
 
     def purge(self, queue: str) -> int:
-        """Delete what waits in the queue: how many messages it was."""
+        """Delete a queue's waiting messages; return how many."""
         deleted = self._connection.execute(
             "DELETE FROM codegen_app_message WHERE queue = %s AND session IS NULL", [queue]
         )
         return deleted.rowcount
 
     def tidy(self) -> None:
-        """Let the messages of the dead be taken again, and delete what nobody took in time."""
+        """Free the messages of dead sessions, and delete expired ones."""
         self._connection.execute(_RELEASE_ORPHANS)
         self._connection.execute(_DELETE_EXPIRED)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether a message was put, into any queue, since the last look or within the time."""
+        """Return whether a message was put into any queue since the last check, or in time."""
         return any(True for _ in self._connection.notifies(timeout=timeout_s, stop_after=1))
 
     def close(self) -> None:
-        """End it; what it had taken is free at once where the database still answers."""
+        """Close it; its messages are free at once if the database still answers."""
         if self._connection.closed:
             return
         with suppress(psycopg.Error):

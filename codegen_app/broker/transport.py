@@ -1,7 +1,7 @@
 """Kombu's side of the broker: a virtual transport whose queues are rows (``session.py``).
 
-Direct exchanges only: nothing is broadcast here, so that the workers' remote control and gossip
-are switched off (``settings.py``, ``deploy/README.md``).
+Direct exchanges only: nothing is broadcast here, so the workers' remote control and gossip are
+disabled (``settings.py``, ``deploy/README.md``).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 from codegen_app.broker.session import Session
 
 SCHEME = "database"
-# A look without having been woken: what a killed process had taken is found so.
+# Polling without a notification: it finds what a killed process had taken.
 LOOK_EVERY_S = 5.0
-# How often one looks again while the messages at hand may not be taken yet.
+# The polling interval while present messages may not be taken yet.
 _FULL_LOOK_S = 0.1
 
 log = logging.getLogger(__name__)
 
 
 def register() -> None:
-    """Let ``database://`` name this transport."""
+    """Register this transport for ``database://``."""
     TRANSPORT_ALIASES[SCHEME] = f"{__name__}:Transport"
 
 
 def parameters() -> dict[str, Any]:
-    """How to connect to the application's database, in libpq's words."""
+    """Return libpq's connection parameters for the application's database."""
     database = settings.DATABASES["default"]
     named = {
         "dbname": database["NAME"],
@@ -53,7 +53,7 @@ def parameters() -> dict[str, Any]:
 
 
 class _QoS(virtual.QoS):  # type: ignore[misc]
-    """What was delivered and not yet acknowledged: rows that this session holds."""
+    """Delivered and unacknowledged messages: rows that this session holds."""
 
     restore_at_shutdown = False  # closing the session frees them
 
@@ -115,12 +115,12 @@ class Channel(virtual.Channel):  # type: ignore[misc]
 
     def close(self) -> None:
         if not self.closed and self._qos is not None:
-            with suppress(psycopg.Error):  # then the end of the session does it
+            with suppress(psycopg.Error):  # then the session's end does it
                 self._qos.restore_unacked()
         super().close()
 
     def waits_for_acknowledgement(self) -> bool:
-        """Whether it may not take what may be there."""
+        """Return whether it may not take more messages before an acknowledgement."""
         return bool(self._consumers) and not self.qos.can_consume()
 
     def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
@@ -139,7 +139,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         raise Empty
 
     def _read(self, number: int, body: str) -> dict[str, Any] | None:
-        """A message of kombu's; None for anything else that lies in the table."""
+        """Return a kombu message; None for anything else in the table."""
         try:
             message: dict[str, Any] = json.loads(body)
             message["properties"]["delivery_tag"] = str(number)
@@ -161,7 +161,7 @@ class Transport(virtual.Transport):  # type: ignore[misc]
     Channel = Channel
     driver_type = SCHEME
     driver_name = "psycopg"
-    # Whatever keeps the database from serving: connect again.
+    # Any failure of the database to serve: connect again.
     connection_errors = (*virtual.Transport.connection_errors, psycopg.Error)
     implements = virtual.Transport.implements.extend(
         asynchronous=False, exchange_type=frozenset(["direct"]), heartbeats=False
@@ -174,7 +174,7 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         self._next_look = 0.0
 
     def driver_version(self) -> str:
-        """psycopg's version."""
+        """Return psycopg's version."""
         return psycopg.__version__
 
     def establish_connection(self) -> Any:
@@ -190,15 +190,15 @@ class Transport(virtual.Transport):  # type: ignore[misc]
             self.session.close()
 
     def verify_connection(self, _: Any) -> bool:
-        """Whether the session is there, as far as is known."""
+        """Return whether the session exists, as far as known."""
         return self.session is not None and not self.session.closed
 
     def poll_now(self) -> None:
-        """Look for messages before waiting for news of them."""
+        """Check for messages before waiting for notifications."""
         self._may_wait = True
 
     def drain_events(self, _: Any, timeout: float | None = None) -> None:
-        """Deliver one message, waiting for it; ``TimeoutError`` when none came in time."""
+        """Deliver one message, waiting for it; ``TimeoutError`` if none came in time."""
         session = self.session
         if session is None or session.closed:
             raise psycopg.OperationalError("the connection for messages is closed")
@@ -221,7 +221,7 @@ class Transport(virtual.Transport):  # type: ignore[misc]
                 self._may_wait = True
 
     def _is_due(self, session: Session) -> bool:
-        """Whether a message may be there: one was announced, or nobody looked for long."""
+        """Return whether a message may be there: one was announced, or the last check is old."""
         if monotonic() >= self._next_look:
             session.tidy()
             self._next_look = monotonic() + LOOK_EVERY_S

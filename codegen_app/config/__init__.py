@@ -1,1 +1,1 @@
-"""Settings, URLs, the queue, and the way in for servers."""
+"""Settings, URLs, the queue, and the entry points for servers."""

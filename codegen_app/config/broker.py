@@ -7,13 +7,13 @@ from django.core.exceptions import ImproperlyConfigured
 from codegen_app.broker import transport
 
 DEFAULT: str = f"{transport.SCHEME}://localhost"
-# Who sends waits this long for a broker that is away, not for ever; a worker waits as long as it
-# takes (settings.py).
+# A sender waits this long for an unavailable broker, not for ever; a worker waits without limit
+# (settings.py).
 TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2}
 
 
 def checked_url(url: str) -> str:
-    """The broker's URL; raises ``ImproperlyConfigured`` for one that loses messages."""
+    """Return the broker's URL; raises ``ImproperlyConfigured`` for one that loses messages."""
     scheme = url.partition(":")[0].partition("+")[0]
     if scheme in {"filesystem", "sqla", "sqlalchemy"}:
         raise ImproperlyConfigured(

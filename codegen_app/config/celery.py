@@ -1,4 +1,4 @@
-"""The queue: which tasks there are, and what runs beside them in each worker."""
+"""The queue: its tasks, and the threads that run beside them in each worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codegen_app.config.startup import exit_with_one_line
 from codegen_app.config.tracing import tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
-# Django's checks import all pages: they are run where a site is set up, not by each worker.
+# Django's checks import all pages: they run where a site is set up, not in each worker.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 with exit_with_one_line():
     _ = settings.VAR_DIR
@@ -37,7 +37,7 @@ def _end_traces(**_: Any) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _start_threads(sender: Any, **_: Any) -> None:
-    """The worker takes messages now: register it, and take part in the periodic round."""
+    """Register the worker, which takes messages now, and start the periodic round."""
     # Django is set up now.
     from celery.worker import state  # noqa: PLC0415
 

@@ -1,6 +1,5 @@
-"""What Django's checks of a deployment say beside its own: what keeps pages from being
-served (``serving.py``), and what keeps artifacts from being stored
-and people from signing in."""
+"""Additional checks for Django's deployment check: what prevents serving pages (``serving.py``),
+storing artifacts, and signing in."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ from scheduler.errors import MachineError, UserError
 
 @register(Tags.security, deploy=True)
 def check_serving(**_: Any) -> list[Error]:
-    """One error for each reason."""
+    """Return one error for each reason."""
     return [Error(line, id="kiln.E001") for line in serving.serving_problems(settings)]
 
 
 @register(Tags.files, deploy=True)
 def check_storage(**_: Any) -> list[Error]:
-    """A bucket is tried: an object is put, listed, read and deleted. One line where it fails."""
+    """Test the bucket: put, list, read and delete an object. A failure is one line."""
     attempt = getattr(default_storage, "attempt", None)
     try:
         if attempt:
@@ -34,7 +33,7 @@ def check_storage(**_: Any) -> list[Error]:
 
 @register(Tags.security, deploy=True)
 def check_oidc(**_: Any) -> list[Error]:
-    """The provider is asked what it is. One line where that does not fit the settings."""
+    """Fetch the provider's metadata. A mismatch with the settings is one line."""
     if settings.OIDC is None:
         return []
     from codegen_app.access import oidc  # noqa: PLC0415 - of the extra

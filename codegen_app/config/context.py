@@ -1,6 +1,6 @@
-"""What a line of the log is about, besides its words: the request, who made it, the row of work.
+"""The context of a log line: the request, its user, the row of work.
 
-Kept for each thread; a thread that is started for a row's sake takes it along with
+It is kept per thread; a thread that is started for a row takes it along with
 ``contextvars.copy_context``.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 from codegen_app.config.tracing import tracing
 
-#: Where a request's own id is, among its environment.
+#: The key of a request's id in its environment.
 REQUEST_ID = "kiln.request_id"
-_ERROR_IDS = "_kiln_about"  # an exception's attribute: it is logged where the context is over
+_ERROR_IDS = "_kiln_about"  # an exception's attribute: it is logged after the context
 
 _request: ContextVar[Any] = ContextVar("request", default=None)
 _row_ids: ContextVar[Mapping[str, Any]] = ContextVar("about", default={})  # noqa: B039 - not changed
@@ -24,7 +24,7 @@ _row_ids: ContextVar[Mapping[str, Any]] = ContextVar("about", default={})  # noq
 
 @contextmanager
 def request_context(request: Any) -> Iterator[None]:
-    """What is logged inside is about that ``HttpRequest``."""
+    """Lines that are logged inside belong to that ``HttpRequest``."""
     token = _request.set(request)
     try:
         yield
@@ -34,8 +34,8 @@ def request_context(request: Any) -> Iterator[None]:
 
 @contextmanager
 def row_context(**ids: Any) -> Iterator[None]:
-    """What is logged inside is about these rows (``run_id=3``), and what is logged later of an
-    exception that was raised inside."""
+    """Lines that are logged inside belong to these rows (``run_id=3``), and so do later lines about
+    an exception that was raised inside."""
     token = _row_ids.set({**_row_ids.get(), **ids})
     try:
         yield
@@ -49,14 +49,14 @@ def row_context(**ids: Any) -> Iterator[None]:
 
 
 def record_context(record: logging.LogRecord) -> dict[str, Any]:
-    """``request_id``, ``user_id``, the trace's and the rows' ids, as far as they are known of a
-    record. Nothing is asked for: a log must not need the database."""
+    """Return ``request_id``, ``user_id``, and the trace's and the rows' ids, as far as a record has
+    them. Nothing is queried: a log must not need the database."""
     request = getattr(record, "request", None) or _request.get()
     found: dict[str, Any] = {}
     environment = getattr(request, "META", {})
     if REQUEST_ID in environment:
         found["request_id"] = environment[REQUEST_ID]
-    user = getattr(request, "_cached_user", None)  # Django's, once somebody asked for the user
+    user = getattr(request, "_cached_user", None)  # Django's, once the user was loaded
     user_id = getattr(user, "pk", None)
     if user_id is not None:
         found["user_id"] = user_id

@@ -1,6 +1,6 @@
-"""Typed reading of environment variables; a value that cannot be read stops the start.
+"""Typed reading of environment variables; an invalid value stops the start.
 
-The environment is read here and by ``settings.py`` alone.
+Only this module and ``settings.py`` read the environment.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from scheduler.errors import UserError
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
-LOG_FORMATS = ("text", "json")  # the web server asks which before it has the settings
+LOG_FORMATS = ("text", "json")  # the web server needs this before the settings are loaded
 
 
 def text(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> str:
-    """The variable as it stands; an empty one counts as not set."""
+    """Return the variable unchanged; an empty one counts as not set."""
     return environ.get(name, "").strip() or default
 
 
 def flag(name: str, *, default: bool, environ: Mapping[str, str] = os.environ) -> bool:
-    """A yes or a no."""
+    """Return a boolean."""
     value = text(name, environ=environ).lower()
     if not value:
         return default
@@ -39,7 +39,7 @@ def flag(name: str, *, default: bool, environ: Mapping[str, str] = os.environ) -
 def integer(
     name: str, default: int, *, minimum: int = 0, environ: Mapping[str, str] = os.environ
 ) -> int:
-    """A whole number, at least ``minimum``."""
+    """Return an integer, at least ``minimum``."""
     value = text(name, environ=environ)
     if not value:
         return default
@@ -53,7 +53,7 @@ def integer(
 
 
 def choice(name: str, known: Sequence[str], environ: Mapping[str, str] = os.environ) -> str:
-    """One of these words, the first where nothing is set."""
+    """Return one of these words, the first if nothing is set."""
     value = text(name, known[0], environ)
     if value not in known:
         raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(known)}")
@@ -61,7 +61,7 @@ def choice(name: str, known: Sequence[str], environ: Mapping[str, str] = os.envi
 
 
 def token(name: str, *, least: int, environ: Mapping[str, str] = os.environ) -> str:
-    """A secret of at least so many characters without spaces; "" where none is set."""
+    """Return a secret of at least ``least`` characters without spaces; "" if none is set."""
     value = text(name, environ=environ)
     if value and (len(value) < least or not value.isascii() or " " in value):
         raise ImproperlyConfigured(f"{name} is weak: give {least} random characters or more")
@@ -69,7 +69,7 @@ def token(name: str, *, least: int, environ: Mapping[str, str] = os.environ) -> 
 
 
 def require_sandbox() -> None:
-    """Stop the start where a needed part of the fence is missing."""
+    """Stop the start if a required part of the sandbox is missing."""
     from scheduler.sandbox import require  # noqa: PLC0415 -- it takes a while, and few ask for it
 
     try:
@@ -79,13 +79,13 @@ def require_sandbox() -> None:
 
 
 def words(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> list[str]:
-    """A list, its parts separated by commas."""
+    """Return a comma-separated list."""
     return [part.strip() for part in text(name, default, environ).split(",") if part.strip()]
 
 
 def folder(name: str, default: Path | None, environ: Mapping[str, str] = os.environ) -> Path:
-    """A folder's absolute path; it need not exist yet. Without a default, which is in the user's
-    home, it has to be named."""
+    """Return a folder's absolute path; it need not exist yet. Without a default, which is in the
+    user's home, it must be set."""
     value = text(name, environ=environ)
     if value:
         return Path(value).expanduser().resolve()
@@ -95,7 +95,7 @@ def folder(name: str, default: Path | None, environ: Mapping[str, str] = os.envi
 
 
 def site(name: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The address of a site's front page, without the slash at its end."""
+    """Return the URL of a site's front page, without the trailing slash."""
     value = text(name, environ=environ).rstrip("/")
     if value:
         parts = urlsplit(value)
@@ -107,7 +107,7 @@ def site(name: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def networks(name: str, environ: Mapping[str, str] = os.environ) -> list[IPv4Network | IPv6Network]:
-    """Networks such as ``10.1.0.0/16``, separated by commas."""
+    """Return networks such as ``10.1.0.0/16``, separated by commas."""
     try:
         return [ip_network(one) for one in words(name, environ=environ)]
     except ValueError as error:
@@ -115,16 +115,16 @@ def networks(name: str, environ: Mapping[str, str] = os.environ) -> list[IPv4Net
 
 
 def database(url: str) -> dict[str, Any]:
-    """Django's settings for a database URL: ``postgresql://user:password@host:port/name``.
+    """Return Django's settings for a database URL: ``postgresql://user:password@host:port/name``.
 
-    A socket's folder is given as ``?host=/folder``, as libpq has it; other parameters become
-    connection options (``?sslmode=require``). Raises ``ImproperlyConfigured`` for anything that
-    is not PostgreSQL.
+    A socket's folder is given as ``?host=/folder``, as in libpq; other parameters become connection
+    options (``?sslmode=require``). Raises ``ImproperlyConfigured`` for anything that is not
+    PostgreSQL.
     """
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # whose words would show a part of the password
+    except ValueError:  # its message would show a part of the password
         raise ImproperlyConfigured(
             "DATABASE_URL cannot be read: in a password, write / @ : # ? % as"
             " %2F %40 %3A %23 %3F %25"

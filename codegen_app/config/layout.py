@@ -1,8 +1,8 @@
 """Where the application's files are: in a checkout, or in the package that a wheel installs.
 
-A wheel carries the checkout's folders of pages inside the package (``pyproject.toml``,
-docs/adr/0035-wheel.md). What is written lies in the checkout's ``var``, or in the user's own folder
-of data: never among installed packages.
+A wheel has the checkout's folders of pages inside the package (``pyproject.toml``,
+docs/adr/0035-wheel.md). Data are written to the checkout's ``var``, or to the user's own data
+folder: never among installed packages.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 class Layout:
     """The folders of one installation."""
 
-    packages: Path  # the packages lie in it: a checkout, or site-packages
+    packages: Path  # contains the packages: a checkout, or site-packages
     installed: bool
-    site: Path  # templates, static files and what pages show of docs lie in it
-    work: Path  # processes start there; modules are found, and nobody else writes there
+    site: Path  # contains templates, static files and the docs that pages show
+    work: Path  # working directory of processes; nobody else may write there
 
     def own_files(self) -> tuple[Path, ...]:
-        """All that is Kiln's."""
+        """All of Kiln's own files."""
         names = ("codegen_app", "scheduler")
         more = () if self.installed else ("manage.py", "templates", "static")
         return tuple(self.packages / name for name in (*names, *more))
 
     def data(self, xdg_data_home: str) -> Path | None:
-        """Where everything is written that no variable places elsewhere; none for who has no home.
-        A relative path of XDG's variable counts as none, as its specification has it."""
+        """Return the default folder for all data; None for a user without a home. A relative path
+        in XDG's variable is ignored, as its specification requires."""
         if not self.installed:
             return self.packages / "var"
         if Path(xdg_data_home).is_absolute():
@@ -40,7 +40,7 @@ class Layout:
 
 
 def layout_of(packages: Path) -> Layout:
-    """Of the installation whose packages lie in a folder."""
+    """Return the layout of the installation whose packages are in a folder."""
     carried = packages / "codegen_app" / "_site"
     if carried.is_dir():
         return Layout(packages, installed=True, site=carried, work=Path("/"))

@@ -1,6 +1,6 @@
-"""How lines of the log are written: one for each record, whatever it speaks of.
+"""The format of log lines: one per record, whatever its content.
 
-``KILN_LOG_FORMAT`` says which: lines for people, or JSON for what collects logs.
+``KILN_LOG_FORMAT`` selects it: lines for people, or JSON for log collectors.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, TypeAlias
 from codegen_app.config import context
 from scheduler.text import one_line, shorten
 
-MAX_RECORD = 4_000  # characters of one
+MAX_RECORD = 4_000  # characters per record
 _MAX_TRACEBACK = 20_000
-FIELDS = "kiln_fields"  # what a record's maker adds to its object, by this name in ``extra``
+FIELDS = "kiln_fields"  # additional fields of a record's object, by this name in ``extra``
 ExcInfo: TypeAlias = (
     tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 )
 
 
 class LineFormatter(logging.Formatter):
-    """Names in a message come from files and requests: no line end in one begins a line that looks
-    like a record. The lines of a traceback are indented."""
+    """Names in a message come from files and requests: no line end in a name begins a line that
+    looks like a record. The lines of a traceback are indented."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
         return one_line(super().formatMessage(record), MAX_RECORD)
@@ -35,11 +35,11 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """A JSON object a line, in ASCII alone: what is spelled there ends no line and moves no
-    terminal, whatever a name holds. ``time`` is UTC's."""
+    """A JSON object per line, in ASCII only: whatever a name holds, it ends no line and controls no
+    terminal. ``time`` is in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record, without its end."""
+        """Return the line of a record, without its line end."""
         made = datetime.fromtimestamp(record.created, UTC)
         found: dict[str, Any] = {
             "time": made.isoformat(timespec="milliseconds").replace("+00:00", "Z"),

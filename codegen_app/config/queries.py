@@ -1,6 +1,6 @@
-"""Limits on what a page may ask of the database: it waits for no lock and no query for long.
+"""Limits for a page's database queries: a page waits for no lock and no query for long.
 
-Workers have none: theirs are the transactions that take long.
+Workers have none: their transactions take long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.db.backends.signals import connection_created
 
 
 def limit_queries() -> None:
-    """Limit this process's connections, those that are made from now on."""
+    """Limit this process's future connections."""
     connection_created.connect(_limit, dispatch_uid="limits of pages")
 
 

@@ -1,4 +1,4 @@
-"""What is never shown: keys, passwords, and the passwords inside addresses."""
+"""Redaction of keys, passwords, and the passwords inside URLs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 
 
 class SecretsFilter(SafeExceptionReporterFilter):
-    """Django's, and addresses such as ``redis://user:password@host``."""
+    """Django's filter, extended to URLs such as ``redis://user:password@host``."""
 
     def cleanse_setting(self, key: Any, value: Any) -> Any:
-        """The value, its secrets replaced."""
+        """Return the value with its secrets replaced."""
         cleansed = super().cleanse_setting(key, value)
         return redact_urls(str(cleansed)) if isinstance(cleansed, str) else cleansed
 
 
 def redact_urls(text: str) -> str:
-    """The text, with user names and passwords in addresses replaced."""
+    """Return the text with user names and passwords in URLs replaced."""
     return _URL_CREDENTIALS.sub("***@", text)

@@ -1,4 +1,4 @@
-"""Whether files that others send are read on this machine, by ``KILN_FENCE``."""
+"""Whether uploaded files are read on this machine, according to ``KILN_FENCE``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ AVAILABLE, REQUIRED, OPTIONAL = "available", "required", "optional"
 
 
 def uploads_disabled_reason(choice: str) -> str:
-    """Why no file of others is read here, in one line; "" where they are.
+    """Return why no uploaded file is read here, in one line; "" if they are.
 
-    With ``OPTIONAL`` the operator has accepted what a missing part of the fence means.
+    With ``OPTIONAL`` the operator has accepted the risk of a missing part of the sandbox.
     """
     from scheduler.sandbox import in_force  # noqa: PLC0415 -- it takes a while
 
@@ -25,6 +25,6 @@ def uploads_disabled_reason(choice: str) -> str:
 
 
 def require_uploads(choice: str) -> None:
-    """Raise ``UserError`` where no file of others is read here."""
+    """Raise ``UserError`` if no uploaded file is read here."""
     if line := uploads_disabled_reason(choice):
         raise UserError(line)

@@ -9,12 +9,12 @@ from django.core.exceptions import ImproperlyConfigured
 
 from codegen_app.config import sandbox
 
-_MIN_KEY_LENGTH = 32  # characters: 128 bits at the least, however they are written
+_MIN_KEY_LENGTH = 32  # characters: at least 128 bits in any encoding
 GUNICORN_EXIT_CODE = 4  # its exit status for an application that cannot be loaded
 
 
 def serving_problems(settings: Any) -> list[str]:
-    """Why pages are not served with these settings; one line each."""
+    """Return why pages are not served with these settings; one line each."""
     found = []
     if not settings.DEBUG:
         if not settings.SECRET_KEY_GIVEN:
@@ -57,8 +57,8 @@ def _https(settings: Any) -> list[str]:
 
 
 def check(settings: Any) -> None:
-    """End the process with one line where something is missing, or cannot be read; say what is
-    refused for want of the fence."""
+    """End the process with one line if something is missing, or cannot be read; report what is
+    refused because of the sandbox."""
     try:
         found = serving_problems(settings)
     except ImproperlyConfigured as error:

@@ -1,7 +1,7 @@
 """Django's settings. Everything that differs between installations is an environment variable.
 
-``deploy/README.md`` lists the variables; ``env.py`` reads them. Without any, the application
-uses the database, the queue and the files that the demo keeps for this installation.
+``deploy/README.md`` lists the variables; ``env.py`` reads them. Without any, the application uses
+the demo's database, queue and files of this installation.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ BASE_DIR = LAYOUT.packages
 VAR_DIR = env.folder("KILN_VAR", LAYOUT.data(env.text("XDG_DATA_HOME")))
 
 DEBUG = env.flag("KILN_DEBUG", default=False)
-# Commands run without a key of one's own; pages are not served without (serving.py).
+# Commands run without a configured key; pages are not served without one (serving.py).
 SECRET_KEY_GIVEN = bool(env.text("KILN_SECRET_KEY"))
 SECRET_KEY = env.text("KILN_SECRET_KEY") or secrets.token_urlsafe(50)
 ALLOWED_HOSTS_GIVEN = bool(env.text("KILN_ALLOWED_HOSTS"))
 ALLOWED_HOSTS = env.words("KILN_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("KILN_TRUSTED_ORIGINS")
 
-# Why the demo runs as root, told by the demo itself (codegen_app/system_user.py).
+# Why the demo runs as root, set by the demo itself (codegen_app/system_user.py).
 ROOT_BECAUSE = env.text("KILN_ROOT_BECAUSE")
 
-# Reading the pages needs a login unless this is switched off; changing anything always does.
+# Reading the pages needs a login unless this is disabled; changing anything always does.
 READ_NEEDS_LOGIN = env.flag("KILN_READ_NEEDS_LOGIN", default=True)
 
 INSTALLED_APPS = [
@@ -65,13 +65,13 @@ MIDDLEWARE = [
     "codegen_app.pagecache.cache.FreshMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
-# Whether requests and work are traced; what only asks whether the site lives is not.
+# Requests and work are traced, but not health checks.
 if tracing.is_on():
     _probes = "codegen_app.server.probes.ProbesMiddleware"
     MIDDLEWARE.insert(MIDDLEWARE.index(_probes) + 1, "codegen_app.server.traces.TracesMiddleware")
 if READ_NEEDS_LOGIN:
     MIDDLEWARE.append("codegen_app.access.login_redirect.LoginMiddleware")
-# Last, so that what it answers while logins are stopped goes through all the others.
+# Last, so that its responses while logins are stopped pass through all the others.
 MIDDLEWARE += ["codegen_app.middleware.HashingMiddleware", "axes.middleware.AxesMiddleware"]
 
 ROOT_URLCONF = "codegen_app.config.urls"
@@ -95,24 +95,24 @@ TEMPLATES = [
 DATABASES = {
     "default": {
         **env.database(env.text("DATABASE_URL") or cluster_for(VAR_DIR).url("kiln")),
-        # A connection is kept between requests, and tried before it is used: the database may
-        # have been restarted meanwhile.
+        # Connections are reused between requests, and checked first: the database may have
+        # restarted.
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
     }
 }
 
-# Rendered pages that each web process keeps; 0 renders every page anew.
+# The cache of rendered pages in each web process; 0 renders every page anew.
 PAGES_KEPT_BYTES = env.integer("KILN_PAGES_KEPT_MIB", 64) * 1024 * 1024
 
-# What a search may take for each kind of thing that it looks for, in milliseconds.
+# The time limit of a search per kind of result, in milliseconds.
 SEARCH_MS = env.integer("KILN_SEARCH_MS", 250, minimum=10)
 
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
-# Who signs in at the organisation's provider needs no password here; nobody does where those are
-# switched off.
+# People who sign in with the organisation's provider need no password here; with passwords
+# disabled, nobody does.
 OIDC = sign_in.provider()
 PASSWORD_LOGIN = env.flag("KILN_PASSWORD_LOGIN", default=True)
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend"]
@@ -121,8 +121,8 @@ if PASSWORD_LOGIN:
 if OIDC is not None:
     AUTHENTICATION_BACKENDS.append("codegen_app.access.backends.IdentityBackend")
 PASSWORD_HASHERS = ["codegen_app.access.hashing.BoundedPBKDF2PasswordHasher"]
-# Length is what resists guessing; there are no rules of composition. The longest that is hashed
-# is what the form takes (4096 characters).
+# Length is what resists guessing; there are no rules of composition. The longest hashed password is
+# the form's limit (4096 characters).
 _VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_VALIDATION}.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
@@ -131,7 +131,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AXES_HANDLER = "codegen_app.access.throttle.Throttle"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
-AXES_FAILURE_LIMIT = 100  # of what the handler weighs
+AXES_FAILURE_LIMIT = 100  # of the handler's weighted count
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
@@ -139,14 +139,14 @@ AXES_VERBOSE = False
 AXES_CLIENT_IP_CALLABLE = "codegen_app.access.addresses.client_address"
 AXES_LOCKOUT_CALLABLE = "codegen_app.access.throttle.lockout_response"
 
-# The audit log is kept for so many days.
+# The audit log is kept for this many days.
 AUDIT_DAYS = env.integer("KILN_AUDIT_DAYS", 400, minimum=30)
 
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
-# Where the admin writes moments in full.
+# The admin's format of full timestamps.
 DATETIME_FORMAT, DATE_FORMAT = "Y-m-d H:i:s", "Y-m-d"
 
 STATIC_URL = "static/"
@@ -166,23 +166,23 @@ MESSAGE_TAGS = {
     levels.ERROR: "bad",
 }
 
-# An imported file: what is larger is rejected before it is read.
+# The limit of an imported file: larger files are rejected before they are read.
 GRAPH_FILE_MAX_BYTES = env.integer("KILN_GRAPH_FILE_MAX_BYTES", 512 * 1024 * 1024, minimum=1)
-# What reading one may take, and what preparing its kernels may, or comparing it with torch, before
-# it is turned down.
+# Time limits for reading a file, for preparing its kernels, and for comparing it with torch;
+# beyond, it is rejected.
 IMPORT_MAX_S = env.integer("KILN_IMPORT_MAX_S", 60, minimum=1)
 PREPARE_MAX_S = env.integer("KILN_PREPARE_MAX_S", 300, minimum=1)
 IMPORT_MAX_MEMORY_BYTES = env.integer("KILN_IMPORT_MAX_MEMORY_BYTES", 4 << 30, minimum=1 << 28)
-# A kernel of somebody else's that is looked at: its file, and what modelling it may take.
+# Limits of an external kernel: its file, and its modelling.
 FOREIGN_KERNEL_MAX_BYTES = env.integer("KILN_FOREIGN_KERNEL_MAX_BYTES", 32 << 20, minimum=1)
 FOREIGN_KERNEL_SECONDS = env.integer("KILN_FOREIGN_KERNEL_SECONDS", 300, minimum=1)
 FOREIGN_KERNEL_MEMORY_BYTES = 4 << 30
 SELECTIONS_FILE_MAX_BYTES = 16 * 1024 * 1024
-# Results that are sent with a token: how much at once, and how often (each token by itself).
+# Results that are sent with a token: the size of one request, and the rate of each token.
 API_BODY_MAX_BYTES = env.integer("KILN_API_BODY_MAX_BYTES", 32 * 1024 * 1024, minimum=1024)
 API_REQUESTS_A_MINUTE = env.integer("KILN_API_REQUESTS_A_MINUTE", 120, minimum=1)
 API_POINTS_A_MINUTE = env.integer("KILN_API_POINTS_A_MINUTE", 120_000, minimum=10_000)
-# Workers without the database: requests of each one's token, and how often an idle one asks.
+# Workers without the database: requests per token, and how often an idle worker polls.
 WORKER_REQUESTS_A_MINUTE = env.integer("KILN_WORKER_REQUESTS_A_MINUTE", 1200, minimum=1)
 WORKER_POLL_S = float(env.integer("KILN_WORKER_POLL_S", 2, minimum=1))
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
@@ -191,27 +191,27 @@ FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "codegen_app.server.uploads.PlainTemporaryFileHandler",
 ]
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # the admin's rows to choose among, and some
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # the admin's selectable rows, and some more
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
-# What is allowed where a needed part of the fence is missing: everything but reading uploads,
+# What is allowed if a required part of the sandbox is missing: everything but reading uploads,
 # nothing, or everything.
 FENCE = env.choice("KILN_FENCE", (sandbox.AVAILABLE, sandbox.REQUIRED, sandbox.OPTIONAL))
 if FENCE == sandbox.REQUIRED:
     env.require_sandbox()
 
-# Where the engine keeps compiled code and the cases it measures.
+# The engine's cache of compiled code and of the cases it measures.
 CODE_CACHE_DIR = env.folder("KILN_CODE_CACHE", VAR_DIR / "code-cache")
-# All that measure on this host must name the same folder: a device is for one at a time.
+# All processes that measure on this host must use the same folder: a device has one user at a time.
 DEVICE_LOCKS_DIR = env.folder("KILN_DEVICE_LOCKS", VAR_DIR / "device-locks")
 ROCM_PATH = env.text("ROCM_PATH")
-COMPILER_PATH = env.text("PATH")  # where a compiler of the system may be found
+COMPILER_PATH = env.text("PATH")  # where compilers of the system are searched
 
-# A login ends after so long without use, and so long after it began.
+# A login ends after this long without use, and this long after it began.
 SESSION_IDLE_S = env.integer("KILN_SESSION_IDLE_S", 2 * 3600, minimum=60)
 SESSION_COOKIE_AGE = env.integer("KILN_SESSION_S", 12 * 3600, minimum=60)
 SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"  # a link in a mail opens the page that it names
+SESSION_COOKIE_SAMESITE = "Lax"  # a link in a mail opens its page
 CSRF_FAILURE_VIEW = "codegen_app.views.errors.csrf_failure"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
@@ -220,7 +220,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DEFAULT_EXCEPTION_REPORTER_FILTER = "codegen_app.config.redaction.SecretsFilter"
-# So many proxies of ours stand before the server, and what they say of a client is believed.
+# The number of our proxies before the server; what they say about a client is trusted.
 TRUSTED_PROXIES = env.integer("KILN_TRUSTED_PROXIES", 0)
 HTTPS = env.flag("KILN_HTTPS", default=False)
 if HTTPS:
@@ -228,23 +228,23 @@ if HTTPS:
     SECURE_SSL_REDIRECT = True
     SECURE_HSTS_SECONDS = env.integer("KILN_HSTS_S", 365 * 24 * 3600)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
-    # Browsers' built-in lists hold whole domains, for years: that is for a domain's owner to ask
-    # for, not for one site in it.
+    # Browsers' built-in lists hold whole domains, for years: a domain's owner may request that, not
+    # one of its sites.
     SILENCED_SYSTEM_CHECKS = ["security.W021"]
-    # Of this host alone, by HTTPS alone, for the whole site: the browser holds it to that.
+    # For this host alone, by HTTPS alone, for the whole site: browsers enforce this for the prefix.
     SESSION_COOKIE_NAME = "__Host-sessionid"
     CSRF_COOKIE_NAME = "__Host-csrftoken"
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
 
-# The queue's message only says "look now": rows are the truth, so no results are stored, and a
-# message that is lost is made up for by the periodic round (codegen_app/services/periodic.py).
+# A message only says "look now": the rows are the truth, so no results are stored, and the periodic
+# round makes up for a lost message (codegen_app/services/periodic.py).
 CELERY_BROKER_URL = broker.checked_url(env.text("KILN_BROKER_URL", broker.DEFAULT))
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.TRANSPORT_OPTIONS
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a broker that is away comes back some time
-# RabbitMQ's: a worker is silent while it works, for longer than any heartbeat. Whether it lives is
-# in the rows, and a connection whose other end is gone is noticed by TCP.
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # an unavailable broker comes back some time
+# RabbitMQ's heartbeat: a worker is silent while it works, for longer than any heartbeat. Its
+# liveness is in the rows, and TCP notices a dead connection.
 CELERY_BROKER_HEARTBEAT = 0
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
@@ -259,38 +259,38 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = (
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 
-# Whether workers model the kernels that serve where most of the time goes, unasked.
+# Whether workers automatically model the selected kernels where most of the time goes.
 MODEL_AUTOMATICALLY = env.flag("KILN_MODEL", default=True)
-# Whether workers that have torch compare the graphs that are imported with it.
+# Whether workers that have torch compare imported graphs with it.
 COMPARE_WITH_TORCH = env.flag("KILN_TORCH", default=True)
 
-# What is kept: compiled code that can be made again up to a size (bytes, of each host), runs and
-# builds that nothing needs for so many days once they are over (0: for good), and bundles that
-# workers packed.
+# Retention: compiled code that can be built again up to a size (bytes, per host), finished runs and
+# builds that nothing needs for this many days (0: for ever), and bundles that workers packed.
 CODE_CACHE_MAX_BYTES = env.integer("KILN_CODE_CACHE_MAX_BYTES", 20 * 2**30, minimum=2**20)
 KEEP_RUNS_DAYS = env.integer("KILN_KEEP_RUNS_DAYS", 0)
 KEEP_BUNDLES_DAYS = env.integer("KILN_KEEP_BUNDLES_DAYS", 3, minimum=1)
 KEEP_FOREIGN_KERNELS_DAYS = env.integer("KILN_KEEP_FOREIGN_KERNELS_DAYS", 30, minimum=1)
 KEEP_BUILDS_DAYS = env.integer("KILN_KEEP_BUILDS_DAYS", 0)
 
-# A page that would wait longer for another's lock, or for its own query, says that it is busy.
+# A page that would wait longer for a lock, or for its own query, reports that it is busy.
 WEB_LOCK_TIMEOUT_S = env.integer("KILN_WEB_LOCK_TIMEOUT_S", 3, minimum=1)
 WEB_STATEMENT_TIMEOUT_S = env.integer("KILN_WEB_STATEMENT_TIMEOUT_S", 30, minimum=1)
 
-# A worker keeps its lease alive while it works; without a sign for this long the row is given on.
+# A worker keeps its lease alive while it works; without a heartbeat for this long the row is
+# requeued.
 WORK_LEASE_S = env.integer("KILN_WORK_LEASE_S", 60, minimum=1)
-# Before a row is put aside over which, of all that are worked on, the processes die.
+# Deaths of processes before a row is quarantined, if the processes die only over it.
 WORK_DEATHS_ALLOWED = 10
-# The pause after a failure of the machine; twice as long after each, up to five minutes.
+# The pause after a machine failure; it doubles each time, up to five minutes.
 WORK_RETRY_S = env.integer("KILN_WORK_RETRY_S", 5, minimum=1)
-# Processes of a run of modelled times (0: as many as cores), and seconds for a candidate.
+# Processes of a run of modelled times (0: one per core), and seconds per candidate.
 MODEL_PROCESSES = env.integer("KILN_MODEL_PROCESSES", 0, minimum=0)
 MODEL_LIMIT_S = env.integer("KILN_MODEL_LIMIT_S", 60, minimum=1)
-WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent for one event
+WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages per event
 
-# Whole addresses begin with this and never with a request's Host, which the client chooses.
+# Absolute URLs begin with this and never with a request's Host, which the client chooses.
 SITE_URL = env.site("KILN_SITE_URL")
-# Webhooks go to public addresses, and into these networks.
+# Webhooks may go to public addresses, and into these networks.
 WEBHOOK_NETWORKS = env.networks("KILN_WEBHOOK_NETWORKS")
 EMAIL_HOST = env.text("KILN_EMAIL_HOST")
 EMAIL_SECURITY = env.choice("KILN_EMAIL_SECURITY", ("starttls", "tls", "none"))
@@ -303,13 +303,13 @@ EMAIL_HOST_PASSWORD = env.text("KILN_EMAIL_PASSWORD")
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("KILN_EMAIL_FROM", "kiln@localhost")
 
-# Who may read /metrics: who has the token, or asks from these networks. Without either it is off.
+# Who may read /metrics: clients with the token, or from these networks. Without either it is off.
 METRICS_TOKEN = env.token("KILN_METRICS_TOKEN", least=24)
 METRICS_NETWORKS = env.networks("KILN_METRICS_NETWORKS")
 
 LOG_FORMAT = env.choice("KILN_LOG_FORMAT", env.LOG_FORMATS)
 if LOG_FORMAT == "json":
-    logging.captureWarnings(True)  # else they are lines of their own form
+    logging.captureWarnings(True)  # otherwise these lines have another format
 
 LOGGING = {
     "version": 1,
@@ -330,8 +330,8 @@ LOGGING = {
         }
     },
     "loggers": {
-        "axes": {"level": "ERROR"},  # the audit log has it in our words
-        # A message only says "look now": that one came, and found nothing, is not worth a line.
+        "axes": {"level": "ERROR"},  # the audit log has it in our format
+        # A message only says "look now": receiving one, and finding nothing, is not worth a line.
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
     },

@@ -1,6 +1,6 @@
-"""Signing in at the organisation's own provider (OpenID Connect, ADR 0033), from the environment.
+"""The organisation's own sign-in provider (OpenID Connect, ADR 0033), from the environment.
 
-``KILN_OIDC_ISSUER`` switches it on; without it none of the others may be set.
+``KILN_OIDC_ISSUER`` enables it; without it none of the others may be set.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 @dataclass(frozen=True)
 class Provider:
-    """``name`` is on the button. ``domains``: of the e-mail addresses that are let in; none: of
-    any. ``groups``: which of our groups each value of the claim ``groups_claim`` gives."""
+    """``name`` is on the button. ``domains``: of allowed e-mail addresses; empty: any. ``groups``:
+    the group here for each value of the claim ``groups_claim``."""
 
     issuer: str
     client_id: str
@@ -34,8 +34,8 @@ class Provider:
 
 
 def provider(environ: Mapping[str, str] = os.environ) -> Provider | None:
-    """The provider; None where there is none. Raises ``ImproperlyConfigured`` with the variable
-    that is wrong, missing, or of no use."""
+    """Return the provider, or None. Raises ``ImproperlyConfigured`` with the variable that is
+    wrong, missing, or unused."""
     issuer = env.text("KILN_OIDC_ISSUER", environ=environ)
     if not issuer:
         if given := sorted(name for name in environ if name.startswith(_PREFIX) and environ[name]):
@@ -43,7 +43,7 @@ def provider(environ: Mapping[str, str] = os.environ) -> Provider | None:
         return None
     if find_spec("authlib") is None:
         raise ImproperlyConfigured("KILN_OIDC_ISSUER needs the extra: pip install 'kiln[oidc]'")
-    _needed("KILN_SITE_URL", env.site("KILN_SITE_URL", environ))  # the provider leads back there
+    _needed("KILN_SITE_URL", env.site("KILN_SITE_URL", environ))  # the provider redirects there
     return Provider(
         issuer=_issuer(issuer),
         client_id=_needed("KILN_OIDC_CLIENT_ID", env.text("KILN_OIDC_CLIENT_ID", "", environ)),
@@ -58,7 +58,7 @@ def provider(environ: Mapping[str, str] = os.environ) -> Provider | None:
 
 
 def _issuer(text: str) -> str:
-    """As it stands: the provider's must be the same to the letter."""
+    """Return the issuer unchanged: the provider's must be identical."""
     parts = urlsplit(text)
     secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not secure or not parts.hostname or parts.query or parts.fragment:

@@ -1,4 +1,4 @@
-"""How commands and servers end where their environment cannot be used: with one line."""
+"""Ending commands and servers with one line if their environment is invalid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 @contextmanager
 def exit_with_one_line() -> Iterator[None]:
-    """What a setting is wrong about is said without a traceback, and the process ends."""
+    """Report an invalid setting without a traceback, and end the process."""
     try:
         yield
     except ImproperlyConfigured as error:

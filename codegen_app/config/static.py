@@ -1,4 +1,4 @@
-"""Static files by the digest of what they hold, so that browsers keep them for good."""
+"""Static files named by the digest of their content, so that browsers cache them permanently."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
 class HashedStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
-    """Scripts name one another by digest too: else each import would be asked for anew, and a
-    script that is new would run beside one that is old."""
+    """Scripts import one another by digest, too: otherwise each import would be requested anew, and
+    a new script could run beside an old one."""
 
     support_js_module_import_aggregation = True

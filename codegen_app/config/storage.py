@@ -1,6 +1,6 @@
-"""Where artifacts are: Django's settings of that storage, from environment variables.
+"""Django's settings of the artifact storage, from environment variables.
 
-A folder unless ``KILN_STORAGE`` says ``s3``, or names a storage class by its path.
+A folder unless ``KILN_STORAGE`` is ``s3``, or the path of a storage class.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LOCATION = re.compile(r"[\w.-]+(/[\w.-]+)*")
 
 
 def artifacts(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """The storage's class with its options. Raises ``ImproperlyConfigured`` with the variable that
-    is wrong, missing, or of no use."""
+    """Return the storage's class with its options. Raises ``ImproperlyConfigured`` with the
+    variable that is wrong, missing, or unused."""
     backend = env.text("KILN_STORAGE", _FOLDER, environ)
     if backend == "s3":
         return {"BACKEND": _S3, "OPTIONS": _s3(environ)}
@@ -72,12 +72,13 @@ def _location(environ: Mapping[str, str]) -> str:
 
 
 def _aws_region(environ: Mapping[str, str]) -> str:
-    """As Amazon's own tools have it."""
+    """Return the region as Amazon's own tools find it."""
     return env.text("AWS_REGION", env.text("AWS_DEFAULT_REGION", environ=environ), environ)
 
 
 def _credentials(environ: Mapping[str, str]) -> dict[str, str | None]:
-    """Kiln's own; without, boto3 finds what the machine has: ``AWS_…``, a profile, a role."""
+    """Return Kiln's own credentials; without them, boto3 finds the machine's: ``AWS_…``, a profile,
+    a role."""
     identity = env.text("KILN_S3_ACCESS_KEY_ID", environ=environ)
     secret = env.text("KILN_S3_SECRET_ACCESS_KEY", environ=environ)
     if not identity and not secret:

@@ -1,8 +1,8 @@
-"""Traces for whoever collects them: OpenTelemetry's, sent as OTLP over HTTP (ADR 0036).
+"""OpenTelemetry traces, sent as OTLP over HTTP (ADR 0036).
 
-``KILN_TRACES=otlp`` switches them on; OpenTelemetry's own variables say where they go and how many
-(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_SERVICE_NAME``, ``OTEL_TRACES_SAMPLER`` …). Off, nothing of
-its packages is imported, and a span costs nothing.
+``KILN_TRACES=otlp`` enables them; OpenTelemetry's own variables set their destination and sampling
+(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_SERVICE_NAME``, ``OTEL_TRACES_SAMPLER`` …). Disabled, none
+of its packages is imported, and a span costs nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = "codegen_app"
 
 
 def is_on(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether traces are sent. Raises ``ImproperlyConfigured`` where the packages are missing."""
+    """Return whether traces are sent; raises ``ImproperlyConfigured`` without the packages."""
     if env.choice("KILN_TRACES", ("off", "otlp"), environ) == "off":
         return False
     try:
@@ -39,18 +39,18 @@ def is_on(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 class Tracing:
-    """What one process sends; at first nothing."""
+    """The traces of one process; at first nothing is sent."""
 
     def __init__(self) -> None:
         self._tracer: Any = None
         self._provider: Any = None
 
     def start(self, service: str) -> None:
-        """Send from now on, where traces are asked for, from a thread: call it after forking.
-        ``service`` is its name where ``OTEL_SERVICE_NAME`` gives none."""
+        """Start a thread that sends traces if they are enabled: call it after forking. ``service``
+        is its name unless ``OTEL_SERVICE_NAME`` is set."""
         if not is_on():
             return
-        # Of the extra: only where traces are wanted.
+        # From the extra: imported only if traces are enabled.
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
             OTLPSpanExporter,
         )
@@ -65,7 +65,7 @@ class Tracing:
         self._provider, self._tracer = provider, provider.get_tracer(_NAME)
 
     def end(self) -> None:
-        """Send what is left, and nothing more."""
+        """Send the rest, and nothing more."""
         if self._provider is not None:
             self._provider.shutdown()
         self._provider = self._tracer = None
@@ -78,8 +78,8 @@ class Tracing:
         kind: str = "INTERNAL",
         caller: Mapping[str, str] | None = None,
     ) -> Iterator[Span | None]:
-        """What happens inside is one span; None where nothing is sent. ``caller``: the headers of
-        a request whose ``traceparent`` it belongs to."""
+        """Open a span for the body; None if nothing is sent. ``caller``: the headers of a request
+        whose ``traceparent`` it belongs to."""
         if self._tracer is None:
             yield None
             return
@@ -94,14 +94,14 @@ class Tracing:
             yield span
 
     def failed(self, reason: str) -> None:
-        """The span that is open failed, although nothing is raised out of it."""
+        """Mark the open span as failed, although no exception leaves it."""
         if self._tracer is not None:
             from opentelemetry import trace  # noqa: PLC0415 - of the extra
 
             trace.get_current_span().set_status(trace.StatusCode.ERROR, reason)
 
     def ids(self) -> dict[str, str]:
-        """``trace_id`` and ``span_id`` of the span that is open, for the log; {} for none."""
+        """Return ``trace_id`` and ``span_id`` of the open span, for the log; {} without one."""
         if self._tracer is None:
             return {}
         from opentelemetry import trace  # noqa: PLC0415 - of the extra
@@ -112,5 +112,5 @@ class Tracing:
         return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
 
 
-#: Of this process.
+#: The instance of this process.
 tracing = Tracing()

@@ -1,4 +1,4 @@
-"""All addresses: the admin, sign-in, and the pages."""
+"""All URLs: the admin, sign-in, and the pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.views.generic import RedirectView
 
 from codegen_app.views import sign_in
 
-# One page to log in and one to change the password, with one throttle, for the admin too.
+# One page to log in and one to change the password, with one throttle, also for the admin.
 _TO_LOGIN = RedirectView.as_view(pattern_name="login", query_string=True)
 _TO_PASSWORD = RedirectView.as_view(pattern_name="password")
 

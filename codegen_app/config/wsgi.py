@@ -1,4 +1,4 @@
-"""The web server's way in."""
+"""The WSGI entry point."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ with exit_with_one_line():
     serving.check(settings)
 queries.limit_queries()
 application = get_wsgi_application()
-# All pages are imported here, once for all processes that are made of this one: else the first
-# request of each process waits for it.
+# Import all pages here, once for all forked processes: otherwise the first request of each process
+# waits for it.
 reverse("overview")

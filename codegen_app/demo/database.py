@@ -1,4 +1,4 @@
-"""The demo's database server: started, looked after, and asked again where it was away."""
+"""The demo's database server: started and watched; queries are repeated after an outage."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _DATABASE = "kiln"
 _PAUSE_S, _MAX_PAUSE_S = 1.0, 30.0
 _TRIES = 5
 _ASK_EVERY_S = 5.0
-# So long a recovery may take at first; twice as long each time that it was ended.
+# The first limit of a recovery; doubled each time that a recovery was ended.
 _RECOVERY_LIMIT_S = 30.0
 
 
 class DatabaseServer:
-    """The embedded server of the demo; without a cluster it is somebody else's to start."""
+    """The demo's embedded server; without a cluster the server is external."""
 
     def __init__(self, cluster: Cluster | None, say: Callable[[str], None]) -> None:
         self._cluster, self._say = cluster, say
@@ -32,7 +32,7 @@ class DatabaseServer:
         self._ready_at_s = self._next_question_s = time.monotonic()
 
     def start(self) -> None:
-        """Start it (or take over one that runs) and make the database; ``PostgresError``."""
+        """Start it (or take over a running one) and create the database; ``PostgresError``."""
         if self._cluster is None:
             return
         postgres.start(self._cluster)
@@ -53,8 +53,8 @@ class DatabaseServer:
                 connection.execute(f"CREATE DATABASE {_DATABASE}")
 
     def watch(self) -> None:
-        """Start it again where it ended by itself, or does not come back from a recovery; where
-        that fails, later, and less often."""
+        """Restart it if it ended by itself, or does not come back from a recovery; after a failure
+        later, and less often."""
         if self._cluster is None:
             return
         if postgres.is_running(self._cluster):
@@ -73,7 +73,7 @@ class DatabaseServer:
         elif now - self._ready_at_s > self._recovery_limit_s:
             self._say("the database server does not come back; starting it anew")
             self._recovery_limit_s *= 2
-            with suppress(PostgresError):  # the next look tries again
+            with suppress(PostgresError):  # the next check tries again
                 postgres.stop_at_once(cluster)
             self._ready_at_s = now
 
@@ -87,7 +87,8 @@ class DatabaseServer:
             self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
 
     def retry(self, question: Callable[[], T]) -> T:
-        """The answer of what may be asked again, where the database went away under it."""
+        """Return the result of a repeatable function, even if the database was unavailable
+        meanwhile."""
         for _ in range(_TRIES - 1):
             try:
                 return question()
@@ -106,7 +107,7 @@ class DatabaseServer:
 
 
 def _forget_connections() -> None:
-    """One that broke within a transaction is not opened again by itself."""
+    """Close connections: one that broke within a transaction is not reopened by itself."""
     for alias in list(connections):
         connections[alias].close()
         del connections[alias]

@@ -1,4 +1,4 @@
-"""Logs that stay short, whoever holds them open."""
+"""Logs of limited size, whoever holds them open."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _MAX_BYTES = 5 << 20
 
 
 def keep_short(log: Path, most_bytes: int = _MAX_BYTES) -> None:
-    """Move what a log holds to ``<name>.1`` once it is long, and begin anew.
+    """Move a long log's content to ``<name>.1``, and empty it.
 
-    The file itself stays, since its writer has it open (to append). Where the disk is too full for
-    the older part, that part is given up.
+    The file itself stays, since its writer has it open (to append). If the disk has no room for the
+    older part, that part is dropped.
     """
     try:
         if log.stat().st_size <= most_bytes:

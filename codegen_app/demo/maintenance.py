@@ -1,4 +1,4 @@
-"""What the demo looks after while it runs: workers that went silent, and what piles up in files."""
+"""The demo's maintenance: replacing silent workers, and removing old files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from codegen_app.models import Worker
 from codegen_app.postgres import Cluster
 
 _POLL_EVERY_S = 10.0
-# Twelve signs of life; a worker that starts on a busy machine takes less as well.
+# Twelve heartbeats; a worker that starts on a busy machine takes less, too.
 _SILENCE_S = 120.0
 _SWEEP_EVERY_S = 600.0
 _OLD_S = 24 * 3600.0
 
 
 class SilenceTracker:
-    """How long each process has given no new sign, on this process's own clock."""
+    """How long each process has sent no heartbeat, on this process's own clock."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[datetime | None, float]] = {}
@@ -36,10 +36,10 @@ class SilenceTracker:
     def silent(
         self, pids: dict[int, str], signs: dict[int, datetime] | None, now: float
     ) -> Iterator[int]:
-        """The processes that have been silent for too long.
+        """Yield the processes that have been silent for too long.
 
-        ``signs`` are the last signs of life by process; None while nobody can tell, which counts
-        against nobody.
+        ``signs`` are the last heartbeats by process; None while they are unknown, which counts
+        against no process.
         """
         if signs is None:
             self._last.clear()
@@ -64,7 +64,7 @@ class Sweeper:
         self._last: dict[Path, tuple[float, float]] = {}
 
     def sweep(self, now: float) -> None:
-        """Look at every entry of the folder."""
+        """Check every entry of the folder."""
         seen = dict(_entries(self._folder))
         self._last = {path: known for path, known in self._last.items() if path in seen}
         for path, touched in seen.items():
@@ -78,7 +78,7 @@ class Sweeper:
 def _entries(folder: Path) -> Iterator[tuple[Path, float]]:
     with suppress(FileNotFoundError):
         for entry in folder.iterdir():
-            with suppress(FileNotFoundError):  # it is going away itself
+            with suppress(FileNotFoundError):  # it is being removed
                 yield entry, _last_touched(entry)
 
 
@@ -91,7 +91,8 @@ def _remove(entry: Path) -> None:
 
 
 def _last_touched(path: Path) -> float:
-    """The newest time of change in a file or folder; ``FileNotFoundError`` where it goes away."""
+    """Return the newest modification time in a file or folder; ``FileNotFoundError`` if it
+    vanishes."""
     newest = path.lstat().st_mtime
     if path.is_symlink():
         return newest
@@ -103,7 +104,7 @@ def _last_touched(path: Path) -> float:
 
 @dataclass
 class Maintenance:
-    """Replaces silent workers, and keeps folder and logs small; ``look`` is called often."""
+    """Replaces silent workers, and keeps folder and logs small; ``run_due`` is called often."""
 
     supervisor: Supervisor
     temporary: Path
@@ -117,7 +118,7 @@ class Maintenance:
         self._sweeper = Sweeper(self.temporary)
 
     def run_due(self, say: Callable[[str], None]) -> None:
-        """Do what is due."""
+        """Run what is due."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _POLL_EVERY_S
@@ -139,7 +140,7 @@ class Maintenance:
 
 
 def _signs_of_life() -> dict[int, datetime] | None:
-    """When each process of this host gave its last sign: the newest row of its number."""
+    """Return the last heartbeat of each process of this host: the newest row of its number."""
     here = Worker.objects.filter(host=socket.gethostname()).order_by("seen_at")
     try:
         return dict(here.values_list("pid", "seen_at"))

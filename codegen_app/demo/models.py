@@ -1,5 +1,5 @@
-"""The models that the demo shows: imported once, compiled, and timed on CPU emulation; beside that
-what was recorded of samples on GPUs, and a history that was generated."""
+"""The demo's models: imported once, compiled, and timed on CPU emulation; and recorded results of
+samples on GPUs, and a generated history."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from scheduler.results.model import Results
 
 DEVICE = "cpu"
 MODELS = ("gpt2_2layer", "llama_2layer")
-# The emulator does about a hundred million multiplications a second: a token's worth of each
-# symbolic size is enough to see every kernel run, at full width.
+# The emulator does about a hundred million multiplications per second: a small value of each
+# symbolic size is enough to run every kernel, at full width.
 SMALL = 16
 CANDIDATES = 2
 TIMED = (GroupKind.GEMM,)
 
 
 def import_models() -> Iterator[str]:
-    """Import and ask for a run of each model that has none yet; one line each, for people."""
+    """Import each model and request a run if it has none yet; yield one line each, for people."""
     for name in MODELS:
         graph, _ = graphs.import_graph(samples.path(name), name, graphs.DEFAULT_TARGETS, None)
         if TuningRun.objects.filter(graph=graph, imported=None).exists():
@@ -46,14 +46,14 @@ def import_models() -> Iterator[str]:
 
 
 def generate_history() -> Iterator[str]:
-    """Store the generated history, once; a line for people."""
+    """Store the generated history, once; yield a line for people."""
     done = generated_history.store()
     if done.points:
         yield f"a history of {done.points} generated points, in {done.series} series"
 
 
 class RecordedResults:
-    """Results in the package, each imported once its models are prepared."""
+    """The package's recorded results, each imported once its models are prepared."""
 
     def __init__(self, files: tuple[Path, ...]) -> None:
         self._files = list(files)
@@ -61,12 +61,12 @@ class RecordedResults:
 
     @property
     def waiting(self) -> bool:
-        """Whether some are still to be imported."""
+        """Return whether some are still to be imported."""
         return bool(self._files)
 
     def import_next(self) -> Iterator[str]:
-        """Import those that can be now; one line each, for people. One that this version cannot
-        show is left out with the reason."""
+        """Import what can be imported now; yield one line each, for people. Results that this
+        version cannot show are left out with the reason."""
         for file in tuple(self._files):
             try:
                 done = self._import(file)
@@ -85,19 +85,19 @@ class RecordedResults:
                 yield f"{file.name}: a history of {done.points} measured points imported"
 
     def _import(self, file: Path) -> result_import.ImportSummary | None:
-        """None while a model is not prepared yet."""
+        """Import a file; None while a model is not prepared yet."""
         results = self._read.get(file) or results_file.read(file)
         self._read[file] = results
         used = [_sample(run.graph.name, run.graph.digest) for run in results.runs]
         if any(graph is not None and graph.state in OPEN_STATES for graph in used):
             return None
         del self._read[file]
-        # The package's own files: as far to be trusted as its code.
+        # The package's own files are as trusted as its code.
         return result_import.record(results, file.name, None, "recorded", with_sources=True)
 
 
 def _sample(name: str, digest: str) -> Graph | None:
-    """The graph of that digest; imported where it is a sample and not here yet."""
+    """Return the graph of that digest; a missing sample is imported."""
     graph = Graph.objects.filter(digest=digest).first()
     if graph is None:
         with suppress(KeyError):
@@ -106,7 +106,7 @@ def _sample(name: str, digest: str) -> Graph | None:
 
 
 def small_bindings(graph: Graph) -> dict[str, int]:
-    """Each symbolic size at ``SMALL``, or as near to it as its bounds allow."""
+    """Return each symbolic size at ``SMALL``, or as near to it as its bounds allow."""
     return {
         name: min(max(SMALL, info["min"]), info["hint"], info["max"] or SMALL)
         for name, info in graph.symbols.items()
@@ -114,7 +114,7 @@ def small_bindings(graph: Graph) -> dict[str, int]:
 
 
 def sizes_note(graph: Graph, bindings: dict[str, int]) -> str:
-    """Says which sizes are smaller than in the model's own example."""
+    """Return which sizes are smaller than in the model's own example."""
     smaller = [
         f"{name}={value} instead of {graph.symbols[name]['hint']}"
         for name, value in bindings.items()

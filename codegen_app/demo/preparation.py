@@ -1,4 +1,4 @@
-"""What must be there before pages are served: database, tables, static files, an admin."""
+"""Preparation before pages are served: database, tables, static files, an admin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DISK_NEEDED_BYTES = 1 << 30
 
 
 def check_disk(folder: Path) -> None:
-    """Raise ``UserError`` where too little room is left for database and compiled code."""
+    """Raise ``UserError`` if there is too little room for database and compiled code."""
     folder.mkdir(parents=True, exist_ok=True)
     database = postgres.cluster_for(folder).home
     for place in (folder, next(one for one in (database, *database.parents) if one.exists())):
@@ -32,7 +32,7 @@ def check_disk(folder: Path) -> None:
 
 
 def check_port(host: str, port: int) -> None:
-    """Raise ``UserError`` where somebody else serves on the port."""
+    """Raise ``UserError`` if another process uses the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -47,8 +47,8 @@ def check_port(host: str, port: int) -> None:
 
 
 def secret_key(folder: Path) -> str:
-    """The key that signs sessions: made once, readable for its owner only; whole or not at all,
-    since a full disk would leave an empty one."""
+    """Return the key that signs sessions: created once, readable only for its owner, and written
+    atomically, since a full disk would leave an empty one."""
     file = folder / "secret-key"
     if not file.exists() or not file.read_text():
         part = folder / "secret-key.part"
@@ -63,21 +63,21 @@ def secret_key(folder: Path) -> str:
 
 
 def fresh_folder(folder: Path) -> Path:
-    """The folder, empty: what killed processes left in it is of no use to anybody."""
+    """Return the folder, emptied: what killed processes left in it is useless."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
 def remove_outdated(var: Path) -> None:
-    """Remove what earlier versions kept: messages as files, and the schedule of their beat."""
+    """Remove files of earlier versions: messages as files, and the schedule of their beat."""
     shutil.rmtree(var / "queue", ignore_errors=True)
     for file in var.glob("beat-schedule*"):
         file.unlink(missing_ok=True)
 
 
 def prepare_application() -> str | None:
-    """Tables, static files and the admin; the admin's password if it was made just now."""
+    """Create tables, static files and the admin; return the admin's password if it is new."""
     call_command("migrate", verbosity=0, interactive=False)
     collect_static_files()
     users = get_user_model()
@@ -89,8 +89,8 @@ def prepare_application() -> str | None:
 
 
 def collect_static_files() -> None:
-    """Copy what browsers load into one folder. Copies that a killed start, or a full disk, left
-    incomplete are newer than their sources, and would be kept: then all are made anew."""
+    """Copy the browser's files into one folder. Incomplete copies of a killed start, or a full
+    disk, are newer than their sources, and would be kept: then all are copied again."""
     folder: Path = settings.STATIC_ROOT
     whole = folder.with_name(f"{folder.name}-collected")
     if not whole.exists():
@@ -102,6 +102,6 @@ def collect_static_files() -> None:
 
 
 def database_is_ours() -> bool:
-    """Whether the database is the embedded one, which the demo starts and stops."""
+    """Return whether the database is the embedded one, which the demo starts and stops."""
     host = settings.DATABASES["default"]["HOST"]
     return bool(host == str(postgres.cluster_for(settings.VAR_DIR).sockets))

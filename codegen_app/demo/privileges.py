@@ -1,4 +1,4 @@
-"""Whose processes the demo's are: a system user's, where root starts it and that user can."""
+"""The user of the demo's processes: a system user if root starts it and that user can run it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from codegen_app import postgres, system_user
 from codegen_app.config import layout
 from scheduler.errors import UserError
 
-# A folder without either of these, and with more than these, is somebody else's.
+# A folder without either of these, and with more than the early files, is not Kiln's.
 _OWN_FILES = {"cluster-id", "secret-key"}
 _EARLY_FILES = {"demo.lock", "tests"}
 
 
 def leave_root(var: Path, say: Callable[[str], None]) -> str:
-    """Go on as the system user: as root this does not return, where it can be done. Returns why
-    it cannot; nothing for who is not root. Raises ``UserError``.
-    """
+    """Continue as the system user: as root this does not return if that is possible. Otherwise
+    return why not; an empty string if the caller is not root. Raises ``UserError``."""
     if os.geteuid() != 0:
         return ""
     try:
@@ -34,7 +33,7 @@ def leave_root(var: Path, say: Callable[[str], None]) -> str:
     if moved := postgres.claim(var):
         say(moved)
     if closed:
-        if postgres.cluster_for(var) != named:  # the settings name the database of before
+        if postgres.cluster_for(var) != named:  # the settings name the earlier database
             _re_exec()
         return closed
     try:
@@ -48,14 +47,14 @@ def leave_root(var: Path, say: Callable[[str], None]) -> str:
 
 
 def _re_exec() -> NoReturn:
-    """The same command from its start, with settings that are read anew."""
+    """Execute the same command again, with settings that are read anew."""
     os.chdir(layout.layout_of(settings.BASE_DIR).work)
     command = (sys.executable, "-m", "codegen_app", *sys.argv[1:])
     os.execv(sys.executable, command)  # noqa: S606 - no shell is meant
 
 
 def _access_problem(var: Path) -> str:
-    """Why the system user cannot do it all; nothing where it can."""
+    """Return why the system user cannot run everything, or an empty string."""
     user = system_user.NAME
     if closed := system_user.first_inaccessible(system_user.program_files(settings.BASE_DIR)):
         return f"{closed} is closed to the user {user}"

@@ -1,8 +1,8 @@
-"""The demo's processes: started in sessions of their own, watched, and stopped without remainder.
+"""The demo's processes: started in their own sessions, watched, and stopped completely.
 
-The supervisor makes itself the reaper of its descendants (Linux), so that a process whose parent
-died is still found; a supervisor that is killed itself takes its direct children along, and what
-those leave behind carries a mark in its environment by which the next supervisor finds it.
+The supervisor makes itself the subreaper of its descendants (Linux), so that a process whose parent
+died is still found. A killed supervisor's direct children are killed with it, and what these leave
+behind carries a mark in its environment by which the next supervisor finds it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _MARK = "KILN_SUPERVISED"
 _GRACE_S = 2.0
-# A program that ends again and again is started with growing pauses; what happened is forgotten
-# once it stayed up.
+# A program that ends repeatedly is restarted with growing pauses, which are reset once it stayed
+# up.
 _STABLE_S = 60.0
 _MAX_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to run: a name for people and for the log file, and the command."""
+    """A program: a name for people and for the log file, and the command."""
 
     name: str
     command: Sequence[str]
@@ -43,20 +43,20 @@ class Program:
 class _Running:
     program: Program
     process: subprocess.Popen[bytes]
-    since: float  # of the monotonic clock
+    since: float  # on the monotonic clock
     restarts: int = 0
-    again_at: float | None = None  # when it is to be started again
+    again_at: float | None = None  # the time of the next start
 
     def pause_s(self) -> float:
-        """None after the first end; then 1, 2, 4 … seconds."""
+        """Return no pause after the first end; then 1, 2, 4 … seconds."""
         return min(2.0 ** (self.restarts - 1), _MAX_PAUSE_S) if self.restarts else 0.0
 
 
 @dataclass
 class Supervisor:
-    """Runs programs; logs of each go to ``logs/<name>.log``, which one supervisor uses at a time.
+    """Runs programs; each logs to ``logs/<name>.log``, which one supervisor uses at a time.
 
-    Making one ends what a killed supervisor with the same ``logs`` left behind.
+    A new supervisor ends what a killed one with the same ``logs`` left behind.
     """
 
     cwd: Path
@@ -71,21 +71,21 @@ class Supervisor:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
     def start(self, program: Program) -> None:
-        """Start a program; ``OSError`` where it cannot be."""
+        """Start a program; raises ``OSError`` if that fails."""
         self._running.append(_Running(program, self._spawn(program), time.monotonic()))
 
     def log_of(self, name: str) -> Path:
-        """Where a program's output goes."""
+        """Return the file with a program's output."""
         return self.logs / f"{name}.log"
 
     def ended(self, name: str) -> bool:
-        """Whether the program of that name is over."""
+        """Return whether the program of that name has ended."""
         return any(
             one.program.name == name and one.process.poll() is not None for one in self._running
         )
 
     def watch(self, say: Callable[[str], None]) -> None:
-        """Start again what ended by itself, and keep the logs short; call it every second or so."""
+        """Restart what ended by itself, and keep the logs short; call it about every second."""
         for one in self._running:
             status = one.process.poll()
             if status is not None:
@@ -94,11 +94,11 @@ class Supervisor:
         _reap({one.process.pid for one in self._running})
 
     def pids(self) -> dict[int, Program]:
-        """The programs that run, by process id."""
+        """Return the running programs by process id."""
         return {one.process.pid: one.program for one in self._running if one.process.poll() is None}
 
     def kill(self, pid: int) -> None:
-        """End a program that does not answer; ``watch`` starts it again."""
+        """Kill a program that does not answer; ``watch`` restarts it."""
         if pid in self.pids():
             _kill(pid)
 
@@ -117,14 +117,14 @@ class Supervisor:
             return
         try:
             one.process = self._spawn(one.program)
-        except OSError as error:  # no memory, no room: later, perhaps
+        except OSError as error:  # no memory, no room: try later
             say(f"{one.program.name} cannot be started: {error.strerror or error}")
             one.again_at = now + _MAX_PAUSE_S
         else:
             one.since, one.again_at = now, None
 
     def stop(self) -> None:
-        """End every process that was started here, and what those started."""
+        """End every process that was started here, and its descendants."""
         deadline = time.monotonic() + _GRACE_S
         for one in self._running:
             if one.process.poll() is None:
@@ -133,7 +133,7 @@ class Supervisor:
             try:
                 one.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                continue  # its turn comes with the rest
+                continue  # it is ended with the rest
         while left := descendants(os.getpid()):
             for pid in left:
                 _kill(pid)
@@ -141,7 +141,7 @@ class Supervisor:
                 one.process.poll()
             _reap(frozenset())
             time.sleep(0.02)
-        _reap(frozenset())  # a container's first process may not collect the dead
+        _reap(frozenset())  # a container's first process may not reap zombies
         self._running.clear()
 
     @property
@@ -163,7 +163,7 @@ class Supervisor:
 
 
 def descendants(root: int) -> list[int]:
-    """Process ids of all living descendants (a zombie is not alive)."""
+    """Return the process ids of all living descendants (a zombie is not alive)."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -185,19 +185,19 @@ def descendants(root: int) -> list[int]:
 
 
 def _marked(mark: str) -> list[int]:
-    """Processes whose environment says that they belong to a supervisor with this mark."""
+    """Return processes whose environment has a supervisor's mark."""
     variable = f"{_MARK}={mark}".encode()
     found: list[int] = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
-            with suppress(OSError):  # it ended meanwhile, or is somebody else's
+            with suppress(OSError):  # it ended meanwhile, or belongs to another user
                 if variable in (folder / "environ").read_bytes().split(b"\0"):
                     found.append(int(folder.name))
     return found
 
 
 def _reap(keep: Collection[int]) -> None:
-    """Collect orphans that ended and became our children; not those that Popen waits for."""
+    """Reap adopted orphans, but not processes that Popen waits for."""
     while True:
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

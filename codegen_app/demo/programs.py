@@ -1,5 +1,5 @@
-"""The programs of the demo: web server, compiling workers, a measuring one, and one that tells
-people of what was found."""
+"""The demo's programs: web server, compiling workers, a measuring one, and one that detects changes
+and notifies people."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from codegen_app.services.backlog import MODELLED
 from codegen_app.services.queue import Kind, queue_name
 from scheduler.cpu_count import usable_cpus
 
-_MAX_COMPILERS = 8  # each has about 150 MB
+_MAX_COMPILERS = 8  # each takes about 150 MB
 
 
 def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, ...]:
-    """In the order in which they are started; pages come first.
+    """Return the programs in starting order; pages come first.
 
     A worker is one process that does one thing at a time. Kernels are compiled on all cores; one
-    worker measures, since a device is for one at a time; one tracks, and waits for neither.
+    worker measures, since a device has one user at a time; one tracks, independently of both.
     """
     compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)}"
     count = min(usable_cpus(), _MAX_COMPILERS)
@@ -39,13 +39,13 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
 
 
 def worker_name(program: Program) -> str:
-    """How a worker's program signs its signs of life; empty for one that gives none."""
+    """Return the name in a worker program's heartbeats; "" for a program without heartbeats."""
     prefix, _, name = program.name.partition("worker-")
     return "" if prefix else f"{name}@{socket.gethostname()}"
 
 
 def _worker(name: str, queues: str) -> Program:
-    """A worker. Its gossip is of no use here: who works on what is in the rows."""
+    """Return a worker. Its gossip is disabled: who works on what is in the rows."""
     return Program(
         f"worker-{name}",
         (

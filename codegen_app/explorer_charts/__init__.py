@@ -1,7 +1,8 @@
-"""The explorer's figures as Plotly's JSON, without colours: the script takes those from the tokens.
+"""The explorer's figures as Plotly JSON without colours: the script takes those from the design
+tokens.
 
-Values of a parameter stand at equal distances, as columns: 32, 64, 128 are three choices. Points
-that would cover each other are spread within their column, the same way each time.
+Values of a parameter are equally spaced columns: 32, 64, 128 are three choices. Points that would
+overlap are spread within their column, deterministically.
 """
 
 from codegen_app.explorer_charts.axes import time_title

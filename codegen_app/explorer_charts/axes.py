@@ -1,4 +1,4 @@
-"""Axes: a parameter's values at equal distances, times from the least to the largest."""
+"""Axes: a parameter's values at equal distances, times from the minimum to the maximum."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from codegen_app.selectors.explorer.model import Explorer
 from scheduler.tuning.trials.parameters import Parameter
 
 _WORDS = {"measured": "median", "emulated": "emulated median", "modelled": "modelled time"}
-_DECADE = 10.0  # between the least and the largest time, from which on the axis is logarithmic
+_DECADE = 10.0  # ratio of the largest to the smallest time from which the axis is logarithmic
 
 
 def time_title(found: Explorer) -> str:
-    """The title of an axis of time: what it is, its unit, and of which device at which sizes."""
+    """Return the title of a time axis: the kind of time, its unit, the device and the sizes."""
     sizes = " ".join(f"{name}={value}" for name, value in found.sizes.items())
     return f"{_WORDS[found.times]}, µs" + (f" at {sizes}" if sizes else "")
 
 
 def value_axis(parameter: Parameter | None) -> Figure:
-    """An axis of a parameter's values at equal distances."""
+    """Return an axis of a parameter's values at equal distances."""
     if parameter is None:
         return {"zeroline": False}
     values = parameter.values
@@ -36,7 +36,7 @@ def value_axis(parameter: Parameter | None) -> Figure:
 
 
 def time_axis(times: Sequence[float]) -> Figure:
-    """From the least time to the largest; logarithmic where these are far from each other."""
+    """Return an axis from the lowest time to the highest; logarithmic if these are far apart."""
     if not times:
         return {"zeroline": False}
     if min(times) > 0 and max(times) / min(times) > _DECADE:
@@ -48,5 +48,5 @@ def time_axis(times: Sequence[float]) -> Figure:
 
 
 def round_6(value: float | None) -> float | None:
-    """Six digits: what hovering and zooming show, in fewer bytes."""
+    """Round to six digits: enough for hovering and zooming, in fewer bytes."""
     return None if value is None else float(f"{value:.6g}")

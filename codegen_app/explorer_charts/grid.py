@@ -15,7 +15,8 @@ from scheduler.tuning.trials.slices import TrialGroup
 
 
 def grid(found: Explorer) -> Figure | None:
-    """Two parameters: a cell's best (or median) time with its n; None where there are no two."""
+    """Return the heat map of two parameters: a cell's best (or median) time with its n; None if
+    there are fewer than two."""
     if found.grid is None:
         return None
     shown = found.grid
@@ -43,9 +44,9 @@ def grid(found: Explorer) -> Figure | None:
         hoverongaps=True,
         xgap=2,
         ygap=2,
-        showscale=False,  # Plotly's is styled inline, which the policy forbids; cells have figures
+        showscale=False,  # Plotly styles it inline, which the policy forbids; cells have figures
     )
-    # A cell without a colour has no text of its trace: those without a time are a trace of text.
+    # The trace writes no text in cells without a colour: those without a time get a text trace.
     bare = [
         (column, row, _cell_text(cell, None))
         for row, cells in enumerate(shown.cells)

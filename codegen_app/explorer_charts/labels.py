@@ -1,4 +1,4 @@
-"""What plots say of a group of trials, in the room that there is."""
+"""Texts of plots for groups of trials, shortened to fit."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from scheduler.tuning.trials.slices import TrialGroup
 
 
 def shorten(text: str, most: int = 90) -> str:
-    """Cut, and as text: Plotly reads a little HTML, and names are of whoever made the file."""
+    """Shorten and escape a text: Plotly renders some HTML, and names come from uploaded files."""
     cut = text if len(text) <= most else f"{text[: most - 1]}…"
     return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def group_summary(one: TrialGroup) -> str:
-    """How many trials there are, their times, and what became of those without one."""
+    """Describe the number of trials, their times, and the outcomes of those without one."""
     others = ", ".join(f"{count} {state}" for state, count in one.others.items())
     timed = f"n = {one.n}"
     if one.best is not None and one.median is not None:

@@ -1,4 +1,4 @@
-"""What scripts link plots and table by, and draw parallel coordinates of."""
+"""Data by which scripts link plots and table, and draw parallel coordinates."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scheduler.tuning.trials.parameters import UNNAMED
 
 
 def link_data(found: Explorer, x: str) -> dict[str, Any]:
-    """What the script links plots and table by, and draws parallel coordinates of: the trials as
-    columns, the parameters with the trials' values, and what the table calls each axis; ``x`` is
-    that of the plot of trials."""
+    """Return the data by which the script links plots and table and draws parallel coordinates: the
+    trials as columns, the parameters with the trials' values, and the table's column for each axis;
+    ``x`` is that of the plot of trials."""
     first = found.trials[0] if found.trials else None
     node = f"node=={found.node}".lower() if len(found.nodes) > 1 else ""
     return {

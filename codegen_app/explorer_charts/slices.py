@@ -1,4 +1,4 @@
-"""A box for each value of each parameter."""
+"""Box plots for each value of each parameter."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from scheduler.tuning.trials.slices import TrialGroup
 
 
 def slices(found: Explorer) -> Figure | None:
-    """A box a value: least, quartiles and most of its trials' times, with how many there are, and
-    of how many nothing came; a column of boxes a parameter. None without any time."""
+    """Return a box per value: minimum, quartiles and maximum of its trials' times, with the number
+    of trials and of those without a time; a column of boxes per parameter. None without any
+    time."""
     shown = [one for one in found.slices if any(value.group.n for value in one.values)]
     if not shown:
         return None
@@ -69,7 +70,7 @@ def _box(name: str, groups: Sequence[tuple[int, TrialGroup]], axis: str) -> go.B
 
 
 def _counts(name: str, values: Sequence[tuple[int, Any]], every: Sequence[float], axis: str) -> Any:
-    """How many trials a box is of, and how many have no time, above all boxes."""
+    """Return the number of trials of each box and of those without a time, above all boxes."""
     return go.Scatter(
         mode="text",
         x=[code for code, _ in values],

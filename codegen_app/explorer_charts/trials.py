@@ -1,4 +1,4 @@
-"""Every trial as a point over order, seconds or a parameter; below, those without a time."""
+"""Every trial as a point over order, seconds or a parameter; those without a time below."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from codegen_app.forms.explorer import MODELLED, SECONDS, TRIED
 from codegen_app.selectors.explorer.model import Explorer, Trial
 from scheduler.tuning.trials.parameters import Parameter
 
-_MAX_INTERVALS = 200  # more of them are a blot; the table has them all
+_MAX_INTERVALS = 200  # more would be unreadable; the table has them all
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
-_SPREAD = 0.56  # of a column's width
+_SPREAD = 0.56  # as a fraction of a column's width
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "pentagon", "triangle-down")
 
 
 def trials(found: Explorer, x: str, colour: str) -> Figure | None:
-    """One point a trial: its time over ``x``, with the best so far where that is an order, and
-    those without a time below, a row for each thing that became of them. None without a trial."""
+    """Return one point per trial: its time over ``x``, with the best so far if that is an order,
+    and those without a time below, one row per outcome. None without a trial."""
     parameter = found.parameter(x)
     timed = [(at, one) for at, one in enumerate(found.trials) if one.time_us is not None]
     timed = [(at, one) for at, one in timed if _has_x(one, x)]
@@ -63,14 +63,14 @@ def _has_x(one: Trial, x: str) -> bool:
 
 
 def _x_value(one: Trial, x: str) -> float:
-    """Where a trial stands on an axis that is no parameter's."""
+    """Return a trial's position on an axis that is not a parameter."""
     found = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}[x]
     assert found is not None, "only those are shown that have one"
     return round(float(found), 4)
 
 
 def _x_axis(found: Explorer, x: str) -> Figure:
-    """From the first place to the last, with a little room."""
+    """Return an axis from the first position to the last, with a small margin."""
     places = [_x_value(one, x) for one in found.trials if _has_x(one, x)]
     if not places:
         return {"zeroline": False}
@@ -91,7 +91,7 @@ def _x_title(found: Explorer, x: str) -> str:
 def _groups(
     colour: Parameter | None, timed: Sequence[tuple[int, Trial]]
 ) -> list[tuple[str, list[tuple[int, Trial]]]]:
-    """The trials by a parameter's values, in their order; one group without it."""
+    """Group the trials by a parameter's values, in their order; one group without it."""
     if colour is None:
         return [("trial", list(timed))] if timed else []
     found: dict[int, list[tuple[int, Trial]]] = {}
@@ -103,8 +103,8 @@ def _groups(
 
 
 def _spread_in_columns(parameter: Parameter, ats: Sequence[int]) -> list[float]:
-    """Places of trials within their values' columns: spread by the golden ratio, so that
-    neighbours in their order lie far from each other."""
+    """Return positions of trials within their values' columns: spread by the golden ratio, so that
+    consecutive trials are far apart."""
     counts = [0] * len(parameter.values)
     places = []
     for at in ats:
@@ -137,7 +137,7 @@ def _points(
         "text": [one.kernel for one in rows],
         "customdata": ats,
     }
-    # Thousands of equal sizes are one: lists are sent only where a trial is the best.
+    # Thousands of equal sizes are sent as one; a list is only needed if a trial is the best.
     if any(one.best for one in rows):
         values["marker"] = {
             "size": [14 if one.best else 7 for one in rows],
@@ -161,7 +161,8 @@ def _intervals(rows: Sequence[Trial]) -> Figure:
 
 
 def _best_line(found: Explorer, x: str) -> ManyPoints:
-    """Steps down at each trial that was faster than all before, then on to the last trial."""
+    """Return the best so far: a step down at each trial faster than all before, extended to the
+    last trial."""
     steps = [(one.order if x == TRIED else one.at_s, one.time_us) for one in found.best]
     steps = [(at, time) for at, time in steps if at is not None]
     ends = [one.order if x == TRIED else one.at_s for one in found.trials]
@@ -183,8 +184,8 @@ _Untimed = tuple[str, float, int, str, int | None]
 
 
 def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> list[_Untimed]:
-    """State, place, count, what is said of it, and the trial where it is one: over an order each by
-    itself, over a parameter the count of each value."""
+    """Return state, position, count, hover text, and the trial if it is a single one: over an order
+    each trial separately, over a parameter the count of each value."""
     if parameter is not None:
         values = next((one.values for one in found.slices if one.name == x), ())
         return [
@@ -200,7 +201,7 @@ def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> lis
 
 
 def _failure_text(one: Trial) -> str:
-    """The stage and reason of a trial without a time, short enough to hover."""
+    """Return the stage and reason of a trial without a time, shortened for hovering."""
     text = f"{one.kernel}: {one.state}"
     return f"{text}<br>{one.stage}: {shorten(one.reason)}" if one.stage else text
 

@@ -1,1 +1,1 @@
-"""What people send: the parameters of pages and of changes, one file a subject."""
+"""Forms: parameters of pages and of changes, one file per subject."""

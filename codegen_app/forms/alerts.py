@@ -1,4 +1,4 @@
-"""Which alerts are listed, and what people say of them."""
+"""Filters of the list of alerts, and triage actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AlertsForm(QueryForm):
     above = Number()
 
     def alert_filter(self) -> AlertFilter:
-        """What the address asks for."""
+        """Return the filter that the address asks for."""
         return AlertFilter(
             state=self.text("state") or OPEN,
             kind=self.text("kind"),
@@ -40,13 +40,13 @@ class AlertsForm(QueryForm):
 
 
 class AlertForm(QueryForm):
-    """Where the list of changes begins."""
+    """The start of the list of changes."""
 
     start = Number()
 
 
 class TriageForm(forms.Form):
-    """What is done with which alerts: a state, ``assign`` (to an account by name, "" for nobody),
+    """A triage action on alerts: a state, ``assign`` (to an account by name, "" for nobody),
     ``mine``, ``note``, a link to another alert by its number, or ``unlink``."""
 
     alert = RepeatedField(keys=True)
@@ -70,7 +70,7 @@ class TriageForm(forms.Form):
     to = forms.CharField(required=False, max_length=20)
 
     def clean_to(self) -> int | None:
-        """The other alert's number, with or without its #."""
+        """Return the other alert's number, given with or without #."""
         given = str(self.cleaned_data.get("to", "")).strip().removeprefix("#")
         if not given:
             return None
@@ -81,7 +81,7 @@ class TriageForm(forms.Form):
         return int(given)
 
     def clean(self) -> dict[str, Any]:
-        """A link needs the other's number."""
+        """Require the other alert's number for a link."""
         given: Mapping[str, Any] = super().clean() or {}
         if given.get("do") in Relation.values and given.get("to") is None and not self.errors:
             raise forms.ValidationError("Write the number of the alert that it is linked to.")
@@ -89,16 +89,16 @@ class TriageForm(forms.Form):
 
     @property
     def line(self) -> str:
-        """The first mistake, in a line."""
+        """Return the first error as a line."""
         return next((str(error) for errors in self.errors.values() for error in errors), "")
 
 
 class UndoForm(forms.Form):
-    """Which act is taken back."""
+    """The action to undo."""
 
     act = forms.UUIDField(error_messages={"required": "Say what is to be taken back."})
 
     def key(self) -> UUID | None:
-        """None where it is none."""
+        """Return the key; None if it is invalid."""
         found: UUID | None = self.cleaned_data.get("act") if self.is_valid() else None
         return found

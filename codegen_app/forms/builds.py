@@ -1,4 +1,4 @@
-"""Asking for builds of a kernel."""
+"""Request builds of a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.targets import find
 
 
 class BuildForm(forms.Form):
-    """Targets and flags; offered are the targets that something builds such sources for."""
+    """Targets and flags; the targets are those for which a compiler builds such sources."""
 
     target = TargetsField(
         label="Build for", none_chosen="No target was chosen: tick at least one to build for."
@@ -44,7 +44,7 @@ class BuildForm(forms.Form):
 
 
 class ShownBuild(Protocol):
-    """A build that a page shows."""
+    """A build displayed on a page."""
 
     @property
     def target(self) -> str: ...
@@ -53,7 +53,7 @@ class ShownBuild(Protocol):
 
 
 def rebuild_form(source_file: str, build: ShownBuild | None) -> BuildForm:
-    """A form that asks for the build that is shown once more: its flags are there to be changed."""
+    """Return a form that requests the displayed build again, with its flags to edit."""
     form = BuildForm(source_file)
     if build is not None:
         form.initial = {"target": [build.target], "flags": " ".join(build.flags)}

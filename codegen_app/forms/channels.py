@@ -1,4 +1,4 @@
-"""Who is told of alerts, as people say it."""
+"""Channels that receive alerts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DELIVERY_STATES = [("", "all"), *DeliveryState.choices]
 
 
 class DeliveriesForm(QueryForm):
-    """Which deliveries are shown."""
+    """The deliveries to show."""
 
     state = OptionalChoiceField(DeliveryState.values)
 
 
 class ChannelForm(forms.Form):
-    """A name, where to send, and of which alerts."""
+    """A name, a destination, and a filter of alerts."""
 
     name = forms.CharField(
         label="Name",
@@ -73,11 +73,11 @@ class ChannelForm(forms.Form):
     )
 
     def clean_search(self) -> str:
-        """Words with one space between them."""
+        """Return the words with single spaces between them."""
         return " ".join(str(self.cleaned_data["search"]).split())
 
     def clean(self) -> dict[str, Any]:
-        """An address that fits the kind."""
+        """Check that the address fits the kind."""
         given = self.cleaned_data
         if "address" in given and "kind" in given:
             check = _url if given["kind"] == ChannelKind.WEBHOOK else _emails
@@ -89,7 +89,7 @@ class ChannelForm(forms.Form):
 
 
 class EditChannelForm(ChannelForm):
-    """The same of a channel that is there; it stays a webhook, or e-mail."""
+    """The same for an existing channel; its kind, webhook or e-mail, is fixed."""
 
     def __init__(self, row: Channel, given: Any = None) -> None:
         super().__init__(given, initial={name: getattr(row, name) for name in self.base_fields})
@@ -102,7 +102,7 @@ def _url(text: str) -> str:
     try:
         address = ip_address(parts.host)
     except ValueError:
-        return text.strip()  # a name: what it is then is looked at each time
+        return text.strip()  # a name: its addresses are checked at each use
     if not addresses.is_allowed(address, settings.WEBHOOK_NETWORKS):
         raise UserError(
             f"{address} is no public address, and in no network that the operator allows"

@@ -1,4 +1,4 @@
-"""What is compared."""
+"""The parameters of a comparison of builds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from codegen_app.selectors.pages.compare import MAX_SIDES
 
 
 class CompareForm(QueryForm):
-    """Builds by their keys, or kernels by name (of one target); ``shown``: whose texts."""
+    """Builds by their keys, or kernels by name (for one target); ``shown``: whose texts are
+    shown."""
 
     build = RepeatedField(keys=True)
     kernel = RepeatedField()
@@ -20,7 +21,7 @@ class CompareForm(QueryForm):
     shown = Number()
 
     def clean(self) -> dict[str, Any]:
-        """As many sides as fit beside one another."""
+        """Limit the sides to those that fit side by side."""
         cleaned = super().clean() or {}
         name = "kernel" if cleaned.get("kernel") else "build"
         if not 2 <= len(cleaned.get(name, ())) <= MAX_SIDES:

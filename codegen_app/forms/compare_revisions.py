@@ -1,4 +1,4 @@
-"""Which revisions are compared, and what is shown of it."""
+"""The parameters of a comparison of revisions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scheduler.track.compare import CompareSettings
 
 
 class RevisionsForm(QueryForm):
-    """Both sides (``selectors.comparing.sides``), of which repository, what geometric means are
-    taken by, what counts as slower; of the rows: their status, words of their names, their group,
-    and where the list begins. ``find``: what sides are looked for by."""
+    """Both sides (``selectors.compare_revisions.sides``), their repository, the grouping of
+    geometric means, the least effect; for the rows: status, words of their names, group, and the
+    start of the list. ``find``: the search text for sides."""
 
     before = Text()
     after = Text()
@@ -29,11 +29,11 @@ class RevisionsForm(QueryForm):
 
     @property
     def grouping(self) -> Grouping:
-        """What means are taken by."""
+        """The grouping of geometric means."""
         return Grouping(self.cleaned_data.get("group") or Grouping.GRAPH)
 
     @property
     def settings(self) -> CompareSettings:
-        """Of the comparison."""
+        """The settings of the comparison."""
         least = self.cleaned_data.get("least_effect")
         return CompareSettings() if least is None else CompareSettings(least_effect=least)

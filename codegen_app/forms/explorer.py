@@ -1,4 +1,4 @@
-"""What an address asks of an explorer's plots."""
+"""The parameters of an explorer's plots."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django import forms
 
 from codegen_app.selectors.explorer.builder import BEST, CELLS, GridQuery
 
-#: Axes that are no parameters: the order of the trials, seconds of the run, what the model says
-#: beside a measured time.
+#: Axes that are not parameters: the order of the trials, seconds of the run, the modelled time
+#: beside a measured one.
 TRIED, SECONDS, MODELLED = "tried", "seconds", "modelled"
 _TITLES = {TRIED: "order of trials", SECONDS: "seconds of the run", MODELLED: "modelled time"}
 Choices = Sequence[tuple[str, str]]
@@ -17,8 +17,8 @@ Choices = Sequence[tuple[str, str]]
 
 class ExplorerForm(forms.Form):
     """``x`` and ``colour`` of the trials' plot; ``across``, ``down`` and ``cell`` of the table of
-    two parameters; ``y`` where there are measured and modelled ``times``, ``of`` where there are
-    several ``nodes``. What is none of these is reported, and is as if it were left out."""
+    two parameters; ``y`` if there are measured and modelled ``times``, ``of`` if there are several
+    ``nodes``. Invalid values are reported and ignored."""
 
     of = forms.ChoiceField(label="Node", required=False)
     x = forms.ChoiceField(label="X", required=False)
@@ -59,12 +59,12 @@ class ExplorerForm(forms.Form):
         self.has_parameters = len(parameters) > 1
 
     def chosen(self, name: str) -> str:
-        """What is asked for; the first of the choices where nothing, or none of them, is."""
+        """Return the requested choice; the first one if it is missing or invalid."""
         return str(self.cleaned_data.get(name) or self._first.get(name, ""))
 
     @property
     def asked(self) -> GridQuery:
-        """What is asked of the table of two parameters."""
+        """Return the request for the table of two parameters."""
         return GridQuery(self.chosen("across"), self.chosen("down"), self.chosen("cell") or BEST)
 
 

@@ -1,4 +1,4 @@
-"""Looking at a kernel of somebody else's."""
+"""Upload an external kernel."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class UploadKernelForm(forms.Form):
         return file
 
     def clean(self) -> dict[str, Any]:
-        """One launch, from the file or the text, that is one."""
+        """Require exactly one valid launch, from the file or the text."""
         data = super().clean() or {}
         given = data.get("launch_file")
         text = (data.get("launch") or "").strip()
@@ -82,5 +82,5 @@ class UploadKernelForm(forms.Form):
             self.add_error(field, str(error))
 
     def chosen(self) -> Board:
-        """The board."""
+        """Return the board."""
         return self._boards[self.cleaned_data["board"]]

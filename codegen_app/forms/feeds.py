@@ -1,4 +1,4 @@
-"""Which alerts a feed has."""
+"""The alerts of a feed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ ALL = "all"
 
 
 class FeedForm(QueryForm):
-    """A state, a kind, words of a series; all of them may be left out."""
+    """A state, a kind, words of a series; all optional."""
 
     state = OptionalChoiceField((ALL, OPEN, *AlertState.values))
     kind = OptionalChoiceField(AlertKind.values)
     q = Text()
 
     def clean_state(self) -> str:
-        """One that there is; "" for any."""
+        """Return a valid state; "" for any."""
         given = self.text("state")
         return "" if given == ALL else given

@@ -1,4 +1,4 @@
-"""What people write in a line, as the values that services take."""
+"""Fields that parse lines of text into the values that services take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIZE = re.compile(r"(\w+)=(\d{1,9})")
 
 
 class TimeField(forms.CharField):
-    """``60s``, ``5m`` or ``1h`` as seconds; None where it is left out."""
+    """``60s``, ``5m`` or ``1h`` as seconds; None if empty."""
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
@@ -61,7 +61,8 @@ class FlagsField(forms.CharField):
 
 
 class TargetsField(forms.MultipleChoiceField):
-    """Targets to tick, of those that kernels are made for here, and ``others``; at least one."""
+    """Checkboxes for the targets that kernels are generated for here, and ``others``; at least
+    one."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -81,7 +82,7 @@ DEFAULT_FLAGS_TEXT = " ".join(DEFAULT_FLAGS.values)
 
 
 class RepeatedField(forms.Field):
-    """A parameter that may be given several times, as a list: texts, or keys of rows."""
+    """A repeatable parameter as a list: texts, or keys of rows."""
 
     widget = forms.MultipleHiddenInput
 

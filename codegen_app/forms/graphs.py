@@ -1,4 +1,4 @@
-"""Importing a model."""
+"""Import a model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scheduler.frontends.archive import default_name
 
 
 class ImportGraphForm(forms.Form):
-    """A model's file, which model of several in it, and what to call it: the file's own name, with
-    the model's behind it, where that is left out."""
+    """A model's file, the model to import if it has several, and a name: by default the file's own
+    name, followed by the model's."""
 
     file = forms.FileField(
         widget=forms.FileInput(attrs={"accept": ".pt2"}),
@@ -32,7 +32,7 @@ class ImportGraphForm(forms.Form):
     )
 
     def chosen_name(self) -> str:
-        """What the graph is to be called."""
+        """Return the name of the graph."""
         given: str = self.cleaned_data["name"]
         stem = Path(self.cleaned_data["file"].name or "graph").stem
         return given or default_name(stem, self.cleaned_data["model_name"])[:200]

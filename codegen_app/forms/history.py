@@ -1,4 +1,4 @@
-"""Which series are listed, and how a history is shown."""
+"""The parameters of the list of series and of a history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINEAR, LOG, RELATIVE = "linear", "log", "relative"
 
 
 class DefaultChoiceField(forms.ChoiceField):
-    """One of a few words; the first where it is left out."""
+    """One of a few words; the first by default."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
@@ -35,7 +35,7 @@ class DefaultChoiceField(forms.ChoiceField):
 
 
 class KeysField(forms.CharField):
-    """Numbers of rows, with commas between them."""
+    """Row numbers separated by commas."""
 
     def __init__(self, most: int) -> None:
         super().__init__(required=False, max_length=500)
@@ -51,8 +51,8 @@ class KeysField(forms.CharField):
 
 
 class SeriesForm(QueryForm):
-    """Words and filters of the list; ``after``: where its page begins; ``together``: series that
-    are to be shown on one chart."""
+    """Words and filters of the list; ``after``: where its page begins; ``together``: series to show
+    on one chart."""
 
     words = Text()
     metric = Text()
@@ -64,7 +64,7 @@ class SeriesForm(QueryForm):
     together = RepeatedField(keys=True)
 
     def clean_after(self) -> Cursor | None:
-        """The place that the page before gave."""
+        """Return the cursor from the previous page."""
         text = self.cleaned_data["after"]
         try:
             return Cursor.parse(text) if text else None
@@ -72,7 +72,7 @@ class SeriesForm(QueryForm):
             raise forms.ValidationError(str(error)) from None
 
     def clean_changed(self) -> int:
-        """One of the periods that are offered."""
+        """Return one of the offered periods."""
         days: int = self.cleaned_data["changed"] or 0
         if days not in (0, *PERIODS):
             known = ", ".join(map(str, PERIODS))
@@ -81,7 +81,7 @@ class SeriesForm(QueryForm):
 
     @property
     def filters(self) -> Filters:
-        """What the list is narrowed to."""
+        """Return the filters of the list."""
         return Filters(
             words=self.text("words"),
             exact={name: self.text(name) for name in ("metric", "device", "target")},
@@ -91,9 +91,9 @@ class SeriesForm(QueryForm):
 
 
 class HistoryForm(QueryForm):
-    """What is on the axes; ``with``: series beside the page's own; ``until``: the latest moment
-    whose points are shown; ``from`` and ``to``: what the chart is zoomed to, which it reads
-    itself; ``change``: the change whose neighbourhood is shown alone."""
+    """The axes; ``with``: series beside the page's own; ``until``: the time of the latest point
+    shown; ``from`` and ``to``: the chart's zoom, which it reads itself; ``change``: the change
+    whose neighbourhood is shown alone."""
 
     x = DefaultChoiceField((TIME, REVISION))
     scale = DefaultChoiceField((LINEAR, LOG, RELATIVE))
@@ -101,7 +101,7 @@ class HistoryForm(QueryForm):
     change = Number()
 
     def clean_until(self) -> Any:
-        """A moment."""
+        """Return the moment."""
         text = self.cleaned_data["until"]
         try:
             return fields.as_timestamp(text, "until") if text else None
@@ -110,17 +110,17 @@ class HistoryForm(QueryForm):
 
     @property
     def beside(self) -> list[int]:
-        """Numbers of the series beside the page's own."""
+        """Return the numbers of the series beside the page's own."""
         found: list[int] = self.cleaned_data.get("with", [])
         return found
 
 
-# ``with`` is a keyword of Python and cannot be written as an attribute.
+# ``with`` is a Python keyword and cannot be an attribute name.
 HistoryForm.base_fields["with"] = KeysField(MAX_BESIDE)
 
 
 class EmbedForm(QueryForm):
-    """How something is drawn that other pages embed; ``days`` back the badge looks for changes."""
+    """The style of an embedded plot; ``days``: how far back the badge looks for changes."""
 
     theme = DefaultChoiceField(("light", "dark"))
     days = Number()

@@ -1,4 +1,4 @@
-"""Asking for what the model says of a kernel."""
+"""Request the modelling of a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.targets import Board
 
 
 class ModelForm(forms.Form):
-    """Boards to tick, and the sizes; ``symbols`` are those of the problem, none where all sizes
+    """Checkboxes for boards, and the sizes; ``symbols`` are those of the problem, none if all sizes
     are fixed, ``node`` the scheduled node that calls the kernel."""
 
     board = forms.MultipleChoiceField(
@@ -50,11 +50,11 @@ class ModelForm(forms.Form):
 
     @property
     def offered(self) -> bool:
-        """Whether there is a board at all for such sources."""
+        """Whether there is any board for such sources."""
         return bool(self._boards)
 
     def chosen(self) -> list[Board]:
-        """The boards that were ticked."""
+        """Return the ticked boards."""
         return [self._boards[key] for key in self.cleaned_data["board"]]
 
 

@@ -1,4 +1,4 @@
-"""Changing one's own password."""
+"""Change one's own password."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django.http import HttpRequest
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """Django's; the old password is checked as a login is, so that guesses are counted."""
+    """Django's form; the old password is checked like a login, so that guesses are counted."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(request.user, *args, **kwargs)
         self._request = request
 
     def clean_old_password(self) -> str:
-        """The old password, if it is the right one."""
+        """Return the old password if it is correct."""
         password: str = self.cleaned_data["old_password"]
         name = self.user.get_username()
         if authenticate(self._request, username=name, password=password) is None:

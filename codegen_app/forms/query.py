@@ -1,4 +1,4 @@
-"""What every page's address is read by."""
+"""Forms that parse the query string of each page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 
 from codegen_app.selectors.pages.ops import MADE_BY
 
-_MAX_KEY = 2**63 - 1  # what a key of a row can be
+_MAX_KEY = 2**63 - 1  # the largest key of a row
 
 
 HiddenParams: TypeAlias = list[tuple[str, str]]
@@ -18,12 +18,12 @@ HiddenParams: TypeAlias = list[tuple[str, str]]
 
 
 def hidden_params(given: Mapping[str, str], names: Iterable[str]) -> HiddenParams:
-    """These parameters of the address, for a form of another one to send along."""
+    """Return these parameters of the address as hidden fields of another form."""
     return [(name, value) for name in names if (value := given.get(name, ""))]
 
 
 class Number(forms.IntegerField):
-    """A whole number that may be left out."""
+    """An optional whole number."""
 
     def __init__(self) -> None:
         message = "it is no whole number, and is left out."
@@ -36,14 +36,14 @@ class Number(forms.IntegerField):
 
 
 class Text(forms.CharField):
-    """A line of text that may be left out."""
+    """An optional line of text."""
 
     def __init__(self) -> None:
         super().__init__(required=False, max_length=500)
 
 
 class OptionalChoiceField(Text):
-    """A word that may be left out, of those that there are."""
+    """An optional word out of the valid ones."""
 
     def __init__(self, known: Iterable[str]) -> None:
         super().__init__()
@@ -60,25 +60,25 @@ class OptionalChoiceField(Text):
 
 
 class QueryForm(forms.Form):
-    """Parameters of a page's address, all optional. The page says of each that is none what is
-    wrong with it (``lines``), and is shown as without it."""
+    """Parameters of a page's address, all optional. The page reports each invalid one (``lines``)
+    and is shown as without it."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__(given)
         self.full_clean()
 
     def number(self, name: str) -> int | None:
-        """A ``Number`` of the address."""
+        """Return a ``Number`` of the address."""
         found: int | None = self.cleaned_data.get(name)
         return found
 
     def text(self, name: str) -> str:
-        """A ``Text`` of the address; "" where it is left out."""
+        """Return a ``Text`` of the address; "" if it is missing."""
         return str(self.cleaned_data.get(name, ""))
 
     @property
     def lines(self) -> list[str]:
-        """What is wrong, a line each."""
+        """Return the errors, one line each."""
         return [
             str(error) if name == NON_FIELD_ERRORS else f"{name}: {error}"
             for name, errors in self.errors.items()
@@ -87,14 +87,14 @@ class QueryForm(forms.Form):
 
 
 class OverviewForm(QueryForm):
-    """Of which graph the page says most; of the newest with times where that is left out."""
+    """The graph that the page summarises; by default the newest with times."""
 
     graph = Number()
 
 
 class GraphForm(QueryForm):
-    """Which table is shown beside the drawing, what its colours say, and which scheduled node or
-    graph node is selected."""
+    """The table beside the drawing, the meaning of the drawing's colours, and the selected
+    scheduled node or graph node."""
 
     KIND, TIME = "kind", "time"
     KERNELS, NODES, FUSION, WRAPPER = "kernels", "nodes", "fusion", "wrapper"
@@ -106,14 +106,15 @@ class GraphForm(QueryForm):
     colour = OptionalChoiceField((KIND, TIME))
 
     def view_name(self, *, has_wrapper: bool) -> str:
-        """The table: that of the kernels where the address names none that there is."""
+        """Return the table: by default, or if the address names none that exists, that of the
+        kernels."""
         there = (self.NODES, self.FUSION, *((self.WRAPPER,) if has_wrapper else ()))
         return view if (view := self.text("view")) in there else self.KERNELS
 
 
 class NodeForm(QueryForm):
-    """Whose times, whose rules and at which sizes its limits are shown, the chart's axes, and in
-    which language the candidates are."""
+    """The bucket of times, the target of the legality rules, the sizes of the limits, the chart's
+    axes, and the language of the candidates."""
 
     sizes = Number()
     times = Text()
@@ -125,17 +126,16 @@ class NodeForm(QueryForm):
 
 
 class ExternalKernelForm(QueryForm):
-    """Of a kernel of somebody else's: its timeline from the cycle ``at``."""
+    """An external kernel: its timeline from the cycle ``at``."""
 
     at = Number()
 
 
 class KernelForm(QueryForm):
-    """Which build, for which node, at which sizes; a loop alone, by its first line; ``of``: which
-    graph node's lines are marked; ``waiting``: the build that the page looks for; ``view``: which
-    of its texts is shown as the listing; ``model``: which modelling is shown beside it, of it the
-    ``launch`` (from 1) and its timeline from the cycle ``at``; ``part``: what of the page is asked
-    for alone."""
+    """The build, the node and the sizes; a loop alone, by its first line; ``of``: the graph node
+    whose lines are marked; ``waiting``: the build that the page polls for; ``view``: the text shown
+    as the listing; ``model``: the modelling shown beside it, with its ``launch`` (from 1) and its
+    timeline from the cycle ``at``; ``part``: the part of the page to return alone."""
 
     build = Number()
     node = Number()
@@ -151,7 +151,7 @@ class KernelForm(QueryForm):
 
 
 class KernelsForm(QueryForm):
-    """Kernels in a language; whose times and which target's registers are shown."""
+    """Kernels in a language; the bucket of times and the target of registers."""
 
     language = Text()
     times = Text()
@@ -159,7 +159,7 @@ class KernelsForm(QueryForm):
 
 
 class OpsForm(QueryForm):
-    """Words, what computes an op (``by``), and whether only Core ATen."""
+    """Words, how an op is computed (``by``), and whether only Core ATen is listed."""
 
     words = Text()
     by = OptionalChoiceField(MADE_BY)
@@ -167,33 +167,33 @@ class OpsForm(QueryForm):
 
 
 class SearchForm(QueryForm):
-    """What is searched for."""
+    """The search text."""
 
     q = Text()
 
 
 class PaletteForm(SearchForm):
-    """What is searched for, and the address of the page that it is asked on."""
+    """The search text, and the address of the current page."""
 
     at = Text()
 
 
 class RunForm(QueryForm):
-    """``show=all``: candidates that were never tried as well; ``language``: those in one."""
+    """``show=all``: also candidates that were never tried; ``language``: only those in one."""
 
     show = Text()
     language = Text()
 
 
 class BundleForm(QueryForm):
-    """For which node a kernel, and of which bucket's choices a graph."""
+    """The node of a kernel, or the bucket of a graph's selections."""
 
     node = Number()
     times = Text()
 
 
 class PackForm(QueryForm):
-    """Of which bucket's choices a graph, or which kernel at which of its nodes (a use's key)."""
+    """The bucket of a graph's selections, or a kernel at one of its nodes (a use's key)."""
 
     times = Text()
     use = Number()

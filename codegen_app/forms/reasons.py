@@ -1,4 +1,4 @@
-"""Why somebody changes something, for the audit log."""
+"""The reason for a change, for the audit log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django import forms
 
 
 class ReasonForm(forms.Form):
-    """A reason that may be left out."""
+    """An optional reason."""
 
     why = forms.CharField(
         label="Why",

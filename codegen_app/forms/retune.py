@@ -1,4 +1,4 @@
-"""Asking for tuning runs."""
+"""Request tuning runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_COUNT = 10**6
 
 
 class SubjectForm(forms.Form):
-    """What is to be tuned: rows that a page, or the admin, points at."""
+    """The subjects of tuning: rows that a page, or the admin, refers to."""
 
     graph = RepeatedField(keys=True)
     node = RepeatedField(keys=True)
@@ -32,7 +32,7 @@ class SubjectForm(forms.Form):
     run = RepeatedField(keys=True)
 
     def keys(self) -> SubjectKeys:
-        """The keys of the rows; none of those that are no keys."""
+        """Return the keys of the rows; invalid ones are ignored."""
         found = self.cleaned_data
         return SubjectKeys(
             graphs=found.get("graph", ()),
@@ -44,7 +44,7 @@ class SubjectForm(forms.Form):
 
 
 def _ticked_target(run: TuningRun) -> str:
-    """What was ticked for a run."""
+    """Return the ticked choice that matches a run."""
     return run.device if run.is_modelled else run.target
 
 
@@ -60,7 +60,7 @@ def _limit_field(label: str) -> forms.IntegerField:
 
 
 class RetuneForm(forms.Form):
-    """On which targets, within which budget, how, and why."""
+    """The targets, the budget, the strategy, and the reason."""
 
     target = TargetsField(
         label="Targets",
@@ -125,18 +125,18 @@ class RetuneForm(forms.Form):
             del self.fields["sizes"]  # each graph keeps those of its latest run
 
     def targets(self) -> Iterator[tuple[BoundWidget, bool]]:
-        """Each target's box, and whether a worker measures on it now."""
+        """Yield each target's checkbox, and whether a worker measures on it now."""
         for box in self["target"].subwidgets:
             name = str(box.data["value"])
             yield box, (MODELLED if is_modelled(name) else name) in self._measured_on
 
     def limits(self) -> list[forms.BoundField]:
-        """What the run may spend, and when it is taken."""
+        """Return the fields of the run's budget and schedule."""
         return [self[name] for name in ("budget", "compiles", "measurements", "priority")]
 
     def request(self) -> TuningRequest:
-        """What was asked for, once it is valid. Sizes that were not given stay those of the
-        graph's latest run."""
+        """Return the valid request. Sizes that were not given default to those of the graph's
+        latest run."""
         found = self.cleaned_data
         return TuningRequest(
             targets=found["target"],

@@ -1,4 +1,4 @@
-"""Taking selections from a file."""
+"""Import selections from a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen_app.forms.reasons import ReasonForm
 
 
 class ImportSelectionsForm(ReasonForm):
-    """A file that the export wrote, and why its choices should serve."""
+    """An exported file, and the reason for its selections."""
 
     file = forms.FileField(
         widget=forms.FileInput(attrs={"accept": ".json", "aria-label": "File"}),
@@ -19,7 +19,7 @@ class ImportSelectionsForm(ReasonForm):
     field_order = ("file", "why")
 
     def clean_file(self) -> UploadedFile:
-        """One that fits into memory."""
+        """Require a file that fits into memory."""
         file: UploadedFile = self.cleaned_data["file"]
         limit = settings.SELECTIONS_FILE_MAX_BYTES
         if file.size is None or file.size > limit:

@@ -1,4 +1,4 @@
-"""What an address asks of a page's table."""
+"""The parameters of a page's table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ AS_TSV = "tsv"
 
 class TableForm(QueryForm):
     """``sort`` by a column (``-time``: descending), ``filter`` by conditions and words, ``column``
-    for each one that is shown, ``start`` of the rows, ``as=tsv`` for all of them as text; ``by``
-    is how they are sorted where the address says nothing."""
+    for each displayed one, ``start`` of the rows, ``as=tsv`` for all of them as text; ``by`` is the
+    default order."""
 
     sort = Text()
     filter = Text()
@@ -33,7 +33,7 @@ class TableForm(QueryForm):
         super().__init__(given)
 
     def clean(self) -> dict[str, Any]:
-        """What is none of the table's columns is reported, and left out."""
+        """Report and ignore names that are not the table's columns."""
         cleaned = super().clean() or {}
         given = {
             "sort": str(cleaned.get("sort") or self._by),

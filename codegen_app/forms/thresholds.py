@@ -1,4 +1,4 @@
-"""What somebody wants to be set for a series."""
+"""The thresholds of a series."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST = timedelta(days=3650)
 
 
 class DurationField(forms.CharField):
-    """``36h``, ``7d`` or ``2w`` as a ``timedelta``; None where it is left out."""
+    """``36h``, ``7d`` or ``2w`` as a ``timedelta``; None if empty."""
 
     def to_python(self, value: Any) -> Any:
         text = str(super().to_python(value) or "").strip()[:40]
@@ -44,7 +44,7 @@ class DurationField(forms.CharField):
 
 
 def format_duration(length: timedelta) -> str:
-    """A time as the field takes it: ``7d``, ``36h``, ``90min``."""
+    """Format a duration as the field accepts it: ``7d``, ``36h``, ``90min``."""
     for name, size in (("d", timedelta(days=1)), ("h", timedelta(hours=1))):
         if length % size == timedelta(0):
             return f"{length // size}{name}"
@@ -52,13 +52,13 @@ def format_duration(length: timedelta) -> str:
 
 
 class ThresholdsQueryForm(QueryForm):
-    """A change at whose place a level may begin anew, and whether something is tried."""
+    """A change at which a baseline may be set, and whether a proposal is tried."""
 
     baseline = Number()
 
 
 class ThresholdsForm(forms.Form):
-    """The least change, silence, and when data are missing."""
+    """The least change, muting, and when data count as missing."""
 
     least_effect = forms.FloatField(
         label="Least change, % of the level",
@@ -82,7 +82,7 @@ class ThresholdsForm(forms.Form):
 
     @classmethod
     def from_rule(cls, rule: RuleRow | None, at: datetime | None) -> ThresholdsForm:
-        """Filled with what is set."""
+        """Return a form filled with the current thresholds."""
         initial: Mapping[str, Any] = {"at": at}
         if rule is not None:
             effect = rule.least_effect
@@ -95,7 +95,7 @@ class ThresholdsForm(forms.Form):
         return cls(initial=dict(initial))
 
     def proposed(self) -> Proposal:
-        """What a valid form asks for."""
+        """Return the proposal of a valid form."""
         given = self.cleaned_data
         effect, at = given["least_effect"], given["at"]
         return Proposal(
@@ -107,7 +107,7 @@ class ThresholdsForm(forms.Form):
 
 
 class BaselineForm(forms.Form):
-    """Where a level begins anew."""
+    """The start of a new level."""
 
     at = forms.DateTimeField(
         label="From",
@@ -120,5 +120,5 @@ class BaselineForm(forms.Form):
 
 
 def parse_reason(given: Mapping[str, str]) -> str:
-    """The reason that was sent along."""
+    """Return the submitted reason."""
     return given.get("why", "").strip()

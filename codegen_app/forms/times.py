@@ -1,4 +1,4 @@
-"""Whose times a page shows."""
+"""The bucket whose times a page shows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from codegen_app.selectors.serving import Bucket
 
 
 class TimesForm(forms.Form):
-    """``?times=``: the name of a bucket; without it the first one's times are shown. ``others``
-    are the page's other parameters, which are sent along."""
+    """``?times=``: the name of a bucket; by default the first one. ``others`` are the page's other
+    parameters, submitted with the form."""
 
     times = forms.ChoiceField(
         label="Times of",

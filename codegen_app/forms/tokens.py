@@ -1,4 +1,4 @@
-"""Asking for an API token."""
+"""Request an API token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_DAYS = 3650
 
 
 class TokenForm(forms.Form):
-    """What it is for, what it may do, and for how long."""
+    """The token's purpose, its permissions, and its lifetime."""
 
     name = forms.CharField(
         label="What it is for",
@@ -58,5 +58,5 @@ class TokenForm(forms.Form):
     )
 
     def expires_at(self) -> datetime:
-        """The end that was asked for."""
+        """Return the requested expiry."""
         return timezone.now() + timedelta(days=self.cleaned_data["days"])

@@ -1,4 +1,4 @@
-"""What is asked of a worker."""
+"""Control of a worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONTROL_CHOICES = (
 
 
 class WorkerControlForm(forms.Form):
-    """To pause, drain, go on, or serve one queue alone; with a reason for the audit log."""
+    """Pause, drain, continue, or serve only one queue; with a reason for the audit log."""
 
     worker = forms.ModelChoiceField(
         Worker.objects.order_by("name"),

@@ -1,4 +1,4 @@
-"""Sources and listings as HTML lines: lexers, and the renderer that the pages use."""
+"""Sources and listings as HTML lines: the lexers, and the renderer of the pages."""
 
 from __future__ import annotations
 

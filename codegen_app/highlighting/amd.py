@@ -23,7 +23,7 @@ from pygments.token import (
     Whitespace,
 )
 
-bygroups: Callable[..., Any] = _bygroups  # Pygments leaves it without types
+bygroups: Callable[..., Any] = _bygroups  # Pygments has no types for it
 
 _SPECIAL = (
     r"vcc(?:_lo|_hi)?|exec(?:_lo|_hi)?|scc|m0|null|off|flat_scratch(?:_lo|_hi)?|xnack_mask(?:_lo|_hi)?"
@@ -54,7 +54,7 @@ class AmdListingLexer(RegexLexer):
 
     name = "AMDGPU listing"
     aliases = ["amdgpu-listing"]
-    openings = (".amdgpu_metadata",)  # what follows such a line is of another kind
+    openings = (".amdgpu_metadata",)  # lines after such a line need another lexer state
     filenames = ["*.s"]
 
     tokens: ClassVar[dict[str, Any]] = {

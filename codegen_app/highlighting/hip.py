@@ -1,4 +1,4 @@
-"""HIP C++: Pygments' rules for CUDA, and what HIP and the compiler add to them."""
+"""HIP C++: Pygments' rules for CUDA, extended for HIP and the compiler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HipLexer(CudaLexer):
     def get_tokens_unprocessed(
         self, text: str, stack: Iterable[str] = ("root",)
     ) -> Iterator[tuple[int, _TokenType, str]]:
-        """Tokens of ``text`` (position, type, value); never an error for what HIP allows."""
+        """Yield tokens of ``text`` (position, type, value); never an error for valid HIP."""
         for position, token, value in super().get_tokens_unprocessed(text, stack):  # type: ignore[no-untyped-call]
             yield position, _refine(token, value), value
 

@@ -1,7 +1,7 @@
 """Lexers for the listings of NVIDIA's GPUs: SASS as nvdisasm prints it, PTX as LLVM writes it.
 
-Pygments has none for either. What an instruction is, and so its colour, is asked of the reader of
-these listings.
+Pygments has neither. The reader of these listings classifies instructions, and the class determines
+the colour.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pygments.token import (
 from scheduler.isa.cuda.instructions import kind_of
 from scheduler.isa.instructions import Kind
 
-bygroups: Callable[..., Any] = _bygroups  # Pygments leaves it without types
+bygroups: Callable[..., Any] = _bygroups  # Pygments has no types for it
 
 _TOKENS = {
     Kind.MATRIX: Name.Function.Matrix,

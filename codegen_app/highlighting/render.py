@@ -1,4 +1,4 @@
-"""Text to one HTML fragment a line, with classes that static/css/code.css colours."""
+"""Render text as one HTML fragment per line, with the classes of static/css/code.css."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _OWN_LEXERS: dict[str, type[Lexer]] = {
 
 
 def source_lexer(file: str) -> Lexer:
-    """The lexer for a kernel's source, by what its file is called; plain text for a language that
-    nothing here colours."""
+    """Return the lexer for a kernel's source by its file name; plain text for an unsupported
+    language."""
     if any(fnmatch(file, pattern) for pattern in HipLexer.filenames):
         return HipLexer()  # type: ignore[no-untyped-call]
     try:
@@ -50,12 +50,13 @@ def source_lexer(file: str) -> Lexer:
 
 
 def listing_lexer(dialect: str) -> Lexer:
-    """The lexer for a listing in this language, as its reader names it."""
+    """Return the lexer for a listing in this dialect, as its reader names it."""
     return _OWN_LEXERS[dialect]() if dialect in _OWN_LEXERS else get_lexer_by_name(dialect)
 
 
 def lexer_context(lexer: Lexer, before: Sequence[str]) -> list[str]:
-    """Of the lines before a part of a text those that the lexer must have seen to read it."""
+    """Return the openings among the lines before a part of a text, which the lexer must have seen
+    to parse it."""
     openings: tuple[str, ...] = getattr(lexer, "openings", ())
     return [opening for opening in openings if any(opening in line for line in before)]
 
@@ -93,7 +94,7 @@ def _css_class(token: _TokenType) -> str:
 
 
 def _link_words(comment: str, links: Mapping[str, str]) -> str:
-    """A comment with its known words as links; everything else escaped."""
+    """Render a comment with its known words as links; everything else is escaped."""
     out: list[str] = []
     end = 0
     for match in _WORD.finditer(comment):

@@ -1,4 +1,4 @@
-"""The rows, one aggregate a file; what must hold of them is held by the database."""
+"""The rows, one aggregate per file; the database enforces their constraints."""
 
 from __future__ import annotations
 

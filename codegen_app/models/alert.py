@@ -1,4 +1,4 @@
-"""What somebody should look at: changes of one revision together, and series without new points."""
+"""Alerts: changes of one revision together, and series without new points."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AlertState(models.TextChoices):
 
 
 class Relation(models.TextChoices):
-    """How an alert is linked to another, by the name of the column that says so."""
+    """How an alert is linked to another; the value is the column's name."""
 
     DUPLICATE = "duplicate_of", "duplicate of"
     DOWNSTREAM = "downstream_of", "downstream of"
@@ -38,12 +38,11 @@ OPEN_ALERT_STATES = (AlertState.NEW, AlertState.ACKNOWLEDGED, AlertState.INVESTI
 class Alert(models.Model):
     """The changes of one revision in one direction, or one series whose points stopped coming.
 
-    ``n_series`` and ``worst_ratio`` (after by before, the one furthest from 1) are kept for lists.
-    ``recovered_at``: the place in the history of the point from which on all its series are back at
-    the level before, which proposes "fixed" and decides nothing; of missing data, when the first
-    point that came again was measured. ``duplicate_of`` is another alert of the same cause;
-    ``downstream_of`` one whose change these series only take part in (a whole graph's time after
-    its kernel's).
+    ``n_series`` and ``worst_ratio`` (after / before, the one furthest from 1) are stored for lists.
+    ``recovered_at``: the place in the history of the point since which all its series are back at
+    the earlier level, which suggests "fixed" and decides nothing; for missing data, when the first
+    new point was measured. ``duplicate_of`` is another alert of the same cause; ``downstream_of``
+    is one whose change these series only take part in (a whole graph's time after its kernel's).
     """
 
     kind = models.CharField(max_length=12, choices=AlertKind.choices)
@@ -114,8 +113,8 @@ class Alert(models.Model):
 
     @property
     def is_generated(self) -> bool:
-        """Whether it is of a history that was made up: wherever the alert is named, that is shown.
-        No query where the revision and the series are there."""
+        """Return whether it is of a generated history; this is shown wherever the alert is named.
+        No query if the revision and the series are loaded."""
         of = self.revision or self.series
         return of is not None and of.is_generated
 
@@ -135,10 +134,9 @@ class EventKind(models.TextChoices):
 
 
 class AlertEvent(models.Model):
-    """Something happened to an alert; ``by`` is null where Kiln itself did it. ``before`` and
-    ``after`` hold the columns that it changed, so that it can be taken back once (``undoes``).
-    Events of one press, of several alerts perhaps, have one ``act``, and are taken back together.
-    """
+    """An event of an alert; ``by`` is null if Kiln itself caused it. ``before`` and ``after`` hold
+    the changed columns, so that it can be undone once (``undoes``). Events of one action, perhaps
+    of several alerts, share ``act``, and are undone together."""
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="events")
     kind = models.CharField(max_length=10, choices=EventKind.choices)

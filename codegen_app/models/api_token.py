@@ -1,4 +1,4 @@
-"""Tokens by which programs send results and read histories."""
+"""Tokens with which programs send results and read histories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 
 class Scope(models.TextChoices):
-    """What a token may do; each by itself."""
+    """What a token may do; each scope is independent."""
 
     INGEST = "ingest", "send results"
     READ = "read", "read series"
@@ -18,12 +18,12 @@ class Scope(models.TextChoices):
 
 
 class ApiToken(models.Model):
-    """A token, of which only a keyed hash is kept (``services/tokens.py``).
+    """A token, stored only as a keyed hash (``services/tokens.py``).
 
-    It acts for ``owner``: it is worth nothing while that account is closed, or may not have
-    tokens. ``requests_left`` and ``points_left`` are what its two rate limits still allowed at
-    ``allowed_at``; null before the first use. A worker's token is for that alone: ``worker_name``
-    is who it is, ``worker_queue`` the one queue that it may serve ("": any).
+    It acts for ``owner``: it is invalid while that account is closed, or may not have tokens.
+    ``requests_left`` and ``points_left`` are the rest of its two rate limits at ``allowed_at``;
+    null before the first use. A worker's token is for nothing else: ``worker_name`` is the worker,
+    ``worker_queue`` the one queue that it may serve ("": any).
     """
 
     digest = models.CharField(max_length=64, unique=True)
@@ -68,7 +68,7 @@ class ApiToken(models.Model):
 
     @property
     def state(self) -> str:
-        """One word for a list."""
+        """Return one word for a list."""
         if self.revoked_at is not None:
             return "revoked"
         if self.expires_at is not None and self.expires_at <= timezone.now():

@@ -11,9 +11,9 @@ from django.utils import timezone
 class Artifact(models.Model):
     """One file in Django's default storage, found by the sha256 of its bytes.
 
-    ``path`` is the storage's name for it (compressed where it ends in ``.gz``; digest and size are
-    those of the content). The same bytes are kept once, whoever made them. ``used_at``: one that
-    no row needs is swept some time after.
+    ``path`` is its name in the storage (compressed if it ends in ``.gz``; digest and size are those
+    of the content). The same bytes are stored once, whoever wrote them. ``used_at``: an artifact
+    that no row needs is deleted some time after.
     """
 
     digest = models.CharField(

@@ -1,4 +1,4 @@
-"""Who did what, and from where: every login and every change that a person asked for."""
+"""Who did what, and from where: every login and every change that a person requested."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from django.db import models
 
 
 class AuditEntry(models.Model):
-    """One act. ``actor`` is null for the system itself, and for who is not logged in.
+    """One action. ``actor`` is null for the system itself, and for anonymous users.
 
-    ``what`` names the row in words; ``actor_name`` stays when the account is deleted. The
-    database refuses to change an entry, and to delete one that is not old (``migrations/``).
+    ``what`` names the row in words; ``actor_name`` stays when the account is deleted. The database
+    refuses to change an entry, and to delete a recent one (``migrations/``).
     """
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)

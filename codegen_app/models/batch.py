@@ -1,4 +1,4 @@
-"""What was sent at once, and what was answered: the same key is taken once."""
+"""Data sent in one request, and the response: each key is accepted once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from codegen_app.models.api_token import ApiToken
 class Batch(models.Model):
     """Points that were sent with a token under one idempotency key.
 
-    ``body_digest`` is of the address's parameters and all bytes of the body: sent again, the same
-    is answered by ``answer``, anything else is refused.
+    ``body_digest`` covers the URL's parameters and the whole body: the same request gets ``answer``
+    again, any other is refused.
     """
 
     token = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""What was measured, and on what: every sample kept."""
+"""Measurements and their environments, with every sample."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from codegen_app.models.template_node import Problem
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import TIME, Metric
 
-#: How the name of a device ends whose results were imported: theirs are buckets of their own.
+#: The suffix of a device's name for imported results, which have their own buckets.
 IMPORTED = " (imported)"
 
-#: What ``select_related`` takes along for ``BenchmarkResult.origin``.
+#: The ``select_related`` path that ``BenchmarkResult.origin`` needs.
 WITH_ORIGIN = "task__run__imported"
 
 
 class Environment(models.Model):
-    """Device, driver, runtime, compiler: hashed, so that the same surroundings are one row."""
+    """Device, driver, runtime, compiler: hashed, so that equal environments are one row."""
 
     digest = models.CharField(max_length=64, unique=True)
     device = models.CharField(max_length=32, help_text="cpu, rocm:0 …")
@@ -43,16 +43,15 @@ class Environment(models.Model):
 
 
 class BenchmarkResult(models.Model):
-    """One kernel at one binding of the symbolic sizes; times in nanoseconds a launch.
+    """One kernel at one binding of the symbolic sizes; times in nanoseconds per launch.
 
-    A task has one result of a kernel: the last rounds' in place of a first impression.
-    ``samples_ns`` are all samples that counted (``batch`` launches timed together each),
-    ``rejected_samples`` ``[[ns, reason]]`` those that did not. ``low_ns`` and ``high_ns`` bound
-    the median (bootstrap interval). ``metrics`` are all others, ``{name: {value, low, high, unit,
-    n}}``; ``readings`` what the device read of itself, ``{name: [a value a sample]}``. The check
-    is the correctness gate's: the largest error over its bound; a result whose check failed is no
-    result and is not kept here. ``emulated`` times
-    are those of the CPU emulation and say nothing of a GPU.
+    A task has one result per kernel: the final rounds' result replaces the first one.
+    ``samples_ns`` are all accepted samples (``batch`` launches timed together each),
+    ``rejected_samples`` ``[[ns, reason]]`` the others. ``low_ns`` and ``high_ns`` bound the median
+    (bootstrap interval). ``metrics`` are all others, ``{name: {value, low, high, unit, n}}``;
+    ``readings`` the device's telemetry, ``{name: [one value per sample]}``. The check is the
+    correctness gate's: the largest error over its bound; a failed check gives no result and is not
+    stored here. ``emulated`` times are those of the CPU emulation and say nothing about a GPU.
     """
 
     kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="results")
@@ -105,13 +104,13 @@ class BenchmarkResult(models.Model):
 
     @property
     def origin(self) -> str:
-        """Of a result that was measured elsewhere its device, driver, date and commit; else "".
-        Rows of many are read with ``WITH_ORIGIN``."""
+        """Return an imported result's device, driver, date and commit; else "". For many rows, load
+        them with ``WITH_ORIGIN``."""
         return str(getattr(self.task.run, "imported", "")) if self.task else ""
 
     @staticmethod
     def fields_of(measured: Measurement) -> dict[str, Any]:
-        """The columns that hold a measurement."""
+        """Return the columns that hold a measurement."""
         return {
             "bindings": dict(measured.bindings),
             "samples_ns": list(measured.samples_ns),
@@ -138,7 +137,7 @@ class BenchmarkResult(models.Model):
         return {TIME: time} | {name: Metric(**each) for name, each in self.metrics.items()}
 
     def measurement(self, kernel: str, device: str) -> Measurement:
-        """As the engine has it: of the kernel of that name, on that device."""
+        """Return the measurement as the engine represents it, for that kernel and device."""
         return Measurement(
             kernel=kernel,
             device=device,

@@ -9,7 +9,7 @@ from codegen_app.models.artifact import Artifact
 from codegen_app.models.generated_kernel import GeneratedKernel
 from codegen_app.models.work import State, Work
 
-#: Why a build is no work here: it came with times that were measured elsewhere.
+#: Why a build is not work here: it came with imported times.
 ELSEWHERE = "compiled elsewhere: imported with its times"
 
 

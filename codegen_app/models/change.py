@@ -1,4 +1,4 @@
-"""Changes found in series, what is set for a series, and where its level begins anew."""
+"""Changes found in series, settings of a series, and where its level begins again."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from codegen_app.models.series import Datum, Revision, Series
 
 
 class Change(models.Model):
-    """A series' level changed at ``datum``, the first point of the new one.
+    """A series' level changed at ``datum``, the first point of the new level.
 
     ``before`` and ``after`` are medians in the series' unit of ``n_before`` and ``n_after`` values;
-    ``low`` and ``high`` bound after / before at 95% (null where too few values say it); ``errors``
-    are the standard errors between the two. ``previous`` is the last revision of the old level.
-    ``cause``, ``rule`` and ``explanation`` are those of ``scheduler.track.causes``, empty until
+    ``low`` and ``high`` bound after / before at 95% (null with too few values); ``errors`` are the
+    standard errors between the two. ``previous`` is the last revision of the old level. ``cause``,
+    ``rule`` and ``explanation`` are those of ``scheduler.track.causes``, empty until
     ``explained_at``. A change that later points disprove is withdrawn and stays.
 
-    ``shown_at`` is the place in history of the point that showed it: no point from there on had a
-    part in it. Points that arrive since make its figures better (``n_after`` grows up to 30): it is
-    then explained and dealt with (``raised_at``: alerts were seen to) again.
+    ``shown_at`` is the place in history of the point that showed it; no later point had a part in
+    that. Points that arrive since improve its figures (``n_after`` grows up to 30): it is then
+    explained, and its alerts are updated (``raised_at``), again.
     """
 
     series = models.ForeignKey(Series, on_delete=models.PROTECT, related_name="changes")
@@ -67,7 +67,7 @@ class Change(models.Model):
                 condition=Q(raised_at__isnull=True),
                 name="change_unraised",
             ),
-            # The worst changes of an alert of thousands, in their order.
+            # The worst changes of an alert with thousands, in order.
             models.Index(
                 F("alert"),
                 Abs(Ln(F("after") / F("before"))).desc(),
@@ -93,15 +93,15 @@ class Change(models.Model):
 
     @property
     def ratio(self) -> float:
-        """After by before."""
+        """Return after / before."""
         return self.after / self.before
 
 
 class SeriesRule(models.Model):
-    """What is set for one series instead of the defaults; why, and by whom.
+    """A series' settings in place of the defaults; why, and by whom.
 
-    ``least_effect`` is a part of the level (0.02: 2%); ``muted`` series have changes and no alerts;
-    without a new point for ``stale_after`` the series raises an alert of its own.
+    ``least_effect`` is a fraction of the level (0.02: 2%); ``muted`` series have changes and no
+    alerts; without a new point for ``stale_after`` the series raises its own alert.
     """
 
     series = models.OneToOneField(Series, on_delete=models.CASCADE, related_name="rule")
@@ -129,8 +129,8 @@ class SeriesRule(models.Model):
 
 
 class Baseline(models.Model):
-    """A level of a series begins anew at ``at``, because somebody said so: what came before is not
-    compared with what comes after. ``removed_at``: it was taken back."""
+    """A level of a series begins again at ``at``, because a person said so: points before it are
+    not compared with points after it. ``removed_at``: it was removed."""
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="baselines")
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Kernels of somebody else's that people look at: a file, its launch, and what the model says."""
+"""External kernels that people analyse: a file, its launch, and the model's report."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from codegen_app.models.work import State, Work
 class ForeignKernel(Work):
     """One launch of a kernel in a file, on one board.
 
-    ``name`` is what the file was called, ``launch`` JSON (``scheduler/cycles/launches``). A worker
-    reads the file (its ``listing``), then models it (``report``); ``phase`` is which of both it is
-    at. Times are microseconds, as of ``Modelling``.
+    ``name`` is the file's name, ``launch`` JSON (``scheduler/cycles/launches``). A worker reads the
+    file (its ``listing``), then models it (``report``); ``phase`` is the current step. Times are
+    microseconds, as in ``Modelling``.
     """
 
     name = models.CharField(max_length=200)

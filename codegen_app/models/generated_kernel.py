@@ -1,4 +1,4 @@
-"""Kernels by content, and which template nodes they can serve."""
+"""Kernels by content, and the template nodes that can use them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from codegen_app.models.template_node import TemplateNode
 class GeneratedKernel(models.Model):
     """One rendered source; equal sources are one row, whichever graph they came from.
 
-    ``source_file`` is what a file with the source is called (source.hip).
-    ``args`` is ``[{name, type, is_output, dtype}]`` of the exported C function, ``launches``
-    ``[{function, grid, block, lds_bytes, args, dynamic_lds}]`` with grid expressions as text.
+    ``source_file`` is the name of a file with the source (source.hip). ``args`` is ``[{name, type,
+    is_output, dtype}]`` of the exported C function, ``launches`` ``[{function, grid, block,
+    lds_bytes, args, dynamic_lds}]`` with grid expressions as text.
     """
 
     name = models.CharField(max_length=200, unique=True)
@@ -53,9 +53,9 @@ class KernelUse(models.Model):
 
     ``call`` maps each argument to a buffer's name or an expression's text, as the wrapper passes
     them. ``line_origins`` is ``[{first, last, nodes}]``: lines of the source (1-based, inclusive)
-    and the names of the graph nodes that they compute. ``is_default``: the engine's choice
-    before anything was measured. ``generator``: the digest of the generator that made it last
-    (``services/engine.py``), "" where that was not noted.
+    and the names of the graph nodes that they compute. ``is_default``: the engine's choice before
+    any measurement. ``generator``: the digest of the generator that last generated it
+    (``services/engine.py``), "" if unrecorded.
     """
 
     kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="uses")

@@ -14,13 +14,13 @@ from codegen_app.models.work import Work
 class Graph(Work):
     """One imported model. Its work is the preparation: lower, schedule, render the candidates.
 
-    ``digest`` is the sha256 of what the graph says, so that the same model saved twice is one
-    row. ``symbols`` maps a symbolic size to ``{hint, min, max}`` (max null where the export gives
-    none); ``targets`` are those that its kernels are compiled for. ``inputs`` is
-    ``[{name, kind, source_name}]``, where the model writes one with ``written`` and ``written_by``
-    (names of nodes); ``outputs`` has names of values, and behind them ``{place, value}`` for each
-    constant that the model returns (``ConstantOutput``); ``tensors`` maps a value's name to
-    ``{dtype, size, stride}`` with expressions as text.
+    ``digest`` is the sha256 of the graph's content, so that the same model saved twice is one row.
+    ``symbols`` maps a symbolic size to ``{hint, min, max}`` (max null if the export gives none);
+    ``targets`` are those that its kernels are compiled for. ``inputs`` is ``[{name, kind,
+    source_name}]``, with ``written`` and ``written_by`` (names of nodes) if the model writes the
+    input; ``outputs`` has names of values, followed by ``{place, value}`` for each constant that
+    the model returns (``ConstantOutput``); ``tensors`` maps a value's name to ``{dtype, size,
+    stride}`` with expressions as text.
     """
 
     name = models.CharField(max_length=200)
@@ -59,10 +59,10 @@ class Graph(Work):
 class GraphNode(models.Model):
     """One call in the graph, with the line of the model's source that it came from.
 
-    ``target`` is the op with its overload (``aten.addmm.default``); ``arguments`` is
-    ``{args: [text], kwargs: {name: text}}`` for show; ``inputs`` names the values it reads and
-    ``outputs`` those it makes. ``frames`` is ``[{file, line, function, code}]``, innermost last;
-    ``source`` is the model's own line of them (``model/mlp.py:12``), to be searched for.
+    ``target`` is the op with its overload (``aten.addmm.default``); ``arguments`` is ``{args:
+    [text], kwargs: {name: text}}`` for display; ``inputs`` names the values it reads and
+    ``outputs`` the values it creates. ``frames`` is ``[{file, line, function, code}]``, innermost
+    last; ``source`` is the model's own line among these (``model/mlp.py:12``), for searching.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="nodes")

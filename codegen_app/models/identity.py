@@ -1,4 +1,4 @@
-"""Who somebody is at the provider by which they sign in."""
+"""The identity of a person at the provider for signing in."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from django.db import models
 
 
 class Identity(models.Model):
-    """An account's identity at a provider: its issuer with its subject, which it gives to nobody
-    else. Names and e-mail addresses are no part: they change hands."""
+    """An account's identity at a provider: its issuer and subject, which it gives to nobody else.
+    Names and e-mail addresses are not part of it: they change hands."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities"

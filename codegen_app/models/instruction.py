@@ -1,4 +1,4 @@
-"""Which instructions a build has: counted from its listing, so that they can be searched for."""
+"""Which instructions a build has: counted from its listing, for searching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mnemonic(models.Model):
 
 
 class InstructionUse(models.Model):
-    """How often an instruction stands in a build's listing."""
+    """How often an instruction occurs in a build's listing."""
 
     mnemonic = models.ForeignKey(Mnemonic, on_delete=models.PROTECT, related_name="uses")
     build = models.ForeignKey(Build, on_delete=models.CASCADE, related_name="instruction_uses")

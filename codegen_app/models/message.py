@@ -1,4 +1,4 @@
-"""The queue's messages where the database carries them, and whose turn the periodic work is."""
+"""The queue's messages if the database carries them, and the turns of the periodic work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Message(models.Model):
-    """One message of the default broker; ``broker/session.py`` alone writes and reads it.
+    """One message of the default broker; only ``broker/session.py`` writes and reads it.
 
     ``session`` is the number of the database session that has it; null while it waits.
     """
@@ -31,7 +31,7 @@ class Message(models.Model):
 
 
 class Round(models.Model):
-    """When something that is done periodically was last begun, by whichever worker."""
+    """When a periodic job was last begun, by whichever worker."""
 
     name = models.CharField(max_length=40, unique=True)
     begun_at = models.DateTimeField()

@@ -15,11 +15,11 @@ from codegen_app.models.work import State, Work
 class Modelling(Work):
     """One build on one board at one binding of its sizes, by one version of the model.
 
-    ``sizes`` are those of the symbols of the problem that ``use`` calls the kernel for, at whose
-    node it is run. ``report`` is what the model says (``scheduler.cycles.report_json``), of the
-    code of that ``code_digest``: of another one it says nothing. Times are microseconds, at the low
-    ends of the model's constants, their middle, and their high ends; ``unknown`` counts the
-    instructions that it does not know, by mnemonic.
+    ``sizes`` are those of the symbols of the problem that ``use`` calls the kernel for; it is
+    executed at that node. ``report`` is the model's report (``scheduler.cycles.report_json``) of
+    the code with ``code_digest``, and of no other code. Times are microseconds, at the low ends of
+    the model's constants, their middle, and their high ends; ``unknown`` counts the instructions
+    that it does not know, by mnemonic.
     """
 
     build = models.ForeignKey(Build, on_delete=models.CASCADE, related_name="modellings")

@@ -1,4 +1,4 @@
-"""Who is told of alerts, and what was sent to them: an outbox that outlives every process."""
+"""Channels for alerts and their deliveries: an outbox that outlives every process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class ChannelKind(models.TextChoices):
 
 
 class Channel(models.Model):
-    """Somewhere to send to: a webhook's address, or e-mail addresses one a line.
+    """A destination: a webhook's address, or e-mail addresses one per line.
 
     ``alerts`` are the kinds of alerts that are sent; ``search`` narrows them to series whose
-    problem or device holds these words. A webhook's signing key is derived of ``key_salt`` and the
-    site's secret: it is shown to who may change the channel and stored nowhere.
+    problem or device contains these words. A webhook's signing key is derived from ``key_salt`` and
+    the site's secret: it is shown to those who may change the channel and stored nowhere.
     """
 
     name = models.CharField(max_length=100, unique=True)
@@ -60,13 +60,13 @@ class DeliveryState(models.TextChoices):
 
 class Delivery(models.Model):
     """One event for one channel, once: written in the transaction of the event, sent afterwards.
-    Without an event it is a test, which somebody asked for.
+    Without an event it is a test, which a person requested.
 
-    ``attempts`` is counted when one begins, which puts ``next_at`` behind a lease: only who began
-    the last may say what came of it (``services/notifying/sender.py``).
-    A temporary failure is tried again at ``next_at``; a permanent one, or too many attempts, is
-    ``failed`` with ``error`` in one line. ``key`` is sent along: a receiver that gets it twice,
-    because the sender died between sending and noting it, can tell.
+    ``attempts`` is counted when one begins, which moves ``next_at`` behind a lease: only the last
+    attempt may record its result (``services/notifying/sender.py``). A temporary failure is retried
+    at ``next_at``; a permanent one, or too many attempts, is ``failed`` with ``error`` in one line.
+    ``key`` is sent along, so that a receiver can detect a duplicate after a sender died between
+    sending and recording.
     """
 
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")

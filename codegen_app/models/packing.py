@@ -16,9 +16,9 @@ from codegen_app.models.work import State, Work
 class Packing(Work):
     """One bundle of a graph, or of the kernel that ``use`` has at one of its nodes.
 
-    ``key`` is the digest of all that it is made from (``services/bundles.py``): who asks for the
-    same while nothing changed gets the same row. ``times`` is the bucket whose choices serve.
-    ``packed`` of ``kernels`` are done.
+    ``key`` is the digest of all its inputs (``services/bundles.py``): equal requests get the same
+    row while nothing changed. ``times`` is the bucket of the selections. ``packed`` of ``kernels``
+    are done.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="packings")

@@ -1,4 +1,4 @@
-"""What a problem asks of any device at some sizes: bytes to move, operations to do."""
+"""A problem's work at some sizes on any device: bytes to move, operations to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an alert's people asked to be tuned, or measured, once more."""
+"""Tuning and measurements that were requested from an alert."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class AlertRun(models.Model):
 
 
 class Remeasurement(Work):
-    """Builds that points on both sides of a change are of, measured once more: on one device, in
-    turns, by one task, so that what was slower is compared in one environment.
+    """Builds of points on both sides of a change, measured again: on one device, interleaved, by
+    one task, so that they are compared in one environment.
 
     ``samples`` of at most ``samples_due`` are taken so far.
     """
@@ -84,15 +84,15 @@ class RemeasuredPoint(models.Model):
         return f"point {self.original_id} again"
 
     def side(self, of: Remeasurement) -> str:
-        """Of the change: before or after, or between, where it is yet to be seen which."""
+        """Return the side of the change: before, after, or between (not known yet)."""
         if self.original.series_id != of.series_id:
             return "between"
         return "after" if self.original.at >= of.boundary else "before"
 
 
 class MeasurementRequest(models.Model):
-    """A revision that whoever sends a series is asked to measure again; answered by the first point
-    of it that arrives and was measured afterwards."""
+    """A revision that a series' senders are asked to measure again; answered by its first point
+    that arrives and was measured afterwards."""
 
     series = models.ForeignKey(Series, on_delete=models.PROTECT, related_name="requests")
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="requests")
@@ -119,5 +119,5 @@ class MeasurementRequest(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to be measured."""
+        """Return whether it is still to be measured."""
         return self.answered_at is None and self.withdrawn_at is None

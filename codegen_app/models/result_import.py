@@ -1,4 +1,4 @@
-"""Where a run that was measured elsewhere comes from."""
+"""The origin of imported runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codegen_app.models.tuning_run import TuningRun
 class ResultImport(models.Model):
     """The mark of an imported run: which Kiln measured it, when, on what. Nothing ran here.
 
-    ``digest`` is of all that the file says of the run, so that it is imported once.
+    ``digest`` covers all that the file says about the run, so that it is imported once.
     """
 
     run = models.OneToOneField(TuningRun, on_delete=models.CASCADE, related_name="imported")
@@ -40,8 +40,8 @@ class ResultImport(models.Model):
 
 
 def origin_text(device: str, driver: str, measured_at: datetime, kiln: str) -> str:
-    """Where times come from that were measured elsewhere: device, driver, date, and commit or
-    version of the Kiln that measured."""
+    """Return the origin of imported times: device, driver, date, and commit or version of the Kiln
+    that measured."""
     if driver and "driver" not in driver:
         driver = f"driver {driver}"
     parts = (device, driver, f"{measured_at:%Y-%m-%d}", f"Kiln {kiln[:12]}" if kiln else "")

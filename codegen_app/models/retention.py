@@ -1,4 +1,4 @@
-"""What goes with age: nothing does, without a policy that says so."""
+"""Retention policies: without a policy, nothing is deleted by age."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from django.db.models import Q
 
 from codegen_app.models.series import Source
 
-MOST = 36_500  # days; a policy that keeps something for longer is none
+MOST = 36_500  # days; the maximum of a policy
 
 
 class Kept(models.TextChoices):
-    """What a policy is about."""
+    """What a policy applies to."""
 
     SAMPLES = "samples", "raw samples of points"
     DELIVERIES = "deliveries", "deliveries of notifications"
 
 
 class RetentionPolicy(models.Model):
-    """What goes once it is older than ``days``: raw samples of points of ``source`` ("" for all),
-    whose value, interval, n, conditions and changes stay for ever; or deliveries that are over,
+    """What is deleted once it is older than ``days``: raw samples of points of ``source`` ("" for
+    all), whose value, interval, n, conditions and changes stay for ever; or finished deliveries,
     whose alerts and events stay.
 
-    It is carried out in steps: ``begun_at`` is when the present pass over the points began (null
-    where none is under way), ``last_rows`` how many points it has rolled up so far, or deliveries
-    deleted, or the last one did, which ended at ``last_at``; ``total_rows`` those of all passes.
+    It runs in steps: ``begun_at`` is when the current pass began (null if none is running),
+    ``last_rows`` how many points it has rolled up, or deliveries deleted, so far, or in the last
+    pass, which ended at ``last_at``; ``total_rows`` counts all passes.
     """
 
     name = models.CharField(max_length=100, unique=True)

@@ -1,4 +1,4 @@
-"""When the application itself asks for tuning runs."""
+"""When the application itself requests tuning runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Occasion(models.TextChoices):
 
 
 class RetuneSchedule(models.Model):
-    """Runs that are asked for on an occasion, of one graph or (``graph`` null) of all.
+    """Runs that are requested on an occasion, of one graph or (``graph`` null) of all.
 
-    ``hour`` is that of the night, in UTC. ``toolchains`` names those that were there before: one
-    that is not among them is the change that is waited for. ``last_at`` is the last occasion.
+    ``hour`` is that of the night, in UTC. ``toolchains`` names the known ones: another one is the
+    awaited change. ``last_at`` is the last occasion.
     """
 
     occasion = models.CharField(max_length=12, choices=Occasion.choices)

@@ -1,4 +1,4 @@
-"""Which kernel serves a problem on an architecture, since when and why; the past is kept."""
+"""Which kernel is selected for a problem on an architecture, with its reasons and history."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from codegen_app.models.template_node import Problem
 
 
 class Selection(models.Model):
-    """A kernel that serves (``until`` is null) or served a problem on a device model.
+    """A kernel that is (``until`` is null) or was selected for a problem on a device model.
 
-    Each toolchain, and each binding of the symbolic sizes, has a choice of its own: code of
-    another compiler, or times at other sizes, say nothing of this one. ``toolchain`` is the
-    compiler's name and version.
+    Each toolchain, and each binding of the symbolic sizes, has its own choice: another compiler's
+    code, or times at other sizes, do not apply. ``toolchain`` is the compiler's name and version.
     """
 
     problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="selections")

@@ -23,17 +23,17 @@ class Series(models.Model):
     """One metric of one problem at one binding of its sizes, on one device model for one target,
     with one kind of toolchain (its name without the version).
 
-    ``digest`` is of all these (``scheduler.results.points.model.SeriesKey``): a new kernel, driver
-    or compiler version goes on with the series. ``own_problem`` is the row where the figures are of
-    Kiln's own problems, whose digest is then part of the identity; else ``problem`` is a name that
-    somebody sent. ``better`` says which way is an improvement.
+    ``digest`` covers all these (``scheduler.results.points.model.SeriesKey``): a new kernel, driver
+    or compiler version continues the series. ``own_problem`` is the row for figures of Kiln's own
+    problems, whose digest is then part of the identity; else ``problem`` is a name that somebody
+    sent. ``better`` says which direction is an improvement.
 
-    ``points``, ``first_at`` and ``last_at`` are kept beside the points, for lists that must not
-    count them. Of the points ``withdrawn`` were withdrawn, and ``not_positive`` others are at or
-    below 0: neither are compared with others, these because changes are ratios.
-    ``unchecked_from`` is the earliest place in history at which a point was added, or taken away,
-    that no detector has looked at: null once there is none. ``stale_at`` is when its data count as
-    missing unless points come: null where nothing says how often they should.
+    ``points``, ``first_at`` and ``last_at`` are stored besides the points, for lists that must not
+    count them. ``withdrawn`` points were withdrawn, and ``not_positive`` others are at or below 0:
+    neither are compared, the latter because changes are ratios. ``unchecked_from`` is the earliest
+    place in history at which a point was added or removed that no detector has checked: null if
+    there is none. ``stale_at`` is when its data count as missing unless points come: null if their
+    rhythm is unknown.
     """
 
     digest = models.CharField(max_length=64)
@@ -77,8 +77,8 @@ class Series(models.Model):
                 condition=Q(stale_at__isnull=False),
                 name="series_stale",
             ),
-            # Each point writes to every index that its series is in: those that others send are
-            # in no index of ours, and no digest is looked for by its beginning.
+            # Each point writes to every index of its series: external series are in none of our
+            # indexes, and no digest is looked up by prefix.
             models.Index(
                 fields=["own_problem"],
                 condition=Q(own_problem__isnull=False),
@@ -100,8 +100,8 @@ class Series(models.Model):
 
     @property
     def is_generated(self) -> bool:
-        """Whether its points were made up (``scheduler.track.generated``): wherever the series is
-        named, that is shown."""
+        """Return whether its points were generated (``scheduler.track.generated``); this is shown
+        wherever the series is named."""
         return self.device_name.startswith(LABEL)
 
     def get_absolute_url(self) -> str:
@@ -109,8 +109,8 @@ class Series(models.Model):
 
 
 class Revision(models.Model):
-    """A state of some source, as those who measured it call it; points of one are compared with
-    those of another. ``at`` is when it was made, where that was said."""
+    """A state of some source, as named by those who measured it; points of one revision are
+    compared with points of another. ``at`` is when it was created, if known."""
 
     repository = models.CharField(max_length=300, blank=True)
     name = models.CharField(max_length=100, help_text="A commit, a version …")
@@ -131,16 +131,16 @@ class Revision(models.Model):
 
     @property
     def is_generated(self) -> bool:
-        """Whether it is of a generated history: nothing of it was measured, nor made."""
+        """Return whether it is of a generated history, in which nothing was measured."""
         return self.repository.startswith(LABEL)
 
 
 class Conditions(models.Model):
-    """What a figure was measured of and under, beside what its series says: equal ones are one row.
+    """What a figure was measured of and under, besides its series: equal ones are one row.
 
-    ``facts`` are those of ``scheduler.results.points.model.FACTS`` that are known: compiler and
-    its version, flags, driver, runtime, host, clocks; digests of source and code object,
-    configuration, resources. They stay when the kernel or build that they tell of is deleted.
+    ``facts`` are the known ones of ``scheduler.results.points.model.FACTS``: compiler and its
+    version, flags, driver, runtime, host, clocks; digests of source and code object, configuration,
+    resources. They stay when their kernel or build is deleted.
     """
 
     digest = models.CharField(max_length=64)
@@ -155,7 +155,7 @@ class Conditions(models.Model):
 
 
 class Source(models.TextChoices):
-    """How a point came here."""
+    """How a point was stored."""
 
     TUNING = "tuning", "a tuning run here"
     AGAIN = "again", "measured again here"
@@ -168,29 +168,28 @@ VALID = """NOT EXISTS (
     SELECT FROM codegen_app_withdrawal AS withdrawal
     WHERE withdrawal.datum_id = {datum}.id AND withdrawal.restored_at IS NULL
 )"""
-"""That a point was not withdrawn, for statements in which it is called ``datum``."""
+"""The condition that a point was not withdrawn, for statements that call it ``datum``."""
 
 
 class DatumQuerySet(models.QuerySet["Datum"]):
     """Points."""
 
     def valid(self) -> DatumQuerySet:
-        """Those that were not withdrawn."""
+        """Return the points that were not withdrawn."""
         held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
         return self.filter(~Exists(held))
 
 
 class Datum(models.Model):
-    """One point of a series: ``value`` in the series' unit, the interval that holds it (null where
-    it is not known), ``n`` samples of which ``samples`` are kept (null once they were rolled up).
+    """One point of a series: ``value`` in the series' unit, its interval (null if unknown), ``n``
+    samples of which ``samples`` are stored (null once they were rolled up).
 
-    ``at`` is its place in the history: the revision's moment where that is known, so that a
-    revision that is measured later stands where it belongs; else ``measured_at``.
-    ``kernel``, ``build``, ``run`` and ``result`` are there for Kiln's own, as long as those rows
-    are; a result is in a series once.
+    ``at`` is its place in the history: the revision's time if it is known, so that a revision that
+    is measured later has its proper place; else ``measured_at``. Kiln's own points have ``kernel``,
+    ``build``, ``run`` and ``result`` while these rows exist; a result is in a series once.
 
-    Ten million rows: no column has an index of its own that is not needed to read a history or to
-    delete what a point refers to, and those cover only the points that refer to something
+    Ten million rows: a column has its own index only if it is needed to read a history or to delete
+    what a point refers to, and the latter cover only points with such a reference
     (docs/adr/0020-series.md).
     """
 
@@ -248,8 +247,8 @@ class Datum(models.Model):
         ordering = ["series", "at", "pk"]
         verbose_name_plural = "data"
         indexes = [
-            # With all that a history shows: points of a series arrive one by one, each on a page
-            # of its own, and 5,000 pages take up to a second to read where 80 of the index do.
+            # With all that a history shows: points of a series arrive one by one, each on its own
+            # page, and 5,000 pages take up to a second to read where 80 of the index suffice.
             models.Index(
                 fields=["series", "at", "id"],
                 include=["value", "low", "high", "n", "revision", "conditions", "source"],
@@ -295,9 +294,9 @@ class Datum(models.Model):
 
 
 class Withdrawal(models.Model):
-    """A point is not compared with others while this holds. ``restored_at``: it was taken back.
+    """A point is excluded from comparisons while this holds. ``restored_at``: it was restored.
 
-    A table of its own: few points are ever withdrawn, and histories are read from an index of the
+    A separate table: few points are ever withdrawn, and histories are read from an index of the
     points alone.
     """
 

@@ -1,4 +1,4 @@
-"""What the scheduler made of a graph: nodes that become one kernel each, and their problems."""
+"""The scheduler's result for a graph: nodes that become one kernel each, and their problems."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from codegen_app.models.graph import Graph, GraphNode
 
 
 class Problem(models.Model):
-    """What a kernel has to solve, whatever the model and the kernel are called.
+    """What a kernel has to compute, whatever the model and the kernel are called.
 
-    Op, shapes (expressions over the symbolic sizes), dtypes, layouts and epilogue. Two nodes with
-    the same problem share measurements and the choice of a kernel; history hangs on it.
-    ``text`` is the canonical description that ``digest`` is the sha256 of.
+    Op, shapes (expressions over the symbolic sizes), dtypes, layouts and epilogue. Nodes with the
+    same problem share measurements, the selected kernel, and the history. ``text`` is the canonical
+    description that ``digest`` is the sha256 of.
     """
 
     digest = models.CharField(max_length=64, unique=True)
@@ -34,15 +34,15 @@ class Problem(models.Model):
 
 
 class TemplateNode(models.Model):
-    """One scheduled node: a kernel to be, an extern with the reason why there is none, or where a
-    loop begins or ends (``LOOP``), of which ``extern_reason`` says what it is.
+    """One scheduled node: a kernel, an extern with the reason why it has no kernel, or the begin or
+    end of a loop (``LOOP``), which ``extern_reason`` describes.
 
-    ``group`` is Inductor's group_fn (two expressions as text); ``reads``, ``writes`` and
-    ``frees`` name buffers. ``rejected`` keeps the configurations that a legality rule rejected:
-    ``[{template, config, stage, reason, detail, targets}]``, for each of the graph's targets by
-    itself (without ``targets``, of earlier versions, for all together); ``legal`` counts those that
-    can serve each target. ``offered`` counts the kernels that serve all targets with one source, of
-    which the recorded ones are a sample. ``graph_nodes`` are what it computes.
+    ``group`` is Inductor's group_fn (two expressions as text); ``reads``, ``writes`` and ``frees``
+    name buffers. ``rejected`` has the configurations that a legality rule rejected: ``[{template,
+    config, stage, reason, detail, targets}]``, for each of the graph's targets by itself (without
+    ``targets``, from earlier versions, for all together); ``legal`` counts the legal ones of each
+    target. ``offered`` counts the kernels whose one source runs on all targets; the recorded ones
+    are a sample. ``graph_nodes`` are what it computes.
     """
 
     LOOP = "loop"  # the engine's name of the kind
@@ -85,5 +85,5 @@ class TemplateNode(models.Model):
         return reverse("template_node", args=[self.pk])
 
     def rejected_for(self, target: str) -> list[dict[str, Any]]:
-        """The configurations that are not legal on a target."""
+        """Return the configurations that are not legal on a target."""
         return [line for line in self.rejected if target in line.get("targets", (target,))]

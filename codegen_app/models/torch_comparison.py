@@ -1,4 +1,4 @@
-"""Comparisons of graphs with torch: of the reference, against which kernels are checked."""
+"""Comparisons of graphs with torch: they check the reference, which kernels are checked against."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from codegen_app.models.work import State, Work
 class TorchComparison(Work):
     """The reference's outputs compared with torch's own run of the graph's file, at ``bindings``.
 
-    ``oracle`` is torch with its version (``torch 2.13.0``). ``findings`` has one for each output
-    and each written input, ``[{output, passed, max_error, bound, ratio, detail}]``: ``passed`` is
-    null where it could not be compared, an error or a ratio is null where it is not finite, and
-    without an ``output`` a finding is of the whole graph. A difference is a result: the row is
-    done. It is rejected where torch was not run.
+    ``oracle`` is torch with its version (``torch 2.13.0``). ``findings`` has one entry per output
+    and written input, ``[{output, passed, max_error, bound, ratio, detail}]``: ``passed`` is null
+    if it could not be compared, an error or a ratio is null if it is not finite, and a finding
+    without an ``output`` is of the whole graph. A difference is a result: the row is done. It is
+    rejected if torch did not run.
     """
 
     graph = models.OneToOneField(Graph, on_delete=models.CASCADE, related_name="torch_comparison")

@@ -1,4 +1,4 @@
-"""Tuning runs and their ledger: what became of every candidate."""
+"""Tuning runs and their ledger: the result of every candidate."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 class TuningRun(models.Model):
     """The candidates of a graph (or of one node) timed on one kind of device.
 
-    Its progress is that of its tasks and their candidates, so that it survives any restart. They
-    are made by a worker once the graph is prepared (``planned_at``). ``bindings`` gives each
+    Its progress is that of its tasks and their candidates, so that it survives any restart. A
+    worker creates them once the graph is prepared (``planned_at``). ``bindings`` gives each
     symbolic size its value; ``note`` says where they are smaller than the model's own and why.
-    ``cancelled_at`` is
-    set when somebody cancels; queued candidates are dropped at once.
+    ``cancelled_at`` is set when somebody cancels; queued candidates are dropped at once.
 
     A run with a budget (``budget_s`` seconds of work on its tasks, compiles, measurements: null is
-    no limit) searches all that the generator offers, in the order of its ``strategy`` (a name of
-    the engine's registry); one without tries a sample of the same (``services/sampling.py``).
-    ``why`` is the reason that a person or a schedule gave. On a device ``model:…`` nothing is
-    measured: candidates get modelled times, which choose nothing and are in no history.
+    no limit) searches all that the generator has, in the order of its ``strategy`` (a name of the
+    engine's registry); one without tries a sample of the same (``services/sampling.py``). ``why``
+    is the reason that a person or a schedule gave. On a device ``model:…`` nothing is measured:
+    candidates get modelled times, which select nothing and are in no history.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="tuning_runs")
@@ -96,33 +95,32 @@ class TuningRun(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether candidates are still to be measured."""
+        """Return whether candidates are still to be measured."""
         return self.state in OPEN_STATES
 
     @property
     def has_budget(self) -> bool:
-        """Whether the candidates are searched for, within limits."""
+        """Return whether candidates are searched for, within limits."""
         limits = (self.budget_s, self.max_compiles, self.max_measurements)
         return any(limit is not None for limit in limits)
 
     @property
     def is_modelled(self) -> bool:
-        """Whether its times are modelled: nothing of it was measured."""
+        """Return whether its times are modelled, and nothing is measured."""
         return is_modelled(self.device)
 
 
 class TuningTask(Work):
     """One problem of a run: its candidates are checked and timed together, interleaved.
 
-    The unit that a measuring worker claims, once every build of its candidates is over. The
-    candidates are as many of those that the generator offers for the run's target as the run may
-    try.
+    The unit that a measuring worker claims, once every build of its candidates is over. Its
+    candidates are as many of the generator's for the run's target as the run may try.
     ``template_node`` is the first node of the graph with that problem. ``title`` and ``operands``
     (``[{dtype, size, stride}]``) are the call as the autotune log shows it, known once it is
     measured, ``shape`` (``{template, dtypes, extents}``) says which problems are near it;
-    ``spent_s`` is how long a worker had it on a device, interrupted attempts included; of remote
-    workers without the time in which they waited for builds.
-    ``begins_with`` is the task whose modelled times say what is measured first.
+    ``spent_s`` is how long a worker had it on a device, interrupted attempts included; for remote
+    workers without the time in which they waited for builds. ``begins_with`` is the task whose
+    modelled times decide what is measured first.
     """
 
     run = models.ForeignKey(TuningRun, on_delete=models.CASCADE, related_name="tasks")
@@ -153,11 +151,11 @@ class Candidate(models.Model):
 
     A candidate whose configuration a legality rule rejected, or that the budget left untried
     (``cancelled``), has no kernel. ``state`` is running while its task is measured; ``stage``,
-    ``reason`` and ``detail`` say why it was rejected, ``reason`` of the chosen one what decided and
-    whether it serves since. ``chosen`` marks the winner of its problem in
-    this run, ``tied`` all that cannot be called slower than the fastest: both are the tuner's
-    decision. ``modelled`` is what the model says of it (``scheduler/tuning/modelled_time.py``): in
-    a run of modelled times in place of a result, in a measured one what its order came from.
+    ``reason`` and ``detail`` say why it was rejected; the chosen one's ``reason`` says what decided
+    and whether it is selected. ``chosen`` marks the winner of its problem in this run, ``tied`` all
+    that are not slower than the fastest by the test: both are the tuner's decision. ``modelled`` is
+    its modelled time (``scheduler/tuning/modelled_time.py``): in a run of modelled times in place
+    of a result, in a measured one the source of its order.
     """
 
     task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="candidates")

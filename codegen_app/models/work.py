@@ -1,8 +1,8 @@
-"""What every row that is worked on has: a state, a claim with a lease, and what became of it.
+"""The common columns of rows that are worked on: a state, a claim with a lease, and the outcome.
 
-The database is the truth about who works on what. A worker takes a row by one conditional UPDATE
+The database is the truth about who works on what. A worker claims a row by one conditional UPDATE
 (``services/work.py``), keeps the lease alive with heartbeats, and loses the row when it dies: the
-lease runs out and the row is queued again. A row over which processes die again and again, while
+lease expires and the row is queued again. A row over which processes die again and again, while
 others are done, is quarantined.
 """
 
@@ -13,7 +13,7 @@ from django.db.models import Q
 
 
 class State(models.TextChoices):
-    """Where a row's work stands. ``rejected`` comes with its stage and reason."""
+    """The state of a row's work. ``rejected`` comes with its stage and reason."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -29,12 +29,11 @@ OPEN_STATES = (State.QUEUED, State.RUNNING)
 class Work(models.Model):
     """Claim, lease and outcome.
 
-    ``attempts`` counts the claims, ``faults`` those that the machine ended one after the other
-    (no space, a worker gone), ``deaths`` those of them that this row may have brought about (the
-    process that worked on it alone was ended). ``claim`` is the name
-    of the one claim that holds now: a worker that lost its lease cannot finish the row.
-    ``reason`` is one line for a table, of a queued row why it is tried again; ``detail`` the log or
-    the numbers behind it.
+    ``attempts`` counts the claims, ``faults`` consecutive claims that a machine failure ended (no
+    space, a worker gone), ``deaths`` those that this row may have caused (only the process that
+    worked on it ended). ``claim`` is the name of the one claim that holds now: a worker that lost
+    its lease cannot finish the row. ``reason`` is one line for a table; for a queued row, why it is
+    retried. ``detail`` has the log or the numbers behind it.
     """
 
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
@@ -73,5 +72,5 @@ class Work(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody works on it, or will."""
+        """Return whether a worker works on it, or will."""
         return self.state in OPEN_STATES

@@ -1,4 +1,4 @@
-"""The worker processes that there are, their devices, and what remote ones hold."""
+"""The worker processes, their devices, and the leases of remote ones."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from codegen_app.models.remeasuring import Remeasurement
 from codegen_app.models.tuning_run import TuningTask
 from codegen_app.models.work import Work
 
-# A worker says that it is alive this often; three missed signs and it counts as gone.
+# The interval of a worker's heartbeat; after three missed ones it counts as gone.
 HEARTBEAT_INTERVAL = timedelta(seconds=10)
 
 
 class Control(models.TextChoices):
-    """What people asked of a worker."""
+    """What people requested of a worker."""
 
     GO = "go", "takes work"
     PAUSE = "pause", "paused"
@@ -27,17 +27,17 @@ class Control(models.TextChoices):
 
 
 class Worker(models.Model):
-    """One worker process and its last sign of life.
+    """One worker process and its last heartbeat.
 
     ``devices`` is ``[{id, target, name, driver, runtime, compute_units, memory_bytes, emulated}]``
     and ``absent`` ``[{kind, reason}]``: what could not be used there, and why. ``fence`` is
-    ``[{name, in_force, note, needed}]``: what keeps kernels and compilers to their own there.
+    ``[{name, in_force, note, needed}]``: the parts of the sandbox for kernels and compilers there.
 
-    ``control`` is what people asked of it, who, when and why; it holds for whoever has the name,
-    restarts included. ``pinned_to`` is the one of its queues that it may take work of ("": all). A
-    ``remote`` one has no database: it is who holds ``token`` and the ``session`` that it was given
-    when it joined (its digest). ``versions`` are those of packages: of a remote one
-    all that it names, of others torch's, where it is installed.
+    ``control`` is what people requested of it, who, when and why; it applies to any process of that
+    name, after restarts, too. ``pinned_to`` is the one of its queues that it may take work of ("":
+    all). A ``remote`` one has no database: it holds ``token`` and the ``session`` that it got when
+    it joined (stored as its digest). ``versions`` are those of packages: for a remote one all that
+    it names, for others torch's, if it is installed.
     """
 
     name = models.CharField(max_length=120, unique=True)
@@ -79,14 +79,14 @@ class Worker(models.Model):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it was seen lately and did not say good-bye. A sign of the future comes from a
-        clock that was set back."""
+        """Return whether it was seen recently and did not sign off. A heartbeat in the future comes
+        from a clock that was set back."""
         ago = abs(timezone.now() - self.seen_at)
         return self.stopped_at is None and ago < 3 * HEARTBEAT_INTERVAL
 
     @classmethod
     def alive_with_torch(cls) -> models.QuerySet[Worker]:
-        """The local workers that are alive and compare graphs with torch."""
+        """Return the live local workers that compare graphs with torch."""
         return cls.objects.filter(
             remote=False,
             stopped_at=None,
@@ -96,7 +96,7 @@ class Worker(models.Model):
         )
 
     def accepts(self, queue: str) -> bool:
-        """Whether it takes work of a queue, as people asked of it."""
+        """Return whether it takes work of a queue, as people requested."""
         return self.control == Control.GO and self.pinned_to in ("", queue)
 
 
@@ -110,15 +110,15 @@ class LeaseEnd(models.TextChoices):
 
 
 class RemoteLease(models.Model):
-    """A tuning task, or builds to be measured again, in the hands of a worker that has no database.
+    """A tuning task, or a remeasurement, of a worker that has no database.
 
-    ``key`` is what the worker calls it by, ``claim`` that of the work: as long as it is the row's,
-    the lease holds. ``device`` is the worker's that measures, ``results`` how many candidates the
-    worker said something new of, ``spent_s`` the seconds of work that it said.
+    ``key`` is the worker's name for it, ``claim`` that of the work: as long as it is the row's, the
+    lease holds. ``device`` is the worker's measuring device, ``results`` how many candidates the
+    worker reported something new about, ``spent_s`` the seconds of work that it reported.
 
-    Of a run with a budget ``offered`` has, by kernel, the place and the configuration of each
-    candidate; null until a worker that compiles has looked. ``asked`` are the kernels among them
-    whose builds the worker asked for, and that are to be made.
+    For a run with a budget ``offered`` has, by kernel, the position and the configuration of each
+    candidate; null until a worker that compiles has prepared it. ``asked`` are the kernels among
+    these whose builds the worker requested, and that are still to be built.
     """
 
     key = models.CharField(max_length=32, unique=True)
@@ -164,13 +164,13 @@ class RemoteLease(models.Model):
 
     @property
     def work(self) -> Work:
-        """The row that it is a claim on."""
+        """Return the row that it is a claim on."""
         row = self.task or self.remeasurement
         assert row is not None
         return row
 
     @property
     def tuning_task(self) -> TuningTask:
-        """The same of a lease that is known to be on a tuning task."""
+        """Return the tuning task of a lease that is known to be on one."""
         assert self.task is not None
         return self.task

@@ -1,1 +1,1 @@
-"""Rendered pages, kept as long as what they show has not changed (ADR 0014)."""
+"""A cache of rendered pages, valid while their data have not changed (ADR 0014)."""

@@ -1,8 +1,8 @@
-"""Views whose pages are kept: rendered once for all who may see the same, until something changes.
+"""Cached views: rendered once for all who may see the same, until something changes.
 
-What a reader gets is what the database holds, or held ``KNOWN_FOR_S`` ago. While workers write, a
-page may be as old as ``CachePolicy.max_age_s`` says: else each would be rendered for each reader.
-Who changes something sees it at once: for ``FRESH_S`` afterwards their pages are exact.
+A reader gets what the database holds, or held ``KNOWN_FOR_S`` ago. While workers write, a page may
+be as old as ``CachePolicy.max_age_s``: otherwise each page would be rendered for each reader. A
+person who changes something sees it at once: for ``FRESH_S`` afterwards their pages are exact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from codegen_app.pagecache.version import Version, Versions
 View = Callable[..., HttpResponse]
 Trace = Callable[..., str]
 FRESH_COOKIE, FRESH_S = "changed", 10
-_COST_FACTOR = 40  # rendering a page again and again takes at most 1/40 of a core in each process
+_COST_FACTOR = 40  # repeated rendering of a page takes at most 1/40 of a core per process
 _MAX_AGE_S, _MIN_AGE_S = 5.0, 1.0
 _MARKS = re.compile("|".join(map(re.escape, reader.MARKS)).encode())
 
@@ -40,10 +40,10 @@ _open_alerts = reader.OpenAlerts()
 
 @dataclass(frozen=True)
 class CachePolicy:
-    """How a view's pages are kept.
+    """How a view's pages are cached.
 
-    ``trace`` names, in one cheap query, the rows that a page shows and that workers write; given,
-    a page is rendered again only when these changed. ``seconds`` is for pages that show the time,
+    ``trace`` returns, in one cheap query, the rows that a page shows and that workers write; with
+    it, a page is rendered again only if these changed. ``seconds`` is for pages that show the time,
     or the workers.
     """
 
@@ -51,12 +51,12 @@ class CachePolicy:
     seconds: float | None = None
 
     def max_age_s(self, entry: Entry) -> float:
-        """How old a page may be that is not true any more."""
+        """Return how old an outdated page may be."""
         return min(max(_MIN_AGE_S, _COST_FACTOR * entry.cost_s), _MAX_AGE_S)
 
 
 def cached(view: View, how: CachePolicy) -> View:
-    """The view, its pages kept. Downloads, errors and what somebody sends are not."""
+    """Return the view with cached pages. Downloads, errors and form submissions are not cached."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -73,7 +73,7 @@ def cached(view: View, how: CachePolicy) -> View:
 
 @dataclass
 class _Page:
-    """One request for a kept page."""
+    """One request for a cached page."""
 
     view: View
     how: CachePolicy
@@ -95,7 +95,7 @@ class _Page:
                     return self._render(key, version if exact else _versions.now(exact=True))
             _store.wait(key)
             entry = _store.get(key)
-            if entry is None:  # it was an error, or too large: each their own
+            if entry is None:  # it was an error, or too large: each request renders its own
                 return self._render(key, _versions.now(exact=True))
             if not exact:
                 return _response(self.request, entry)
@@ -120,7 +120,7 @@ class _Page:
         return self.how.trace(**{k: v for k, v in self.kwargs.items() if k != "as_json"})
 
     def _render(self, key: Key, version: Version) -> HttpResponse:
-        """Render, and keep what came out if it is for all."""
+        """Render the page, and cache it if it is for all."""
         trace, began = self._trace(), time.monotonic()
         response = self._rendered(key)
         for_all = response.status_code == 200 and not response.streaming and not response.cookies
@@ -133,8 +133,8 @@ class _Page:
         return response
 
     def _rendered(self, key: Key) -> HttpResponse:
-        """With marks. What is shown instead where the view raises is rendered for the reader's own
-        request."""
+        """Return the page with marks. If the view raises, the error is rendered for the reader's
+        own request."""
         asked = CachedRequest(key, self.request.resolver_match)
         response = self.view(asked, *self.args, **self.kwargs)
         if "CSRF_COOKIE_NEEDS_UPDATE" in asked.META:
@@ -157,7 +157,7 @@ def _entry(response: HttpResponse, version: Version, trace: str, began: float) -
 
 
 def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
-    """The page of this reader, or that the reader has it already."""
+    """Return the reader's page, or that the reader has it already."""
     etag = f'W/"{entry.digest}-{_reader_digest(request)}"'
     response: HttpResponse
     if request.headers.get("If-None-Match") == etag:
@@ -183,7 +183,7 @@ def _mark_values(entry: Entry, request: HttpRequest) -> list[bytes]:
 
 
 def _fill_marks(content: bytes, request: HttpRequest) -> bytes:
-    """A page for this reader alone, with what is theirs; marked, so that it is not compressed."""
+    """Return a page with this reader's values, marked as secrets: they are not compressed."""
     mark = compressed.SECRET.encode()
     own = {
         name: reader.value_of(name, request) for name in reader.MARKS if name.encode() in content
@@ -192,14 +192,14 @@ def _fill_marks(content: bytes, request: HttpRequest) -> bytes:
 
 
 def _reader_digest(request: HttpRequest) -> str:
-    """What of a reader's page is filled in when it is sent: their token, the open alerts."""
+    """Return the digest of the reader's values in a page: their token, the open alerts."""
     token = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
     own = f"{token} {request.user.pk} {reader.open_alerts(request)}"
     return hashlib.sha256(own.encode()).hexdigest()[:12]
 
 
 class FreshMiddleware:
-    """Who changed something is shown exact pages for a while, whichever process answers."""
+    """Shows exact pages for a while to whoever changed something, in every process."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,9 +1,9 @@
-"""Text compressed once, in parts between which other text comes at each answer.
+"""Text compressed once, in parts with other text between them in each response.
 
 A gzip file (RFC 1952) of one member: parts are deflated so that none refers to another (RFC 1951,
-after a full flush), what comes between is stored as it is, and the check sum of the whole is put
-together from those of its pieces. A reader's token, and what a template marks as a secret, is never
-compressed along with the page, so that the length of an answer says nothing of it.
+after a full flush), the text between is stored uncompressed, and the checksum is combined from
+those of the pieces. A reader's token, and what a template marks as a secret, is never compressed
+along with the page, so that the length of a response says nothing about it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _END = b"\x03\x00"  # an empty last block
 _RAW = -zlib.MAX_WBITS
 _MAX_STORED = 0xFFFF
 _GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?![.\d]))")
-# Stands before and after each secret of a rendered page; nobody can guess it.
+# Stands before and after each secret of a rendered page; it cannot be guessed.
 SECRET = f"kiln-secret-{secrets.token_hex(16)}"
 _SECRET = SECRET.encode()
 
@@ -30,7 +30,7 @@ Matrix = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a text: deflated, its check sum and its length in bytes."""
+    """A part of a text: deflated, with its checksum and its length in bytes."""
 
     deflated: bytes
     crc: int
@@ -38,35 +38,35 @@ class Part:
 
     @classmethod
     def of(cls, marked: bytes) -> Part:
-        """The text, compressed but for what stands between two marks of a secret."""
+        """Return the text, compressed except between two marks of a secret."""
         pieces = marked.split(_SECRET)
         text = b"".join(pieces)
         deflated = [_deflated(piece, 0 if at % 2 else 6) for at, piece in enumerate(pieces)]
         return cls(b"".join(deflated), zlib.crc32(text), len(text))
 
     def text(self) -> bytes:
-        """What was compressed."""
+        """The uncompressed text."""
         return zlib.decompressobj(_RAW).decompress(self.deflated)
 
 
 def takes_gzip(accepted: str) -> bool:
-    """Whether a reader with this ``Accept-Encoding`` takes gzip."""
+    """Return whether a reader with this ``Accept-Encoding`` takes gzip."""
     return _GZIP.search(accepted) is not None
 
 
 def strip_marks(marked: bytes) -> bytes:
-    """The text for who takes no compressed one."""
+    """Return the text for a reader without compression."""
     return marked.replace(_SECRET, b"")
 
 
 def _deflated(text: bytes, level: int) -> bytes:
-    """A piece that refers to nothing before it."""
+    """Return a piece that refers to nothing before it."""
     packer = zlib.compressobj(level, zlib.DEFLATED, _RAW)
     return packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
 def join_plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
-    """The whole text."""
+    """Return the whole text."""
     pieces = [parts[0].text()]
     for value, part in zip(between, parts[1:], strict=True):
         pieces += (value, part.text())
@@ -74,7 +74,7 @@ def join_plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
 
 
 def join_gzip(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
-    """The whole text as a gzip file; what comes between is at most 64 KiB each."""
+    """Return the whole text as a gzip file; each text between is at most 64 KiB."""
     pieces, crc, length = [_HEADER, parts[0].deflated], parts[0].crc, parts[0].length
     for value, part in zip(between, parts[1:], strict=True):
         size = len(value).to_bytes(2, "little")
@@ -87,12 +87,12 @@ def join_gzip(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
 
 
 def _combine_crc(crc: int, crc_after: int, length_after: int) -> int:
-    """The check sum of two texts one after the other."""
+    """Return the checksum of two texts one after the other."""
     return _gf2_product(_zeros_matrix(length_after), crc) ^ crc_after
 
 
 def _gf2_product(matrix: Matrix, vector: int) -> int:
-    """A product over the field of two elements; bit n of a vector stands before row n."""
+    """Return a product over the field of two elements; bit n of a vector stands before row n."""
     total = 0
     for row in matrix:
         if vector & 1:
@@ -103,7 +103,7 @@ def _gf2_product(matrix: Matrix, vector: int) -> int:
 
 @lru_cache(maxsize=8192)
 def _zeros_matrix(length: int) -> Matrix:
-    """What so many zero bytes do to a check sum."""
+    """Return the effect of ``length`` zero bytes on a checksum."""
     power: Matrix = (_POLYNOMIAL, *(1 << n for n in range(31)))  # one zero bit
     for _ in range(3):
         power = tuple(_gf2_product(power, row) for row in power)

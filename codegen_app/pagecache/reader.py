@@ -1,4 +1,4 @@
-"""What in a page is of its reader, and what of a page depends on the reader."""
+"""A page's values of its reader, and the parts of a page that depend on the reader."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from codegen_app.pagecache.version import Version
 from codegen_app.selectors.alert_rows import MAX_COUNTED, open_regressions
 from codegen_app.server import bodies
 
-# Stand in kept pages for what differs between readers; nobody can guess them, so that nothing
-# that a page shows is taken for one.
+# Placeholders in cached pages for what differs between readers; they cannot be guessed, so no
+# content of a page is taken for one.
 _SECRET = secrets.token_hex(16)
 TOKEN, NAME, TICKETED, ALERTS = (
     f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed", "alerts")
@@ -29,7 +29,7 @@ Account = AbstractBaseUser | AnonymousUser
 
 
 def value_of(mark: str, request: HttpRequest) -> bytes:
-    """What stands for a mark in this reader's page."""
+    """Return the value of a mark in this reader's page."""
     if mark == TOKEN:
         return get_token(request).encode()
     if mark == NAME:
@@ -40,12 +40,12 @@ def value_of(mark: str, request: HttpRequest) -> bytes:
 
 
 def is_cached_request(request: HttpRequest) -> bool:
-    """Whether the page that is rendered will be others' too (``CachedRequest``): with marks."""
+    """Return whether the rendered page is shared (``CachedRequest``) and needs marks."""
     return getattr(request, "is_kept", False)
 
 
 def open_alerts(request: HttpRequest) -> str:
-    """How many regressions are open, for the bar of every page: read once a request."""
+    """Return the number of open regressions, for the bar of every page: read once per request."""
     known: str | None = getattr(request, "open_alerts", None)
     if known is None:
         known = _format_count(open_regressions())
@@ -58,13 +58,13 @@ def _format_count(count: int) -> str:
 
 
 class OpenAlerts:
-    """How many regressions are open: counted again when something has changed."""
+    """The number of open regressions, counted again when something has changed."""
 
     def __init__(self) -> None:
         self._known: tuple[Version, str] | None = None
 
     def of(self, version: Version) -> str:
-        """As text, "" for none (1 query where something changed)."""
+        """Return the number as text, "" for none (1 query if something changed)."""
         known = self._known
         if known is not None and known[0].holds(version):
             return known[1]
@@ -73,14 +73,14 @@ class OpenAlerts:
 
 
 class Rights:
-    """What accounts may do, as a part of the key: read again when rights may have changed."""
+    """The rights of accounts, as part of the key: read again when rights may have changed."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._known: dict[int, tuple[Version, Reader]] = {}
 
     def of(self, account: Account, version: Version) -> Reader:
-        """Whatever pages show or hide depends on this alone (2 queries the first time)."""
+        """Return all that pages may depend on (2 queries the first time)."""
         if not account.is_authenticated or not isinstance(account, PermissionsMixin):
             return Reader()
         assert account.pk is not None
@@ -97,5 +97,5 @@ class Rights:
 
 
 def has_messages(request: HttpRequest) -> bool:
-    """Whether something is to be said to this reader alone."""
+    """Return whether there are messages for this reader alone."""
     return len(get_messages(request)) > 0

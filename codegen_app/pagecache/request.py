@@ -1,4 +1,4 @@
-"""The request that the view of a kept page gets: made from the page's key and from nothing else.
+"""The request for the view of a cached page: created only from the page's key.
 
 A page is sent to every reader with the same key. Its view cannot read a header, a cookie, the host
 or the account of the first reader, so that no page can depend on what its key lacks.
@@ -17,8 +17,8 @@ _THEMES = ("light", "dark")
 
 @dataclass(frozen=True)
 class Reader:
-    """What a page may depend on of its reader: an account without its name, as views and templates
-    ask for it (``request.user``, ``perms``)."""
+    """What a page may depend on: an account without its name, with the interface that views and
+    templates use (``request.user``, ``perms``)."""
 
     is_authenticated: bool = False
     is_staff: bool = False
@@ -26,17 +26,17 @@ class Reader:
     permissions: frozenset[str] = field(default=frozenset(), repr=False)
 
     def has_perm(self, name: str, _of: object = None) -> bool:
-        """Whether it has the permission ``app.codename``."""
+        """Return whether it has the permission ``app.codename``."""
         return self.is_superuser or name in self.permissions
 
     def has_module_perms(self, app: str) -> bool:
-        """Whether it has any permission of the application."""
+        """Return whether it has any permission of the application."""
         return self.is_superuser or any(one.startswith(f"{app}.") for one in self.permissions)
 
 
 @dataclass(frozen=True)
 class Key:
-    """Pages with the same key are the same but for their marks. ``query`` is as it was sent, and is
+    """Pages with the same key are equal except for their marks. ``query`` is as it was sent, and is
     always read as UTF-8."""
 
     path: str
@@ -48,7 +48,7 @@ class Key:
 
 
 def page_key(request: HttpRequest, reader: Reader) -> Key:
-    """The key of the page that is asked for."""
+    """Return the key of the requested page."""
     theme = request.COOKIES.get("theme", "")
     return Key(
         path=request.path,
@@ -61,7 +61,7 @@ def page_key(request: HttpRequest, reader: Reader) -> Key:
 
 
 class CachedRequest(HttpRequest):
-    """A GET with the key's values. Asking for a host or a scheme raises ``RuntimeError``; it has no
+    """A GET with the key's values. Reading a host or a scheme raises ``RuntimeError``; it has no
     session, and no cookie or header but those of the key."""
 
     is_kept = True
@@ -73,12 +73,12 @@ class CachedRequest(HttpRequest):
         self.META = {"REQUEST_METHOD": "GET", "QUERY_STRING": key.query}
         if key.is_part:
             self.META["HTTP_HX_REQUEST"] = "true"
-        self.GET = QueryDict(key.query.encode("latin-1"))  # as WSGI has it
+        self.GET = QueryDict(key.query.encode("latin-1"))  # as in WSGI
         self.COOKIES = {"theme": key.theme} if key.theme else {}
         self.user = key.reader  # type: ignore[assignment]  # what pages ask of an account
 
     def get_host(self) -> NoReturn:
-        """None: raises ``RuntimeError``."""
+        """Raise ``RuntimeError``."""
         raise RuntimeError("a kept page is for every host: use codegen_app.addresses.absolute_url")
 
     def _get_scheme(self) -> NoReturn:

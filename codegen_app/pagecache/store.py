@@ -1,4 +1,4 @@
-"""Pages in memory: the most recently read, up to a number of bytes; each rendered by one."""
+"""Pages in memory: the most recently read, up to a number of bytes; each rendered by one thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WAIT_S = 60.0
 
 @dataclass
 class Entry:
-    """A rendered page in parts: between them comes what is of the reader alone.
+    """A rendered page in parts, with the reader's values between them.
 
     ``version`` and ``trace`` say what it was rendered from, ``rendered_at`` (monotonic seconds)
     when, and ``cost_s`` how long it took.
@@ -37,7 +37,7 @@ class Entry:
 
 
 class Store:
-    """Entries by key; the least recently read go first."""
+    """Entries by key; the least recently read are evicted first."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes, self._bytes = most_bytes, 0
@@ -46,7 +46,7 @@ class Store:
         self._lock = Lock()
 
     def get(self, key: Hashable) -> Entry | None:
-        """The entry of that key, if it is still there."""
+        """Return the entry of that key, if it exists."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -54,7 +54,7 @@ class Store:
             return entry
 
     def put(self, key: Hashable, entry: Entry) -> None:
-        """Keep an entry, unless it alone is a quarter of what may be kept."""
+        """Store an entry, unless it alone takes a quarter of the capacity."""
         with self._lock:
             self._drop(key)
             if entry.size * 4 > self._most_bytes:
@@ -65,19 +65,19 @@ class Store:
                 self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self._entries.clear()
             self._bytes = 0
 
     @property
     def bytes(self) -> int:
-        """What the entries take."""
+        """The size of the entries."""
         return self._bytes
 
     @contextmanager
     def rendering(self, key: Hashable) -> Iterator[bool]:
-        """Whether this thread is to render the page; False where another does."""
+        """Yield whether this thread is to render the page; False if another does."""
         with self._lock:
             ours = key not in self._rendering
             done = self._rendering.setdefault(key, Event())
@@ -90,13 +90,13 @@ class Store:
                 done.set()
 
     def wait(self, key: Hashable) -> None:
-        """Until nobody renders that page."""
+        """Wait until no thread renders that page."""
         done = self._rendering.get(key)
         if done is not None:
             done.wait(_WAIT_S)
 
     def is_rendering(self, key: Hashable) -> bool:
-        """Whether somebody renders that page."""
+        """Return whether a thread renders that page."""
         return key in self._rendering
 
     def _drop(self, key: Hashable) -> None:

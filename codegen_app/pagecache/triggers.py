@@ -1,9 +1,9 @@
-"""Triggers by which every change of what pages show is counted, in two sequences.
+"""Triggers that count every change of what pages show, in two sequences.
 
 ``kiln_pages_work`` counts what workers write all the time, ``kiln_pages_rest`` everything else.
-Who changes something holds a lock until the end of the transaction. It is shared, so that nobody
-waits for it: it says who is about to commit (``version.py``).
-Triggers are made after each migration, for the tables and columns that there are then.
+Each changing transaction holds a lock until its end. It is shared, so that nobody waits for it: it
+shows who is about to commit (``version.py``). Triggers are created after each migration, for the
+tables and columns that exist then.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group, User
 from django.db import connections, models
 
 WORK, REST = "kiln_pages_work", "kiln_pages_rest"
-LOCKS = 0x4B494C4E  # the first number of the advisory locks; the second says which sequence
+LOCKS = 0x4B494C4E  # the first number of the advisory locks; the second is the sequence
 LOCK_OF = {WORK: 1, REST: 2}
 # Written by workers all the time.
 _WORK_MODELS = {
@@ -25,8 +25,8 @@ _WORK_MODELS = {
     *("remeasurement", "remeasuredpoint", "measurementrequest", "alertrun", "modelling"),
     "torchcomparison",
 }
-# What no page shows, or only pages that are kept for a time (devices); instructions are counted in
-# the transaction that says so of their build.
+# What no page shows, or only pages with a time limit (devices); instructions are counted in the
+# transaction that marks their build.
 _UNWATCHED = {"mnemonic", "instructionuse", "auditentry", "worker", "packing", "apitoken", "batch"}
 _SIGNS_OF_LIFE = {"lease_until", "heartbeat_at", "claim", "last_login"}
 
@@ -48,8 +48,9 @@ BEGIN
     RETURN NULL;
 END $$;
 """
-# A statement may find no rows, and a look must not count as a change: each asks which it changed.
-# PostgreSQL has these only for whole rows; where some columns do not count, it is asked row by row.
+# A statement may change no rows, and that must not count as a change: each trigger checks for
+# changed rows. PostgreSQL has transition tables only for whole rows; if some columns do not count,
+# the trigger is per row.
 _INSERT_TRIGGER = """
 CREATE OR REPLACE TRIGGER kiln_page_added AFTER INSERT OR TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_changed('{sequence}', '{lock}');
@@ -69,7 +70,7 @@ CREATE OR REPLACE TRIGGER kiln_page_changed AFTER UPDATE OF {columns} ON {table}
 
 
 def create_triggers(using: str = "default", **_: Any) -> None:
-    """Make them; safe to repeat."""
+    """Create the triggers; safe to repeat."""
     with connections[using].cursor() as cursor:
         cursor.execute(_FUNCTION.format(work=WORK, rest=REST, locks=LOCKS))
         for model in watched_models():
@@ -88,7 +89,8 @@ def create_triggers(using: str = "default", **_: Any) -> None:
 
 
 def watched_models() -> list[type[models.Model]]:
-    """The rows whose changes are counted: all of ours but a few, accounts and their rights."""
+    """Return the models whose changes are counted: all of ours but a few, accounts and their
+    rights."""
     ours = apps.get_app_config("codegen_app").get_models(include_auto_created=True)
     shown = [model for model in ours if model._meta.model_name not in _UNWATCHED]
     rights = [User.groups.through, User.user_permissions.through, Group.permissions.through]

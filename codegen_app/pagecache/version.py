@@ -1,4 +1,4 @@
-"""What the database held when a page was rendered, and whether it still does."""
+"""The state of the database when a page was rendered, and whether it still holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 
 from codegen_app.pagecache.triggers import LOCK_OF, LOCKS, REST, WORK
 
-KNOWN_FOR_S = 0.1  # within a process, the version is read at most so often
+KNOWN_FOR_S = 0.1  # how often a process reads the version at most
 
 
 _COUNTS = f"SELECT {WORK}.last_value, {REST}.last_value FROM {WORK}, {REST}"  # noqa: S608
@@ -23,12 +23,12 @@ WHERE locktype = 'advisory' AND classid = %s AND objsubid = 2
 
 @dataclass(frozen=True)
 class Version:
-    """The counts of changes, and which transactions that changed something were under way.
+    """The counts of changes, and the running transactions that changed something.
 
-    A change is counted when it is made and seen when it is committed. The counts are read before
-    the transactions: what was counted by then is either committed, and seen by what is read next,
-    or of one of these. So nothing changed as long as the counts are the same and each of these is
-    still under way.
+    A change is counted when it is made and visible when it is committed. The counts are read before
+    the transactions: a counted change is either committed, and visible to the next read, or of one
+    of these. So nothing changed as long as the counts are the same and each of these is still
+    running.
     """
 
     work: int
@@ -37,17 +37,17 @@ class Version:
     rest_under_way: frozenset[str]
 
     def holds(self, now: Version) -> bool:
-        """Whether nothing changed from this version to that of ``now``."""
+        """Return whether nothing changed from this version to ``now``."""
         same_work = self.work == now.work and self.work_under_way <= now.work_under_way
         return same_work and self.rest_holds(now)
 
     def rest_holds(self, now: Version) -> bool:
-        """Whether nothing changed but what workers write."""
+        """Return whether nothing changed except what workers write."""
         return self.rest == now.rest and self.rest_under_way <= now.rest_under_way
 
 
 def read_version() -> Version:
-    """The version now (2 queries, each a statement of its own)."""
+    """Return the current version (2 queries, each its own statement)."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS)
         work, rest = cursor.fetchone()
@@ -68,7 +68,7 @@ class Versions:
         self._known: tuple[float, Version] | None = None
 
     def now(self, *, exact: bool = False) -> Version:
-        """The version; with ``exact`` that of this moment."""
+        """Return the version; with ``exact`` the current one."""
         known = self._known
         if not exact and known is not None and time.monotonic() - known[0] < KNOWN_FOR_S:
             return known[1]

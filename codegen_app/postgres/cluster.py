@@ -1,8 +1,8 @@
 """Where an installation keeps its PostgreSQL.
 
-An ordinary user's lies in the installation's folder. Root's lies under /var/lib, since the system
-user that runs it may not enter every checkout; ``cluster-id`` in the installation's folder names
-it there, so that a checkout that moves takes its database along.
+An ordinary user's cluster is in the installation's folder. Root's is under /var/lib, since its
+system user may not enter every checkout; ``cluster-id`` in the installation's folder names it, so
+that a moved checkout keeps its database.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from codegen_app import system_user
 
 _ID_FILE = "cluster-id"
 _ID = re.compile(r"[0-9a-f]{12}")
-_HOLDER = "installation"  # in the cluster's folder: the path of the folder whose database it is
+_HOLDER = "installation"  # in the cluster's folder: the path of the installation's folder
 # sockaddr_un.sun_path holds 108 bytes (Linux), the closing zero and "/.s.PGSQL.5432" included.
 _LONGEST_SOCKET_FOLDER = 108 - 1 - len("/.s.PGSQL.5432")
 
 
 class PostgresError(Exception):
-    """The embedded server could not be made or started: one line that says why."""
+    """The embedded server could not be created or started: one line that says why."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where one embedded PostgreSQL keeps its data and its socket.
+    """The folders of one embedded PostgreSQL: its data and its socket.
 
-    ``system_user`` is the user it runs as, empty for the one who calls (never root).
+    ``system_user`` is the user it runs as, empty for the calling user (never root).
     """
 
     home: Path
@@ -51,18 +51,17 @@ class Cluster:
 
     @property
     def lock(self) -> Path:
-        """Held by who makes, starts or stops the server."""
+        """Held while the server is created, started or stopped."""
         return self.home / "lock"
 
     def url(self, database: str) -> str:
-        """The address of a database of this cluster."""
+        """Return the URL of a database of this cluster."""
         return f"postgresql://postgres@/{database}?host={self.sockets}"
 
 
 def cluster_for(var: Path, purpose: str = "main") -> Cluster:
-    """The cluster of the installation that writes into ``var``: the same for root and for the
-    system user. Computes paths only: nothing is made, nothing is started.
-    """
+    """Return the cluster of the installation that writes into ``var``: the same for root and for
+    the system user. Computes paths only: nothing is created or started."""
     if os.geteuid() == 0 or system_user.is_current():
         home = _folder(_known_id(var) or _id_of_path(var)) / purpose
         return Cluster(home, home / "run", system_user.NAME if os.geteuid() == 0 else "")
@@ -75,17 +74,17 @@ def cluster_for(var: Path, purpose: str = "main") -> Cluster:
 
 
 def claim(var: Path) -> str:
-    """As root: note whose database is whose, for folders that move. Returns what to tell people.
+    """As root, record which database belongs to which folder. Return what to tell people.
 
-    A folder that was moved takes its database along, wherever it was named after its path; a copy
-    of one that is still there gets one of its own.
+    A moved folder keeps its database, even if that was named after its path; a copy of an existing
+    folder gets its own.
     """
     known, here = _known_id(var), str(var.resolve())
     if known is None:
         fresh = _id_of_path(var)
         holder = _holder(fresh)
         was_removed = holder == here and not (var / "artifacts").exists()
-        if holder not in {"", here} or was_removed:  # another one was here once
+        if holder not in {"", here} or was_removed:  # another folder was here once
             fresh = secrets.token_hex(6)
         _note(fresh, var)
         kept = _folder(_id_of_path(var))
@@ -102,7 +101,7 @@ def claim(var: Path) -> str:
 
 
 def _is_other(holder: Path, var: Path, known: str) -> bool:
-    """Whether the holder is still there, with that database, and not the same folder."""
+    """Return whether the holder still exists, with that database, and is not the same folder."""
     return _known_id(holder) == known and not holder.samefile(var)
 
 
@@ -114,7 +113,7 @@ def _note(identity: str, var: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Whole or not at all: half an id would be another database."""
+    """Write atomically: half an id would name another database."""
     if file.is_file() and file.read_text() == text:
         return
     part = file.with_name(f"{file.name}.part")

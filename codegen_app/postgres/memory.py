@@ -1,4 +1,4 @@
-"""How much memory the embedded PostgreSQL takes for the pages of its tables."""
+"""The memory of the embedded PostgreSQL for the pages of its tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 _MIB = 1 << 20
-# What a container may take: of the second version of control groups, and of the first.
+# A container's memory limit: in version 2 of control groups, and in version 1.
 _LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -15,20 +15,20 @@ _MIN_BYTES, _MAX_BYTES = 128 * _MIB, 1024 * _MIB
 
 
 def shared_buffers(available: int | None = None) -> str:
-    """The setting: a quarter of the memory (``available`` in bytes, else what this machine or its
-    container has), between 128 MiB, which is PostgreSQL's own, and 1 GiB.
+    """Return the setting: a quarter of the memory (``available`` in bytes, else that of this
+    machine or its container), between 128 MiB, which is PostgreSQL's default, and 1 GiB.
 
-    A page that is not there is asked of the kernel, and room made for it by writing another: a
-    batch of 10,000 points of as many series reads 10,000 pages of the index of histories and wrote
-    as many with 128 MiB, on a database of ten million points; with 1 GiB it reads 400. It is taken
-    as it is used, so a small database has little of it.
+    A missing page is read from the kernel, after another is written to make room: with 128 MiB, a
+    batch of 10,000 points of as many series reads 10,000 pages of the index of histories and writes
+    as many, on a database of ten million points; with 1 GiB it reads 400. The memory is taken as it
+    is used, so a small database takes little.
     """
     found = memory() if available is None else available
     return f"shared_buffers={min(max(found // 4, _MIN_BYTES), _MAX_BYTES) // _MIB}MB"
 
 
 def memory() -> int:
-    """Bytes that this machine has, or its container may take where that is less."""
+    """Return this machine's bytes, or its container's limit if that is less."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(whole, *(_limit(file, whole) for file in _LIMITS))
 
@@ -36,6 +36,6 @@ def memory() -> int:
 def _limit(file: Path, whole: int) -> int:
     try:
         text = file.read_text().strip()
-    except OSError:  # there are no control groups, or of the other version
+    except OSError:  # there are no control groups, or another version
         return whole
     return int(text) if text.isdecimal() else whole

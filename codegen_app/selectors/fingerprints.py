@@ -1,8 +1,9 @@
-"""Which rows a page was made of, in one cheap query: as long as they are the same, so is the page.
+"""A fingerprint of the rows that a page was made from, in one cheap query: while it is unchanged,
+so is the page.
 
-PostgreSQL writes a changed row to another place (``ctid``), under another transaction (``xmin``).
-Of what is worked on it is the columns that change together with what is shown: a worker that
-compiles a build, or models it, signs its row every few seconds.
+PostgreSQL writes a changed row to another location (``ctid``) under another transaction (``xmin``).
+For jobs in progress the fingerprint uses the columns that change together with the page instead: a
+worker that compiles or models a build updates its row every few seconds.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SELECT md5(string_agg(of || ' ' || at || ' ' || by, ',' ORDER BY of, at)) FROM (
 
 
 def kernel_fingerprint(name: str) -> str:
-    """The rows that workers write of what a kernel's page shows (1 query)."""
+    """Return a fingerprint of the rows that workers write and a kernel's page shows (1 query)."""
     with connection.cursor() as cursor:
         cursor.execute(_KERNEL, [name])
         return str(cursor.fetchone()[0])

@@ -1,4 +1,5 @@
-"""Series and their points, as the API gives them: pages by key, so that each costs the same."""
+"""Series and their points, as the API returns them: paged by key, so that each page costs the
+same."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ FILTERS = ("problem", "target", "device_name", "toolchain", "metric")
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where in a history a page begins: after this point."""
+    """The position in a history after which a page begins."""
 
     at: datetime
     id: int
@@ -31,7 +32,7 @@ class Cursor:
 
     @staticmethod
     def parse(text: str) -> Cursor:
-        """From its text. Raises ``UserError``."""
+        """Parse a cursor's text. Raises ``UserError``."""
         moment, _, number = text.rpartition("_")
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
             raise UserError("after: take the “next” of the page before")
@@ -41,7 +42,8 @@ class Cursor:
 def series_page(
     given: Mapping[str, str], after: int, limit: int
 ) -> tuple[list[Series], int | None]:
-    """Series whose columns are as given, by number; 1 query. And the number to go on after."""
+    """Return series whose columns match ``given``, by number, and the number to continue after (1
+    query)."""
     rows = Series.objects.filter(pk__gt=after, **{k: v for k, v in given.items() if v})
     found = list(rows.order_by("pk")[: limit + 1])
     return found[:limit], found[limit - 1].pk if len(found) > limit else None
@@ -50,7 +52,8 @@ def series_page(
 def data_page(
     series: int, after: Cursor | None, limit: int, *, with_samples: bool
 ) -> tuple[list[dict[str, Any]], Cursor | None]:
-    """Points of a series in the order of its history; 1 query. And the place to go on after."""
+    """Return points of a series in the order of its history, and the cursor to continue after (1
+    query)."""
     rows = Datum.objects.filter(series=series)
     if after is not None:
         rows = rows.filter(Q(at__gt=after.at) | Q(at=after.at, id__gt=after.id), at__gte=after.at)

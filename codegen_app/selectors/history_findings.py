@@ -1,4 +1,4 @@
-"""Changes that were found in imported histories, beside what is known of the code on both sides."""
+"""Changes found in imported histories, compared with how the code changed at these commits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scheduler.results.model import RevisionRecord
 
 @dataclass(frozen=True)
 class Finding:
-    """A change, at the first commit of its new level; ``ratio`` is after by before, its interval
-    at 95% (None: not known). ``code_changed``: whether the series' kernel has other code at this
-    commit than at the one before it in the series."""
+    """A change, at the first commit of its new level; ``ratio`` is after / before, with its 95%
+    interval (None if unknown). ``code_changed``: whether the code of the series' kernel differs
+    from that of the previous commit in the series."""
 
     commit: str
     subject: str
@@ -29,8 +29,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class FindingsReport:
-    """All findings in the order of commits. ``code_changes`` counts commits that changed a series'
-    code, once a series; ``waiting`` series no detector has looked at yet."""
+    """All findings in the order of commits. ``code_changes`` counts commits that changed the code
+    of a series, once per series; ``waiting`` counts series that no detector has checked yet."""
 
     found: tuple[Finding, ...]
     points: int
@@ -42,7 +42,7 @@ class FindingsReport:
 
 
 def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsReport:
-    """Of the series that have imported points at these commits; three queries."""
+    """Return the findings of the series that have imported points at these commits (3 queries)."""
     subjects = {one.commit: one.subject for one in revisions}
     points = list(
         Datum.objects.valid()
@@ -78,7 +78,7 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsRe
 
 
 def _code_changes(points: Iterable[tuple[int, str, str, object]]) -> set[tuple[int, str]]:
-    """Series and commit wherever the code is another than at the point before."""
+    """Return each series and commit whose code differs from that of the previous point."""
     changed = set()
     last: dict[int, str] = {}
     for series, commit, code, _ in points:

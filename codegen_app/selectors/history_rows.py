@@ -1,4 +1,4 @@
-"""Every point of a series in order, a row at a time: a history may be longer than memory allows."""
+"""All points of a series in order, one row at a time: a history may exceed memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _CHUNK = 2_000
 
 
 def csv_rows(series: Series) -> Iterator[list[object]]:
-    """The cells of each point, oldest first (1 query); last why it was withdrawn, where it was."""
+    """Yield the cells of each point, oldest first (1 query); the last cell is the reason for a
+    withdrawal, if any."""
     of_facts = [f"conditions__facts__{name}" for name in _FACTS]
     held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
     rows = (

@@ -11,7 +11,7 @@ from codegen_app.selectors.measured_row import MeasuredRow
 
 @dataclass(frozen=True)
 class TriedCandidate(MeasuredRow):
-    """One candidate, whatever became of it: ``metrics`` are those of its time, if it has one."""
+    """One candidate, whatever its outcome; ``metrics`` come with its time, if it has one."""
 
     language: str
     kernel: str
@@ -20,11 +20,12 @@ class TriedCandidate(MeasuredRow):
 
 @dataclass(frozen=True)
 class LanguageRow(TriedCandidate):
-    """The fastest candidate in a language; without a kernel where none was measured.
+    """The fastest candidate in a language; without a kernel if none was measured.
 
-    ``ratio`` is its median over that of the fastest of all (1.0: it is that one); ``is_clear`` says
-    that both have bounds, and these do not meet. ``tried`` counts the candidates in the
-    language, ``measured`` those with a time, and ``reasons`` has why others have none, each once.
+    ``ratio`` is its median over that of the fastest of all languages (1.0 for the fastest itself);
+    ``is_clear`` means that both have bounds and these do not overlap. ``tried`` counts the
+    candidates in the language, ``measured`` those with a time, and ``reasons`` lists each distinct
+    reason why others have none.
     """
 
     tried: int = 0
@@ -35,8 +36,8 @@ class LanguageRow(TriedCandidate):
 
 
 def language_rows(candidates: Iterable[tuple[TriedCandidate, str]]) -> tuple[LanguageRow, ...]:
-    """A row for each language, the fastest first; none where all are in one. A candidate comes
-    with the reason why it has no time, "" where it has one or was not tried."""
+    """Return a row per language, the fastest first; none if all candidates are in one language.
+    Each candidate comes with the reason why it has no time, "" if it has one or was not tried."""
     groups: dict[str, list[tuple[TriedCandidate, str]]] = defaultdict(list)
     for one, reason in candidates:
         groups[one.language].append((one, reason))

@@ -1,4 +1,4 @@
-"""A run's ledger as the engine writes it: what became of every candidate, its curve, its log."""
+"""A run's ledger as the engine writes it: the outcome of every candidate, the curve, the log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from scheduler.tuning.modelled_time import ModelledTime, from_json
 
 @dataclass(frozen=True)
 class Curve:
-    """Best so far of one problem."""
+    """The best time so far of one problem."""
 
     node: str
     problem: str
@@ -43,7 +43,7 @@ class Curve:
 
 
 def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
-    """The lines of the run's ledger, its own facts first (3 queries)."""
+    """Yield the lines of the run's ledger, the run's own facts first (3 queries)."""
     yield {
         "record": "run",
         "schema": LEDGER_SCHEMA,
@@ -66,7 +66,7 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
 
 
 def run_log(run: TuningRun) -> str:
-    """The ``AUTOTUNE`` log: a part for each problem that was measured."""
+    """Return the ``AUTOTUNE`` log: a section per measured problem."""
     return "\n".join(
         _warm_start(task)
         + (modelled_text if run.is_modelled else autotune_text)(
@@ -95,15 +95,15 @@ def _warm_start(task: TuningTask) -> str:
 def ledger_entries(
     run: TuningRun, candidates: Iterable[Candidate], descriptions: dict[int, str]
 ) -> list[Entry]:
-    """The candidates of one task as lines of a ledger, in their order."""
+    """Return the candidates of one task as ledger entries, in their order."""
     rows = sorted(candidates, key=lambda row: row.position)
     order = trial_orders(rows)
     return [_entry(run, row, order.get(row.pk, 0), descriptions) for row in rows]
 
 
 def trial_orders(candidates: Iterable[Candidate]) -> dict[int, int]:
-    """By key the places from 1 at which the candidates of each task were tried, for those that
-    were; of candidates with their tasks and runs."""
+    """Return the order, from 1, in which the tried candidates of each task were tried, by key.
+    Candidates come with their tasks and runs."""
     counts: dict[int, int] = defaultdict(int)
     found = {}
     tried = [row for row in candidates if _was_tried(row)]
@@ -116,13 +116,14 @@ def trial_orders(candidates: Iterable[Candidate]) -> dict[int, int]:
 
 
 def elapsed_s(row: Candidate) -> float:
-    """When in its run a candidate's outcome was known, in seconds; 0 where that is not recorded."""
+    """Seconds from the start of the run until the candidate's outcome was known; 0 if not
+    recorded."""
     since = row.task.run.started_at or row.task.run.created_at
     return (row.finished_at - since).total_seconds() if row.finished_at else 0.0
 
 
 def candidate_outcome(state: str, stage: str, *, modelled: bool = False) -> str:
-    """What became of a candidate in the words of a ledger, whether it was chosen or not."""
+    """Return a candidate's outcome in the ledger's terms, whether or not it was selected."""
     if state == State.DONE:
         return str(CandidateState.MODELLED if modelled else CandidateState.MEASURED)
     if state == State.QUARANTINED:
@@ -197,8 +198,8 @@ def _build_facts(build: Build) -> dict[str, Any]:
 
 
 def modelled_result(row: Candidate) -> ModelledTime | None:
-    """What the model says of a candidate; None where it was not asked, or of another version of
-    Kiln, which says other things."""
+    """Return the modelled time of a candidate; None if it was not modelled, or by another version
+    of Kiln, whose model differs."""
     with suppress(UserError):
         return from_json(row.modelled) if row.modelled is not None else None
     return None

@@ -1,4 +1,4 @@
-"""What can be measured on now, and which work is taken."""
+"""Queues and targets that live workers serve."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from codegen_app.models import Worker
 
 
 def served_queues() -> frozenset[str]:
-    """Queues that a live worker takes work from: of a pinned one that one, of one that is paused
-    or drained none (1 query)."""
+    """Return the queues that a live worker takes work from: for a pinned worker its own queue, for
+    a paused or drained one none (1 query)."""
     return frozenset(
         queue for worker in _live_workers() for queue in worker.queues if worker.accepts(queue)
     )
 
 
 def live_targets() -> frozenset[str]:
-    """Targets whose queue a live worker serves (1 query)."""
+    """Return the targets whose queue a live worker serves (1 query)."""
     return frozenset(
         queue.removeprefix("measure.")
         for worker in _live_workers()

@@ -1,4 +1,4 @@
-"""Columns that every table with times or builds has, from a row's part that has them."""
+"""Columns shared by all tables with times or builds, given a function from a row to its data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = TypeVar("Row")
 
 
 def time_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
-    """The median, its bounds, how many samples it is of."""
+    """The median, its bounds, and its number of samples."""
 
     def time(name: str) -> Callable[[Row], float | None]:
         def value(row: Row) -> float | None:
@@ -43,7 +43,7 @@ def time_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], 
 
 
 def metric_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
-    """The other metrics, in the order in which pages have them."""
+    """The other metrics, in the order in which pages show them."""
 
     def value(name: str) -> Callable[[Row], float | None]:
         def read(row: Row) -> float | None:
@@ -61,7 +61,7 @@ def metric_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row]
 
 
 def resource_columns(of: Callable[[Row], ResourceUse | None]) -> tuple[Column[Row], ...]:
-    """Registers, occupancy, and for who asks waves and what limits them."""
+    """Registers and occupancy; waves and their limiter are optional columns."""
 
     def value(read: Callable[[ResourceUse], Any]) -> Callable[[Row], Any]:
         return lambda row: None if (found := of(row)) is None else read(found)
@@ -99,7 +99,8 @@ def resource_columns(of: Callable[[Row], ResourceUse | None]) -> tuple[Column[Ro
 def parameter_column(
     key: str, name: str, of: Callable[[Row], Mapping[str, ConfigValue]], rows: Sequence[Row]
 ) -> Column[Row]:
-    """A configuration's parameter: a number where all rows that name it have one, else text."""
+    """A column for a configuration parameter: numeric if all rows that have it hold a number, else
+    text."""
     named = [of(row)[name] for row in rows if name in of(row)]
     if all(isinstance(value, int) and not isinstance(value, bool) for value in named):
         return Column(key, name, lambda row: _number(of(row).get(name)), Kind.WHOLE)
@@ -115,10 +116,10 @@ def _text(value: ConfigValue | None) -> str | None:
 
 
 def unique_key(name: str, keys: Collection[str]) -> str:
-    """What addresses call a parameter's column beside others of these keys."""
+    """Return the key of a parameter's column in addresses, distinct from these keys."""
     return f"config.{name}" if name in keys else name
 
 
 def format_pairs(values: Mapping[str, object]) -> str | None:
-    """``block_m=128 block_n=64``; None where there are none."""
+    """Format values as ``block_m=128 block_n=64``; None if there are none."""
     return " ".join(f"{key}={value}" for key, value in values.items()) or None

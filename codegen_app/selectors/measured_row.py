@@ -1,4 +1,4 @@
-"""What every row with a measurement says of it."""
+"""The fields of every row with a measurement."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scheduler.benchmark.metrics import TIME, Metric
 
 @dataclass(frozen=True)
 class Drift:
-    """The same kernel took another time before: ``ratio`` is now over then. ``under`` says what of
-    the surroundings differs, "" where nothing that is recorded does."""
+    """The same kernel had another time before: ``ratio`` is now / before. ``under`` says what
+    changed in the environment, "" if nothing recorded did."""
 
     ratio: float
     before_ns: float
@@ -27,10 +27,10 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
-    """Metrics by name (``scheduler/benchmark/metrics.py``), the time first; none where nothing was
+    """Metrics by name (``scheduler/benchmark/metrics.py``), the time first; none if nothing was
     measured. ``emulated`` times are those of the CPU emulation; ``origin`` has device, driver, date
-    and commit of a time that was measured elsewhere; ``drift`` says that the kernel took another
-    time before."""
+    and commit of a time measured on another installation; ``drift`` is set if the kernel had
+    another time before."""
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     emulated: bool = False
@@ -39,7 +39,7 @@ class MeasuredRow:
 
     @property
     def time(self) -> Metric:
-        """Nanoseconds a launch. Raises ``KeyError`` where nothing was measured."""
+        """Nanoseconds per launch. Raises ``KeyError`` if nothing was measured."""
         return self.metrics[TIME]
 
     @property
@@ -49,20 +49,20 @@ class MeasuredRow:
 
     @property
     def low_ns(self) -> float | None:
-        """Its lower bound; None of a single sample, which has none."""
+        """The lower bound; None for a single sample, which has none."""
         return self.time.low if self.metrics and self.time.bounds else None
 
     @property
     def high_ns(self) -> float | None:
-        """Its upper bound; None of a single sample, which has none."""
+        """The upper bound; None for a single sample, which has none."""
         return self.time.high if self.metrics and self.time.bounds else None
 
     @property
     def n(self) -> int:
-        """Samples."""
+        """The number of samples."""
         return self.time.n if self.metrics else 0
 
 
 def metrics_of(result: BenchmarkResult | None) -> dict[str, Metric]:
-    """The metrics of a result; none where there is no result."""
+    """Return the metrics of a result; none without a result."""
     return {} if result is None else result.all_metrics

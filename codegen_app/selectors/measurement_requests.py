@@ -1,4 +1,4 @@
-"""Revisions that senders are asked to measure again, as the API gives them."""
+"""Revisions that senders are asked to measure again, as the API returns them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SERIES = ("problem", "sizes", "target", "device_name", "toolchain", "metric", "
 def requests_page(
     given: Mapping[str, str], after: int, limit: int
 ) -> tuple[list[dict[str, Any]], int | None]:
-    """Open requests whose columns are as given, by number; 1 query. And the number to go on
-    after."""
+    """Return open requests whose columns match ``given``, by number, and the number to continue
+    after (1 query)."""
     rows = MeasurementRequest.objects.filter(
         pk__gt=after,
         answered_at__isnull=True,

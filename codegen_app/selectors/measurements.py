@@ -1,7 +1,7 @@
-"""Which measurement of a kernel counts, wherever its time stands, and whether it drifted.
+"""Select the current measurement of a kernel and report whether it drifted.
 
-Every run that measures a kernel adds a result. What a page shows of it in a bucket is its latest
-measurement of samples enough to compare; without any such the latest. The one before that says
+Every run that measures a kernel adds a result. Pages show the kernel's latest measurement in a
+bucket with enough samples to compare; if none has enough, the latest. The previous one shows
 whether the same kernel became slower or faster.
 """
 
@@ -17,25 +17,25 @@ from scheduler.track import sides
 from scheduler.track.differences import environment_differences
 from scheduler.track.sides import Point
 
-#: Of two kernels that take the same time, all of three samples lie below all of three others by
-#: chance in one of 20 cases (Mann-Whitney); of fewer more often.
+#: For two kernels with the same time, all three samples of one lie below all three of the other by
+#: chance in one of 20 cases (Mann-Whitney); with fewer samples more often.
 MIN_SAMPLES = 3
 
-#: Medians of the same code differ from run to run by some percent beyond their intervals
+#: Medians of the same code differ between runs by a few percent beyond their intervals
 #: (docs/tracking.md); less than this is not called drift.
 _DRIFT = 1.05
 
 
 @dataclass(frozen=True)
 class CurrentMeasurement:
-    """The measurement of a kernel that counts, and the one before it in another run."""
+    """The current measurement of a kernel, and the previous one in another run."""
 
     result: BenchmarkResult
     before: BenchmarkResult | None = None
 
     @property
     def drift(self) -> Drift | None:
-        """How far the kernel moved since it was measured before; None where that is not shown."""
+        """How far the kernel's time moved since the previous measurement; None if not shown."""
         if self.before is None or not (_is_enough(self.result) and _is_enough(self.before)):
             return None
         now, then = self.result, self.before
@@ -57,7 +57,8 @@ class CurrentMeasurement:
 
 
 def current_measurement(rows: Iterable[BenchmarkResult]) -> CurrentMeasurement | None:
-    """Of all measurements of one kernel in one bucket the one that counts; None of none."""
+    """Return the current one of all measurements of a kernel in a bucket; None if there are
+    none."""
     ordered = sorted(rows, key=lambda row: (_is_enough(row), row.created_at, row.pk))
     if not ordered:
         return None
@@ -67,7 +68,7 @@ def current_measurement(rows: Iterable[BenchmarkResult]) -> CurrentMeasurement |
 
 
 def measurement_fields(found: CurrentMeasurement | None) -> dict[str, Any]:
-    """The fields of a ``MeasuredRow`` of that measurement; of none those of no measurement."""
+    """Return the fields of a ``MeasuredRow`` for that measurement, or for none."""
     if found is None:
         return {}
     return {
@@ -79,8 +80,8 @@ def measurement_fields(found: CurrentMeasurement | None) -> dict[str, Any]:
 
 
 def environment_change(then: Environment, now: Environment) -> str:
-    """What of the surroundings is another now, with both values; "" where they are alike. The
-    compiler is a matter of the bucket."""
+    """Describe what changed in the environment, with both values; "" if they are alike. The
+    compiler is left out: it is part of the bucket."""
     found = environment_differences(_point(then), _point(now), unknown=True)
     return "; ".join(
         f"{one.name or one.aspect} {_as_text(one.before)} then, {_as_text(one.after)} now"
@@ -89,7 +90,7 @@ def environment_change(then: Environment, now: Environment) -> str:
 
 
 def _point(row: Environment) -> Point:
-    """A point of which nothing but its environment is known."""
+    """Return a point of which only the environment is known."""
     attributes = {name: str(value) for name, value in row.attributes.items()}
     return Point(
         1.0, 1.0, 1.0, 1,

@@ -1,4 +1,4 @@
-"""What the pictures of a series are drawn from: few queries, since anybody's page may show them."""
+"""The data that a series' plots are drawn from. Few queries, since any page may show them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from codegen_app.models import Change, Datum, Series
 from codegen_app.selectors.series_summary import PointValue, SeriesHead, point_value, series_head
 
-MAX_POINTS = 400  # points: more than a picture has places for
+MAX_POINTS = 400  # more points than a plot can resolve
 
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A point: Unix time in ms, the figure and its interval in the series' unit."""
+    """A point: Unix time in ms, the value and its interval in the series' unit."""
 
     ms: int
     value: float
@@ -22,7 +22,7 @@ class PlotPoint:
 
 @dataclass(frozen=True)
 class PlotChange:
-    """A change that later points did not disprove."""
+    """A change that later points did not contradict."""
 
     ms: int
     before: float
@@ -36,7 +36,7 @@ class PlotChange:
 
     @property
     def ratio(self) -> float:
-        """After by before."""
+        """After / before."""
         return self.after / self.before
 
 
@@ -51,7 +51,8 @@ class PlotData:
 
 
 def plot_data(pk: int, most: int = MAX_POINTS) -> PlotData:
-    """A series by number with its latest points (3 queries); raises ``Series.DoesNotExist``."""
+    """Return a series by number with its latest points (3 queries). Raises
+    ``Series.DoesNotExist``."""
     series = Series.objects.get(pk=pk)
     rows = Datum.objects.valid().filter(series=pk).select_related("revision").defer("samples")
     found = list(rows.order_by("-at", "-id")[:most])

@@ -1,4 +1,4 @@
-"""What of an alert can be tuned or measured again, and where it cannot, why."""
+"""Which parts of an alert can be retuned or remeasured, and the reason if one cannot."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from django.db.models import QuerySet
 
 from codegen_app.models import Alert, Change, Datum, Series, Source, State, Worker
 
-MAX_BETWEEN = 20  # revisions between the sides: each is a build to be measured
-REVISIONS_PER_SIDE = 3  # revisions of each side, the nearest to the change
-MAX_SERIES = 20  # of an alert, the furthest moved first
+MAX_BETWEEN = 20  # revisions between the sides: each is a build to measure
+REVISIONS_PER_SIDE = 3  # revisions of each side, nearest to the change
+MAX_SERIES = 20  # series of an alert, largest change first
 
 
 def changes_of(alert: Alert) -> list[Change]:
-    """The alert's changes that stand, the furthest moved first (1 query)."""
+    """Return the alert's changes that were not withdrawn, largest first (1 query)."""
     rows = alert.changes.filter(withdrawn_at=None)
     found = rows.select_related("series", "datum", "revision", "previous")
     return sorted(found, key=lambda row: (-max(row.ratio, 1 / row.ratio), row.pk))
 
 
 def own_series(alert: Alert, changes: Iterable[Change]) -> list[Series]:
-    """Those of our own problems, in the order of the changes."""
+    """Return the series of our own problems, in the order of the changes."""
     found = {one.series_id: one.series for one in changes}
     if alert.series is not None:
         found.setdefault(alert.series.pk, alert.series)
@@ -30,7 +30,8 @@ def own_series(alert: Alert, changes: Iterable[Change]) -> list[Series]:
 
 
 def points_with_builds(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]:
-    """Points of these series whose builds are here, and that are no repetition of others."""
+    """Return points of these series whose builds are kept and that are not repetitions of
+    others."""
     return (
         Datum.objects.valid()
         .filter(
@@ -44,8 +45,8 @@ def points_with_builds(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]
 
 
 def side_points(change: Change) -> list[Datum]:
-    """The points whose builds are kept, a build once a revision, of the nearest revisions of each
-    side of a change (2 queries)."""
+    """Return the points whose builds are kept, one build per revision, of the nearest revisions on
+    each side of a change (2 queries)."""
     rows = points_with_builds([change.series_id])
     before = rows.filter(at__lt=change.at).order_by("-at", "-id")
     after = rows.filter(at__gte=change.at).order_by("at", "id")
@@ -53,10 +54,10 @@ def side_points(change: Change) -> list[Datum]:
 
 
 def points_between(change: Change) -> list[Datum]:
-    """What can be filled in between both sides: points of other series of the problem (another
-    device model, other sizes) for the same target and compiler whose builds are kept, one of each
-    revision that lies between the points next to the change and that the series has no point of.
-    Where there are more than ``MOST_BETWEEN``, evenly among them (2 queries)."""
+    """Return points that can fill in between both sides: points of other series of the problem
+    (another device model, other sizes) for the same target and compiler whose builds are kept, one
+    for each revision that lies between the points next to the change and has no point in this
+    series. If there are more than ``MAX_BETWEEN``, they are spaced evenly (2 queries)."""
     series = change.series
     own = Datum.objects.valid().filter(series=series)
     last = own.filter(at__lt=change.at).order_by("-at", "-id").first()
@@ -77,7 +78,7 @@ def points_between(change: Change) -> list[Datum]:
     return [each[int(n * step)] for n in range(min(len(each), MAX_BETWEEN))]
 
 
-_MAX_POINTS = 200  # points: runs of one revision repeat it
+_MAX_POINTS = 200  # points: runs repeat a revision
 
 
 def _nearest(rows: Iterable[Datum]) -> list[Datum]:
@@ -93,8 +94,8 @@ def _nearest(rows: Iterable[Datum]) -> list[Datum]:
 
 
 def device_models() -> set[tuple[str, str]]:
-    """Target and model of the devices that living workers have, those that joined among them: of
-    theirs the ones whose queue they serve (1 query)."""
+    """Return target and model of the devices of live workers; of remote workers only devices whose
+    queue they serve (1 query)."""
     return {
         (device.get("target"), device.get("name"))
         for worker in Worker.objects.all()
@@ -107,7 +108,7 @@ def device_models() -> set[tuple[str, str]]:
 def blocked_reason(
     series: Series, has_before: bool, has_after: bool, models: set[tuple[str, str]]
 ) -> str:
-    """Why a series of ours cannot be measured again; "" where it can."""
+    """Return why a series of ours cannot be remeasured; "" if it can."""
     if not has_before or not has_after:
         side = "before" if not has_before else "after"
         return f"no build is kept of what was measured {side} the change: retune instead"

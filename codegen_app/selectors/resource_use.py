@@ -1,4 +1,4 @@
-"""What a build takes of a thread and of a device, in two figures that tables sort by."""
+"""A build's use of registers and waves, as two figures that tables sort by."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scheduler.isa.occupancy import rules_of
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """Of the device function that takes the most registers: registers of a thread, and waves that a
-    SIMD holds of those that it can hold; ``limiter`` keeps the next one out."""
+    """The use of the device function with the most registers: registers per thread, and waves per
+    SIMD out of the possible ones; ``limiter`` is what prevents one more wave."""
 
     target: str
     registers: int
@@ -24,7 +24,7 @@ class ResourceUse:
 
     @property
     def occupancy_percent(self) -> float:
-        """Waves of those that could be."""
+        """Resident waves as a share of the possible ones."""
         return 100 * self.waves / self.max_waves
 
     @property
@@ -34,7 +34,7 @@ class ResourceUse:
 
 
 def resource_use(resources: Mapping[str, Mapping[str, Any]], target: str) -> ResourceUse | None:
-    """Of a build's resources; None where its target's compiler gives none."""
+    """Return the use from a build's resources; None if the target's compiler reports none."""
     found = targets.find(target)
     rules = rules_of(found)
     if rules is None or not resources:

@@ -1,4 +1,4 @@
-"""What every page says of a series and of its changes, in the same words."""
+"""Descriptions of a series and of its changes that all pages share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scheduler.track.resources import target_of
 from scheduler.track.units import format_value
 
 MIN_POINTS = Settings().least_before + 1
-"""Fewer points than that say nothing of changes."""
+"""The minimum number of points to find changes."""
 
 ORIGINS = {
     Source.TUNING: "measured here",
@@ -32,9 +32,9 @@ ORIGINS = {
 
 @dataclass(frozen=True)
 class SeriesHead:
-    """What a series is of. Of its ``points`` so many were ``withdrawn``, and so many others are at
-    or below 0 (``not_positive``): these are not compared. ``generated``: nobody measured it;
-    ``emulated``: its target's times are those of the CPU emulation."""
+    """A series' identity. Of its ``points``, ``withdrawn`` were withdrawn and ``not_positive``
+    others are at or below 0: these are not compared. ``generated``: its data was generated, not
+    measured; ``emulated``: its target's times are those of the CPU emulation."""
 
     id: int
     url: str
@@ -54,24 +54,24 @@ class SeriesHead:
 
     @property
     def name(self) -> str:
-        """In one line."""
+        """The name in one line."""
         sizes = f" at {self.sizes}" if self.sizes else ""
         target = f" ({self.target})" if self.target else ""
         return f"{self.metric} of {self.problem}{sizes} on {self.device}{target}"
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are points enough to find changes."""
+        """Whether there are enough points to find changes."""
         return self.compared >= MIN_POINTS
 
     @property
     def compared(self) -> int:
-        """How many points are compared with others."""
+        """The number of points that are compared with others."""
         return self.points - self.not_positive - self.withdrawn
 
     @property
     def not_compared(self) -> str:
-        """Which points are not compared with others, and why; "" where all are."""
+        """Which points are not compared with others, and why; "" if all are."""
         found = []
         if self.not_positive:
             found.append(f"{self.not_positive:,} at or below 0, since changes are ratios")
@@ -81,13 +81,13 @@ class SeriesHead:
 
     @property
     def least_points(self) -> int:
-        """How many points are enough."""
+        """The minimum number of points to find changes."""
         return MIN_POINTS
 
 
 @dataclass(frozen=True)
 class PointValue:
-    """A figure in the series' unit with its bounds over ``n`` samples, at a revision."""
+    """A value in the series' unit with its bounds over ``n`` samples, at a revision."""
 
     value: float
     low: float | None
@@ -104,15 +104,15 @@ class PointValue:
 
     @property
     def interval(self) -> str:
-        """Both bounds with their units for a column of intervals, a range with that word; "" where
-        none are known, as of a single sample."""
+        """Both bounds with their units for a column of intervals, a range labelled as one; "" if
+        none are known, as for a single sample."""
         if not self._has_bounds:
             return ""
         return bounds_cell(self.n, *self._ends)
 
     @property
     def bounds(self) -> str:
-        """Both bounds with what they are, for a sentence; "" where none are known."""
+        """Both bounds with their label, for a sentence; "" if none are known."""
         if not self._has_bounds:
             return ""
         return bounds_text(self.n, *self._ends)
@@ -128,8 +128,8 @@ class PointValue:
 
 @dataclass(frozen=True)
 class ChangeSummary:
-    """A change as lists show it. ``ratio`` is after by before, ``low`` and ``high`` its 95%
-    interval, of ``n_before`` and ``n_after`` points."""
+    """A change as lists show it. ``ratio`` is after / before, ``low`` and ``high`` its 95%
+    interval, over ``n_before`` and ``n_after`` points."""
 
     id: int
     url: str
@@ -161,7 +161,7 @@ class ChangeSummary:
 
 
 def series_head(series: Series) -> SeriesHead:
-    """No query."""
+    """Return the head of a series, without a query."""
     gpu = target_of(series.target)
     return SeriesHead(
         id=series.pk,
@@ -183,7 +183,7 @@ def series_head(series: Series) -> SeriesHead:
 
 
 def point_value(datum: Datum, unit: str) -> PointValue:
-    """Of a row with its revision."""
+    """Return the value of a row that has its revision."""
     return PointValue(
         value=datum.value,
         low=datum.low,
@@ -197,7 +197,7 @@ def point_value(datum: Datum, unit: str) -> PointValue:
 
 
 def latest_values(series: Iterable[Series]) -> dict[int, PointValue]:
-    """The latest valid point of each, by the index of histories (1 query)."""
+    """Return the latest valid point of each series, by the index of histories (1 query)."""
     units = {one.pk: one.unit for one in series}
     of_each = Datum.objects.valid().filter(series=OuterRef("pk")).order_by("-at", "-id")
     latest = Subquery(of_each.values("pk")[:1])
@@ -207,7 +207,7 @@ def latest_values(series: Iterable[Series]) -> dict[int, PointValue]:
 
 
 def change_summary(change: Change, unit: str) -> ChangeSummary:
-    """Of a row with its revisions and its alert."""
+    """Return the summary of a row that has its revisions and its alert."""
     alert: Any = change.alert
     return ChangeSummary(
         id=change.pk,
@@ -233,19 +233,19 @@ def change_summary(change: Change, unit: str) -> ChangeSummary:
 
 
 def is_worse(series: Series, ratio: float) -> bool:
-    """Whether that ratio, later by earlier, is a step in the wrong direction."""
+    """Whether a later / earlier ratio is a step in the wrong direction."""
     return ratio < 1 if series.better == HIGHER else ratio > 1
 
 
 def source_url(revision: Revision) -> str:
-    """Where the revision is shown; "" unless its repository is an address of the web."""
+    """Return the web page of the revision; "" unless its repository is a web address."""
     root = _repository_url(revision.repository)
     return f"{root}/commit/{quote(revision.name, safe='')}" if root else ""
 
 
 def forge_diff_url(before: Revision, after: Revision) -> str:
-    """What lies between two revisions of one repository, as forges show it; "" where the repository
-    is no address of the web."""
+    """Return the forge's comparison page of two revisions of one repository; "" if the repository
+    is not a web address."""
     root = _repository_url(after.repository)
     if not root or before.repository != after.repository or before.name == after.name:
         return ""
@@ -255,7 +255,7 @@ def forge_diff_url(before: Revision, after: Revision) -> str:
 
 
 def _repository_url(repository: str) -> str:
-    """``https://github.com/owner/name`` of an address to read or to clone."""
+    """Return ``https://github.com/owner/name`` from a browsing or clone address."""
     text = repository.strip()
     if text.startswith("git@") and ":" in text:
         host, _, path = text.removeprefix("git@").partition(":")

@@ -1,9 +1,9 @@
-"""What serves a scheduled node, and how fast it is there: the one query for pages and bundles.
+"""The kernel that serves a scheduled node and its time there: the one query for pages and bundles.
 
-A time says something of one device model, architecture, compiler and binding of the sizes alone:
-these four are a ``Bucket``, and nothing is chosen or added across two of them. Candidates in
-several languages compete for a node: a bucket's compiler is that of the target's base language, and
-kernels in others, with compilers of their own, are in every bucket of their device, target, sizes.
+A time is valid only for one device model, architecture, compiler and binding of the sizes: these
+four are a ``Bucket``, and nothing is selected or summed across buckets. Candidates in several
+languages compete for a node: a bucket's compiler is that of the target's base language, and kernels
+in other languages, with their own compilers, are in every bucket of their device, target and sizes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _DEFERRED = ("rejected_samples", "check_detail")
 
 @dataclass(frozen=True)
 class Bucket:
-    """A device model, a target, a compiler and sizes. ``name`` says all four, and is what
-    addresses of pages hold. ``origin`` has device, driver, date and commit of times that were
-    measured elsewhere, the latest."""
+    """A device model, a target, a compiler and sizes. ``name`` combines all four and identifies the
+    bucket in page addresses. ``origin`` has device, driver, date and commit of the latest times
+    measured on another installation."""
 
     name: str
     device_name: str
@@ -51,7 +51,7 @@ class Bucket:
 
     @property
     def imported(self) -> bool:
-        """Whether its times come from elsewhere."""
+        """Whether its times were measured on another installation."""
         return self.device_name.endswith(IMPORTED)
 
 
@@ -70,10 +70,11 @@ class ServedKernel:
 
 @dataclass(frozen=True)
 class NodeBuckets:
-    """Where the problems of nodes were measured or a kernel is selected for them, and which is.
+    """The buckets in which the problems of nodes were measured or have a selected kernel, and the
+    selections.
 
-    Of ``buckets`` GPUs come before the emulation, those here before imported ones, then the latest
-    first.
+    Order of ``buckets``: GPUs before the emulation, local ones before imported ones, then the
+    latest first.
     """
 
     nodes: tuple[TemplateNode, ...]
@@ -81,12 +82,12 @@ class NodeBuckets:
     selected: tuple[Selection, ...]
 
     def find(self, name: str) -> Bucket | None:
-        """The bucket of that name, else the first; None where there is none at all."""
+        """Return the bucket of that name, else the first; None if there are none."""
         named = (bucket for bucket in self.buckets if bucket.name == name)
         return next(named, next(iter(self.buckets), None))
 
     def selections(self, bucket: Bucket | None) -> dict[int, Selection]:
-        """What is selected in a bucket, by problem."""
+        """Return the selections of a bucket by problem."""
         if bucket is None:
             return {}
         symbols = _symbols(self.nodes)
@@ -100,8 +101,8 @@ class NodeBuckets:
 
 
 def node_buckets(nodes: Iterable[TemplateNode]) -> NodeBuckets:
-    """What is known of these nodes' problems (2 queries). Sizes that no problem uses are left out
-    of buckets."""
+    """Return the buckets and selections of these nodes' problems (2 queries). Sizes that no problem
+    uses are left out of buckets."""
     nodes = tuple(nodes)
     problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
     used = frozenset(name for problem in problems.values() for name in problem.symbols)
@@ -114,9 +115,10 @@ def rank_buckets(
     selected: Iterable[Selection],
     used: Collection[str],
 ) -> tuple[Bucket, ...]:
-    """The buckets of what was measured (``measured_where``) and selected: a device's own before
-    what is emulated or imported, then where most problems have a choice (a sum of two nodes of
-    many says little), then the latest; of the sizes those of ``used``."""
+    """Return the buckets of measured rows (``bucket_rows``) and selections. Order: local device
+    buckets before emulated or imported ones, then those with the most problems that have a
+    selection (a sum over two of many nodes says little), then the latest. Sizes are limited to
+    ``used``."""
     latest: dict[str, tuple[datetime, Bucket]] = {}
     chosen = [(_selection_bucket(row, used), row.since) for row in selected]
     choices = Counter(bucket.name for bucket, _ in chosen)
@@ -135,9 +137,10 @@ def rank_buckets(
 
 
 def served_kernels(found: NodeBuckets, bucket: Bucket | None) -> dict[int, ServedKernel]:
-    """What serves each node in a bucket, by the node's key (2 queries). Externs are left out.
+    """Return the kernel that serves each node in a bucket, by the node's key (2 queries). Extern
+    calls are left out.
 
-    Without a bucket, where nothing was measured, the defaults serve.
+    Without a bucket (nothing was measured) the defaults serve.
     """
     nodes, selected = found.nodes, found.selections(bucket)
     default = {
@@ -161,7 +164,7 @@ def served_kernels(found: NodeBuckets, bucket: Bucket | None) -> dict[int, Serve
 def measurements(
     nodes: Iterable[TemplateNode], bucket: Bucket | None, kernels: Iterable[int]
 ) -> dict[tuple[int, int], CurrentMeasurement]:
-    """The measurement in a bucket of each problem and kernel, by their keys (1 query)."""
+    """Return the measurement in a bucket of each problem and kernel, by their keys (1 query)."""
     if bucket is None:
         return {}
     symbols = _symbols(nodes)
@@ -176,8 +179,8 @@ def measurements(
 
 
 def selection_measurements(selections: Iterable[Selection]) -> dict[int, CurrentMeasurement]:
-    """The measurement of each selected kernel where it is selected, by the selection's key
-    (1 query); of selections with their problems."""
+    """Return the measurement of each selected kernel in its selection's bucket, by the selection's
+    key (1 query). Selections come with their problems."""
     selections = tuple(selections)
     rows = BenchmarkResult.objects.filter(
         problem__in={one.problem_id for one in selections},
@@ -199,7 +202,7 @@ def selection_measurements(selections: Iterable[Selection]) -> dict[int, Current
 def is_in_bucket(
     selection: Selection, result: BenchmarkResult, build: Build, kernel: GeneratedKernel
 ) -> bool:
-    """Whether a measurement (with its environment) is of a selection's bucket."""
+    """Whether a measurement (with its environment) belongs to a selection's bucket."""
     toolchain = f"{build.toolchain} {build.toolchain_version}"[:240]
     in_base = kernel.source_file == base_source_file(selection.target)
     return (
@@ -225,8 +228,8 @@ def _current_by_kernel(
 
 
 def bucket_results(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
-    """Measurements on a device model of code that a compiler made, and of kernels in other
-    languages than the target's own, which have other compilers."""
+    """Return measurements on a device model of code from this compiler, and of kernels in languages
+    other than the target's own, which have other compilers."""
     return BenchmarkResult.objects.alias(toolchain=_TOOLCHAIN).filter(
         Q(toolchain=toolchain) | ~Q(kernel__source_file=base_source_file(target)),
         environment__device_name=device_name,
@@ -235,28 +238,28 @@ def bucket_results(device_name: str, target: str, toolchain: str) -> QuerySet[Be
 
 
 def recorded_targets(nodes: Iterable[TemplateNode]) -> tuple[str, ...]:
-    """The targets for each of which it is recorded what of these nodes is legal."""
+    """Return the targets for which the legality of these nodes is recorded."""
     found = {name for node in nodes for name in node.legal}
     return tuple(name for name in targets.names() if name in found)
 
 
 def shown_target(recorded: Sequence[str], bucket: Bucket | None, asked: str = "") -> str:
-    """Of the targets for which a graph's legality is recorded the one that is asked for, else the
-    bucket's, else the first; "" of none."""
+    """Return the asked target if a graph's legality is recorded for it, else the bucket's, else the
+    first recorded one; "" if there is none."""
     preferred = (asked, bucket.target if bucket is not None else "")
     return next((one for one in preferred if one in recorded), next(iter(recorded), ""))
 
 
 def base_source_file(target: str) -> str:
-    """What a source in the target's base language is called."""
+    """Return the file name of a source in the target's base language."""
     return recipe_of(targets.find(target)).source_file
 
 
 def smaller_buckets(
     buckets: Iterable[Bucket], bucket: Bucket
 ) -> tuple[tuple[str, int, Bucket], ...]:
-    """Buckets that differ in one smaller size alone: the symbol, its value and the bucket, the
-    smallest first. Of several such symbols only the first counts."""
+    """Return buckets that differ only in one smaller size: the symbol, its value and the bucket,
+    the smallest first. If several symbols qualify, only the first counts."""
     found = []
     for other in buckets:
         differs = [k for k, v in bucket.bindings.items() if other.bindings.get(k) != v]
@@ -273,14 +276,14 @@ def smaller_buckets(
     return tuple(one for one in found if one[0] == found[0][0])
 
 
-# As ``Selection.toolchain`` names the compiler.
+# Matches the format of ``Selection.toolchain``.
 _TOOLCHAIN = Left(Concat("build__toolchain", Value(" "), "build__toolchain_version"), 240)
 
 
 def _measured_buckets(
     rows: Iterable[Mapping[str, Any]], used: Collection[str]
 ) -> Iterable[tuple[Bucket, datetime]]:
-    """Other languages' kernels make a bucket of their own where the base language has none."""
+    """Kernels in other languages get a bucket of their own only if the base language has none."""
     own: list[tuple[Bucket, datetime]] = []
     others: list[tuple[Bucket, datetime]] = []
     for is_base, bucket, latest in _measured_by_compiler(rows, used):
@@ -294,7 +297,7 @@ def _without_compiler(bucket: Bucket) -> tuple[str, str, str]:
 
 
 def bucket_rows(problems: Iterable[int], *of: str) -> QuerySet[BenchmarkResult, dict[str, Any]]:
-    """Where these problems were measured, and when last (1 query); each of ``of`` apart."""
+    """Return where these problems were measured and when last, grouped also by ``of`` (1 query)."""
     return (
         BenchmarkResult.objects.filter(problem__in=problems)
         .order_by()
@@ -326,7 +329,7 @@ def _origin(device: str, driver: str, at: datetime | None, commit: str, version:
 
 
 def current_selections(problems: Iterable[int]) -> QuerySet[Selection]:
-    """What is selected for these problems (1 query)."""
+    """Return the current selections of these problems (1 query)."""
     return (
         Selection.objects.filter(problem__in=problems, until__isnull=True)
         .select_related("kernel", "result__environment")
@@ -336,7 +339,7 @@ def current_selections(problems: Iterable[int]) -> QuerySet[Selection]:
 
 
 def _selection_bucket(row: Selection, used: Collection[str]) -> Bucket:
-    # A choice that came from elsewhere has no measurement here.
+    # An imported selection has no measurement here.
     emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
     return _bucket(row.device_name, row.target, row.toolchain, row.bindings, used, emulated)
 
@@ -365,10 +368,11 @@ def _kernel(
 
 
 def _symbols(nodes: Iterable[TemplateNode]) -> dict[int, frozenset[str]]:
-    """The sizes that each problem uses: others (of a larger graph) say nothing of its time."""
+    """Return the sizes that each problem uses: others (of a larger graph) do not affect its
+    time."""
     return {node.problem.pk: frozenset(node.problem.symbols) for node in nodes if node.problem}
 
 
 def same_sizes(one: Mapping[str, int], other: Mapping[str, int], used: Iterable[str]) -> bool:
-    """Whether two bindings are alike in the sizes that a problem uses."""
+    """Whether two bindings agree in the sizes that a problem uses."""
     return all(one.get(name) == other.get(name) for name in used)

@@ -1,11 +1,12 @@
-"""Tables that sort, filter and choose their columns by the address: one mechanism for all of them.
+"""Tables that sort, filter and choose their columns by the query string: one mechanism for all.
 
-A table is its columns; what an address asks of it is ``Asked``. ``sort=-time`` sorts by a column
-(descending with the sign), ``filter=time<20 target=gfx942 gemm`` keeps the rows for which all of it
-holds (a word without a comparison is looked for in every text; ``layout==row|column`` is one of
-these exactly, a blank in them written ``_``, and ``layout==`` no value), ``column=`` names what is
-shown.
-Values are those that are shown, in the column's unit: what is filtered by is what is read.
+A table is its columns; ``TableQuery`` is what the address asks for. ``sort=-time`` sorts by a
+column (descending with the sign). ``filter=time<20 target=gfx942 gemm`` keeps the rows that satisfy
+all conditions: a word without a comparison is searched in every text, ``layout==row|column``
+matches one of these values exactly (blanks written as ``_``), and ``layout==`` matches no value.
+``column=`` names the columns to show.
+
+Filters compare the displayed values, in the column's unit.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class Kind(StrEnum):
-    """How a column's values are written."""
+    """The format of a column's values."""
 
     TEXT = "text"
     CODE = "code"
-    KERNEL = "kernel"  # a name that begins as others do: its end is what tells it from them
+    KERNEL = "kernel"  # names that share a prefix: the end distinguishes them
     WHOLE = "whole"
     TIME = "time"  # microseconds
     SHARE = "share"  # percent
@@ -51,11 +52,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column: what addresses call it, its heading, and a row's value in ``unit`` (None where it
-    has none). ``link`` is where its text leads; ``hover`` what is said of a value on hovering;
-    ``after`` is said beside it, ``emulated`` whether it is a time of the CPU emulation; one that is
-    not ``shown`` is there for who asks for it, and so is a ``sparse`` one of which no row has a
-    value: it would only take the place of one that matters."""
+    """A column: its key in addresses, its heading, and a row's value in ``unit`` (None if it has
+    none). ``link`` is the target of its text, ``hover`` the tooltip of a value, ``after`` a note
+    beside it, ``emulated`` whether the value is a time of the CPU emulation. A column that is not
+    ``shown`` appears only on request, and so does a ``sparse`` one without any value: it would
+    displace a useful one."""
 
     key: str
     title: str
@@ -73,8 +74,8 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True)
 class Condition:
-    """A column's value compared with another; ``key`` is "" for a word in any text. ``==`` has the
-    values of which it is one, as ``_exact`` writes them."""
+    """A comparison of a column's value with another; ``key`` is "" for a word in any text. ``==``
+    holds the alternatives, as ``_exact_text`` writes them."""
 
     key: str
     compare: str
@@ -83,8 +84,8 @@ class Condition:
 
 @dataclass(frozen=True)
 class TableQuery:
-    """What an address asks of a table; ``columns`` are keys in the table's order, () for those
-    that it shows by itself."""
+    """A table's parameters in an address; ``columns`` are keys in the table's order, () for the
+    default columns."""
 
     sort: str = ""
     descending: bool = False
@@ -95,18 +96,18 @@ class TableQuery:
 
     @property
     def is_arranged(self) -> bool:
-        """Whether rows are sorted or left out: then a page needs more than those that it shows."""
+        """Whether rows are sorted or filtered: then a page needs more rows than it shows."""
         return bool(self.sort or self.conditions)
 
 
 class TableQueryError(ValueError):
-    """A parameter that is none; the message says which and why."""
+    """An invalid parameter; the message names it and the reason."""
 
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """What a page shows of a table: ``rows`` from ``start`` of the ``matching`` ones, of ``total``.
-    ``chosen`` are the columns that are shown, of ``columns``."""
+    """The displayed part of a table: ``rows`` from ``start`` of the ``matching`` ones, out of
+    ``total``. ``chosen`` are the displayed ones of ``columns``."""
 
     name: str
     columns: Sequence[Column[Row]]
@@ -121,24 +122,24 @@ class Table(Generic[Row]):
 
     @property
     def previous(self) -> int | None:
-        """Where the page before this one starts; None on the first."""
+        """The start of the previous page; None on the first."""
         return max(0, self.start - self.page) if self.start else None
 
     @property
     def end(self) -> int:
-        """The position behind the last row shown."""
+        """The position after the last displayed row."""
         return self.start + len(self.rows)
 
     @property
     def next(self) -> int | None:
-        """Where the page after this one starts; None on the last."""
+        """The start of the next page; None on the last."""
         return self.end if self.end < self.matching else None
 
 
 def asked(
     columns: Sequence[Column[Any]], sort: str, text: str, chosen: Sequence[str]
 ) -> TableQuery:
-    """What an address asks of these columns. Raises ``AskedError`` for what is none of them."""
+    """Parse a table's parameters. Raises ``TableQueryError`` for invalid ones."""
     by_key = {column.key: column for column in columns}
     key = sort.removeprefix("-")
     for one in (key, *chosen):
@@ -175,7 +176,7 @@ def build_table(
     asks: TableQuery,
     page: int = 0,
 ) -> Table[Row]:
-    """The table as it is asked for; ``page`` rows of it, all where that is 0."""
+    """Return the table for a query; ``page`` is the number of rows per page, 0 for all."""
     every = list(rows)
     found = filter_and_sort(columns, every, asks)
     start = min(asks.start, len(found)) if page else 0
@@ -199,8 +200,8 @@ def build_table(
 def paged_table(
     name: str, columns: Sequence[Column[Row]], rows: Sequence[Row], asks: TableQuery, total: int
 ) -> Table[Row]:
-    """The table where ``rows`` are the part of ``total`` that a page shows, as the database sorted
-    and parted them: nothing is asked but which columns are shown."""
+    """Return the table if ``rows`` are already one page out of ``total``, sorted and sliced by the
+    database: the query only selects the columns."""
     shown = build_table(name, columns, rows, replace(asks, sort="", filter="", conditions=()))
     return replace(shown, total=total, matching=total)
 
@@ -212,8 +213,8 @@ def _has_values(column: Column[Row], rows: Sequence[Row]) -> bool:
 def filter_and_sort(
     columns: Sequence[Column[Row]], rows: Iterable[Row], asks: TableQuery
 ) -> list[Row]:
-    """Rows for which every condition holds, sorted as asked; without a value they come last,
-    whichever way, and equal ones stay in their order."""
+    """Return rows that satisfy every condition, sorted as asked. Rows without a value come last in
+    either direction; the sort is stable."""
     by_key = {column.key: column for column in columns}
     texts = [column for column in columns if not column.kind.is_number]
     kept = [
@@ -249,15 +250,16 @@ def _matches(
 
 
 def _exact_text(value: Value) -> str:
-    """A value as ``==`` names it: whole numbers without a point, blanks as ``_``, none as ""."""
+    """Return a value as ``==`` writes it: whole numbers without a point, blanks as ``_``, no value
+    as ""."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "" if value is None else str(value).lower().replace(" ", "_")
 
 
 def format_tsv(shown: Table[Any]) -> str:
-    """Every row that matches, in the columns that are shown: a line of headings, then a line a row,
-    values apart by tabs, in full precision."""
+    """Return every matching row in the displayed columns as TSV: a line of headings, then one line
+    per row, in full precision."""
     head = [
         f"{column.title} [{column.unit}]" if column.unit else column.title
         for column in shown.chosen

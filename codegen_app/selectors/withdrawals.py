@@ -1,4 +1,4 @@
-"""Points that were withdrawn, as pages show them."""
+"""Withdrawn points, as pages show them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_WITHDRAWALS = 200
 
 @dataclass(frozen=True)
 class WithdrawalRow:
-    """Who withdrew a point, when and why, and who restored it, if anyone."""
+    """Who withdrew a point, when and why, and who restored it, if anyone did."""
 
     datum: int
     datum_url: str
@@ -30,12 +30,13 @@ class WithdrawalRow:
 
 
 def withdrawals_of_series(pk: int, unit: str) -> tuple[WithdrawalRow, ...]:
-    """Of a series, the latest first, those that were taken back too; at most ``MOST`` (1 query)."""
+    """Return withdrawals of a series, restored ones too, the latest first; at most
+    ``MAX_WITHDRAWALS`` (1 query)."""
     return _rows(Withdrawal.objects.filter(series=pk).order_by("-pk")[:MAX_WITHDRAWALS], unit)
 
 
 def withdrawals_of_point(pk: int, unit: str) -> tuple[WithdrawalRow, ...]:
-    """Of a point, the latest first (1 query)."""
+    """Return withdrawals of a point, the latest first (1 query)."""
     return _rows(Withdrawal.objects.filter(datum=pk).order_by("-pk")[:MAX_WITHDRAWALS], unit)
 
 

@@ -1,1 +1,1 @@
-"""The web server: gunicorn's processes, waitress's connections, and limits on what may arrive."""
+"""The web server: gunicorn's processes, waitress's connections, and limits on requests."""

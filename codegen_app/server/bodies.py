@@ -1,9 +1,9 @@
-"""How much may be sent to an address, decided by a request's headers alone.
+"""The maximum body of a URL, decided by a request's headers alone.
 
-Large bodies are taken for files alone, and of people who may import them, and of programs with a
-token of ours. The web server reads a body before the application sees the request, so the form that
-takes files has a ticket in its address: signed, of this session and this address, for a day. A
-token is signed by itself.
+Large bodies are only accepted for files, from people who may import them and from programs with a
+token. The web server reads a body before the application sees the request, so the form for files
+has a ticket in its URL: signed, for this session and this URL, for a day. A token is signed by
+itself.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from codegen_app.access import tokens
 
 DEFAULT_LIMIT = 1024 * 1024
-_FORM_OVERHEAD = 64 * 1024  # a form's other fields, and what separates them
+_FORM_OVERHEAD = 64 * 1024  # a form's other fields and its separators
 _DAY_S = 24 * 60 * 60
 _SALT = "codegen_app.server.bodies"
 _RESULTS_VIEW = "api_results"
 
 
 def upload_limits() -> dict[str, int]:
-    """The addresses that take files, by the names of their views, and at most how many bytes."""
+    """Return the URLs that take files, by the names of their views, with their maximum bytes."""
     return {
         "import": settings.GRAPH_FILE_MAX_BYTES + _FORM_OVERHEAD,
         "look": settings.FOREIGN_KERNEL_MAX_BYTES + 2 * DEFAULT_LIMIT + _FORM_OVERHEAD,
@@ -37,8 +37,8 @@ def upload_limits() -> dict[str, int]:
 
 
 def ticket_url(request: HttpRequest, name: str) -> str:
-    """The address of a view that takes files, for who has the page in this session; without a
-    ticket for who has none."""
+    """Return the URL of a view that takes files for this session's user; without a ticket if there
+    is no session."""
     if request.session.session_key is None:
         return reverse(name)
     signed = signing.TimestampSigner(salt=_SALT).sign(
@@ -48,7 +48,7 @@ def ticket_url(request: HttpRequest, name: str) -> str:
 
 
 def max_body_bytes(path: str, query: str, cookies: str, authorization: str = "") -> int:
-    """The longest body that is taken at that address with these headers."""
+    """Return the longest accepted body at that URL with these headers."""
     for name, limit in upload_limits().items():
         if path != reverse(name):
             continue
@@ -62,7 +62,7 @@ def max_body_bytes(path: str, query: str, cookies: str, authorization: str = "")
 
 
 def _is_valid(name: str, query: str, cookies: str) -> bool:
-    """Whether the query has a ticket of this session for that view."""
+    """Return whether the query has a ticket of this session for that view."""
     try:
         session = SimpleCookie(cookies).get(settings.SESSION_COOKIE_NAME)
         ticket = parse_qs(query, max_num_fields=10).get("ticket", [""])[0]

@@ -1,4 +1,4 @@
-"""Connections: how long each may take, how much may arrive on it, and which one has to go."""
+"""Connections: their time limits, the size of requests, and which connection is closed first."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from waitress.utilities import RequestEntityTooLarge
 from codegen_app.server import bodies
 from codegen_app.server.errors import ErrorTask
 
-HEADERS_S = 10.0  # for a request's line and headers to arrive
-IDLE_S = 15.0  # without a request, or without anything being read of an answer
+HEADERS_S = 10.0  # for a request line and headers to arrive
+IDLE_S = 15.0  # without a request, or without the client reading a response
 BODY_S = 20.0  # for a body, and a second more for each of
 BODY_BYTES_PER_S = 32 * 1024
-LINGER_S = 5.0  # for a client to read why its body is refused, while it is sending that
-_ACCEPTS_PER_TURN = 8  # connections accepted in one turn of the loop
+LINGER_S = 5.0  # for a client to read why its body is refused, while it is sending it
+_ACCEPTS_PER_TURN = 8  # connections accepted per turn of the loop
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]
-    """A request as it arrives. What its address does not take is refused by its headers, and a
-    body of unknown length once it has more than that."""
+    """A request as it arrives. It is refused by its headers if its URL does not accept it, and a
+    body of unknown length is refused once it exceeds the limit."""
 
     limit = bodies.DEFAULT_LIMIT
 
@@ -34,7 +34,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         self.began = time.monotonic()
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Waitress's, and then the limit of the body."""
+        """Parse the header as waitress does, and set the limit of the body."""
         super().parse_header(header_plus)
         if self.chunked or self.content_length > bodies.DEFAULT_LIMIT:
             headers = (self.headers.get(name, "") for name in ("COOKIE", "AUTHORIZATION"))
@@ -43,14 +43,14 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
             self._reject()
 
     def received(self, data: bytes) -> int:
-        """How many of these bytes are this request's."""
+        """Return how many of these bytes belong to this request."""
         consumed: int = super().received(data)
         if not self.error and self.body_bytes_received > self.limit:
             self._reject()
         return consumed
 
     def is_late(self, now: float) -> bool:
-        """Whether what is still to come has taken too long."""
+        """Return whether the rest of the request has taken too long."""
         if not self.headers_finished:
             return now - self.began > HEADERS_S
         return bool(now - self.began > BODY_S + self.body_bytes_received / BODY_BYTES_PER_S)
@@ -73,25 +73,26 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         super().__init__(*arguments, **more)
         self._answered = time.time()
         self._is_rejected = False
-        self._lingers_until = 0.0  # 0 for a connection that is no such one
+        self._lingers_until = 0.0  # 0 for a connection that does not linger
 
     def handle_close(self) -> None:
-        """Close it. Its number may be another connection's before this turn of the loop ends."""
+        """Close the connection. Its descriptor may be another connection's before this turn of the
+        loop ends."""
         self.is_closed = True
         super().handle_close()
 
     def readable(self) -> bool:
-        """Whether to read from it."""
+        """Return whether to read from it."""
         if self._lingers_until and not self.will_close:
             return not self.is_closed
         return not self.is_closed and bool(super().readable())
 
     def writable(self) -> bool:
-        """Whether to write to it, or close it."""
+        """Return whether to write to it, or close it."""
         return not self.is_closed and bool(super().writable())
 
     def received(self, data: bytes) -> bool:
-        """Take what arrived; of a refused request's rest nothing."""
+        """Process received bytes; the rest of a refused request is discarded."""
         if self._lingers_until:
             return False
         accepted = bool(super().received(data))
@@ -99,35 +100,36 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return accepted
 
     def handle_write(self) -> None:
-        """Send, or close. After a refusal only our side is closed at first: a client that is still
-        sending its body would be reset, and never see the answer."""
+        """Send, or close. After a refusal only our side is closed at first: otherwise a client that
+        is still sending its body would be reset, and never see the response."""
         over = self.close_when_flushed and not self.total_outbufs_len and not self.requests
         if over and self._is_rejected and not self._lingers_until:
             self.close_when_flushed = False
             self._lingers_until = time.monotonic() + LINGER_S
-            with suppress(OSError):  # it is gone already
+            with suppress(OSError):  # it is closed already
                 self.socket.shutdown(socket.SHUT_WR)
             return
         super().handle_write()
 
     def handle_read(self) -> None:
-        """Read; a client that has read its refusal and closes is let go."""
+        """Read; a client that has read its refusal and closes is released."""
         super().handle_read()
         if self._lingers_until and not self.connected:
             self.will_close = True
 
     def is_late(self, now: float) -> bool:
-        """Whether it is to be closed: nobody waits for an answer, or nobody reads one."""
+        """Return whether to close it: no request is being answered, or the response is not read."""
         if self._lingers_until:
             return now > self._lingers_until
         if self.requests:
-            return False  # a thread has it, or will
+            return False  # a thread handles it, or will
         if self.request is not None:
             return bool(self.request.is_late(now))
         return bool(time.time() - self.last_activity > IDLE_S)
 
     def waiting_since(self) -> float | None:
-        """Since when only its client has had to do something, send or read; None while we have."""
+        """Return since when only the client has had to act, by sending or reading; None while the
+        server has to."""
         if self.requests:
             return None
         if self.total_outbufs_len:
@@ -146,33 +148,34 @@ class _Limited(BaseWSGIServer):  # type: ignore[misc]
     channel_class = Channel
 
     def maintenance(self, now: float) -> None:  # noqa: ARG002 - waitress's clock is the wall's
-        """Close what is late; called each second."""
+        """Close late connections; called each second."""
         elapsed = time.monotonic()
         for channel in list(self.active_channels.values()):
             if channel.is_late(elapsed):
                 channel.will_close = True
 
     def readable(self) -> bool:
-        """Whether to accept. At the limit the connection that has waited longest for its client
-        makes room: those that only hold on keep nobody out."""
+        """Return whether to accept. At the limit the connection that has waited longest for its
+        client is closed: idle connections keep nobody out."""
         excess = len(self._map) + _ACCEPTS_PER_TURN - self.adj.connection_limit
         if self.accepting and excess > 0:
             self._make_room(excess)
         return bool(super().readable())
 
     def handle_accept(self) -> None:
-        """Accept what waits, some at a time: a turn of the loop takes longer the more there are."""
+        """Accept waiting connections, some at a time: a turn of the loop takes longer the more
+        there are."""
         for _ in range(_ACCEPTS_PER_TURN):
             super().handle_accept()
 
     def stop_accepting(self) -> None:
-        """Leave new connections to other processes; those that there are go on."""
+        """Leave new connections to other processes; existing ones continue."""
         self.accepting = False
         self.del_channel(self._map)
         self.socket.close()
 
     def is_busy(self) -> bool:
-        """Whether a request is being answered, or an answer sent."""
+        """Return whether a request is being answered, or a response sent."""
         return any(
             channel.requests or channel.total_outbufs_len
             for channel in self.active_channels.values()

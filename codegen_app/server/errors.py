@@ -1,6 +1,5 @@
-"""Errors in the client's format: JSON under ``/api/``, wherever the answer comes from; a page, or
-JSON, where the web server refuses a request that the application never sees.
-"""
+"""Errors in the client's format: JSON under ``/api/``, wherever the response comes from; a page, or
+JSON, if the web server refuses a request that the application never sees."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ log = logging.getLogger(__name__)
 
 
 class ApiErrorsMiddleware:
-    """Stands outside everything that may refuse a request (hosts, HTTPS, methods, forms): what is
-    no JSON of an error under ``/api/`` becomes that."""
+    """The outermost middleware of all that may refuse a request (hosts, HTTPS, methods, forms): an
+    error under ``/api/`` that is not JSON is converted."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -43,20 +42,20 @@ class ApiErrorsMiddleware:
                 made.headers.setdefault(name, value)
         made.cookies = response.cookies
         made._has_been_logged = getattr(response, "_has_been_logged", False)  # type: ignore[attr-defined]
-        # Not response.close(): that says that the request is over.
+        # Not response.close(), which signals the end of the request.
         made._resource_closers.extend(response._resource_closers)  # type: ignore[attr-defined]
         return made
 
 
 class ErrorTask(PlainErrorTask):  # type: ignore[misc]
-    """Waitress's answer to what it does not take, readable: a body that is too large, headers that
-    cannot be read."""
+    """Waitress's response to a refused request, made readable: a body that is too large, invalid
+    headers."""
 
     def execute(self) -> None:
-        """Write it, and close the connection."""
+        """Send it, and close the connection."""
         try:
             response = _answer(self.request)
-        except Exception:  # the client would wait for an answer
+        except Exception:  # the client would wait for a response
             log.exception("the page of a refused request cannot be rendered")
             super().execute()
             return
@@ -68,7 +67,7 @@ class ErrorTask(PlainErrorTask):  # type: ignore[misc]
 
 
 def _answer(parsed: Any) -> HttpResponse:
-    """The answer to what waitress parsed, perhaps in part."""
+    """Return the response to what waitress parsed, perhaps in part."""
     request = HttpRequest()
     headers = getattr(parsed, "headers", {})
     request.path = request.path_info = getattr(parsed, "path", "") or "/"

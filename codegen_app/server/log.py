@@ -1,4 +1,4 @@
-"""gunicorn's log as JSON: its own lines, and one for each request where it keeps such a log."""
+"""gunicorn's log as JSON: its own lines, and one per request if the access log is enabled."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from codegen_app.config.logs import FIELDS, JsonFormatter
 
 
 class JsonLogger(Logger):  # type: ignore[misc]
-    """As gunicorn's, a JSON object a line. Queries of addresses are left out: they hold keys of
-    pictures and tickets of uploads."""
+    """gunicorn's logger with a JSON object per line. Queries of URLs are left out: they hold keys
+    of pictures and tickets of uploads."""
 
     def setup(self, cfg: Any) -> None:
-        """Called by gunicorn when it starts, and again for each new reading of its settings."""
+        """Set up the log; gunicorn calls it at its start, and each time it reads its settings
+        again."""
         super().setup(cfg)
         for handler in (*self.error_log.handlers, *self.access_log.handlers):
             handler.setFormatter(JsonFormatter())
@@ -25,7 +26,7 @@ class JsonLogger(Logger):  # type: ignore[misc]
     def access(
         self, resp: Any, _req: Any, environ: Mapping[str, Any], request_time: timedelta
     ) -> None:
-        """The line of one request."""
+        """Log one request."""
         method, path = environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")
         status = str(resp.status).partition(" ")[0]
         fields = {

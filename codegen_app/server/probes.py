@@ -1,8 +1,7 @@
-"""What machines ask that watch this one: whether the process answers, whether it could serve, and
-what waits.
+"""Endpoints for monitoring: whether the process answers, whether it could serve, and what waits.
 
-Answered before everything else: load balancers come by HTTP, by an address instead of a host's
-name, without a session; and the first two are not to fail because the database does.
+They are answered before everything else: load balancers use HTTP, an IP address instead of a host
+name, and no session; and the first two must not fail because the database does.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class ProbesMiddleware:
-    """The first of all: ``/healthz``, ``/readyz``, and ``/metrics`` where that is on."""
+    """The first middleware: ``/healthz``, ``/readyz``, and ``/metrics`` if it is enabled."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -41,12 +40,12 @@ class ProbesMiddleware:
 
 
 def _health(_: HttpRequest) -> HttpResponse:
-    """This process answers; nothing else is asked."""
+    """Report that this process answers; nothing else is checked."""
     return HttpResponse("ok\n", content_type=_TEXT)
 
 
 def _ready(_: HttpRequest) -> HttpResponse:
-    """Each thing that is needed, by name; 503 where one is missing."""
+    """Report each dependency by name; 503 if one is missing."""
     found = readiness.run_checks()
     ready = all(one == readiness.OK for one in found.values())
     response = JsonResponse({"ready": ready, "checks": found}, status=200 if ready else 503)
@@ -55,7 +54,7 @@ def _ready(_: HttpRequest) -> HttpResponse:
 
 
 def _metrics(request: HttpRequest) -> HttpResponse:
-    """For who may read them."""
+    """Return the metrics to clients that may read them."""
     if not metrics_access.may_read(request):
         denied = HttpResponse("A token is needed.\n", status=401, content_type=_TEXT)
         denied.headers["WWW-Authenticate"] = "Bearer"

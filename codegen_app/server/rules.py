@@ -1,7 +1,7 @@
-"""What each address takes: methods, of whom, and how much; asked before a body is read.
+"""What each URL accepts: methods, from whom, and how much; checked before a body is read.
 
-An address that is not in the table is a page to read. The views ask for their permissions
-themselves, too (``views/permissions.py``): by then Django has parsed the body.
+A URL that is not in the table is a page to read. The views also check their permissions themselves
+(``views/permissions.py``): by then Django has parsed the body.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ FORM_METHODS = (*READ_METHODS, *WRITE_METHODS)
 
 @dataclass(frozen=True)
 class Rule:
-    """Methods that are answered, and the permission that is needed ("" for none)."""
+    """Allowed methods, and the required permission ("" for none)."""
 
     methods: tuple[str, ...] = READ_METHODS
     permission: str = ""
-    is_form: bool = True  # what is sent is parsed, once its length is known to be small enough
+    is_form: bool = True  # the body is parsed once its length is known to be small enough
 
 
 PAGE = Rule()
-# By the names of the addresses; Django's own (the admin's, login) ask for themselves.
+# By URL name; Django's own (the admin's, login) check for themselves.
 RULES = {
     "import": Rule(FORM_METHODS, permissions.IMPORT),
     "import_json": Rule(READ_METHODS, permissions.IMPORT),
@@ -53,11 +53,11 @@ RULES = {
     "remeasure_alert": Rule(WRITE_METHODS, permissions.RETUNE),
     "withdraw_requests": Rule(WRITE_METHODS, permissions.RETUNE),
     "cancel_remeasurement": Rule(WRITE_METHODS, permissions.RETUNE),
-    "pack": Rule(FORM_METHODS),  # the view asks for an account
-    "cancel_packing": Rule(WRITE_METHODS),  # and for whose it is
+    "pack": Rule(FORM_METHODS),  # the view requires an account
+    "cancel_packing": Rule(WRITE_METHODS),  # and checks its owner
     "look": Rule(FORM_METHODS, permissions.IMPORT),
     "look_json": Rule(READ_METHODS, permissions.IMPORT),
-    "cancel_foreign_kernel": Rule(WRITE_METHODS),  # the view asks for whose it is
+    "cancel_foreign_kernel": Rule(WRITE_METHODS),  # the view checks its owner
     "build_kernel": Rule(WRITE_METHODS, permissions.BUILD),
     "model_kernel": Rule(WRITE_METHODS, permissions.BUILD),
     "cancel_modelling": Rule(WRITE_METHODS, permissions.BUILD),
@@ -79,7 +79,7 @@ RULES = {
         ("switch_channel", "test_channel", "renew_channel_key", "send_again"),
         Rule(WRITE_METHODS, permissions.NOTIFY),
     ),
-    # Of programs: the views ask for a token.
+    # For programs: the views check a token.
     "api_results": Rule(WRITE_METHODS, is_form=False),
     "api_series": Rule(("GET",)),
     "api_one_series": Rule(("GET",)),
@@ -106,7 +106,7 @@ _NUL_ERROR = errors.Unavailable("Not taken", "NUL characters are no text: send i
 
 
 class RulesMiddleware:
-    """Refuses what its address does not take. Stands before what reads bodies (CSRF)."""
+    """Refuses what a URL does not accept. Stands before what reads bodies (CSRF)."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -117,7 +117,7 @@ class RulesMiddleware:
     def process_view(
         self, request: HttpRequest, _view: Any, _args: Any, given: dict[str, Any]
     ) -> HttpResponseBase | None:
-        """The refusal; None where the view is to be asked."""
+        """Return the refusal, or None to call the view."""
         name, rule = rule_of(request)
         if request.method not in rule.methods:
             return HttpResponseNotAllowed(rule.methods)
@@ -137,7 +137,7 @@ class RulesMiddleware:
 
 
 def rule_of(request: HttpRequest) -> tuple[str, Rule]:
-    """The name of the request's address, and its rule."""
+    """Return the name of the request's URL, and its rule."""
     match = request.resolver_match
     assert match is not None, "middleware asks once the view is known"
     name = match.url_name or ""
@@ -147,13 +147,13 @@ def rule_of(request: HttpRequest) -> tuple[str, Rule]:
 
 
 def denial(permission: str) -> str:
-    """What somebody is told who lacks it."""
+    """Return the message for a user without the permission."""
     title = permissions.TITLES[permission]
     return f"This needs the permission “{title}”, which your account does not have."
 
 
 def _has_nul(given: QueryDict) -> bool:
-    """Whether a name or a value holds what the database keeps in no text."""
+    """Return whether a name or a value holds NUL, which the database cannot store in text."""
     return any("\0" in text for name, values in given.lists() for text in (name, *values))
 
 
@@ -161,4 +161,4 @@ def _length(request: HttpRequest) -> int:
     try:
         return int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
-        return 0  # Django takes it for an empty body, too
+        return 0  # Django also treats it as an empty body

@@ -1,4 +1,4 @@
-"""Addresses that end in a slash which ours do not have: they lead to the one without it."""
+"""URLs with an extra trailing slash redirect to the URL without it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.http import escape_leading_slashes
 
 
 class SlashMiddleware:
-    """Redirects reads alone: what is sent to such an address is not sent again by a browser."""
+    """Redirects only reads: a browser does not send a form again."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -23,7 +23,7 @@ class SlashMiddleware:
             and _is_page(path := request.path_info.rstrip("/") or "/")
         ):
             query = request.META.get("QUERY_STRING", "")
-            # "//elsewhere" would be another host's.
+            # "//elsewhere" would be another host.
             address = escape_leading_slashes(path) + (f"?{query}" if query else "")
             return HttpResponsePermanentRedirect(address)
         return self.get_response(request)

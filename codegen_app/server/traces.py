@@ -18,8 +18,8 @@ _ERROR_STATUS = 500
 
 
 class TracesMiddleware:
-    """Names by OpenTelemetry's conventions for HTTP and databases. The path is without its query,
-    which can hold keys, and queries are without their values."""
+    """Uses OpenTelemetry's conventions for HTTP and databases. The path is without its query, which
+    can hold keys, and queries are without their values."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -32,7 +32,7 @@ class TracesMiddleware:
             "url.scheme": str(request.scheme),
             context.REQUEST_ID: str(request.META.get(context.REQUEST_ID, "")),
         }
-        # Who is not behind our proxy does not say which of our requests are traced.
+        # A client that is not behind our proxy does not decide which requests are traced.
         caller = request.headers if settings.TRUSTED_PROXIES else None
         with tracing.span(method, attributes, "SERVER", caller) as span:
             with connection.execute_wrapper(_query):

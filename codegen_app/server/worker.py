@@ -1,7 +1,7 @@
-"""gunicorn's worker whose connections waitress keeps.
+"""gunicorn's worker with waitress's connections.
 
-A thread is given to a request once all of it has arrived, and is free again once the answer is
-made: waitress's one loop reads and writes, so that slow connections cost memory, never threads.
+A request gets a thread once all of it has arrived, and frees it once the response is made:
+waitress's single loop reads and writes, so that slow connections cost memory, never threads.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _POLL_EVERY_S = 1.0
 
 
 class WaitressWorker(Worker):  # type: ignore[misc]
-    """Serves until gunicorn asks it to end; then what was begun is finished."""
+    """Serves until gunicorn ends it; running requests are then finished."""
 
     def run(self) -> None:
-        """The loop of this process."""
+        """Run the loop of this process."""
         dispatcher = ThreadedTaskDispatcher()
-        dispatcher.queue_logger.setLevel("ERROR")  # that requests wait is no event
+        dispatcher.queue_logger.setLevel("ERROR")  # waiting requests are no event
         dispatcher.set_thread_count(self.cfg.threads)
         connections: dict[int, Any] = {}
         servers = [self._server(one.sock, dispatcher, connections) for one in self.sockets]
@@ -47,7 +47,7 @@ class WaitressWorker(Worker):  # type: ignore[misc]
         dispatcher.shutdown(timeout=0)
 
     def _turn(self, connections: dict[int, Any]) -> None:
-        """Whatever can be read or written now; at most a second of waiting."""
+        """Read and write what is ready; wait at most a second."""
         self.notify()
         wasyncore.loop(timeout=_POLL_EVERY_S, use_poll=True, map=connections, count=1)
 
@@ -57,12 +57,12 @@ class WaitressWorker(Worker):  # type: ignore[misc]
         settings = Adjustments(
             sockets=[sock],
             connection_limit=self.cfg.worker_connections,
-            # An answer waits here for its reader, not in a thread: beyond 1 MiB in a file.
+            # A response waits here for its reader, not in a thread: beyond 1 MiB in a file.
             outbuf_high_watermark=1 << 30,
             max_request_header_size=64 * 1024,
-            max_request_body_size=1 << 40,  # connections.py limits each address
+            max_request_body_size=1 << 40,  # connections.py limits each URL
             cleanup_interval=_POLL_EVERY_S,
-            clear_untrusted_proxy_headers=False,  # Django's settings say what is believed
+            clear_untrusted_proxy_headers=False,  # Django's settings decide what is trusted
             ident=None,
         )
         kind = UnixServer if sock.family == socket.AF_UNIX else Server
@@ -77,7 +77,7 @@ class WaitressWorker(Worker):  # type: ignore[misc]
         )
 
     def _logged(self, application: Callable[..., Any]) -> Callable[..., Any]:
-        """The application with gunicorn's line in the access log for each request."""
+        """Return the application with gunicorn's access log line for each request."""
 
         def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             began = time.monotonic()

@@ -1,1 +1,1 @@
-"""All writes: each service is one transaction, and calls the engine where there is work to do."""
+"""All writes: each service is one transaction, and calls the engine where work is needed."""

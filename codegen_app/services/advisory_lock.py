@@ -1,4 +1,4 @@
-"""What one worker at a time does, without a row of its own that says who."""
+"""Work that one worker at a time does, locked without a row that names the worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 
 
 class LockClass(IntEnum):
-    """The first numbers of advisory locks, in letters."""
+    """The first numbers of advisory locks: four ASCII letters each."""
 
     PLAN = 0x504C414E
     SEEK = 0x5345454B
@@ -18,7 +18,7 @@ class LockClass(IntEnum):
 
 @contextmanager
 def try_lock(what: LockClass, pk: int) -> Iterator[bool]:
-    """Whether this is the one that does it to that row; a lock that ends with the connection."""
+    """Yield whether this connection holds the lock on the row; it ends with the connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [what, pk])
         (mine,) = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""Files by content: stored once, whole or not at all, checked whenever they are used."""
+"""Files by content: stored once, atomically, and checked at every use."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from codegen_app import files
 from codegen_app.models import Artifact
 from scheduler.files import disk_errors, write_atomic
 
-# No sweep is that quick, and what is stored often is not written to each time.
+# No sweep is that quick, and a row that is stored often is not written each time.
 _FRESH = timedelta(hours=1)
 _TEXT = frozenset({".s", ".ptx", ".json"})  # a tenth as large, compressed
 
 
 def store(data: bytes, suffix: str = "") -> Artifact:
-    """Keep these bytes, once; the row whose content they are.
+    """Store these bytes once and return the row with this content.
 
-    A file that is missing or damaged is written anew. ``suffix`` (``.s``, ``.so``) says what may
-    be compressed, else it is for people who look into the folder. Raises ``MachineError`` where
-    there is no room.
+    A missing or damaged file is written again. ``suffix`` (``.s``, ``.so``) decides whether the
+    file may be compressed; otherwise it only helps people who look into the folder. Raises
+    ``MachineError`` when there is no room.
     """
     digest = files.digest_of(data)
     path = f"sha256/{digest[:2]}/{digest}{suffix}{files.COMPRESSED if suffix in _TEXT else ''}"
@@ -36,7 +36,7 @@ def store(data: bytes, suffix: str = "") -> Artifact:
 
 
 def store_large(content: IO[bytes], suffix: str) -> Artifact:
-    """Keep an open file's content, a piece at a time; else as ``store``, and never compressed."""
+    """Store an open file's content in chunks; like ``store``, but never compressed."""
     digest = files.digest_of_file(content)
     size = content.seek(0, os.SEEK_END)
     path = f"sha256/{digest[:2]}/{digest}{suffix}"
@@ -49,8 +49,8 @@ def store_large(content: IO[bytes], suffix: str) -> Artifact:
 
 
 def _row(digest: str, size: int, path: str) -> Artifact:
-    """The row, which no sweep takes for unused from now on: it is before the file is looked at,
-    and a sweep that is just dropping it is waited for."""
+    """Return the row and mark it as used, so that no sweep deletes it. It is marked before the file
+    is checked; a sweep that is deleting the row is waited for."""
     while True:
         row, is_new = Artifact.objects.get_or_create(
             digest=digest, defaults={"size_bytes": size, "path": path}
@@ -62,24 +62,24 @@ def _row(digest: str, size: int, path: str) -> Artifact:
 
 
 def store_file(path: Path) -> Artifact:
-    """Keep a file's content."""
+    """Store a file's content."""
     return store(path.read_bytes(), path.suffix)
 
 
 def read(artifact: Artifact) -> bytes:
-    """The bytes; ``FileNotFoundError`` where they are missing from the storage, or damaged."""
+    """Return the bytes; ``FileNotFoundError`` if the storage lacks them or they are damaged."""
     return files.read(artifact.path, artifact.digest)
 
 
 def is_whole(artifact: Artifact) -> bool:
-    """Whether the storage has the bytes."""
+    """Return whether the storage has the bytes."""
     return files.is_intact(artifact.path, artifact.digest)
 
 
 def local_file(artifact: Artifact, suffix: str = "") -> Path:
-    """A file on this host with the content: the storage's own, or a copy kept beside the cache.
+    """Return a file on this host with the content: the storage's own file, or a cached copy.
 
-    ``FileNotFoundError`` where the content is missing or damaged.
+    Raises ``FileNotFoundError`` if the content is missing or damaged.
     """
     own = files.local_path(artifact.path)
     if own is not None and not artifact.path.endswith(files.COMPRESSED):
@@ -91,14 +91,14 @@ def local_file(artifact: Artifact, suffix: str = "") -> Path:
 
 
 def local_folder(artifact: Artifact, name: str) -> Path:
-    """A folder on this host that holds the content under that name."""
+    """Return a folder on this host that holds the content under that name."""
     folder = fetched_folder() / artifact.digest
     _fetch(artifact, folder / name)
     return folder
 
 
 def fetched_folder() -> Path:
-    """Where copies of what the storage has are kept on this host; they can be fetched again."""
+    """Return the folder of this host's copies of stored files; they can be fetched again."""
     folder: Path = settings.VAR_DIR / "fetched"
     return folder
 
@@ -106,7 +106,7 @@ def fetched_folder() -> Path:
 def _fetch(artifact: Artifact, copy: Path) -> None:
     try:
         if files.digest_of(copy.read_bytes()) == artifact.digest:
-            copy.touch()  # in use: not swept
+            copy.touch()  # in use: do not sweep
             return
     except OSError:
         pass

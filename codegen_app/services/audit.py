@@ -1,4 +1,4 @@
-"""The record of what people asked for, and from where."""
+"""The audit log: what people requested, and from where."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from django.utils import timezone
 from codegen_app.models import AuditEntry
 from scheduler.text import one_line
 
-_DELETE_BATCH = 10_000  # in one statement; the next round takes the next
+_DELETE_BATCH = 10_000  # in one statement; the next round deletes the next batch
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an act comes from: "" for workers and the command line."""
+    """The origin of an action: "" for workers and the command line."""
 
     address: str = ""
     user_agent: str = ""
@@ -32,7 +32,7 @@ _origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B0
 
 @contextmanager
 def override_origin(origin: Origin) -> Iterator[None]:
-    """What is recorded inside comes from there."""
+    """Record this origin for actions inside the context."""
     token = _origin.set(origin)
     try:
         yield
@@ -46,7 +46,7 @@ _current_user: ContextVar[Callable[[], Person] | None] = ContextVar("asking", de
 
 @contextmanager
 def override_user(who: Callable[[], Person]) -> Iterator[None]:
-    """``current_user`` answers with that person inside."""
+    """Make ``current_user`` return that person inside the context."""
     token = _current_user.set(who)
     try:
         yield
@@ -55,21 +55,21 @@ def override_user(who: Callable[[], Person]) -> Iterator[None]:
 
 
 def current_user() -> AbstractBaseUser | None:
-    """Who asks, where a row's change is noticed far from the page: None outside of requests."""
+    """Return the user of the current request, for code far from the view; None outside requests."""
     who = _current_user.get()
     person = who() if who is not None else None
     return person if isinstance(person, AbstractBaseUser) else None
 
 
 def record(actor: AbstractBaseUser | None, action: str, row: models.Model, why: str = "") -> None:
-    """Note an act on a row; ``actor`` None is the system itself. Part of the act's transaction."""
+    """Record an action on a row; ``actor`` None is the system. Part of the action's transaction."""
     note(actor, action, f"{row._meta.verbose_name} {row.pk}: {row}", why)
 
 
 def note(actor: AbstractBaseUser | None, action: str, what: str, why: str = "") -> None:
-    """Note an act that is about no single row.
+    """Record an action that concerns no single row.
 
-    What does not print is escaped: an entry is one line, and says what it seems to say.
+    Non-printing characters are escaped: an entry is one line that cannot imitate another.
     """
     origin = _origin.get()
     known = actor_id(actor)
@@ -85,12 +85,12 @@ def note(actor: AbstractBaseUser | None, action: str, what: str, why: str = "") 
 
 
 def actor_id(actor: AbstractBaseUser | None) -> int | None:
-    """Who it was, for a column; None for the system itself."""
+    """Return the user's key for a column; None for the system."""
     return actor.pk if actor is not None and actor.is_authenticated else None
 
 
 def delete_old() -> int:
-    """Delete entries older than ``KILN_AUDIT_DAYS``, the oldest first; how many."""
+    """Delete the oldest entries that exceed ``KILN_AUDIT_DAYS``; return how many."""
     before = timezone.now() - timedelta(days=settings.AUDIT_DAYS)
     old = AuditEntry.objects.filter(at__lt=before).order_by("at").values("pk")[:_DELETE_BATCH]
     deleted, _ = AuditEntry.objects.filter(pk__in=old).delete()

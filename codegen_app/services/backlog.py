@@ -1,4 +1,4 @@
-"""What waits for workers: the rows behind each queue, whoever announces or counts them."""
+"""Work that waits for workers: the rows behind each queue, for announcing and counting."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from codegen_app.models import (
 from codegen_app.services import work
 from scheduler.targets.modelled import DEVICE_PREFIX
 
-#: What stands for the architecture in queues of runs of modelled times: any machine takes those.
+#: The architecture in the queues of runs of modelled times: any machine takes these.
 MODELLED = "model"
-#: Of a tuning task: the architecture, or what stands for it, whose queue it waits in.
+#: The architecture of a tuning task's queue, or ``MODELLED``.
 MEASURED_ON = Case(
     When(run__device__startswith=DEVICE_PREFIX, then=Value(MODELLED)), default=F("run__target")
 )
@@ -35,14 +35,14 @@ Rows = QuerySet[Any]
 
 
 def prepare_backlog() -> tuple[Rows, ...]:
-    """Graphs to be read, runs to be planned, bundles to be packed; graphs to be compared with torch
-    where a worker that is alive has it."""
+    """Return graphs to import, runs to plan and bundles to pack, and graphs to compare with torch
+    if a live worker has torch."""
     compared = TorchComparison.objects.filter(Exists(Worker.alive_with_torch()))
     return *prepare_backlog_without_torch(), work.due_rows(compared)
 
 
 def prepare_backlog_without_torch() -> tuple[Rows, ...]:
-    """Work of the queue ``prepare`` that does not need torch."""
+    """Return the work of the queue ``prepare`` that does not need torch."""
     unplanned = TuningRun.objects.filter(
         planned_at=None, state=State.QUEUED, graph__state=State.DONE
     )
@@ -50,24 +50,25 @@ def prepare_backlog_without_torch() -> tuple[Rows, ...]:
 
 
 def compile_backlog() -> tuple[Rows, ...]:
-    """Kernels to be compiled, what searches elsewhere ask for, and what the same workers model."""
+    """Return kernels to compile, build requests of remote searches, and work that the same workers
+    model."""
     return work.due_rows(Build.objects.all()), *compile_backlog_without_builds()
 
 
 def compile_backlog_without_builds() -> tuple[Rows, ...]:
-    """What workers that compile do besides, whatever their compilers are."""
+    """Return the other work of compiling workers, which does not depend on their compilers."""
     modellings = Modelling.objects.filter(build__state=State.DONE)
     return search_leases(), work.due_rows(modellings), work.due_rows(ForeignKernel.objects.all())
 
 
 def search_leases() -> QuerySet[RemoteLease]:
-    """Leases whose worker may not ask yet, or whose asking was not answered."""
+    """Return leases whose worker may not send requests yet, or whose requests were not answered."""
     rows = RemoteLease.objects.filter(Q(offered__isnull=True) | ~Q(asked=[]), ended_at=None)
-    rows = rows.annotate(created_at=F("begun_at"))  # as all that waits says since when
+    rows = rows.annotate(created_at=F("begun_at"))  # like all waiting work
     related = ("task__run__graph__file", "task__template_node", "task__problem")
     return rows.filter(task__state=State.RUNNING, task__claim=F("claim")).select_related(*related)
 
 
 def notify_backlog() -> tuple[Rows, ...]:
-    """Deliveries whose moment has come."""
+    """Return deliveries that are due."""
     return (Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=Now()),)

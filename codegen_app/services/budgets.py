@@ -1,4 +1,4 @@
-"""What a task may spend: its share of its run's budget, of which only work on a device counts."""
+"""A task's budget: its share of its run's budget. Only work on a device counts."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ _MIN_S = 0.01
 
 
 class WorkTimer:
-    """Seconds that a task was worked on: those of earlier attempts, and from ``begin`` on."""
+    """Seconds of work on a task: those of earlier attempts, and those since ``begin``."""
 
     def __init__(self, task: TuningTask) -> None:
         self._before = task.spent_s
         self._since: float | None = None
 
     def begin(self) -> None:
-        """The task has its device now."""
+        """Start counting: the task has its device now."""
         self._since = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """All so far."""
+        """Return all seconds so far."""
         since = self._since
         return self._before + (0.0 if since is None else time.monotonic() - since)
 
     def fields(self) -> dict[str, float]:
-        """For each heartbeat: a worker that dies leaves what it spent."""
+        """Return the fields of each heartbeat: a worker that dies leaves its spent time."""
         return {"spent_s": self.seconds}
 
 
 def share_of_budget(task: TuningTask) -> Budget:
-    """An equal part of what is left to those open; without limits where the run has none."""
+    """Return an equal part of the run's remaining budget per open task; no limits if the run has
+    none."""
     run = task.run
     tasks = run.tasks.filter(state__in=OPEN_STATES).count() or 1
     others = Candidate.objects.filter(task__run=run, kernel__isnull=False).exclude(task=task)

@@ -1,4 +1,4 @@
-"""Compiling: requests of builds, and doing one."""
+"""Compiling: requesting builds and running them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from scheduler.errors import Interrupted, MachineError, Rejected, Stage, UserErr
 from scheduler.ir.operations import GroupKind
 from scheduler.sandbox.process import Cancellation, Cancelled
 
-# Templates before loops; what a person asks for before all.
+# Templates before loops; builds that a person requests come first.
 TEMPLATE_KINDS = (
     GroupKind.GEMM,
     GroupKind.CONVOLUTION,
@@ -49,9 +49,9 @@ def request_builds(
     flags: Flags = DEFAULT_FLAGS,
     priority: int = 0,
 ) -> dict[int, Build]:
-    """The builds of these kernels for one target, by kernel; those that are new are queued.
+    """Return the builds of these kernels for one target, by kernel; new ones are queued.
 
-    Raises ``UserError`` for an unknown target, or one that no compiler here builds for.
+    Raises ``UserError`` for an unknown target, or for one that no compiler here builds for.
     """
     by_language: dict[str, list[GeneratedKernel]] = {}
     for kernel in kernels:
@@ -72,8 +72,8 @@ def _request(
     flags: Flags,
     priority: int,
 ) -> dict[int, Build]:
-    """``request_builds`` with one compiler, without a word to the workers."""
-    # In one order everywhere: two that ask for the same rows then do not wait for each other.
+    """Request builds with one compiler, without notifying the workers."""
+    # Always in the same order, so that two requests for the same rows do not deadlock.
     by_key = {kernel.pk: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.pk)}
     identity = {
         "target": targets.find(target).name,
@@ -87,7 +87,7 @@ def _request(
         ignore_conflicts=True,
     )
     rows = Build.objects.filter(kernel__in=by_key, **identity).select_related("kernel")
-    # Dropped with a run or a compiler, and requested again.
+    # Builds that were dropped with a run or a compiler are requested again.
     rows.filter(state=State.CANCELLED).update(**work.REQUEUED_FIELDS)
     found = {build.kernel_id: build for build in rows}
     rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
@@ -95,7 +95,7 @@ def _request(
 
 
 def request_defaults(graph: Graph) -> None:
-    """Builds of every node's default kernel, for each target that the graph is compiled for."""
+    """Request builds of every node's default kernel, for each target of the graph."""
     defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
     by_priority: dict[int, list[GeneratedKernel]] = {_TEMPLATE_PRIORITY: [], _OTHER_PRIORITY: []}
     for use in defaults.select_related("kernel", "template_node"):
@@ -110,8 +110,8 @@ def request_defaults(graph: Graph) -> None:
 def request_build(
     kernel: GeneratedKernel, target: str, flags: Flags, actor: AbstractBaseUser | None
 ) -> Build:
-    """One build that a person asks for, done again where it failed, or a file of it is missing
-    from the storage. Raises ``UserError`` as ``request_builds``."""
+    """Request one build for a person. It runs again if it failed, or if the storage lacks a file.
+    Raises ``UserError`` as ``request_builds`` does."""
     build = request_builds([kernel], target, flags, priority=_REQUESTED_PRIORITY)[kernel.pk]
     if build.state not in OPEN_STATES and not (build.state == State.DONE and has_files(build)):
         requeue(build, priority=_REQUESTED_PRIORITY)
@@ -122,8 +122,8 @@ def request_build(
 
 
 def drop_graph_builds(graph: Graph) -> None:
-    """Drop the open builds of a graph's kernels that no other graph shows and no run waits for;
-    those under way are stopped by their worker."""
+    """Drop the open builds of a graph's kernels that no other graph shows and no run waits for.
+    Workers stop the builds that they are running."""
     uses = KernelUse.objects.filter(kernel=OuterRef("kernel"))
     waits = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES)
     left = Build.objects.filter(
@@ -137,13 +137,13 @@ def drop_graph_builds(graph: Graph) -> None:
 
 
 def has_files(build: Build) -> bool:
-    """Whether the storage has all files of a build that is done."""
+    """Return whether the storage has all files of a finished build."""
     files = (build.listing, build.code_object, build.intermediate, build.library)
     return all(artifacts.is_whole(file) for file in files if file is not None)
 
 
 def requeue(build: Build, priority: int | None = None) -> None:
-    """Queue a build that is over once more; one that is open stays as it is."""
+    """Queue a finished build again; an open build stays as it is."""
     again = Build.objects.filter(pk=build.pk).exclude(state__in=OPEN_STATES)
     fields = {} if priority is None else {"priority": priority}
     if again.update(**work.REQUEUED_FIELDS, **fields):
@@ -151,9 +151,9 @@ def requeue(build: Build, priority: int | None = None) -> None:
 
 
 def run_build(build: Build) -> None:
-    """Do a claimed build, or ask for it again where its compiler is gone.
+    """Run a claimed build, or request it again if its compiler is gone.
 
-    Raises ``work.LeaseLostError`` when another worker has it meanwhile, or it was cancelled.
+    Raises ``work.LeaseLostError`` when another worker has claimed it, or it was cancelled.
     """
     toolchain = _toolchain_of(build)
     if toolchain is None:
@@ -172,7 +172,7 @@ def run_build(build: Build) -> None:
                 Flags(tuple(build.flags)),
                 cancellation=cancellation,
                 source_file=kernel.source_file,
-                # What is asked for again is compiled, whatever is remembered of its failure.
+                # A retried build is compiled, whatever failure is cached.
                 trust_failures=build.attempts <= 1,
             )
         except Cancelled:
@@ -186,16 +186,16 @@ def run_build(build: Build) -> None:
 
 
 def local_builds() -> QuerySet[Build]:
-    """The builds whose compiler is here."""
+    """Return the builds whose compiler is on this host."""
     here = map(_toolchain_key, compilers.available_toolchains())
     return Build.objects.filter(_toolchain_filter(here)).select_related("kernel")
 
 
 def replace_orphaned() -> int:
-    """Replace builds that wait for a compiler that no worker has any more: how many.
+    """Replace builds that wait for a compiler that no worker has any more; return how many.
 
-    They were queued before a compiler or its headers changed. What waits for one of them waits
-    for the build with the compiler of this host then.
+    They were queued before a compiler or its headers changed. Whatever waits for such a build then
+    waits for the build with this host's compiler.
     """
     there = {_toolchain_key(toolchain) for toolchain in compilers.available_toolchains()}
     for worker in Worker.objects.all():
@@ -219,7 +219,7 @@ def replace_orphaned() -> int:
 
 
 def _replace_orphaned(build: Build) -> None:
-    """Close a claimed build; the same with the compiler that is here takes its place."""
+    """Close a claimed build and replace it by the same build with this host's compiler."""
     try:
         new = request_builds(
             [build.kernel], build.target, Flags(tuple(build.flags)), build.priority
@@ -239,8 +239,8 @@ def _replace_orphaned(build: Build) -> None:
 
 
 def _toolchain_of(build: Build) -> Toolchain | None:
-    """The compiler of this host that a build was asked for with. Backends may use one program in
-    ways of their own: then that of them which builds for the target."""
+    """Return this host's compiler that a build was requested with. If several backends use that
+    program, the one that builds for the target is preferred."""
     asked, recipe = _build_toolchain_key(build), _recipe(build)
     same = [one for one in compilers.available_toolchains() if _toolchain_key(one) == asked]
     return next((one for one in same if not recipe.obstacle(one)), next(iter(same), None))
@@ -282,7 +282,7 @@ def _record_success(build: Build, result: Built) -> None:
 
 
 def _record_failure(build: Build, rejected: Rejected) -> None:
-    """A build without a result takes the candidates along that waited for it."""
+    """Record a failure; candidates that waited for the build fail with it."""
     with transaction.atomic():
         work.finish(
             build,
@@ -301,7 +301,7 @@ def _recipe(build: Build) -> Recipe:
 
 
 def stored_files(result: Built, recipe: Recipe) -> dict[str, Artifact | None]:
-    """The files of a build, by their fields; None for one that this compiler does not make."""
+    """Return the files of a build by field; None for a file that this compiler does not make."""
     made = recipe.files_with(result.toolchain)
     files = {
         "listing": recipe.listing_file,

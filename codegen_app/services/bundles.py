@@ -1,7 +1,7 @@
-"""Bundles for download: a graph's kernels, or one, with what any HIP launcher needs to run them.
+"""Bundles for download: a graph's kernels, or one, with all that a HIP launcher needs to run them.
 
-The format is the command line's (``scheduler/bundle``); builds come from the rows. What a bundle
-is made of, and what that costs, is known before (``BundleRequest``), from rows alone.
+The format is the command line's (``scheduler/bundle``); builds come from the rows. The contents and
+the cost of a bundle are known from rows alone before it is packed (``BundleRequest``).
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
 
-# A bundle within all of these is packed while the page waits, in a second or two of a core
-# (``tests/benchmarks/packing.py``): making the code again goes by the graph's nodes, packing by the
-# builds and their bytes.
+# A bundle within all these limits is packed while the page waits, in a second or two of a core
+# (``tests/benchmarks/packing.py``): generating the code scales with the graph's nodes, packing with
+# the builds and their bytes.
 MAX_NODES, MAX_BUILDS, MAX_BYTES = 300, 200, 16 << 20
 MAX_PREPARATION = timedelta(seconds=60)  # a small graph may take long, too
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bundle is the same bytes, whenever it is taken
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # so that the same bundle always has the same bytes
 _INPUT_KINDS = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 Progress = Callable[[int, int], None]
-"""Told how many kernels are packed, of how many."""
+"""Called with the number of packed kernels and their total."""
 
 
 @dataclass(frozen=True)
 class BundleRequest:
-    """A bundle before it is made: of ``graph``, or of the kernel that ``use`` has at one node.
+    """A bundle before it is packed: of ``graph``, or of the kernel that ``use`` has at one node.
 
-    ``key`` is the digest of all that it is made from: equal keys are equal bundles. ``kernels`` and
-    ``targets`` are what rows say; the generator has the last word. ``size_bytes`` is that of the
-    builds' files.
+    ``key`` is the digest of all inputs: equal keys are equal bundles. ``kernels`` and ``targets``
+    come from rows; the generator has the last word. ``size_bytes`` is the size of the builds'
+    files.
     """
 
     graph: Graph
@@ -70,14 +70,14 @@ class BundleRequest:
 
     @property
     def folder(self) -> str:
-        """What its one folder, and the file, is called."""
+        """The name of the bundle's one folder, and of the file."""
         if self.use is not None:
             return bundle_paths.bundle_folder(self.use.kernel.name, self.use.kernel.source_digest)
         return bundle_paths.bundle_folder(self.graph.name, self.graph.digest)
 
     @property
     def is_quick(self) -> bool:
-        """Whether a page can wait for it."""
+        """Return whether a page can wait for the bundle."""
         began, ended = self.graph.started_at, self.graph.finished_at
         took = ended - began if began and ended else timedelta(0)
         return (
@@ -90,7 +90,7 @@ class BundleRequest:
 
 @dataclass(frozen=True)
 class _BuildRef:
-    """The build that a bundle takes of a kernel for a target."""
+    """The build of a kernel for a target that a bundle contains."""
 
     pk: int
     code_digest: str
@@ -98,10 +98,10 @@ class _BuildRef:
 
 
 def graph_bundle(graph: Graph, times: str = "") -> BundleRequest:
-    """The whole graph, for every target that all of its kernels are built for.
+    """Return a request for the whole graph, for every target that all its kernels are built for.
 
-    Each node has the kernel that serves it in the bucket ``times``, the latest of a GPU without
-    it. Raises ``UserError`` where there is no such bucket or target.
+    Each node has the kernel selected in the bucket ``times``; without it, in a GPU's latest bucket.
+    Raises ``UserError`` if there is no such bucket or target.
     """
     chosen = choices.graph_choices(graph, times)
     defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
@@ -115,10 +115,10 @@ def graph_bundle(graph: Graph, times: str = "") -> BundleRequest:
 
 
 def kernel_bundle(use: KernelUse) -> BundleRequest:
-    """One kernel as it serves a node: what it reads are the bundle's inputs, what it writes the
-    outputs. For every target that it is built for.
+    """Return a request for one kernel as a node uses it, for every target that it is built for.
 
-    Raises ``UserError`` where it is not built.
+    The kernel's inputs are the bundle's inputs, its outputs the bundle's outputs. Raises
+    ``UserError`` if it is not built.
     """
     requested = _bundle_request(use.template_node.graph, "", None, use, [use.kernel.name])
     if not requested.targets:
@@ -154,8 +154,8 @@ def _bundle_request(
 def write(requested: BundleRequest, out: IO[bytes], progress: Progress = lambda *_: None) -> None:
     """Pack the bundle into an open file, one kernel after the other.
 
-    Raises ``UserError`` where a file is missing, or this version of the generator does not make
-    what is asked for.
+    Raises ``UserError`` if a file is missing, or if this version of the generator does not make a
+    requested kernel.
     """
     schedule, manifest, kernels = (
         _kernel_parts(requested) if requested.use else _graph_parts(requested)
@@ -180,7 +180,7 @@ def write(requested: BundleRequest, out: IO[bytes], progress: Progress = lambda 
 
 
 def open_bundle(requested: BundleRequest) -> IO[bytes]:
-    """The bundle as an open file that is gone once closed."""
+    """Return the bundle as an open temporary file, which is deleted when closed."""
     out = tempfile.TemporaryFile(suffix=".zip")  # noqa: SIM115 - the caller closes it
     try:
         write(requested, out)
@@ -225,7 +225,7 @@ def _kernel_parts(requested: BundleRequest) -> BundleParts:
 def _caller(
     file_digest: str, node: str, kernel: str, built_for: Sequence[str]
 ) -> TemplateCaller | None:
-    """The candidate of that name, of those that serve all targets or one it is built for."""
+    """Return the candidate of that name, for all targets or for one that it is built for."""
     recorded = engine.kernel_records([kernel])[kernel]
     for target in ("", *built_for):
         caller = engine.find_caller(file_digest, node, recorded, target)
@@ -235,7 +235,7 @@ def _caller(
 
 
 def _single_call_manifest(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
-    """The manifest with this call's buffers alone, each with memory of its own."""
+    """Return the manifest with this call's buffers alone, each with its own memory."""
     written = {call.args[arg.name] for arg in kernel.args if arg.is_output}
     used = [value for value in call.args.values() if isinstance(value, str)]
     buffers = {name: _standalone_buffer(manifest.buffers[name], name in written) for name in used}
@@ -252,14 +252,15 @@ def _single_call_manifest(manifest: Manifest, kernel: RenderedKernel, call: Kern
 
 
 def _standalone_buffer(buffer: Buffer, written: bool) -> Buffer:
-    """What other kernels would have made is given; what is written is made here."""
+    """Return a buffer that is an output if written, and else an input, even if other kernels make
+    it."""
     if written:
         return replace(buffer, kind=BufferKind.OUTPUT)
     return buffer if buffer.kind in _INPUT_KINDS else replace(buffer, kind=BufferKind.INPUT)
 
 
 def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:
-    """The latest build of each kernel and target, with the default flags where there is one."""
+    """Return the latest build of each kernel and target, with the default flags if there is one."""
     rows = Build.objects.filter(kernel__name__in=names, state=State.DONE)
     files = ("listing", "code_object", "intermediate", "library")
     size = sum((Coalesce(F(f"{file}__size_bytes"), Value(0)) for file in files), Value(0))
@@ -272,7 +273,7 @@ def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:
 
 
 def _common_targets(known: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[str, ...]:
-    """The targets that all of these kernels are built for, in their usual order."""
+    """Return the targets that all these kernels are built for, in their usual order."""
     built = set(known)
     return tuple(
         target for target in targets.names() if all((name, target) in built for name in names)
@@ -286,7 +287,7 @@ def _build_rows(keys: Sequence[int]) -> QuerySet[Build]:
 
 
 def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
-    """The files of a kernel's builds, each with its path in the bundle."""
+    """Yield the files of a kernel's builds, each with its path in the bundle."""
     for row in rows:
         place = bundle_paths.build_folder(row.kernel.name, row.target)
         recipe = recipe_of(targets.find(row.target), row.kernel.source_file)
@@ -311,7 +312,7 @@ def _content(row: Build, name: str, artifact: Artifact) -> bytes:
 
 
 def _built(row: Build) -> Built:
-    """A row as the engine's build, whose files lie in no folder."""
+    """Return a row as the engine's build, without a folder for its files."""
     return Built(
         target=row.target,
         toolchain=Toolchain(row.toolchain, row.toolchain_version, row.toolchain_digest),

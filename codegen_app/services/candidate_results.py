@@ -1,4 +1,4 @@
-"""Writing what came of a candidate: its measurement, its rejection, and the decision."""
+"""Recording a candidate's measurement or rejection, and the decision."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from scheduler.tuning.problems import ProblemCall, TuningProblem
 def record_result(
     task: TuningTask, candidate: Candidate, measured: Measurement, device: DeviceInfo
 ) -> BenchmarkResult:
-    """The candidate's result, in place of an earlier one of this run: the last rounds' times count,
-    not the first impression of the same kernel beside them."""
+    """Record the candidate's result, replacing an earlier one of this run: the final rounds' times
+    count, not the first measurement of the same kernel."""
     assert candidate.kernel is not None
     assert candidate.build is not None
     result, _ = BenchmarkResult.objects.update_or_create(
@@ -40,14 +40,14 @@ def record_result(
     Candidate.objects.filter(pk=candidate.pk).update(
         state=State.DONE,
         result=result,
-        finished_at=Coalesce("finished_at", Now()),  # the last rounds come after the fact
+        finished_at=Coalesce("finished_at", Now()),  # the final rounds finish later
     )
     return result
 
 
 def record_modelled(candidate: Candidate, modelled: ModelledTime, reason: str = "") -> None:
-    """The candidate's modelled time; it has no result, since nothing was measured. ``reason``: why
-    it is not preferred, or is in spite of others."""
+    """Record the candidate's modelled time; it has no result, since nothing was measured.
+    ``reason`` says why it is not preferred, or why it is preferred over others."""
     Candidate.objects.filter(pk=candidate.pk).update(
         state=State.DONE,
         modelled=modelled_to_json(modelled),
@@ -57,17 +57,17 @@ def record_modelled(candidate: Candidate, modelled: ModelledTime, reason: str = 
 
 
 def record_prediction(candidate: Candidate, modelled: ModelledTime) -> None:
-    """What was modelled of a candidate before it was measured."""
+    """Record what was modelled of a candidate before it was measured."""
     Candidate.objects.filter(pk=candidate.pk).update(modelled=modelled_to_json(modelled))
 
 
 def choose_modelled(chosen: Candidate, tied: Collection[Candidate]) -> None:
-    """Record the decision of a run of modelled times: it serves nothing, and is in no history."""
+    """Record the decision of a run of modelled times: it selects no kernel and is in no history."""
     _mark_chosen(chosen, tied)
 
 
 def record_rejection(candidate: Candidate, rejected: Rejected) -> None:
-    """Why the candidate was rejected."""
+    """Record why the candidate was rejected."""
     Candidate.objects.filter(pk=candidate.pk).update(
         state=State.REJECTED,
         result=None,
@@ -84,13 +84,13 @@ def choose(
     tied: Collection[Candidate],
     measured_at: datetime | None = None,
 ) -> None:
-    """Record the tuner's decision for a problem, let the chosen kernel serve if it is better than
-    what serves now, and add its time to the problem's history. ``tied`` cannot be called slower
-    than the fastest; ``measured_at`` is for results whose rows are younger than they are. The
-    candidate's reason says what decided, and whether it serves from now on."""
+    """Record the tuner's decision for a problem, select the chosen kernel if it is better than the
+    selected one, and add its time to the problem's history. ``tied`` are the candidates that are
+    not slower than the fastest by the test; ``measured_at`` is for results that are older than
+    their rows. The candidate's reason says what decided, and whether it is selected."""
     _mark_chosen(chosen, tied)
     offered = selections.offer(result, f"run {chosen.task.run_id}")
-    if measured_at is None:  # what was recorded elsewhere keeps the reason that it came with
+    if measured_at is None:  # imported results keep their recorded reason
         _record_reason(chosen, result, tied, offered.why)
     history.add_result(result, measured_at)
 
@@ -111,12 +111,12 @@ def _mark_chosen(chosen: Candidate, tied: Collection[Candidate]) -> None:
 
 
 def describe_call(task: TuningTask, problem: TuningProblem) -> None:
-    """Keep the call as the autotune log shows it, and what makes the problem comparable."""
+    """Record the call as the autotune log shows it, and what makes the problem comparable."""
     TuningTask.objects.filter(pk=task.pk).update(**call_fields(problem.call))
 
 
 def call_fields(call: ProblemCall) -> dict[str, Any]:
-    """What a task keeps of its call."""
+    """Return what a task records of its call."""
     return {
         "title": call.title[:300],
         "operands": [
@@ -129,5 +129,5 @@ def call_fields(call: ProblemCall) -> dict[str, Any]:
 
 
 def seed(problem: Problem) -> int:
-    """Equal problems get equal inputs, in every run."""
+    """Return the seed of a problem's inputs: equal problems get equal inputs in every run."""
     return int(problem.digest[:16], 16)

@@ -1,4 +1,4 @@
-"""A graph's code with the kernels that serve its nodes: for bundles and wrappers."""
+"""A graph's code with the selected kernels of its nodes: for bundles and wrappers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class SmallerSizes:
 class Choices:
     """The selected kernels of a graph by scheduled node, all by name, in one bucket.
 
-    A symbolic size that was measured at smaller values too is served there by what was selected
-    at those. Without a bucket there are none: every node is served by the default.
+    Where a symbolic size was measured at smaller values too, these sizes use the kernels selected
+    there. Without a bucket nothing is selected: every node uses its default.
     """
 
     graph_name: str
@@ -46,11 +46,12 @@ class Choices:
 
     @property
     def _target(self) -> str:
-        """Whose kernels were measured."""
+        """The target that the kernels were measured on."""
         return self.bucket.target if self.bucket else ""
 
     def generated(self) -> pipeline.GeneratedCode:
-        """The code, each node with its selected kernel, else the default. Raises ``UserError``."""
+        """Return the code, each node with its selected kernel, else the default. Raises
+        ``UserError``."""
         scheduled = engine.scheduled(self.file_digest)
         plan = scheduled.with_name(self.graph_name)
         if self.bucket is None:
@@ -69,8 +70,9 @@ class Choices:
         )
 
     def not_made(self) -> tuple[NotGeneratedRow, ...]:
-        """Selected kernels that this version of the generator does not make, and what code has
-        instead. Raises ``UserError`` where the graph's file cannot be scheduled any more."""
+        """Return the selected kernels that this version of the generator does not make, and what
+        the code uses instead. Raises ``UserError`` if the graph's file can no longer be scheduled.
+        """
         found = [*self._not_made("", self.selected)]
         for one in self.smaller:
             found += self._not_made(f"{one.symbol} <= {one.at_most}", one.selected)
@@ -102,10 +104,10 @@ class Choices:
 
 
 def _generated_pairs(file_digest: str, selected: Mapping[str, str]) -> set[tuple[str, str]]:
-    """Which of the kernels selected for nodes this very generator is known to make (one query).
+    """Return the selected kernels of nodes that this generator is known to make (one query).
 
-    To make them again takes seconds for a large model. A kernel is noted with one of the nodes
-    that it serves; others of the same problem whose default is the same are served by it too.
+    Generating them again takes seconds for a large model. A kernel is recorded with one of its
+    nodes; it also fits other nodes of the same problem with the same default.
     """
     uses = KernelUse.objects.filter(
         Q(is_default=True) | Q(kernel__name__in=set(selected.values())),
@@ -122,13 +124,13 @@ def _generated_pairs(file_digest: str, selected: Mapping[str, str]) -> set[tuple
 
 
 def graph_choices(graph: Graph, times: str = "") -> Choices:
-    """What is selected in the bucket ``times``, without it the latest bucket of a GPU.
+    """Return what is selected in the bucket ``times``; by default, in a GPU's latest bucket.
 
-    The emulation's times choose nothing: they say nothing of a GPU. Raises ``UserError`` for a
-    bucket that is not there.
+    Times of the emulation select nothing: they say nothing about a GPU. Raises ``UserError`` for an
+    unknown bucket.
     """
     nodes = TemplateNode.objects.filter(graph=graph).select_related("problem")
-    known = serving.node_buckets(nodes.defer("rejected"))  # hundreds of lines a node
+    known = serving.node_buckets(nodes.defer("rejected"))  # hundreds of lines per node
     bucket = known.find(times)
     if times and (bucket is None or bucket.name != times):
         raise UserError(f"{graph.name}: nothing was measured on {times!r}")
@@ -145,9 +147,9 @@ def graph_choices(graph: Graph, times: str = "") -> Choices:
 
 
 def with_generated_code(page: GraphPage, *, with_wrapper: bool) -> GraphPage:
-    """The graph's page with what bundles make of its choices, and the wrapper that calls that."""
+    """Return the graph's page with what bundles generate for it, and the matching wrapper."""
     if page.bucket is None or page.bucket.emulated or not page.selected:
-        return page  # the defaults serve, and so does the wrapper of when the graph was prepared
+        return page  # defaults are used, and so is the wrapper from the preparation
     graph = Graph.objects.select_related("file").only("name", "targets", "file").get(pk=page.id)
     try:
         chosen = graph_choices(graph, page.bucket.name)
@@ -160,7 +162,7 @@ def with_generated_code(page: GraphPage, *, with_wrapper: bool) -> GraphPage:
 
 
 def _wrapper(graph: Graph, chosen: Choices) -> str:
-    """``wrapper.py`` for the graph's own targets."""
+    """Return ``wrapper.py`` for the graph's own targets."""
     manifest = chosen.generated().manifest()
     return wrapper_of(replace(manifest, targets=tuple(graph.targets) or manifest.targets))
 

@@ -1,4 +1,4 @@
-"""The compilers of this host, and where compiled code is kept."""
+"""The compilers of this host, and the cache of compiled code."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from scheduler.build.toolchains import Search, ToolchainResult, find_toolchains,
 
 
 def code_cache() -> CodeCache:
-    """The compiled code of this host."""
+    """Return the cache of this host's compiled code."""
     return CodeCache(settings.CODE_CACHE_DIR)
 
 
 @cache
 def toolchains() -> tuple[ToolchainResult, ...]:
-    """Every compiler of this host, in order of preference, or why it is not there."""
+    """Return every compiler of this host in order of preference, or why it is missing."""
     rocm = Path(settings.ROCM_PATH) if settings.ROCM_PATH else None
     return find_toolchains(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
 
 
 def available_toolchains() -> tuple[Toolchain, ...]:
-    """The compilers that are here."""
+    """Return the compilers that this host has."""
     return tuple(one for one in toolchains() if isinstance(one, Toolchain))
 
 
 def toolchain_for(target: str, source_file: str = "") -> Toolchain:
-    """The compiler that builds such sources for a target here, those of its base scheduling where
-    no name is given; ``UserError`` with reasons where none does."""
+    """Return the compiler that builds ``source_file`` for a target here; without a name, the
+    sources of the target's base scheduling. Raises ``UserError`` with reasons if there is none."""
     return pick_toolchain(toolchains(), targets.find(target), source_file)

@@ -1,7 +1,7 @@
-"""What people ask of a worker: to pause, to drain, to go on, to serve one of its queues alone.
+"""Requests to a worker: to pause, to drain, to resume, to serve only one of its queues.
 
-It is written into the worker's row and holds for whoever has that name. A worker asks before each
-row that it takes; a remote one is told with each answer.
+The request is stored in the worker's row and applies to any process of that name. A worker checks
+it before it takes a row; a remote worker gets it with each response.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _worker_name: list[str] = []  # the name of the worker that this process is, onc
 
 
 def set_worker_name(name: str) -> None:
-    """This process is the worker of that name: what is asked of it is asked of this process."""
+    """Declare that this process is the worker of that name, so that requests to it apply here."""
     _worker_name[:] = [name]
 
 
 def may_take(queue_name: str) -> bool:
-    """Whether this process may take work of a queue now; one that is no worker may."""
+    """Return whether this process may take work of a queue now; a process that is no worker may."""
     if not _worker_name:
         return True
     row = Worker.objects.filter(name=_worker_name[0]).only("control", "pinned_to").first()
@@ -37,7 +37,7 @@ def may_take(queue_name: str) -> bool:
 
 @transaction.atomic
 def set_control(worker: Worker, control: Control, actor: AbstractBaseUser | None, why: str) -> bool:
-    """Ask it to pause, drain or go on; False where that was asked already."""
+    """Ask a worker to pause, drain or resume; return False if that was requested already."""
     changed = Worker.objects.filter(pk=worker.pk).exclude(control=control)
     if not changed.update(control=control, **_control_fields(actor, why)):
         return False
@@ -48,7 +48,7 @@ def set_control(worker: Worker, control: Control, actor: AbstractBaseUser | None
 
 @transaction.atomic
 def pin(worker: Worker, to: str, actor: AbstractBaseUser | None, why: str) -> bool:
-    """Let it take work of one of its queues alone ("": of all again); False where that is so.
+    """Restrict a worker to one of its queues ("": to none); return False if nothing changes.
 
     Raises ``UserError`` for a queue that it does not serve.
     """
@@ -71,7 +71,7 @@ def _control_fields(actor: AbstractBaseUser | None, why: str) -> dict[str, objec
 
 
 def _wake(worker: Worker) -> None:
-    """Others may take now what it leaves, and it what waited."""
+    """Notify the worker's queues: others may take what it leaves, and it what waited."""
     prefix = queue.queue_name(queue.Kind.MEASURE, "")
     for name in worker.queues:
         if name.startswith(prefix):

@@ -1,8 +1,8 @@
-"""The detector at work: series whose points nobody has looked at, and the changes in them.
+"""The detector's runs: series with unchecked points, and the changes in them.
 
 ``Series.unchecked_from`` is the queue, ``Change`` rows are the result; both are written in one
-transaction under the lock of the series' row. So any number of workers look at once, a killed one
-leaves nothing half done, and points that arrive meanwhile wait for the next turn.
+transaction under the lock of the series' row. So any number of workers run at once, a killed one
+leaves nothing half done, and points that arrive meanwhile wait for the next run.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from codegen_app.services.detector.writer import Writer
 
 MAX_SERIES = 200
 MAX_POINTS = 600
-"""In one turn: whoever adds points to one of its series waits until it is over."""
+"""Limit of one run: whoever adds points to one of its series waits until the run ends."""
 
 
 def unchecked_series() -> QuerySet[Series]:
-    """Series with points that no detector has looked at."""
+    """Return series with points that no detector has checked."""
     return Series.objects.filter(unchecked_from__isnull=False)
 
 
 @transaction.atomic
 def detect_changes() -> int:
-    """Look at some series that wait; at how many (0: none waits that nobody else looks at)."""
+    """Check some waiting series; return how many (0: none waits, or others are checking them)."""
     rows = list(
         unchecked_series()
         .select_related("rule")
@@ -52,15 +52,15 @@ def detect_changes() -> int:
 
 
 def recheck(series: Series, since: datetime | None = None) -> None:
-    """Look at a series again from a moment on (None: all of it), for a rule or a baseline changed.
+    """Check a series again since a moment (None: all of it), after its rule or baseline changed.
 
-    Call it in the transaction of that; a worker is told once it is committed. Changes that are no
+    Call it in the same transaction; a worker is notified once it is committed. Changes that are no
     longer found are withdrawn.
     """
     start = since or series.first_at
     if start is None:
         return  # no points, no changes
-    earliest = Func(F("unchecked_from"), Value(start), function="LEAST")  # of what is not null
+    earliest = Func(F("unchecked_from"), Value(start), function="LEAST")  # LEAST ignores NULL
     Series.objects.filter(pk=series.pk).update(unchecked_from=earliest)
     queue.notify(queue.Kind.DETECT)
 
@@ -71,8 +71,9 @@ def dry_run(
     baselines: Sequence[datetime] = (),
     since: datetime | None = None,
 ) -> list[DetectedChange]:
-    """The changes of a whole history (or of what is since a moment) if that were its threshold and
-    these its baselines; nothing is written. As the detector finds them, whenever they came."""
+    """Return the changes of a whole history (or since a moment) for this threshold and these
+    baselines; nothing is written. They are what the detector finds, in whatever order points came.
+    """
     found = replay(queries.full_history(series, least_effect, sorted(baselines), since))[0]
     return [one for one in found if since is None or one.at >= since]
 

@@ -1,4 +1,4 @@
-"""The devices of this host: finding the one that a run is for, and having it alone."""
+"""The devices of this host: finding the device of a run, and locking it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _POLL_S = 0.2
 
 @contextmanager
 def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejected | None]:
-    """The run's device, or another of its kind that is free, for this process alone.
+    """Lock the run's device, or a free one of the same model, for this process.
 
-    Waits while all are in use, until ``over``: None then. ``Rejected`` where there is none here.
+    Waits while all are in use, until ``over``, which yields None. Yields ``Rejected`` if this host
+    has no such device.
     """
-    if run.is_modelled:  # nothing runs on it: no other use of it disturbs
+    if run.is_modelled:  # nothing runs on it: other uses do not disturb it
         yield modelled_device(run.device)
         return
     found = probe()
@@ -39,7 +40,7 @@ def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | 
 
 
 def local_models() -> set[tuple[str, str]]:
-    """Target and model of each device of this host."""
+    """Return the target and the model of each device of this host."""
     return {_kind(one) for one in probe() if isinstance(one, DeviceInfo)}
 
 
@@ -47,8 +48,8 @@ def local_models() -> set[tuple[str, str]]:
 def hold_device_of_model(
     target: str, name: str, over: threading.Event
 ) -> Iterator[DeviceInfo | None]:
-    """A device of that model for this process alone; waits as ``hold_device`` does. None where
-    there is none here any more, or once it is over."""
+    """Lock a device of that model for this process; waits as ``hold_device`` does. Yields None if
+    this host has none any more, or once ``over`` is set."""
     here = [one for one in probe() if isinstance(one, DeviceInfo)]
     alike = [one for one in here if _kind(one) == (target, name)]
     with ExitStack() as stack:

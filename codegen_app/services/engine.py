@@ -1,7 +1,7 @@
-"""The engine as the services use it: a graph's file becomes a schedule with its backend.
+"""The engine's interface for the services: a graph's file becomes a schedule with its backend.
 
-Scheduling is deterministic, so a worker process keeps the last few results; the rows hold
-everything that anybody else needs.
+Scheduling is deterministic, so a worker process caches the last few results; the rows hold
+everything that other processes need.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ from scheduler.tuning.problems import TuningProblem, find_problems
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A graph in execution order, and the backend that makes its kernels."""
+    """A graph in execution order, and the backend that generates its kernels."""
 
     schedule: Schedule
     backend: BaseScheduling
 
     def with_name(self, graph_name: str) -> Schedule:
-        """The schedule of the graph under a name: a file says none, and what is kept here serves
-        every graph that was imported from it."""
+        """Return the schedule under a graph's name. A file holds no name, and the cached schedule
+        serves every graph that was imported from it."""
         lowered = self.schedule.lowered
         named = replace(lowered, graph=replace(lowered.graph, name=graph_name))
         return replace(self.schedule, lowered=named)
 
     def wrapper(self, graph_name: str, target_names: Sequence[str]) -> str:
-        """``wrapper.py`` of a bundle for these targets, every node served by its default."""
+        """Return ``wrapper.py`` of a bundle for these targets, with every default kernel."""
         chosen = [targets.find(name) for name in target_names]
         generated = pipeline.generate(self.with_name(graph_name), chosen or self.backend.targets)
         return wrapper_of(generated.manifest())
 
     def scheduling_for(self, target: str) -> BaseScheduling:
-        """What makes its kernels for one target, whatever the others' limits are."""
+        """Return the backend that generates kernels for one target, whatever the others' limits
+        are."""
         return pipeline.scheduling(self.schedule, (targets.find(target),))
 
     def node(self, name: str) -> SchedulerNode:
-        """The scheduled node of that name; ``KeyError`` where there is none."""
+        """Return the scheduled node of that name; raises ``KeyError`` if there is none."""
         for node in self.schedule.nodes:
             if node.name == name:
                 return node
@@ -56,9 +57,9 @@ class Scheduled:
 
 @lru_cache(maxsize=4)
 def scheduled(file_digest: str) -> Scheduled:
-    """The imported file of that digest, scheduled.
+    """Return the imported file of that digest, scheduled.
 
-    Raises ``UserError`` for what it cannot be, and ``FileNotFoundError`` where its file is gone.
+    Raises ``UserError`` if it cannot be scheduled, and ``FileNotFoundError`` if the file is gone.
     """
     file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
@@ -67,20 +68,20 @@ def scheduled(file_digest: str) -> Scheduled:
 
 @lru_cache(maxsize=8)
 def scheduling_for(file_digest: str, target: str) -> BaseScheduling:
-    """What makes the kernels of that file for one target alone, whatever the others' limits are.
+    """Return the backend for that file's kernels on one target, whatever the others' limits.
 
-    Raises ``UserError`` and ``FileNotFoundError`` as ``scheduled``.
+    Raises ``UserError`` and ``FileNotFoundError`` as ``scheduled`` does.
     """
     return pipeline.scheduling(scheduled(file_digest).schedule, (targets.find(target),))
 
 
 def served_targets() -> tuple[targets.Target, ...]:
-    """The targets that kernels are made for here: one row's source serves all of them."""
+    """Return the targets that kernels are generated for here: they all share a kernel's source."""
     return targets_sharing_source(targets.find(targets.names()[0]))
 
 
 def served_target_names() -> tuple[str, ...]:
-    """Their names, in the order in which they are shown."""
+    """Return their names in display order."""
     return tuple(target.name for target in served_targets())
 
 
@@ -93,8 +94,9 @@ class CandidateSet(NamedTuple):
 
 
 def candidates(file_digest: str, node_name: str, target: str = "") -> CandidateSet:
-    """What the engine offers for a node of that file: what serves all targets, or all that serves
-    one. Every candidate is rendered: seconds for a large node, and nothing of it is kept."""
+    """Return the engine's candidates for a node of that file: those legal on all targets, or all
+    that are legal on one. Every candidate is rendered, which takes seconds for a large node;
+    nothing is cached."""
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
@@ -105,8 +107,8 @@ def candidates(file_digest: str, node_name: str, target: str = "") -> CandidateS
 
 @lru_cache(maxsize=64)
 def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, TemplateCaller]:
-    """Every candidate of a node of that file, by its kernel's name: those that serve all targets,
-    or all that serve one."""
+    """Return every candidate of a node of that file by its kernel's name: those legal on all
+    targets, or all that are legal on one."""
     return candidates(file_digest, node_name, target).callers
 
 
@@ -114,8 +116,9 @@ def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, Tem
 def tuning_problem(
     file_digest: str, node_name: str, target: str, sizes: tuple[tuple[str, int], ...]
 ) -> TuningProblem:
-    """What is to be decided of a node of that file at these sizes, as the worker that measures it
-    finds it: with all candidates, rendered. Raises ``UserError`` for sizes that nothing holds."""
+    """Return the tuning problem of a node of that file at these sizes, as the measuring worker
+    builds it: with all candidates, rendered. Raises ``UserError`` for sizes that no memory holds.
+    """
     prepared = scheduled(file_digest)
     (found,) = find_problems(
         prepared.schedule,
@@ -129,7 +132,7 @@ def tuning_problem(
 
 
 class KernelRecord(NamedTuple):
-    """What rows say of how a kernel is made."""
+    """How a kernel is generated, according to the rows."""
 
     kernel: str
     template: str
@@ -137,7 +140,7 @@ class KernelRecord(NamedTuple):
 
 
 def kernel_records(kernels: Iterable[str]) -> dict[str, KernelRecord]:
-    """How kernels are made, by name; without those that no row knows (one query)."""
+    """Return how kernels are generated, by name, without kernels that no row has (one query)."""
     rows = GeneratedKernel.objects.filter(name__in=set(kernels))
     return {
         name: KernelRecord(name, template, tuple(config.items()))
@@ -149,8 +152,8 @@ def kernel_records(kernels: Iterable[str]) -> dict[str, KernelRecord]:
 def find_caller(
     file_digest: str, node_name: str, recorded: KernelRecord, target: str = ""
 ) -> TemplateCaller | None:
-    """The candidate of a node of that file with that kernel, of those of ``callers``; None where
-    there is none. It alone is made: all may be hundreds."""
+    """Return the candidate of a node of that file with that kernel, as in ``callers``, or None.
+    Only this candidate is rendered: all may be hundreds."""
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
     if default_kernel(file_digest, node_name) == recorded.kernel:
@@ -164,12 +167,12 @@ def find_caller(
 
 
 def can_make(file_digest: str, node_name: str, recorded: KernelRecord, target: str) -> bool:
-    """Whether that kernel is a candidate of a node of that file for a target."""
+    """Return whether that kernel is a candidate of a node of that file for a target."""
     return find_caller(file_digest, node_name, recorded, target) is not None
 
 
 @lru_cache(maxsize=4096)
 def default_kernel(file_digest: str, node_name: str) -> str:
-    """The name of the default kernel of a node of that file."""
+    """Return the name of the default kernel of a node of that file."""
     prepared = scheduled(file_digest)
     return prepared.backend.default(prepared.node(node_name)).name

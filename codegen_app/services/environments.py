@@ -1,4 +1,4 @@
-"""Environments: on what a measurement was made, one row for equal surroundings."""
+"""Environments of measurements: one row for equal devices, drivers and compilers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.runtime.device import DeviceInfo
 
 
 def record(device: DeviceInfo, build: Build) -> Environment:
-    """The row of a device with the compiler that made what runs on it."""
+    """Return the row of a device with the compiler of the code that runs on it."""
     facts = {
         "device": device.id,
         "device_name": device.name,

@@ -1,7 +1,7 @@
-"""Why series moved: changes that were found and not yet explained, with what differs.
+"""Explaining changes: for each change without a cause, what differs across it.
 
-A change whose figures are of more points than when it was explained is explained again
-(``detector.writer``): three points after a change say less of it than thirty.
+A change whose figures cover more points than when it was explained is explained again
+(``detector.writer``): three points after a change say less about it than thirty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from scheduler.track import causes
 from scheduler.track.evidence import Cause
 
 BATCH_SIZE = 50
-# A statement of one text: an expression for each column of each row takes as long as explaining.
+# One statement with one JSON parameter: an expression for each column of each row would take as
+# long as explaining.
 _UPDATE = """
 UPDATE codegen_app_change AS change SET
     cause = new.cause, rule = new.rule, explanation = new.explanation,
@@ -33,13 +34,13 @@ log = logging.getLogger(__name__)
 
 
 def unexplained_changes() -> QuerySet[Change]:
-    """Changes whose cause nobody has looked for."""
+    """Return changes without an explanation."""
     return Change.objects.filter(explained_at=None, withdrawn_at=None)
 
 
 @transaction.atomic
 def explain() -> int:
-    """Explain some of the changes that wait; how many (0: none that nobody else explains)."""
+    """Explain some waiting changes; return how many (0: none waits, or others explain them)."""
     rows = list(
         unexplained_changes()
         .select_for_update(skip_locked=True, of=("self",))
@@ -56,8 +57,8 @@ def explain() -> int:
 
 
 def _explanation(row: Change, of: sides.Sides | None) -> dict[str, Any]:
-    """The explanation as JSON. One that fails by a fault of its own says so, and holds up no
-    other."""
+    """Return the explanation as JSON. An unexpected error is recorded in it, and does not block
+    others."""
     if of is None:
         return _without_cause(row, "its points are no longer here")
     try:

@@ -1,7 +1,7 @@
-"""Looking at kernels of somebody else's: asked for with a file and its launch, done by a worker.
+"""Analysing external kernels: a user submits a file with its launch, a worker models it.
 
-Nothing of the file is read here or in a worker's own process: it is disassembled and modelled in
-processes behind the fence, with limits of time and memory.
+The file is not read here or in a worker's own process: it is disassembled and modelled in sandboxed
+processes with limits of time and memory.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.targets import Board
 from scheduler.text import shorten, to_identifier
 
-MAX_OPEN = 5  # that wait or are done for one person
+MAX_OPEN = 5  # waiting or finished, per person
 READING, MODELLING = "reading", "modelling"
 
 
 def boards() -> tuple[Board, ...]:
-    """Those that kernels can be modelled on."""
+    """Return the boards that kernels can be modelled on."""
     return tuple(board for name in TARGETS for board in targets.boards(name))
 
 
 def submit(
     content: IO[bytes], name: str, launch: str, board: Board, actor: AbstractBaseUser
 ) -> ForeignKernel:
-    """A row for a file and its launch. Raises ``UserError`` for a launch that is none, and where
+    """Create a row for a file and its launch. Raises ``UserError`` for an invalid launch, and if
     that person has too many open."""
     sandbox.require_uploads(settings.FENCE)
     read_launch(launch)
@@ -58,13 +58,13 @@ def submit(
             requested_by_id=actor.pk,
         )
         audit.record(actor, "look", row)
-        queue.notify(queue.Kind.COMPILE)  # whose workers model
+        queue.notify(queue.Kind.COMPILE)  # its workers model kernels
     return row
 
 
 @transaction.atomic
 def cancel(row: ForeignKernel, actor: AbstractBaseUser) -> bool:
-    """Stop one; False where it was over already."""
+    """Cancel a kernel's analysis; return False if it was over already."""
     left = ForeignKernel.objects.filter(pk=row.pk, state__in=OPEN_STATES)
     stopped = work.close(left, State.CANCELLED, "cancelled")
     if stopped:
@@ -73,14 +73,14 @@ def cancel(row: ForeignKernel, actor: AbstractBaseUser) -> bool:
 
 
 def queued_kernels() -> QuerySet[ForeignKernel]:
-    """What can be done."""
+    """Return the kernels that a worker can analyse."""
     return ForeignKernel.objects.all()
 
 
 def run(row: ForeignKernel) -> None:
-    """Do a claimed one; what cannot be read or modelled is rejected with one line.
+    """Analyse a claimed kernel; one that cannot be read or modelled is rejected with one line.
 
-    Raises ``work.LeaseLostError`` where it was cancelled or given to another worker.
+    Raises ``work.LeaseLostError`` if it was cancelled or given to another worker.
     """
     cancellation = Cancellation()
     phase = {"phase": READING}
@@ -105,11 +105,11 @@ def run(row: ForeignKernel) -> None:
 def _analyse(
     row: ForeignKernel, cancellation: Cancellation, phase: dict[str, str]
 ) -> dict[str, Any]:
-    sandbox.require_uploads(settings.FENCE)  # this worker's, on another machine perhaps
+    sandbox.require_uploads(settings.FENCE)  # this worker's setting; it may be on another machine
     board = _board(row)
     text = read_launch(row.launch)
     with tempfile.TemporaryDirectory(prefix="kiln-kernel-") as folder:
-        # Errors name the file; nothing of the sender's leads anywhere.
+        # Errors name the file; the sender's name cannot lead outside the folder.
         stem = to_identifier(Path(row.name).stem)[:80] or "kernel"
         path = Path(folder) / f"{stem}{_suffix(row.name)}"
         path.write_bytes(artifacts.read(row.file))

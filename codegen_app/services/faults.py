@@ -1,8 +1,8 @@
-"""What is a failure of the machine, and no failure of the work: it goes well once that is mended.
+"""Machine failures, as opposed to failures of the work: the work succeeds once they are repaired.
 
-One of these puts a row back into the queue with a growing pause and the reason (``work.attempt``),
-and answers a request with a page that asks to try again. Everything else that is raised is a bug,
-or a user's mistake.
+A machine failure puts a row back into the queue with a growing pause and the reason
+(``work.attempt``), and answers a request with a page that asks to try again. Every other exception
+is a bug, or a user's mistake.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_WRITABLE = (errno.EACCES, errno.EPERM)
 
 
 class MachineFaultError(Exception):
-    """A failure of the machine, in one line; ``of_row`` where the row may have brought it about."""
+    """A machine failure, in one line; ``of_row`` if the row may have caused it."""
 
     def __init__(self, reason: str, *, of_row: bool = False) -> None:
         super().__init__(reason)
@@ -49,7 +49,7 @@ class Fault:
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """The failure of the machine behind an exception; None where it is none."""
+    """Return the machine failure behind an exception, or None."""
     here = socket.gethostname()
     if isinstance(error, MachineFaultError):
         return Fault(f"{error} (on {here})", error.of_row)

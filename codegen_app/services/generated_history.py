@@ -1,7 +1,7 @@
-"""The generated history as points of series: what there is to see before anything was measured.
+"""The generated history as points of series: sample data before anything was measured.
 
-Its series are told apart by their names, which begin with the label, and their points by their
-source; nothing is ever compared with what was measured, since no series holds both.
+Its series have names that begin with the label, its points a source of their own. It is never
+compared with measurements, since no series holds both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INTERVAL = timedelta(days=1)
 
 @transaction.atomic
 def store(series: int = SERIES, seed: int = 0) -> StoreSummary:
-    """Add a generated history, the same for the same seed; what is here is left as it is."""
+    """Add a generated history, the same for the same seed; existing series are left as they are."""
     made = {
         key.digest: (key, one)
         for one in generate_history(series, seed)
@@ -47,7 +47,7 @@ def store(series: int = SERIES, seed: int = 0) -> StoreSummary:
 
 
 def stored_points(one: GeneratedSeries, seed: int = 0) -> tuple[sides.Point, ...]:
-    """What the rows say of a generated series, as the sides of its changes are made of."""
+    """Return a generated series' points as stored, in the form of the sides of its changes."""
     row = Series.objects.get(digest=_key(one, seed).digest)
     same = {"target": row.target, "toolchain": row.toolchain, "device": row.device_name}
     data = Datum.objects.filter(series=row).order_by("at", "id")

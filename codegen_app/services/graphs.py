@@ -1,4 +1,4 @@
-"""Importing a model's graph, and preparing it: lowered, scheduled, its candidates rendered."""
+"""Importing a model's graph, and preparing it: lowering, scheduling, rendering its candidates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from scheduler.errors import MachineError, Stage, UserError
 from scheduler.lowering import coverage
 from scheduler.sandbox.process import Cancellation, Cancelled
 
-# What a graph's kernels are compiled for unless somebody says otherwise.
+# The targets of a graph's kernels unless others are given.
 DEFAULT_TARGETS = ("gfx942", "gfx1100", "cpu")
 _MAX_NAME, _MAX_VALUE = 200, 1000  # characters
 _RECORDING_LOCK = 0x4B494C4E  # the advisory lock's number: "KILN"
@@ -49,12 +49,12 @@ def import_graph(
     actor: AbstractBaseUser | None,
     model_name: str = "",
 ) -> tuple[Graph, bool]:
-    """Record the graph in ``file`` and ask for its preparation; also whether it is new. Of several
-    models in the file it is the one with the name ``model_name``, which is stored alone.
+    """Record the graph in ``file`` and request its preparation; also return whether it is new. If
+    the file holds several models, only the one named ``model_name`` is stored.
 
-    The file is untrusted. Raises ``UserError`` for one that is too large or no graph, that holds
-    several models, or none of that name, for an unknown target, and for an account's (``actor``)
-    where the fence does not let files of others be read; nothing is recorded then.
+    The file is untrusted. Raises ``UserError``, with nothing recorded: for a file that is too large
+    or no graph, that holds several models or none of that name, for an unknown target, and for an
+    account (``actor``) if the sandbox does not allow reading uploaded files.
     """
     if actor is not None:
         sandbox.require_uploads(settings.FENCE)
@@ -84,20 +84,20 @@ def _import(
         _repair(known, file)
         return known, False
     _check_names(content)
-    stored = artifacts.store_file(file)  # no row is held while a disk is slow
+    stored = artifacts.store_file(file)  # no row is locked while a disk is slow
     try:
         with transaction.atomic():
             graph = _record(content, name, target_names, stored, actor)
             audit.record(actor, "import", graph)
             schedules.after_import(graph)
             queue.notify(queue.Kind.PREPARE)
-    except IntegrityError:  # somebody imported an equal file at the same time
+    except IntegrityError:  # an equal file was imported at the same time
         return Graph.objects.get(digest=content["digest"]), False
     return graph, True
 
 
 def _check_names(content: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for names by which nothing in the database could be found again."""
+    """Raise ``UserError`` for names that the database could not find again."""
     for position, node in enumerate(content["nodes"]):
         what = f"node number {position}"
         sanitize.check_names(what, (node["name"], node["target"], *node["outputs"]), _MAX_NAME)
@@ -105,9 +105,9 @@ def _check_names(content: Mapping[str, Any]) -> None:
 
 
 def _repair(graph: Graph, file: Path) -> None:
-    """What an equal file can mend of a graph that is there: its own file where the storage has it
-    no more, a preparation that waits for that, or was put aside, and a comparison with torch that
-    was never asked for, or failed."""
+    """Repair an existing graph from an equal file: restore its file if the storage lost it, queue a
+    preparation that waits for the file or was quarantined, and request a comparison with torch that
+    was never requested or failed."""
     data = file.read_bytes()
     if not artifacts.is_whole(graph.file) and files.digest_of(data) == graph.file.digest:
         artifacts.store(data, file.suffix)
@@ -121,10 +121,10 @@ def _repair(graph: Graph, file: Path) -> None:
 
 
 def prepare(graph: Graph) -> None:
-    """Do a claimed graph's work: schedule it, render its candidates, ask for their builds.
+    """Prepare a claimed graph: schedule it, render its candidates, request their builds.
 
-    A graph that the engine cannot take is rejected with the engine's one line. Raises
-    ``work.LeaseLostError`` when another worker has it meanwhile.
+    A graph that the engine rejects is rejected with the engine's message. Raises
+    ``work.LeaseLostError`` when another worker has claimed it.
     """
     cancellation, computing = Cancellation(), Interruptible()
 
@@ -154,7 +154,7 @@ def prepare(graph: Graph) -> None:
 
 
 def _trial_run(graph: Graph, cancellation: Cancellation) -> None:
-    """All of it once where it can be stopped: a file can ask for more work than anybody has."""
+    """Run the whole preparation once in a stoppable process: a file can require unbounded work."""
     file = artifacts.local_file(graph.file, ".pt2")
     names = tuple(graph.targets) or engine.served_target_names()
     untrusted.try_out(file, names, _limits(settings.PREPARE_MAX_S), cancellation)
@@ -166,8 +166,8 @@ def _limits(seconds: int) -> untrusted.Limits:
 
 @transaction.atomic
 def delete(graph: Graph) -> None:
-    """Remove a graph and end what is done for it: its preparation, its runs, and the builds that
-    nobody else waits for. What was measured of its kernels stays."""
+    """Delete a graph and stop its work: its preparation, its runs, and builds that nothing else
+    waits for. Measurements of its kernels stay."""
     ledger.drop_runs(graph, "its graph was deleted")
     builds.drop_graph_builds(graph)
     graph.delete()
@@ -181,7 +181,7 @@ def _record_prepared(
 ) -> None:
     decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
     _lock_recording()
-    # First: where another worker has the row meanwhile, nothing is written.
+    # First: if another worker has claimed the row, nothing is written.
     accounted = coverage.coverage_summary(scheduled.schedule.lowered)
     work.finish(graph, State.DONE, accounted=accounted, decisions=decisions, wrapper=wrapper)
     kernels.record_schedule(graph, scheduled, prepared)
@@ -190,13 +190,13 @@ def _record_prepared(
 
 
 def _lock_recording() -> None:
-    """Graphs share kernels and problems: recorded side by side they could wait for each other."""
+    """Serialize recording: graphs share kernels and problems, and would deadlock in parallel."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING_LOCK])
 
 
 def _inputs(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The graph's inputs, those that the model writes with the names of the nodes that do."""
+    """Return the graph's inputs; inputs that the model writes name the writing nodes."""
     writers = content.get("writers", {})
     return [
         {**each, "written": True, "written_by": writers[each["name"]]}
@@ -260,16 +260,16 @@ def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
 
 
 def _source(frames: Sequence[Sequence[Any]]) -> str:
-    """The model's own line of a node's frames, as it is searched for; "" without any."""
+    """Return the model's own source line among a node's frames, for searching; "" without any."""
     named = [{"file": sanitize.storable_json(frame[0]), "line": frame[1]} for frame in frames]
     frame = own_frame(named)
     return sanitize.storable_text(f"{frame['file']}:{frame['line']}", 500) if frame else ""
 
 
 def _references(argument: Any) -> Iterable[str]:
-    """Names of the values that an argument reads (``{"ref": name}`` at any depth).
+    """Yield the names of the values that an argument reads (``{"ref": name}`` at any depth).
 
-    A graph among the arguments (``{"graph": …}``) reads none: it is given all that it uses.
+    A graph among the arguments (``{"graph": …}``) reads none: it gets all its inputs as arguments.
     """
     if isinstance(argument, Mapping):
         if set(argument) == {"ref"}:

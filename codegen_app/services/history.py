@@ -1,8 +1,8 @@
-"""Our own measurements feed series: the time of a problem is that of the kernel a run chose.
+"""Our own measurements as points of series: a problem's time is its chosen kernel's time.
 
-A run measures many candidates; what a problem takes is what the best of them takes, whichever
-kernel that is. So a tuning run adds one point to a problem's series, and the history goes on when
-another kernel, or another language, becomes the fastest.
+A run measures many candidates; a problem takes as long as the best, whichever kernel that is. So a
+tuning run adds one point to a problem's series, and the history continues when another kernel, or
+another language, becomes the fastest.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ REPOSITORY = "kiln"
 
 
 def add_result(result: BenchmarkResult, measured_at: datetime | None = None) -> None:
-    """Add a chosen result to its problem's series; again it adds nothing. Part of the transaction
-    that records the choice. ``measured_at``: where the row does not say it."""
+    """Add a chosen result to its problem's series, at most once. Part of the transaction that
+    records the choice. ``measured_at`` is for results whose row does not have the time."""
     if Datum.objects.filter(result=result).exists():
         return
     task = result.task
     imported = _imported(task)
     if imported is not None:
-        # Of equal commits the version tells nothing more: the commit is when it is known.
+        # The version adds nothing to a commit, so use the commit if it is known.
         revision = RevisionKey(imported.commit or imported.version or "unknown")
         source = Source.IMPORT
     else:
@@ -57,7 +57,7 @@ def add_result(result: BenchmarkResult, measured_at: datetime | None = None) -> 
 
 @cache
 def own_revision() -> RevisionKey:
-    """The Kiln that measures here; one process is of one commit as long as it runs."""
+    """Return the revision of the Kiln that measures here; it is constant within a process."""
     return RevisionKey(kiln_commit() or kiln_version() or "unknown")
 
 
@@ -82,7 +82,7 @@ def _key(result: BenchmarkResult) -> SeriesKey:
 def point_of_result(
     result: BenchmarkResult, key: SeriesKey, revision: RevisionKey, when: datetime
 ) -> Point:
-    """A result as a point of a series, measured at that moment."""
+    """Return a result as a point of a series, measured at that moment."""
     time = result.all_metrics[TIME]
     step = -(-len(result.samples_ns) // MOST_SAMPLES)
     return Point(
@@ -99,7 +99,7 @@ def point_of_result(
 
 
 def conditions_of(result: BenchmarkResult) -> dict[str, object]:
-    """What may explain a change: by digests, so that it outlives kernel and build."""
+    """Return what may explain a change: digests, which outlive kernel and build."""
     environment = result.environment
     around = Surroundings(
         environment.compiler, environment.driver, environment.runtime, environment.attributes
@@ -109,7 +109,7 @@ def conditions_of(result: BenchmarkResult) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where something was measured, and by what it was made."""
+    """The environment of a measurement, and the compiler of its code."""
 
     compiler: str
     driver: str
@@ -120,7 +120,7 @@ class Surroundings:
 def conditions(
     kernel: GeneratedKernel, build: Build, around: Surroundings, metrics: Mapping[str, Metric]
 ) -> dict[str, object]:
-    """The same of rows and a measurement."""
+    """Return the conditions of a kernel, a build, its surroundings and a measurement."""
     clocks = {name: round(metric.value) for name, metric in metrics.items() if metric.unit == "MHz"}
     return {
         "toolchain_version": around.compiler,

@@ -1,4 +1,4 @@
-"""Accounts of people who sign in at the provider."""
+"""Accounts of people who sign in with the identity provider."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 
 def get_or_create_account(provider: Provider, person: Person) -> User:
-    """The account with this identity; a new one, which may only read, where there is none.
+    """Return the account with this identity, or a new one, which may only read.
 
-    An account of the same name or e-mail address is somebody else's. Raises ``SignInError`` for
-    one that is closed.
+    An account with the same name or e-mail address belongs to somebody else. Raises ``SignInError``
+    for a closed account.
     """
     with transaction.atomic():
         user = _find_account(provider, person) or _create_account(provider, person)
@@ -50,21 +50,21 @@ def _create_account(provider: Provider, person: Person) -> User:
                 identity = {"issuer": provider.issuer, "subject": person.subject}
                 Identity.objects.create(user=user, **identity)
                 return user
-        except IntegrityError:  # somebody took the name just now, or signed in twice at once
+        except IntegrityError:  # the name was just taken, or this person signed in twice at once
             if known := _find_account(provider, person):
                 return known
     raise SignInError(f"No name is free for an account called {names[0]}: ask an administrator")
 
 
 def _username_candidates(person: Person) -> list[str]:
-    """Names for the account, the first that is free serves."""
+    """Return names for the account; the first free one is used."""
     digest = hashlib.sha256(person.subject.encode()).hexdigest()[:8]
     own = _INVALID_IN_USERNAME.sub("", person.username)[:120] or f"user-{digest}"
     return [own, *(f"{own}-{number}" for number in range(2, _TRIES)), f"{own}-{digest}"]
 
 
 def _give_groups(user: User, provider: Provider, person: Person) -> None:
-    """Of the groups that the provider decides on, those that it says; others stay as they are."""
+    """Set the groups that the provider decides on as it says; other groups stay as they are."""
     decided = set(provider.groups.values())
     given = {group for value, group in provider.groups.items() if value in person.groups}
     rows = {group.name: group for group in Group.objects.filter(name__in=decided)}

@@ -1,4 +1,4 @@
-"""What is sent with a token: read, checked whole, stored once for each key."""
+"""Data sent with an API token: parsed, validated as a whole, stored once per key."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from scheduler.results.points.model import ImportContext
 
 
 class KeyReusedError(Exception):
-    """The key was used for something else."""
+    """The idempotency key was used for other data."""
 
 
 def receive(
     token: ApiToken, key: str, body: bytes, context: ImportContext, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Store what was sent, or give the answer of before for the very same under the same key.
+    """Store the data, or return the earlier answer to the same request with the same key.
 
-    ``parameters`` are the address's parameters, ``format`` among them; ``context`` is made of them.
+    ``parameters`` are the URL's parameters, including ``format``; ``context`` is made from them.
     Raises ``UserError`` naming row and field, with nothing stored; ``KeyReusedError``;
     ``tokens.RateError``.
     """
@@ -45,7 +45,7 @@ def receive(
                 "left_out": [asdict(one) for one in found.left_out],
             }
             batch.save(update_fields=["answer"])
-    except IntegrityError:  # the same key arrived twice at once, and the other one was first
+    except IntegrityError:  # the same key arrived twice at once, and the other request was first
         answer = _previous_answer(token, key, digest)
         if answer is None:
             raise

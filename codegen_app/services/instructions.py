@@ -1,4 +1,4 @@
-"""Counting the instructions of listings, for searches: some builds a round, whoever made them."""
+"""Counting the instructions of listings, for searches: some builds per round."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from codegen_app.services import artifacts
 from scheduler import targets
 from scheduler.isa.reader import reader_of
 
-BATCH_SIZE = 20  # listings a round: a large one is read in some tenths of a second
+BATCH_SIZE = 20  # listings per round: a large one takes some tenths of a second
 _MAX_NAME = 100
 
 
 def count_some(at_most: int = BATCH_SIZE) -> int:
-    """Count the instructions of the newest builds whose listings are not counted yet: how many."""
+    """Count the instructions of the newest builds without a count; return how many builds."""
     rows = Build.objects.filter(state=State.DONE, listing__isnull=False, instructions=None)
     found = list(rows.select_related("listing").defer("log").order_by("-pk")[:at_most])
     for build in found:
@@ -26,7 +26,7 @@ def count_some(at_most: int = BATCH_SIZE) -> int:
 
 
 def record(build: Build) -> None:
-    """Count the instructions of a build's listing, once; none of one that the storage lost."""
+    """Count the instructions of a build's listing, once; 0 if the storage lost the listing."""
     counts = _counts(build)
     with transaction.atomic():
         waiting = Build.objects.filter(pk=build.pk, instructions=None)
@@ -55,8 +55,8 @@ def _counts(build: Build) -> Counter[str]:
 
 
 def _keys(names: Iterable[str]) -> dict[str, int]:
-    """The rows of these mnemonics, made where they are new; in one order, so that two who make the
-    same wait for one another, and not each for the other."""
+    """Return the rows of these mnemonics, creating new ones; in one order, so that two workers that
+    create the same rows do not deadlock."""
     ordered = sorted(names)
     known = dict(Mnemonic.objects.filter(name__in=ordered).values_list("name", "pk"))
     new = [Mnemonic(name=name) for name in ordered if name not in known]

@@ -1,4 +1,4 @@
-"""Ending long computations of this process from the thread that sees that nobody waits any more."""
+"""Interrupting long computations of this process from the thread that sees a lost lease."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codegen_app.services.work import LeaseLostError
 
 class Interruptible:
     """A context manager: while its body runs, ``stop`` raises ``LeaseLostError`` in it, from any
-    other thread. For work in Python, which can be interrupted nowhere else."""
+    other thread. For work in Python, which cannot be interrupted in another way."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class Interruptible:
             connection.close()  # it may have been in the middle of a query
 
     def stop(self) -> None:
-        """End the body, if it is not over."""
+        """End the body if it is still running."""
         with self._lock:
             if self._thread is None or self._stopped:
                 return

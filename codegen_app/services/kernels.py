@@ -1,4 +1,4 @@
-"""Recording what the engine made: scheduled nodes, their problems, and the rendered candidates."""
+"""Recording the engine's output: scheduled nodes, their problems, and the rendered candidates."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.index.text import print_expr
 from scheduler.ir.operations import END_SUFFIX, LoopBegin, LoopEnd
 
-# Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
-# wants to try, and pages show these.
+# Sources stored per node. The engine has a hundred candidates and more; the tuner renders what it
+# tries, and pages show these.
 MAX_RECORDED = 8
-_BATCH = 500  # rows written at once
-_NODE_BATCH = 50  # nodes whose kernels are written at once: sources are long
+_BATCH = 500  # rows per statement
+_NODE_BATCH = 50  # nodes per statement of kernels: sources are long
 
 
 @dataclass(frozen=True)
 class NodeCandidates:
-    """What can serve a node: the recorded kernels with its calls, and how many there are of them
-    all, whose one source serves every target. ``legal`` counts the configurations that can serve
-    each target by itself, ``rejected`` has the others with the targets that each is rejected for.
-    """
+    """A node's candidates: the recorded kernels with their calls, and the number of all candidates
+    whose one source runs on every target. ``legal`` counts the configurations that are legal on
+    each target by itself, ``rejected`` has the others with the targets that reject each."""
 
     callers: tuple[TemplateCaller, ...]  # the default first
     configs: tuple[Mapping[str, ConfigValue], ...]
@@ -42,7 +41,7 @@ class NodeCandidates:
 
 @dataclass(frozen=True)
 class PreparedNode:
-    """A scheduled node with its problem and offer, both None where there is no kernel."""
+    """A scheduled node with its problem and candidates, both None if the node has no kernel."""
 
     node: SchedulerNode
     problem: problem.Problem | None
@@ -50,10 +49,10 @@ class PreparedNode:
 
 
 def prepare(scheduled: Scheduled, targets: Sequence[str]) -> list[PreparedNode]:
-    """Every node with its problem and candidates, and what of its configurations is legal on each
-    of these targets. This is the long part: nothing is written.
+    """Return every node with its problem and candidates, and the legality of its configurations on
+    each of these targets. This is the long part: nothing is written.
 
-    Nodes of one problem are offered the same; its configurations are tried for the first alone.
+    Nodes of one problem share their candidates; configurations are tried for the first node alone.
     """
     offers: dict[str, NodeCandidates] = {}
     alone = {target: scheduled.scheduling_for(target) for target in targets}
@@ -77,7 +76,8 @@ def prepare(scheduled: Scheduled, targets: Sequence[str]) -> list[PreparedNode]:
 def _node_candidates(
     node: SchedulerNode, scheduled: Scheduled, alone: Mapping[str, BaseScheduling]
 ) -> NodeCandidates:
-    """The default first, then others spread over what the engine offers; equal sources once."""
+    """Return the default first, then others spread over the engine's candidates; equal sources
+    once."""
     default = scheduled.backend.default(node)
     offered = scheduled.backend.candidates(node)
     others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
@@ -93,7 +93,7 @@ def _node_candidates(
 
 
 def _rejected_lines(rejected: Mapping[str, Sequence[RejectedConfig]]) -> list[dict[str, Any]]:
-    """What is rejected on each target; a line for all targets that say the same of it."""
+    """Return the rejections of each target; targets with the same rejection share a line."""
     lines: dict[RejectedConfig, dict[str, Any]] = {}
     for target, configs in rejected.items():
         for config in configs:
@@ -105,14 +105,14 @@ def _rejected_lines(rejected: Mapping[str, Sequence[RejectedConfig]]) -> list[di
 def _reuse_candidates(
     node: SchedulerNode, known: NodeCandidates, scheduled: Scheduled
 ) -> NodeCandidates:
-    """The same kernels for another node of the problem, with its calls."""
+    """Return the same kernels for another node of the problem, with that node's calls."""
     template = scheduled.backend.template(node)
     callers = tuple(template.generate(dict(config)) for config in known.configs)
     return replace(known, callers=callers)
 
 
 def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[PreparedNode]) -> None:
-    """Write a graph's template nodes with their candidates. Part of ``graphs.prepare``."""
+    """Record a graph's template nodes with their candidates. Part of ``graphs.prepare``."""
     problems = _problems(graph, scheduled, prepared)
     rows = TemplateNode.objects.bulk_create(
         (_node(graph, position, one, scheduled, problems) for position, one in enumerate(prepared)),
@@ -138,7 +138,7 @@ def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[Prepa
 def _problems(
     graph: Graph, scheduled: Scheduled, prepared: Sequence[PreparedNode]
 ) -> Mapping[str, Problem]:
-    """The rows of the problems by digest, each with its work at the graph's own sizes."""
+    """Return the rows of the problems by digest, each with its work at the graph's own sizes."""
     first = {one.problem.digest: one for one in reversed(prepared) if one.problem is not None}
     found = [one.problem for one in first.values() if one.problem is not None]
     Problem.objects.bulk_create(
@@ -190,7 +190,7 @@ def _node(
 
 
 def _without_kernel(node: SchedulerNode, schedule: Schedule) -> tuple[str, str] | None:
-    """The op of a node without kernel, and what is said of it; None for all others."""
+    """Return the op of a node without kernel, and its description; None for all other nodes."""
     for extern in node.externs:
         return extern.op, extern.reason
     mark = node.members[0]
@@ -217,7 +217,7 @@ def _record_candidates(
     scheduled: Scheduled,
     kernels: dict[str, int],
 ) -> None:
-    """The candidates of some nodes. ``kernels`` are the rows known so far, by name."""
+    """Record the candidates of some nodes. ``kernels`` are the rows known so far, by name."""
     backend = scheduled.backend
     callers = [
         (row, one.node, position, caller)
@@ -251,7 +251,7 @@ def record_candidate(
     caller: TemplateCaller,
     backend: BaseScheduling,
 ) -> GeneratedKernel:
-    """The row of a candidate of this backend that was searched for, with its use by the node."""
+    """Return the row of a searched candidate of this backend, and record that the node uses it."""
     kernel = _kernels([caller.kernel])[caller.name]
     node = scheduled.node(row.name)
     comment = backend.owner(caller.kernel.source_file).comment
@@ -274,7 +274,7 @@ def record_candidate(
 
 
 def spread(callers: Mapping[str, TemplateCaller], count: int) -> dict[str, TemplateCaller]:
-    """At most ``count`` of the callers, evenly over their order: neighbours are much alike."""
+    """Return at most ``count`` callers, evenly over their order: neighbours are much alike."""
     names = list(callers)
     step = max(1.0, len(names) / count)
     places = (int(number * step) for number in range(min(count, len(names))))
@@ -282,7 +282,7 @@ def spread(callers: Mapping[str, TemplateCaller], count: int) -> dict[str, Templ
 
 
 def _kernels(rendered: Sequence[RenderedKernel]) -> dict[str, GeneratedKernel]:
-    """The rows of these kernels by name, new or known."""
+    """Return the rows of these kernels by name, new or known."""
     GeneratedKernel.objects.bulk_create(
         (_kernel(kernel) for kernel in rendered), ignore_conflicts=True
     )
@@ -315,7 +315,7 @@ def _call(call: KernelCall) -> dict[str, str]:
 
 
 def rejected_line(config: RejectedConfig) -> dict[str, Any]:
-    """As a node keeps it, and a run's ledger."""
+    """Return the rejection as a node and a run's ledger store it."""
     return {
         "template": config.template,
         "config": dict(config.config),

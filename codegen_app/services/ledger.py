@@ -1,4 +1,4 @@
-"""What follows when a part of a run is over: candidates rejected, tasks ready, runs closed."""
+"""Consequences of finished parts of a run: candidates rejected, tasks ready, runs closed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
 
 
 def queue_target(run: TuningRun) -> str:
-    """The architecture whose workers do a run, or ``waiting.MODELLED``."""
+    """Return the architecture whose workers do a run, or ``backlog.MODELLED``."""
     return backlog.MODELLED if run.is_modelled else run.target
 
 
 def ready_tasks(target: str) -> QuerySet[TuningTask]:
-    """Tasks for an architecture, or ``waiting.MODELLED``, that wait for nothing but a worker: all
-    their builds are over, or they ask for builds themselves (a run with a budget)."""
+    """Return tasks for an architecture, or ``backlog.MODELLED``, that only wait for a worker: all
+    their builds are over, or they request builds themselves (a run with a budget)."""
     waits = Candidate.objects.filter(
         task=OuterRef("pk"), state__in=OPEN_STATES, build__state__in=OPEN_STATES
     )
@@ -51,7 +51,7 @@ def ready_tasks(target: str) -> QuerySet[TuningTask]:
 
 
 def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
-    """The lines of the configurations that a rule rejected."""
+    """Record the configurations that a rule rejected as candidates."""
     Candidate.objects.bulk_create(
         Candidate(
             task=task,
@@ -68,10 +68,10 @@ def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first:
 
 
 def on_build_finished(build: Build) -> None:
-    """Carry a build's outcome on; part of the transaction that closes it.
+    """Update what waits for a build; part of the transaction that closes it.
 
-    Candidates of a build without a result are rejected with the build's own words; tasks that
-    waited for this build last are announced.
+    Candidates of a build without a result are rejected with the build's reason; tasks that waited
+    only for this build are announced.
     """
     if unbuilt := Build.objects.filter(pk=build.pk, state__in=_NO_RESULT).first():
         Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(
@@ -87,7 +87,7 @@ def on_build_finished(build: Build) -> None:
 
 
 def close_run(run_id: int) -> None:
-    """Close a run whose tasks are all there and over, and say what was not measured."""
+    """Close a run whose tasks are planned and over, and record what was not measured."""
     over = TuningRun.objects.filter(
         ~Exists(TuningTask.objects.filter(run=OuterRef("pk"), state__in=OPEN_STATES)),
         pk=run_id,
@@ -100,7 +100,7 @@ def close_run(run_id: int) -> None:
 
 
 def _run_outcome(run_id: int) -> tuple[State, str]:
-    """What a run whose tasks are over comes to; done without a word is one that has it all."""
+    """Return the state and reason of a run whose tasks are over; complete runs have no reason."""
     tasks = TuningTask.objects.filter(run=run_id).order_by("pk")
     measured = Exists(Candidate.objects.filter(task=OuterRef("pk"), state=State.DONE))
     rows = list(tasks.annotate(measured=measured).values_list("state", "measured", "reason"))
@@ -120,9 +120,9 @@ def _run_outcome(run_id: int) -> tuple[State, str]:
 
 @transaction.atomic
 def cancel(run: TuningRun, actor: AbstractBaseUser | None, why: str = "") -> bool:
-    """Stop a run: what is queued is dropped, what is being measured loses its claim.
+    """Cancel a run: queued work is dropped, and work being measured loses its claim.
 
-    What was measured stays. Returns False where the run was over already.
+    Measurements stay. Returns False if the run was over already.
     """
     cancelled = TuningRun.objects.filter(pk=run.pk, state__in=OPEN_STATES).update(
         state=State.CANCELLED, cancelled_at=Now(), finished_at=Now()
@@ -152,9 +152,9 @@ def drop_run(pk: int, state: State, reason: str) -> None:
 
 
 def reconcile() -> None:
-    """Carry on what rows quarantined from outside (their workers died) left behind.
+    """Finish what rows quarantined from outside (their workers died) left behind.
 
-    Each step is a transaction of its own, and can be done again.
+    Each step is its own transaction and can be repeated.
     """
     left = {"state": State.QUARANTINED, "candidates__state__in": OPEN_STATES}
     for build in Build.objects.filter(**left).distinct():
@@ -162,7 +162,7 @@ def reconcile() -> None:
             on_build_finished(build)
     for task in TuningTask.objects.filter(**left).distinct():
         _close_candidates(Q(task=task), State.QUARANTINED, task.reason)
-    # Also runs that were asked for just when their graph was rejected.
+    # Also runs that were requested just when their graph was rejected.
     not_prepared = Graph.objects.filter(state__in=[State.REJECTED, State.QUARANTINED])
     for graph in not_prepared.filter(tuning_runs__state__in=OPEN_STATES).distinct():
         drop_runs(graph, f"preparing the graph failed: {graph.reason}")
@@ -171,8 +171,8 @@ def reconcile() -> None:
 
 
 def drop_builds(candidates: QuerySet[Candidate]) -> None:
-    """Drop builds that nobody else waits for or asked for by hand; those under way are stopped by
-    their worker."""
+    """Drop builds that nothing else waits for and that no person requested; workers stop the builds
+    that they are running."""
     mine = candidates.filter(state__in=OPEN_STATES)
     others = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES).exclude(
         pk__in=mine.values("pk")

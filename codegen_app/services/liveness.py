@@ -1,4 +1,4 @@
-"""Whether a worker can still take work: one that only says so is of no use to anybody."""
+"""Whether a worker can still take work; a heartbeat alone does not show that."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from codegen_app.services import (
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.remeasuring import jobs as remeasuring
 
-# Rounds announce waiting work every few seconds: a worker that hears nothing for so long is deaf.
+# Rounds announce waiting work every few seconds: a worker without messages for so long is stuck.
 STUCK_AFTER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How many messages a worker has received, and whether it works on one now."""
+    """The number of messages that a worker has received, and whether it is working on one."""
 
     received: int
     busy: bool
 
 
 class StallDetector:
-    """Sees a worker that is idle beside work for it. Times are seconds of a monotonic clock."""
+    """Detects a worker that is idle while work waits. Times are seconds of a monotonic clock."""
 
     def __init__(self, queues: Iterable[str]) -> None:
         self._queues = tuple(queues)
@@ -39,7 +39,7 @@ class StallDetector:
         self._idle_since: float | None = None
 
     def is_stuck(self, progress: Progress, now: float) -> bool:
-        """Whether work of its queues has waited all the time while it took none."""
+        """Return whether work of its queues has waited all the time while it took none."""
         idle = not progress.busy and progress.received == self._received
         self._received = progress.received
         if not idle or not any(has_work(one) for one in self._queues if controls.may_take(one)):
@@ -50,20 +50,19 @@ class StallDetector:
         return now - self._idle_since >= STUCK_AFTER.total_seconds()
 
     def forget(self) -> None:
-        """Nobody can tell for how long: the database was away."""
+        """Reset the idle time: the database was unavailable, so the time is unknown."""
         self._idle_since = None
 
 
 def has_work(queue: str) -> bool:
-    """Whether something waits that a worker of that queue on this host could begin now."""
+    """Return whether a worker of that queue on this host could begin some waiting work now."""
     if queue == queue_name(Kind.DETECT):
         return tracking.has_pending()
     return any(rows.exists() for rows in _local_rows(queue))
 
 
 def _local_rows(queue: str) -> tuple[backlog.Rows, ...]:
-    """As ``backlog.py`` has them for everybody, of those that need something of a host what this
-    one has."""
+    """Return the rows of ``backlog.py``, restricted to work that this host can do."""
     if queue == queue_name(Kind.PREPARE):
         return *backlog.prepare_backlog_without_torch(), work.due_rows(
             torch_comparisons.queued_comparisons()

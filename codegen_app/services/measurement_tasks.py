@@ -21,7 +21,7 @@ from scheduler.sandbox.process import Cancellation, Cancelled
 
 
 def run_task(task: TuningTask) -> None:
-    """Do a claimed task. Raises ``work.LeaseLostError`` when the claim is lost meanwhile."""
+    """Run a claimed task. Raises ``work.LeaseLostError`` when the claim is lost meanwhile."""
     run = task.run
     TuningRun.objects.filter(pk=run.pk, state=State.QUEUED).update(
         state=State.RUNNING, started_at=Now()
@@ -46,19 +46,19 @@ def run_task(task: TuningTask) -> None:
             raise work.LeaseLostError(f"task {task.pk} was claimed by another worker") from None
         except MachineError:
             raise
-        except UserError as error:  # sizes that no memory holds, for one
+        except UserError as error:  # for example, sizes that no memory holds
             reject_task(task, Rejected(Stage.LOAD, str(error)))
 
 
 def record_limits(task: TuningTask) -> None:
-    """What the problem asks for at the sizes of this run, beside which its times are shown."""
+    """Record the problem's work at the sizes of this run, which is shown beside its times."""
     scheduled = engine.scheduled(task.run.graph.file.digest)
     node = scheduled.node(task.template_node.name)
     problem_work.record(task.problem, node, scheduled.schedule.lowered, task.run.bindings)
 
 
 def reject_task(task: TuningTask, why: Rejected) -> None:
-    """Close a task that cannot be measured here, whatever the candidate."""
+    """Close a task that cannot be measured here with any candidate."""
     with transaction.atomic():
         TuningRun.objects.select_for_update().get(pk=task.run_id)
         work.finish(task, State.REJECTED, stage=why.stage, reason=why.reason)

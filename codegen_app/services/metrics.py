@@ -1,7 +1,7 @@
-"""What the rows say of the site's state, in Prometheus's families: gauges, read when asked for.
+"""The site's state from the rows, as Prometheus metric families: gauges, read at each scrape.
 
-Each part has its own short limit in the database. One that takes longer is left out, and
-``kiln_metrics_part_ok`` says so of it: a figure that is missing is not zero.
+Each part has its own short limit in the database. A part that takes longer is left out, and
+``kiln_metrics_part_ok`` is 0 for it: a missing figure is not zero.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from scheduler.text import one_line
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 LIMIT_MS = 1000  # of each statement
-_NEWEST = 100_000  # points that are looked at, of ten million perhaps
+_NEWEST = 100_000  # the newest points that are examined, of perhaps ten million
 _RECENT = timedelta(hours=1)
 
 Families = Iterable[GaugeMetricFamily]
@@ -47,15 +47,15 @@ log = logging.getLogger(__name__)
 
 
 def exposition() -> bytes:
-    """All families in Prometheus's text format; the caller knows that the database answers."""
+    """Return all families in Prometheus's text format; the caller has checked the database."""
     return generate_latest(_Rows())
 
 
 class _Rows(Collector):
-    """Reads the rows once for each time that it is asked."""
+    """Reads the rows once per scrape."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The families of all parts."""
+        """Yield the families of all parts."""
         ok = GaugeMetricFamily(
             "kiln_metrics_part_ok", "1 where a part's figures are here, 0 where they took too long",
             labels=["part"],
@@ -100,7 +100,7 @@ Waiting = tuple[int, datetime | None]
 
 
 def _waiting() -> Iterator[tuple[str, list[Waiting]]]:
-    """How much waits of each kind of rows, and since when, by the queue."""
+    """Yield how many rows of each kind wait, and since when, by queue."""
     yield queue_name(Kind.PREPARE), [_oldest(rows) for rows in backlog.prepare_backlog()]
     yield queue_name(Kind.COMPILE), [_oldest(rows) for rows in backlog.compile_backlog()]
     yield (
@@ -116,7 +116,7 @@ def _waiting() -> Iterator[tuple[str, list[Waiting]]]:
 
 
 def _targets() -> set[str]:
-    """Architectures that something waits for to be measured on, or a live worker serves."""
+    """Return architectures with waiting measurements or a live worker."""
     open_tasks = TuningTask.objects.filter(state=State.QUEUED).order_by()
     found = set(open_tasks.values_list(backlog.MEASURED_ON, flat=True).distinct())
     again = Remeasurement.objects.filter(state=State.QUEUED).order_by()
@@ -128,7 +128,7 @@ def _targets() -> set[str]:
 
 
 def _oldest(rows: QuerySet, field: str = "created_at", *, aged: bool = True) -> Waiting:  # type: ignore[type-arg]
-    """How many rows, and the earliest moment of them; None where the field says nothing of age."""
+    """Return the number of rows and their earliest time; None if the field is no age."""
     if not aged:
         return rows.order_by().count(), None
     found = rows.order_by().aggregate(count=Count("pk"), since=Min(field))
@@ -174,7 +174,7 @@ def _by_state(
     rows: QuerySet,  # type: ignore[type-arg]
     states: Iterable[str],
 ) -> GaugeMetricFamily:
-    """The number of rows in each state, 0 included."""
+    """Return the number of rows in each state, 0 included."""
     family = GaugeMetricFamily(name, text, labels=["state"])
     found = dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
     for state in states:

@@ -1,5 +1,5 @@
-"""Tuning by modelled times, for rows: what a run on a modelled device needs, and what a measured
-one begins with where a modelled one was."""
+"""Tuning by modelled times, for rows: the tools of a run on a modelled device, and a measured run's
+warm start from a modelled one."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ from scheduler.tuning.modelled.workers import ModelWorkers
 from scheduler.tuning.modelled_time import ModelledTime, from_json
 from scheduler.tuning.warm_start import COLD_START, LedgerLine, WarmStart, build_warm_start
 
-_PRIORITY = 25  # as of builds that a tuning run waits for
+_PRIORITY = 25  # the same as for builds that a tuning run waits for
 
 
 @contextmanager
 def open_tools(device: DeviceInfo) -> Iterator[tuple[RemoteBuilds, ModelWorkers]]:
-    """What compiles for the emulation that checks results, and what models; closed at the end."""
+    """Yield the builds for the emulation that checks results, and the model's workers; closed at
+    the end."""
     emulation = emulation_for(device).name
 
     def request(caller: TemplateCaller) -> Build:
@@ -52,8 +53,8 @@ def open_tools(device: DeviceInfo) -> Iterator[tuple[RemoteBuilds, ModelWorkers]
 
 
 def listing_of(build: Built) -> Path:
-    """The listing of a build, on this host. Raises ``FileNotFoundError`` where the storage has none
-    any more."""
+    """Return the listing of a build, on this host. Raises ``FileNotFoundError`` if the storage has
+    lost it."""
     rows = Build.objects.filter(
         *(Q(target=build.target), Q(code_digest=build.code_digest), Q(listing__isnull=False)),
         kernel__source_digest=build.source_digest,
@@ -66,15 +67,15 @@ def listing_of(build: Built) -> Path:
 
 
 def warm_start(task: TuningTask) -> WarmStart:
-    """The latest modelled times of a task's problem at its sizes, for its target; the task says
-    from then on whose they are."""
+    """Return the latest modelled times of a task's problem at its sizes, for its target; the task
+    then records which run they are from."""
     source, lines = warm_start_lines(task)
     return build_warm_start(source, lines) if source else COLD_START
 
 
 def warm_start_lines(task: TuningTask) -> tuple[str, list[LedgerLine]]:
-    """The same as it stands in the rows, with what people call the run that they are of; "" and
-    nothing where there is none."""
+    """Return the same lines from the rows, with the label of their run; "" and no lines if there is
+    none."""
     if task.begins_with is None:
         task.begins_with = _latest_modelled_task(task)
         if task.begins_with is None:
@@ -86,7 +87,7 @@ def warm_start_lines(task: TuningTask) -> tuple[str, list[LedgerLine]]:
 
 
 def modelled_time(task: TuningTask, kernel: str) -> ModelledTime | None:
-    """What the task's order came from, of one kernel."""
+    """Return the modelled time of one kernel that the task's order came from."""
     if task.begins_with_id is None:
         return None
     rows = Candidate.objects.filter(
@@ -114,7 +115,7 @@ def _lines(task: TuningTask, rows: list[Candidate]) -> Iterator[LedgerLine]:
             continue
         try:
             modelled = from_json(row.modelled)
-        except UserError:  # of another version of Kiln, which says other things
+        except UserError:  # recorded by another version of Kiln, in another format
             continue
         yield LedgerLine(
             problem=task.title,

@@ -1,4 +1,4 @@
-"""Packing large bundles: asked for by a person, done by a worker, and done once for all who ask."""
+"""Packing large bundles: requested by a person, done by a worker, once for all who request it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from codegen_app.services.interrupt import Interruptible
 from scheduler.codegen import bundle_paths
 from scheduler.errors import MachineError, Stage, UserError
 
-MAX_OPEN = 5  # that wait or are packed for one person
+MAX_OPEN = 5  # waiting or being packed, per person
 
 
 def find_packing(requested: BundleRequest) -> Packing | None:
-    """The packing of just that, whatever became of it; None where nobody asked for it."""
+    """Return the packing of that request in any state; None if nobody requested it."""
     return Packing.objects.select_related("file").filter(key=requested.key).first()
 
 
 def request_packing(requested: BundleRequest, actor: AbstractBaseUser) -> Packing:
-    """The packing of that: the one that is there, or a new one; done again where it failed, was
-    cancelled, or its file was lost.
+    """Return the existing packing or a new one; it is queued again if it failed, was cancelled, or
+    lost its file.
 
-    Raises ``UserError`` where that person has too many open.
+    Raises ``UserError`` if that person has too many open.
     """
     with transaction.atomic():
         row, is_new = Packing.objects.get_or_create(
@@ -47,13 +47,13 @@ def request_packing(requested: BundleRequest, actor: AbstractBaseUser) -> Packin
         if mine.count() > MAX_OPEN:
             raise UserError(f"{MAX_OPEN} bundles are being packed for you: wait for one, please")
         audit.record(actor, "pack", row)
-        queue.notify(queue.Kind.PREPARE)  # whose workers pack
+        queue.notify(queue.Kind.PREPARE)  # its workers pack
     row.refresh_from_db()
     return row
 
 
 def _requeue(row: Packing, actor: AbstractBaseUser) -> bool:
-    """Queue a packing that is over without a file; False where it is open, or has one."""
+    """Queue a packing that ended without a file; return False if it is open, or has one."""
     if row.is_open or row.state == State.DONE:
         return False
     return bool(
@@ -64,20 +64,20 @@ def _requeue(row: Packing, actor: AbstractBaseUser) -> bool:
 
 
 def folder_name(row: Packing) -> str:
-    """What the file, and the one folder in it, is called."""
+    """Return the name of the file, and of the one folder in it."""
     if row.use is not None:
         return bundle_paths.bundle_folder(row.use.kernel.name, row.use.kernel.source_digest)
     return bundle_paths.bundle_folder(row.graph.name, row.graph.digest)
 
 
 def may_cancel(requested_by: int | None, person: AbstractBaseUser | AnonymousUser) -> bool:
-    """Who asked for it, and the site's staff."""
+    """Return whether a person may cancel: the one who requested it, and the site's staff."""
     mine = person.is_authenticated and requested_by == person.pk
     return bool(mine or getattr(person, "is_staff", False))
 
 
 def mark_missing(row: Packing) -> None:
-    """The storage has lost its file, or damaged it: it can be asked for again."""
+    """Record that the storage lost or damaged the file, so that it can be requested again."""
     reason = "the storage lost it, or damaged it: ask for it again"
     Packing.objects.filter(pk=row.pk, state=State.DONE).update(
         state=State.REJECTED, stage=Stage.LOAD, reason=reason, file=None
@@ -86,7 +86,7 @@ def mark_missing(row: Packing) -> None:
 
 @transaction.atomic
 def cancel(row: Packing, actor: AbstractBaseUser) -> bool:
-    """Stop a packing; False where it was over already."""
+    """Cancel a packing; return False if it was over already."""
     left = Packing.objects.filter(pk=row.pk, state__in=OPEN_STATES)
     stopped = work.close(left, State.CANCELLED, "cancelled")
     if stopped:
@@ -95,9 +95,9 @@ def cancel(row: Packing, actor: AbstractBaseUser) -> bool:
 
 
 def pack(row: Packing) -> None:
-    """Do a claimed packing's work: make the code, pack it, keep the file.
+    """Run a claimed packing: generate the code, pack it, store the file.
 
-    One that cannot be made is rejected with one line. Raises ``work.LeaseLostError`` where it was
+    A packing that fails is rejected with one line. Raises ``work.LeaseLostError`` if it was
     cancelled or given to another worker.
     """
     computing, done = Interruptible(), _Progress()
@@ -130,7 +130,8 @@ def _bundle_request(row: Packing) -> BundleRequest:
 
 
 def _update_key(row: Packing, requested: BundleRequest) -> None:
-    """What serves may have changed since it was asked for: it is packed as it is now."""
+    """Update the key: selections may have changed since the request, and the current ones are
+    packed."""
     if requested.key == row.key:
         return
     try:
@@ -143,7 +144,7 @@ def _update_key(row: Packing, requested: BundleRequest) -> None:
 
 
 class _Progress:
-    """How far it is, as the heartbeat writes it."""
+    """The progress, as the heartbeat writes it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

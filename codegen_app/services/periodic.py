@@ -1,7 +1,7 @@
-"""The periodic round: done from a thread of whichever worker's turn it is.
+"""The periodic round, run by a thread of whichever worker takes the turn.
 
-No process of its own has to be kept alive for it, and no message waits behind long work: as long
-as one worker lives, the round is done. Whose turn it is, is one conditional UPDATE.
+It needs no process of its own, and its messages do not queue behind long work: as long as one
+worker lives, the round runs. A turn is taken with one conditional UPDATE.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 
 def take_turn(name: str, every: timedelta) -> bool:
-    """Whether it is time for the round of that name, and this process is the one to do it.
+    """Return whether the round of that name is due, and this process takes it.
 
-    A time that lies ahead comes from a clock that was set back, and counts as long ago.
+    A time in the future comes from a clock that was set back, and counts as long ago.
     """
     due = Q(begun_at__lt=Now() - every) | Q(begun_at__gt=Now() + every)
     if Round.objects.filter(due, name=name).update(begun_at=Now()):
@@ -44,7 +44,7 @@ def take_turn(name: str, every: timedelta) -> bool:
 
 
 def run_due() -> None:
-    """The rounds whose turn it is."""
+    """Run the rounds that are due."""
     if take_turn("look after", EVERY):
         periodic_jobs.run_maintenance()
     if take_turn("missing data", _MISSING_EVERY):
@@ -58,23 +58,23 @@ def run_due() -> None:
 
 
 def _host() -> str:
-    """This host, in as many characters as a round's name has room for."""
+    """Return this host's digest, in as many characters as a round's name has room for."""
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:16]
 
 
 class PeriodicThread:
-    """Asks for a turn every ``EVERY`` until stopped; begins by announcing what waits."""
+    """Tries to take a turn every ``EVERY`` until stopped; begins by announcing waiting work."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rounds", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin no more rounds."""
+        """Start no more rounds."""
         self._over.set()
 
     def _run(self) -> None:
@@ -87,19 +87,19 @@ class PeriodicThread:
 
 
 def _announce() -> None:
-    """This worker is new: what waits may have been announced before it listened."""
+    """Announce waiting work: it may have been announced before this new worker listened."""
     with transaction.atomic():
         queue.notify_workers()
 
 
 def _attempt(step: Callable[[], None]) -> None:
-    """A round that fails is one line or a traceback in the log; the next one comes."""
+    """Run a step; a failure is one line or a traceback in the log, and the next round comes."""
     try:
         step()
-    except DatabaseError as error:  # it restarts: the next round gets through
+    except DatabaseError as error:  # the database restarts: the next round gets through
         log.warning("a round was not done: %s", one_line(str(error)))
         connection.close()
-    except MachineError as error:  # the storage is away, or a disk is full: the next one comes
+    except MachineError as error:  # the storage is unavailable, or a disk is full
         log.warning("a round was not done: %s", error)
     except Exception:
         log.exception("a round failed")

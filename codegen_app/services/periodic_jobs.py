@@ -1,4 +1,4 @@
-"""What is done periodically: what dead workers held is given on, waiting work is announced."""
+"""Periodic jobs: requeueing the work of dead workers, announcing waiting work, cleaning up."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 
 def run_maintenance() -> None:
-    """One round; safe to run from any number of workers at once.
+    """Run one round; safe to run from any number of workers at once.
 
-    A step that fails by a fault of its own (a traceback in the log) takes no other along; without
+    A step that fails by its own fault (a traceback in the log) does not stop the others; without
     the database the round ends with its error.
     """
     for step in _STEPS:
@@ -63,7 +63,7 @@ def _announce() -> None:
 
 
 def check_missing_data() -> None:
-    """Raise alerts of series whose points stopped coming, and close those of which they came."""
+    """Raise alerts of series whose points stopped coming, and close those whose points came."""
     if count := missing_data.update_alerts():
         log.info("missing data: %d series looked at", count)
 
@@ -81,16 +81,16 @@ _STEPS: tuple[Callable[[], object], ...] = (
 
 
 def clean_up_host() -> None:
-    """Remove what this host can make again."""
+    """Remove what this host can generate again."""
     _log(retention.sweep_host())
 
 
 def clean_up() -> None:
-    """Remove what is of no use any more: workers that went, sessions that ran out, artifacts that
-    no row needs, and the runs and builds whose time is over."""
+    """Delete what is no longer needed: workers that are gone, expired sessions, artifacts that no
+    row needs, and expired runs and builds."""
     silent = Worker.objects.filter(seen_at__lt=Now() - _KEEP_SILENT_WORKERS, pinned_to="")
     RemoteLease.objects.filter(ended_at__lt=Now() - _KEEP_ENDED_LEASES).delete()
-    silent.filter(control=Control.GO).delete()  # else what was asked of it would be forgotten
+    silent.filter(control=Control.GO).delete()  # otherwise its control would be lost
     _log(retention.sweep())
     import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
 

@@ -1,7 +1,7 @@
-"""Planning a tuning run: its tasks, one a problem, and the candidates that each begins with.
+"""Planning a tuning run: its tasks, one per problem, and their first candidates.
 
-A worker does it, in short transactions: whoever cancels the run, or looks at it, waits for none.
-One that dies leaves what it made; the next goes on there.
+A worker plans in short transactions, so that cancelling or viewing the run waits for none. If it
+dies, its rows stay, and the next worker continues from them.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from scheduler import targets
 from scheduler.build.recipe import can_build
 from scheduler.errors import MachineError, UserError
 
-_BATCH_SIZE = 20  # nodes of a transaction
+_BATCH_SIZE = 20  # nodes per transaction
 
 log = logging.getLogger(__name__)
 
 
 def plan_waiting(graph: Graph | None = None) -> int:
-    """Plan the runs whose graph is prepared, in the order of their requests: how many.
+    """Plan the runs whose graph is prepared, in the order of their requests; return how many.
 
-    One that another worker is planning is left to that. A run that cannot be planned is closed
-    with the reason; a failure of the machine leaves it for the next look.
+    A run that another worker is planning is left to that worker. A run that cannot be planned is
+    closed with the reason; after a machine failure the run is tried again later.
     """
     waiting = TuningRun.objects.filter(
         planned_at=None, state__in=OPEN_STATES, graph__state=State.DONE
@@ -76,10 +76,10 @@ def _attempt(pk: int) -> bool:
 
 
 def plan(pk: int) -> bool:
-    """Make the tasks of a run whose graph is prepared; False where it was closed meanwhile. What
-    they try is made outside of the transactions that write it.
+    """Create the tasks of a run whose graph is prepared; return False if it was closed meanwhile.
+    The candidates are generated outside the transactions that record them.
 
-    Raises ``UserError`` where nothing builds for its target.
+    Raises ``UserError`` if nothing builds for the run's target.
     """
     run = TuningRun.objects.select_related("graph").get(pk=pk)
     first_nodes = _first_nodes(run)
@@ -91,24 +91,25 @@ def plan(pk: int) -> bool:
         if not _lock(run):
             return False
         TuningRun.objects.filter(pk=pk).update(planned_at=Now())
-        ledger.close_run(pk)  # where there was nothing to measure
+        ledger.close_run(pk)  # if nothing was to be measured
         queue.notify(queue.Kind.MEASURE, target=ledger.queue_target(run))
     return True
 
 
 def _lock(run: TuningRun) -> bool:
-    """Hold the run's row for this transaction; False where the run is over."""
+    """Lock the run's row for this transaction; return False if the run is over."""
     rows = TuningRun.objects.select_for_update(no_key=True)
     return rows.filter(pk=run.pk, state__in=OPEN_STATES).exists()
 
 
 def _samples(run: TuningRun, part: Sequence[tuple[int, int, str]]) -> dict[int, CandidateSample]:
-    """What the run tries of these nodes, before anything is written; a search asks by itself."""
+    """Return the run's candidates of these nodes, before anything is written; a search requests its
+    own."""
     if run.has_budget:
         return {}
     made = TuningTask.objects.filter(run=run).values("problem")
     nodes = TemplateNode.objects.filter(pk__in=[pk for pk, _, _ in part]).exclude(problem__in=made)
-    # What has no kernel recorded has no default: there is nothing to make.
+    # A node without recorded kernels has no default: there is nothing to generate.
     return sampling.sample_candidates(
         run, nodes.filter(Exists(KernelUse.objects.filter(template_node=OuterRef("pk"))))
     )
@@ -126,7 +127,7 @@ def _plan_part(
     made = set(TuningTask.objects.filter(run=run).values_list("problem", flat=True))
     part = [one for one in first_nodes[start : start + _BATCH_SIZE] if one[1] not in made]
     nodes = TemplateNode.objects.select_related("problem").in_bulk([pk for pk, _, _ in part])
-    # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
+    # The tuner requests what it tries; it always begins with the defaults.
     if run.has_budget:
         tried = _defaults(nodes.values(), run.target)
     else:
@@ -162,12 +163,13 @@ def _plan_part(
 
 
 def _priority(kind: str, *, is_first: bool) -> int:
-    """Every run shows something early; then templates, which decide how long a model takes."""
+    """Return the priority: every run shows something early; then templates, which dominate a
+    model's time."""
     return 2 if is_first else 1 if kind in builds.TEMPLATE_KINDS else 0
 
 
 def _first_nodes(run: TuningRun) -> list[tuple[int, int, str]]:
-    """One node (key, problem, kind) for each problem that the run is about."""
+    """Return one node (key, problem, kind) per problem of the run."""
     selection = Q(pk=run.template_node_id) if run.template_node_id else Q()
     if run.kinds:
         selection &= Q(kind__in=run.kinds)
@@ -180,7 +182,7 @@ def _first_nodes(run: TuningRun) -> list[tuple[int, int, str]]:
 
 
 def _apply_finished_builds(built: Iterable[Build]) -> None:
-    """Builds that were over before the run began have nobody else to carry their outcome on."""
+    """Update candidates for builds that were over before the run began; nothing else does."""
     for build in built:
         if build.state not in OPEN_STATES and build.state != State.DONE:
             ledger.on_build_finished(build)
@@ -189,8 +191,8 @@ def _apply_finished_builds(built: Iterable[Build]) -> None:
 def _defaults(
     nodes: Iterable[TemplateNode], target: str
 ) -> dict[int, list[tuple[int, GeneratedKernel]]]:
-    """The first candidate of each node with its place; none in a language that nothing builds for
-    the target."""
+    """Return the first candidate of each node with its position; none in a language that nothing
+    builds for the target."""
     found: dict[int, list[tuple[int, GeneratedKernel]]] = {}
     rows = KernelUse.objects.filter(template_node__in=list(nodes)).select_related("kernel")
     for use in rows.defer("kernel__source").order_by("template_node", "position"):

@@ -1,4 +1,4 @@
-"""Recording what a problem asks for, so that pages can say how fast a board could be at most."""
+"""Recording a problem's work, so that pages can show a board's best possible time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scheduler.tuning.work import work_of
 def record(
     problem: Problem, node: SchedulerNode, lowered: Lowered, bindings: Mapping[str, int]
 ) -> None:
-    """Keep the work of a problem at these sizes, once; ``node`` is any node with that problem.
+    """Record the work of a problem at these sizes, once; ``node`` is any node with that problem.
 
-    Sizes at which no machine could hold the tensors have no bound that is worth a row.
+    Nothing is recorded for sizes whose tensors no machine could hold.
     """
     record_all([(problem, node)], lowered, bindings)
 
@@ -27,7 +27,7 @@ def record_all(
     lowered: Lowered,
     bindings: Mapping[str, int],
 ) -> None:
-    """``record`` for many problems of a graph."""
+    """Record the work of many problems of a graph."""
     rows = (_work(problem, node, lowered, bindings) for problem, node in problems)
     ProblemWork.objects.bulk_create(
         (row for row in rows if row is not None), ignore_conflicts=True, batch_size=_BATCH
@@ -47,5 +47,5 @@ def _work(
     return ProblemWork(problem=problem, bindings=used, **figures)
 
 
-_BATCH = 500  # rows written at once
-_MAX_BIGINT = 2**63 - 1  # what a row can hold: products may pass it where the tensors still fit
+_BATCH = 500  # rows per statement
+_MAX_BIGINT = 2**63 - 1  # the column's limit: products may exceed it while the tensors still fit

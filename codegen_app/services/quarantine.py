@@ -1,4 +1,4 @@
-"""What was put aside is tried again, since a person says so: the reason is mended, he says."""
+"""Releasing quarantined rows: a person says that the cause is fixed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _PREPARE, _COMPILE = queue.Kind.PREPARE, queue.Kind.COMPILE
 
 @transaction.atomic
 def release(row: Work, actor: AbstractBaseUser | None, why: str = "") -> bool:
-    """Queue a quarantined row again, as if it had never been tried; False where it is not
-    quarantined any more.
+    """Queue a quarantined row again, as if it had never been tried; return False if it is no longer
+    quarantined.
 
-    The run of a task is opened again with it, and with the candidates that were put aside with the
-    task; one that somebody cancelled stays closed, and so do its tasks.
+    A task's run is opened again with it, and so are the candidates quarantined with the task. A
+    cancelled run stays closed, and so do its tasks.
     """
     if isinstance(row, TuningTask) and not _reopen_run(row):
         return False
@@ -58,7 +58,7 @@ _QUEUES: Mapping[type[Work], queue.Kind] = {
 
 
 def _reopen_run(task: TuningTask) -> bool:
-    """Whether the task's run is open, by now."""
+    """Reopen the task's run; return whether it is open."""
     run = TuningRun.objects.select_for_update().get(pk=task.run_id)
     if run.state == State.CANCELLED or run.planned_at is None:
         return False

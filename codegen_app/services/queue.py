@@ -1,7 +1,7 @@
-"""Messages to the workers. A message only says "look now": what there is to do is in the rows.
+"""Messages to the workers. A message only says "look now": the work is in the rows.
 
-One that is lost delays the work until the next periodic round; one too many finds nothing to do.
-A queue never holds more of them than there are to wake, whoever serves it.
+A lost message delays the work until the next periodic round; an extra message finds nothing to do.
+A queue never holds more messages than there are workers to wake.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from codegen_app.config.celery import app
 from codegen_app.models import Remeasurement, TuningTask
 from codegen_app.services import backlog, work
 
-# The periodic round says it again: a queue that nobody serves any more does not keep it.
+# The periodic round repeats it, so a queue that no worker serves does not fill up.
 _STALE_AFTER_S = 30
-_SEND_RETRIES = 1  # after the broker was started anew the first use of a connection fails
+_SEND_RETRIES = 1  # the first use of a connection fails after the broker restarts
 
 log = logging.getLogger(__name__)
 
 
 class Kind(StrEnum):
-    """Kinds of work, each with a task of its own."""
+    """Kinds of work, each with its own task."""
 
     PREPARE = "prepare"
     COMPILE = "compile"
@@ -36,12 +36,12 @@ class Kind(StrEnum):
 
 
 def queue_name(kind: Kind, target: str = "") -> str:
-    """The Celery queue: measurements go to the machines that have the architecture."""
+    """Return the Celery queue: measurements go to the machines that have the architecture."""
     return f"measure.{target}" if kind is Kind.MEASURE else str(kind)
 
 
 def notify(kind: Kind, count: int = 1, target: str = "") -> None:
-    """Wake up to ``count`` workers once the present transaction is committed."""
+    """Wake up to ``count`` workers once the current transaction is committed."""
     queue = queue_name(kind, target)
     messages = max(1, min(count, settings.WAKE_AT_MOST))
     arguments = {"target": target} if kind is Kind.MEASURE else {}
@@ -49,7 +49,7 @@ def notify(kind: Kind, count: int = 1, target: str = "") -> None:
 
 
 def notify_workers() -> None:
-    """Wake workers for whatever is due in the rows."""
+    """Wake workers for all due work."""
     announced = {
         Kind.PREPARE: backlog.prepare_backlog(),
         Kind.COMPILE: backlog.compile_backlog(),
@@ -68,7 +68,7 @@ def notify_workers() -> None:
 
 
 def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:
-    """Fill the queue up to so many messages. A broker that is away is no failure of the caller's:
+    """Fill the queue up to this many messages. An unavailable broker is no error for the caller:
     the rows are there, and the next round announces them."""
     try:
         with app.producer_or_acquire() as producer:

@@ -1,7 +1,7 @@
-"""Whether this process could serve a page now: what it needs of others, asked within a limit.
+"""Whether this process could serve a page now: checks of what it depends on, with a time limit.
 
-Anybody may ask (load balancers have no login): answers name no host, account or path, which go to
-the log; and however many ask at once, each thing is asked for once a second at most.
+Anybody may ask (load balancers have no login), so answers name no host, account or path; these go
+to the log. However many ask at once, each check runs at most once a second.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from codegen_app.config.redaction import redact_urls
 from scheduler.text import one_line
 
 OK = "ok"
-LIMIT_S = 2.0  # of all of them, which are asked at the same time
-FRESH_S = 1.0  # an answer is given again for so long
-_STORAGE_PROBE = "readiness"  # a name that is only asked for
+LIMIT_S = 2.0  # of all checks, which run in parallel
+FRESH_S = 1.0  # how long an answer is reused
+_STORAGE_PROBE = "readiness"  # a name that is only looked up
 
 log = logging.getLogger(__name__)
 
 
 class NotReadyError(Exception):
-    """What is missing, in one line that anybody may read."""
+    """What is missing, as one public line."""
 
 
 class Check:
-    """One thing that is needed. ``ask`` returns, or raises: ``NotReadyError`` with a line to show;
-    of anything else ``failed`` is shown, and the log has the rest."""
+    """A dependency. ``ask`` returns, or raises ``NotReadyError`` with a line to show; for any other
+    error ``failed`` is shown, and the log has the details."""
 
     def __init__(self, name: str, ask: Callable[[], None], failed: str) -> None:
         self.name = name
@@ -51,8 +51,8 @@ class Check:
         self._answer: Future[str] | None = None
 
     def begin(self) -> Future[str]:
-        """An answer that is on its way, or fresh. One that does not come keeps one thread, not one
-        for each who asks."""
+        """Return a pending or fresh answer. A check that hangs keeps one thread, not one per
+        request."""
         with self._lock:
             now = time.monotonic()
             present = self._answer
@@ -77,20 +77,20 @@ class Check:
 
 
 def checks() -> tuple[Check, ...]:
-    """What this installation needs; a broker of its own where the database is none."""
+    """Return this installation's checks; a broker other than the database has its own."""
     own = settings.CELERY_BROKER_URL.startswith(f"{transport.SCHEME}:")
     return _REQUIRED if own else (*_REQUIRED, _BROKER)
 
 
 def run_checks(limit_s: float = LIMIT_S) -> dict[str, str]:
-    """Each check by its name: "ok", or one line on what is missing, after ``limit_s`` at most."""
+    """Return each check's result by name within ``limit_s``: "ok", or one line on the fault."""
     deadline = time.monotonic() + limit_s
     begun = [(one.name, one.begin()) for one in checks()]
     return {name: _await_answer(deadline, answer, limit_s) for name, answer in begun}
 
 
 def database(limit_s: float = LIMIT_S) -> str:
-    """The same of the database alone."""
+    """Return the result of the database's check alone."""
     return _await_answer(time.monotonic() + limit_s, _DATABASE.begin(), limit_s)
 
 
@@ -102,8 +102,8 @@ def _await_answer(deadline: float, answer: Future[str], limit_s: float) -> str:
 
 
 def _connect() -> psycopg.Connection[tuple[str, str]]:
-    """A connection for this alone: Django's have longer limits, and one that hangs is not noticed
-    by them for minutes."""
+    """Return a separate connection: Django's have longer limits, and do not notice a hang for
+    minutes."""
     return psycopg.connect(
         **transport.parameters(),
         autocommit=True,
@@ -133,7 +133,7 @@ def _check_migrations() -> None:
 
 @lru_cache(maxsize=1)
 def _code_migrations() -> frozenset[tuple[str, str]]:
-    """Application and name of each; those that stand for others are applied with them."""
+    """Return application and name of each migration, replaced ones included."""
     found = MigrationLoader(None).disk_migrations
     return frozenset(key for key, migration in found.items() if not migration.replaces)
 
@@ -145,10 +145,10 @@ def _check_artifacts() -> None:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{_STORAGE_PROBE}-") as file:
             file.write(bytes(4096))
             file.flush()
-    elif ask := getattr(default_storage, "ask", None):  # a bucket, which 404 says nothing of
+    elif ask := getattr(default_storage, "ask", None):  # a bucket, for which a 404 says nothing
         ask()
     else:
-        default_storage.exists(_STORAGE_PROBE)  # somebody else's is not written to each second
+        default_storage.exists(_STORAGE_PROBE)  # a remote storage is not written to each second
 
 
 def _check_broker() -> None:

@@ -1,4 +1,4 @@
-"""A tuner's compilers: builds are asked for as rows, which any worker may do."""
+"""A tuner's compilers: builds are requested as rows, which any worker may build."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class RemoteBuilds:
-    """``CompilePool`` over rows. ``request`` makes (or finds) the row of a candidate's build.
+    """``CompilePool`` over rows. ``request`` creates (or finds) the row of a candidate's build.
 
-    A thread looks for what is over, another does what nobody else takes: a host that only
-    measures is never left waiting.
+    One thread polls for finished builds, another builds what no other worker takes: a host that
+    only measures is never left waiting.
     """
 
     def __init__(self, request: Callable[[TemplateCaller], Build]) -> None:
@@ -47,13 +47,13 @@ class RemoteBuilds:
             thread.start()
 
     def submit(self, caller: TemplateCaller) -> Future[Built | Rejected]:
-        """Ask for a build; what is there already is there at once."""
+        """Request a build; an existing one is returned at once."""
         future: Future[Built | Rejected] = Future()
         try:
             build = self._request(caller)
         except MachineError:
             raise
-        except UserError as error:  # no compiler here is for sources of that kind
+        except UserError as error:  # no compiler here builds sources of that kind
             future.set_result(Rejected(Stage.COMPILE, str(error)))
             return future
         if build.state not in OPEN_STATES and (there := _result_or_request(build, cached=True)):
@@ -65,7 +65,7 @@ class RemoteBuilds:
         return future
 
     def close(self) -> None:
-        """Wait for nothing more; may be called again."""
+        """Stop waiting; may be called again."""
         self._over.set()
         for thread in self._threads:
             thread.join()
@@ -111,8 +111,8 @@ class RemoteBuilds:
 
 
 def _result_or_request(build: Build, *, cached: bool) -> Built | Rejected | None:
-    """As ``build_result``; None where the storage has no library any more: it is asked for
-    again."""
+    """Return ``build_result``, or None after requesting the build again if the storage lost its
+    library."""
     try:
         return build_result(build, cached=cached)
     except FileNotFoundError as error:
@@ -122,9 +122,9 @@ def _result_or_request(build: Build, *, cached: bool) -> Built | Rejected | None
 
 
 def build_result(build: Build, *, cached: bool) -> Built | Rejected:
-    """What the engine knows of a build that is over, its library on this host.
+    """Return the engine's result of a finished build, with its library on this host.
 
-    Raises ``FileNotFoundError`` where the storage has none, or a damaged one.
+    Raises ``FileNotFoundError`` if the storage has no library, or a damaged one.
     """
     if build.state != State.DONE or build.library is None:
         reason = build.reason or "the build was cancelled"

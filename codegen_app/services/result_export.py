@@ -46,7 +46,8 @@ T = TypeVar("T")
 
 
 def export(runs: Iterable[TuningRun]) -> Results:
-    """What these runs found. Raises ``UserError`` for one that is not over, and for none."""
+    """Return the results of these runs. Raises ``UserError`` for an open run, and if there are
+    none."""
     kernels: dict[str, KernelText] = {}
     records = [_Run(run, kernels).record() for run in runs]
     if not records:
@@ -151,7 +152,7 @@ class _Run:
 
 
 def device_of(environment: Environment) -> DeviceInfo:
-    """The device as the engine has it."""
+    """Return the device as the engine represents it."""
     return DeviceInfo(
         id=environment.device,
         target=environment.target,
@@ -171,7 +172,7 @@ def _tasks(run: TuningRun) -> Iterable[TuningTask]:
 
 
 def _origin(run: TuningRun, over: datetime) -> Origin:
-    """Of an imported run what its file said; else of this installation."""
+    """Return an imported run's origin from its file; otherwise this installation."""
     imported = getattr(run, "imported", None)
     if imported is None:
         return Origin(kiln_version(), kiln_commit(), _iso(over), "")
@@ -193,7 +194,7 @@ def _kernel(kernel: GeneratedKernel) -> KernelText:
 
 
 def _read(data: Any, kind: type[T], what: str) -> T:
-    """What a JSON column holds, as the engine has it."""
+    """Return a JSON column's content as the engine's type."""
     return decode(_codec(), data, kind, what)
 
 

@@ -1,7 +1,7 @@
-"""Measurements of the kernels of other commits become points of series, and nothing else.
+"""Measurements of other commits' kernels become points of series, and nothing else.
 
-They are no tuning runs and choose no kernel: what another commit made serves nothing here. A point
-stands where its commit does, whenever it was measured.
+They are no tuning runs and select no kernel: another commit's kernels are not used here. A point
+stands at its commit's place in the history, whenever it was measured.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class _Kernel:
 
 
 def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int:
-    """Add the points of runs that have a revision, each with its place in the file; again it adds
-    nothing. Part of the transaction of an import. Raises ``UserError`` naming row and field."""
+    """Add the points of runs that have a revision, each with its place in the file, at most once.
+    Part of an import's transaction. Raises ``UserError`` naming row and field."""
     kernels: dict[tuple[object, ...], _Kernel] = {}
     known: dict[tuple[object, ...], RecordedKernels] = {}
     here = _stored_keys(past)
@@ -59,12 +59,12 @@ def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int
 
 
 def _row_key(run: RunRecord) -> tuple[object, ...]:
-    """What decides to which rows a run belongs."""
+    """Return the key that decides which rows a run belongs to."""
     return run.graph.digest, run.target, tuple(sorted(run.bindings.items())), run.compilers
 
 
 def _stored_keys(past: RecordedRuns) -> set[tuple[str, datetime]]:
-    """The problems and moments of the measurements of these revisions that are stored already."""
+    """Return the problems and times of the stored measurements of these revisions."""
     names = {run.revision.commit for _, run in past if run.revision}
     stored = Datum.objects.filter(
         source=Source.IMPORT, revision__name__in=names, revision__repository=history.REPOSITORY
@@ -101,7 +101,7 @@ def _timed(task: TaskRecord) -> Iterator[tuple[CandidateRecord, MeasurementRecor
 
 
 def _measured_at(run: RunRecord) -> datetime:
-    """Each run measures a problem once."""
+    """Return the run's time; each run measures a problem once."""
     return datetime.fromisoformat(run.finished_at)
 
 

@@ -1,8 +1,8 @@
-"""Results that were recorded elsewhere become rows: a whole file or nothing, each run once.
+"""Results recorded on another installation become rows: a whole file or nothing, each run once.
 
-They never mix with what was measured here: their device's name says that they are imported, and
-with it every bucket. Kernels are rendered anew from their configurations; text of a file becomes a
-kernel's source only for who says so, and such a kernel is shown, never called.
+They never mix with local measurements: their device's name says that they are imported, and so does
+every bucket. Kernels are rendered again from their configurations; a file's text becomes a kernel's
+source only on request, and such a kernel is shown, never called.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _RECORDING = 0x52455355  # the advisory lock's number: "RESU"
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """The runs of a file that are new, and how many are here already; how many points were added
-    to histories, of kernels of other commits."""
+    """How many runs of a file are new, how many exist already, and how many points were added to
+    histories, for kernels of other commits."""
 
     new: tuple[TuningRun, ...]
     known: int
@@ -58,9 +58,9 @@ class ImportSummary:
 def import_file(
     path: Path, actor: AbstractBaseUser | None, why: str = "", *, with_sources: bool = False
 ) -> ImportSummary:
-    """Record a file's runs. Raises ``UserError`` naming the row and the field; nothing is recorded
-    then. ``with_sources``: also kernels that the generator here does not make, by the file's text.
-    """
+    """Record a file's runs. Raises ``UserError`` naming the row and the field, with nothing
+    recorded. ``with_sources``: also record kernels that this generator does not make, from the
+    file's text."""
     return record(results_file.read(path), path.name, actor, why, with_sources=with_sources)
 
 
@@ -72,12 +72,12 @@ def record(
     *,
     with_sources: bool = False,
 ) -> ImportSummary:
-    """The same of what was read before; ``what`` names it in errors."""
+    """Record results that were parsed before; ``what`` names them in errors."""
     check_timestamps(results, timezone.now(), what)
     texts = results.kernels if with_sources else {}
     new: list[TuningRun] = []
     with transaction.atomic():
-        with connection.cursor() as cursor:  # two that import the same file
+        with connection.cursor() as cursor:  # two imports of the same file wait for each other
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING])
         past = [(place, run) for place, run in enumerate(results.runs) if run.revision]
         points = result_history.store(past, texts, what)
@@ -100,7 +100,7 @@ def record(
 
 
 class _Run:
-    """One run on its way into rows."""
+    """A run that is being recorded."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Run:
         result = None
         if kernel is not None and build is not None and one.timed is not None:
             result = self._result(task, kernel, build, one.timed)
-            # When it was measured: the latest of a bucket is shown.
+            # The time of the measurement: the latest result of a bucket is shown.
             BenchmarkResult.objects.filter(pk=result.pk).update(created_at=moment or self._over)
         return Candidate.objects.create(
             task=task,

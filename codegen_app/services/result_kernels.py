@@ -1,7 +1,7 @@
 """The rows that recorded results refer to: graphs, problems, kernels and builds.
 
-Kernels are rendered anew from their configurations; text of a file becomes a kernel's source only
-for who says so, and such a kernel is shown, never called.
+Kernels are rendered again from their configurations; a file's text becomes a kernel's source only
+on request, and such a kernel is shown, never called.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from scheduler.targets import find
 
 
 class RecordedKernels:
-    """Of one run that was recorded elsewhere, at its sizes and for its target. Raises ``UserError``
-    where its graph is not here."""
+    """The kernels of one run of another installation, at its sizes and for its target. Raises
+    ``UserError`` if its graph is not here."""
 
     def __init__(self, run: RunRecord, texts: Mapping[str, KernelText]) -> None:
-        """``texts``: of kernels that may be shown by the file's."""
+        """``texts`` has the kernels that may be shown with the file's source."""
         self.run = run
         self.over = datetime.fromisoformat(run.finished_at)
         self.graph = _graph(run)
@@ -46,7 +46,7 @@ class RecordedKernels:
         self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
 
     def node(self, task: TaskRecord) -> tuple[TemplateNode, Problem]:
-        """The first node that has the task's problem."""
+        """Return the first node that has the task's problem."""
         nodes = self.graph.template_nodes.filter(problem__digest=task.problem)
         node = nodes.select_related("problem").order_by("position").first()
         if node is None or node.problem is None:
@@ -72,12 +72,13 @@ class RecordedKernels:
 
     @cached_property
     def _backend(self) -> BaseScheduling:
-        """What makes kernels for the run's target alone, as a tuning run there does."""
+        """Return the backend that generates kernels for the run's target alone, as a tuning run
+        does."""
         return pipeline.scheduling(self.scheduled.schedule, (find(self.run.target),))
 
     def build(self, kernel: GeneratedKernel, one: CandidateRecord) -> Build:
-        """The build of that very compiler where it is here; else a row that says what is known of
-        it, and that is compiled once somebody asks for it."""
+        """Return the build with that very compiler if it exists; else a row with what is known,
+        which is compiled on request."""
         assert one.build is not None
         compiler = self.run.compilers[one.build.compiler]
         row, _ = Build.objects.get_or_create(
@@ -99,9 +100,9 @@ class RecordedKernels:
         return row
 
     def kernel(self, node: TemplateNode, one: CandidateRecord) -> GeneratedKernel:
-        """The row of the candidate's kernel: the generator's own, or by the file's text.
+        """Return the row of the candidate's kernel: the generator's own, or from the file's text.
 
-        The name is that of the code; the comment above it is of whichever model came first.
+        The name depends on the code; the comment above the code is from whichever model came first.
         """
         caller = self._rendered(node, one)
         if caller is not None:
@@ -110,7 +111,7 @@ class RecordedKernels:
             )
             scheduled, made = self.scheduled.node(node.name), caller.kernel
             if not self._backend.is_candidate(scheduled, made.template, made.config):
-                # Recorded under other rules: shown, but no code calls it here.
+                # Recorded under other rules: shown, but never called by code here.
                 uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
                 uses.update(generator="")
             return row
@@ -140,7 +141,7 @@ class RecordedKernels:
         return None
 
     def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
-        """What a backend may offer for a node, the default first."""
+        """Return a backend's configurations for a node, the default first."""
         key = id(backend), node.name
         if key not in self._offered:
             template = backend.template(self.scheduled.node(node.name))
@@ -171,7 +172,7 @@ def _graph(run: RunRecord) -> Graph:
 def _display_only_kernel(
     one: CandidateRecord, text: KernelText, node: TemplateNode
 ) -> GeneratedKernel:
-    """A kernel that this generator does not make, with what the file says of it."""
+    """Return a kernel that this generator does not make, from what the file says."""
     row, _ = GeneratedKernel.objects.get_or_create(
         name=one.kernel,
         defaults={
@@ -204,5 +205,6 @@ def _display_only_kernel(
 
 
 def as_json_lists(fields: Mapping[str, object]) -> dict[str, object]:
-    """As JSON has them, so that rows that were just made read like those from the database."""
+    """Return the fields with lists as JSON has them, so that new rows read like rows from the
+    database."""
     return {name: list(part) if isinstance(part, tuple) else part for name, part in fields.items()}

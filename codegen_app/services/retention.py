@@ -1,8 +1,8 @@
-"""What is removed since nothing needs it any more: periodically, some of it at a time.
+"""Deletion of what is no longer needed: periodically, in small batches.
 
-Files that can be made again (the code cache, fetched copies) are each host's own. An artifact is
-removed with its row, under the row's lock and a day after its last use: whoever stores the same
-content meanwhile waits, and writes it anew (``artifacts.store``).
+Files that can be generated again (the code cache, fetched copies) are each host's own. An artifact
+is deleted with its row, under the row's lock and a day after its last use: whoever stores the same
+content meanwhile waits, and writes it again (``artifacts.store``).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from scheduler.cycles.report import VERSION
 from scheduler.files import PARTIAL_SUFFIX
 
 UNUSED_AGE = timedelta(days=1)
-_AT_ONCE = 500  # rows of a kind in one round
+_AT_ONCE = 500  # rows of a kind per round
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def sweep_host(*, dry_run: bool = False) -> dict[str, int]:
-    """Remove what this host can make again; what was removed, by its kind."""
+    """Remove what this host can generate again; return the number removed by kind."""
     cache = compilers.code_cache()
     if not dry_run:
         cache.sweep()
@@ -54,7 +54,8 @@ def sweep_host(*, dry_run: bool = False) -> dict[str, int]:
 
 
 def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
-    """Remove rows and artifacts that nothing needs, at most so many of a kind."""
+    """Delete rows and artifacts that nothing needs, at most ``at_most`` of a kind; return counts by
+    kind."""
     return {
         "runs": _sweep_runs(dry_run, at_most),
         "builds": _sweep_builds(dry_run, at_most),
@@ -76,18 +77,18 @@ def _sweep_fetched(dry_run: bool) -> int:
                 file.unlink()
                 if file.parent != artifacts.fetched_folder():
                     file.parent.rmdir()
-        except OSError:  # another worker was quicker, or uses the folder
+        except OSError:  # another worker was faster, or uses the folder
             continue
         removed += old
     return removed
 
 
 def _sweep_runs(dry_run: bool, at_most: int) -> int:
-    """Runs that are over for long, with the results that serve nowhere."""
+    """Delete runs that ended long ago, with their results that are not selected."""
     if not settings.KEEP_RUNS_DAYS:
         return 0
     oldest = timezone.now() - timedelta(days=settings.KEEP_RUNS_DAYS)
-    # One that was imported counts from then: it was over long before.
+    # An imported run counts from its import: it ended long before.
     old = TuningRun.objects.exclude(state__in=OPEN_STATES).filter(
         Q(imported=None) | Q(imported__imported_at__lt=oldest), finished_at__lt=oldest
     )
@@ -111,7 +112,7 @@ def _delete_run(key: int) -> None:
 
 
 def _sweep_builds(dry_run: bool, at_most: int) -> int:
-    """Builds that are over for long and that no graph, run or result needs."""
+    """Delete builds that ended long ago and that no graph, run or result needs."""
     if not settings.KEEP_BUILDS_DAYS:
         return 0
     oldest = timezone.now() - timedelta(days=settings.KEEP_BUILDS_DAYS)
@@ -133,7 +134,7 @@ def _sweep_builds(dry_run: bool, at_most: int) -> int:
 
 
 def _sweep_packings(dry_run: bool, at_most: int) -> int:
-    """Packings that were over for long enough to be downloaded; their files go as artifacts do."""
+    """Delete packings after the time for their download; their files go as artifacts do."""
     oldest = timezone.now() - timedelta(days=settings.KEEP_BUNDLES_DAYS)
     old = Packing.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
     keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
@@ -143,8 +144,8 @@ def _sweep_packings(dry_run: bool, at_most: int) -> int:
 
 
 def _sweep_modellings(dry_run: bool, at_most: int) -> int:
-    """What earlier versions of the model said, which is not shown any more: their files go as
-    artifacts do. All else goes with its build."""
+    """Delete results of earlier versions of the model, which are no longer shown; their files go as
+    artifacts do. Everything else is deleted with its build."""
     old = Modelling.objects.exclude(version=VERSION)
     keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
     if not dry_run:
@@ -153,7 +154,7 @@ def _sweep_modellings(dry_run: bool, at_most: int) -> int:
 
 
 def _sweep_external_kernels(dry_run: bool, at_most: int) -> int:
-    """Kernels of others that were over for long enough; their files go as artifacts do."""
+    """Delete external kernels that ended long ago; their files go as artifacts do."""
     oldest = timezone.now() - timedelta(days=settings.KEEP_FOREIGN_KERNELS_DAYS)
     old = ForeignKernel.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
     keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
@@ -187,7 +188,8 @@ def _sweep_artifacts(dry_run: bool, at_most: int) -> int:
 
 @transaction.atomic
 def _drop(key: int) -> bool:
-    """The row and then its file, under the row's lock; False where it is needed after all."""
+    """Delete the row and then its file, under the row's lock; return False if it is needed after
+    all."""
     row = Artifact.objects.select_for_update().filter(pk=key).first()
     if row is None or not _unused_artifacts(timezone.now() - UNUSED_AGE).filter(pk=key).exists():
         return False
@@ -197,8 +199,8 @@ def _drop(key: int) -> bool:
 
 
 def _sweep_files(dry_run: bool, at_most: int) -> int:
-    """Old files of the storage that no row names: a row is made for each, so that it is dropped
-    like others, and whoever stores its content just now is waited for."""
+    """Delete old files of the storage without a row: each gets a row, so that it is deleted like
+    others, and a concurrent store of its content is waited for."""
     removed = 0
     for folder in _folders("sha256"):
         paths = [f"{folder}/{name}" for name in default_storage.listdir(folder)[1]]
@@ -214,7 +216,7 @@ def _sweep_files(dry_run: bool, at_most: int) -> int:
 
 
 def _sweep_uploads(dry_run: bool, at_most: int) -> int:
-    """What was put in parts by a process that was killed; only a bucket has such things."""
+    """Delete multipart uploads of killed processes; only a bucket has such uploads."""
     unfinished = getattr(default_storage, "unfinished", None)
     found = unfinished(timezone.now() - UNUSED_AGE)[:at_most] if unfinished else []
     if not dry_run:
@@ -227,14 +229,14 @@ def _adopt(path: str) -> None:
     name = PurePosixPath(path).name
     digest = _DIGEST.match(name)
     if digest is None or name.endswith(PARTIAL_SUFFIX):
-        default_storage.delete(path)  # unfinished: a process that was killed left it
+        default_storage.delete(path)  # unfinished: left by a killed process
         return
     long_ago = datetime(1970, 1, 1, tzinfo=UTC)
     row, _ = Artifact.objects.get_or_create(
         digest=digest[0], defaults={"size_bytes": 0, "path": path, "used_at": long_ago}
     )
     if row.path != path:
-        default_storage.delete(path)  # the same content, kept under another name
+        default_storage.delete(path)  # the same content, stored under another name
         return
     _drop(row.pk)
 

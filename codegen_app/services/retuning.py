@@ -1,4 +1,4 @@
-"""Asking for tuning runs of whatever somebody points at: graphs, nodes, kernels, choices, runs."""
+"""Requesting tuning runs of selected graphs, nodes, kernels, choices or runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_RUNS = 50
 
 @dataclass(frozen=True)
 class Subject:
-    """What one run is about: a graph, or one of its nodes."""
+    """The subject of one run: a graph, or one of its nodes."""
 
     graph: Graph
     node: TemplateNode | None = None
@@ -36,8 +36,8 @@ class Subject:
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """How to tune. ``targets`` may be modelled devices as well; ``bindings`` None keeps the sizes
-    of the graph's latest run."""
+    """How to tune. ``targets`` may include modelled devices; ``bindings`` None keeps the sizes of
+    the graph's latest run."""
 
     targets: Sequence[str]
     budget: Budget
@@ -49,7 +49,7 @@ class TuningRequest:
 
 @dataclass(frozen=True)
 class SubjectKeys:
-    """Keys of the rows that somebody points at, kernels by name."""
+    """Keys of the selected rows, kernels by name."""
 
     graphs: Sequence[int] = ()
     nodes: Sequence[int] = ()
@@ -59,7 +59,7 @@ class SubjectKeys:
 
 
 def subjects(keys: SubjectKeys) -> tuple[Subject, ...]:
-    """What is to be tuned: a problem once a graph, a node not beside its whole graph."""
+    """Return what to tune: a problem once per graph, and no node beside its whole graph."""
     found: dict[tuple[int, int | None], Subject] = {}
 
     def add(subject: Subject) -> None:
@@ -82,8 +82,8 @@ def subjects(keys: SubjectKeys) -> tuple[Subject, ...]:
 
 
 def _nodes(keys: SubjectKeys) -> Iterable[TemplateNode]:
-    """Nodes with a problem: those named, those that a kernel serves, those of a choice's problem
-    in the newest graph that has it."""
+    """Yield nodes with a problem: the named ones, those that use a kernel, and those of a choice's
+    problem in the newest graph that has it."""
     nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
     yield from nodes.filter(pk__in=keys.nodes).order_by("pk")
     yield from nodes.filter(kernels__name__in=keys.kernels).order_by("pk")
@@ -98,7 +98,7 @@ def _nodes(keys: SubjectKeys) -> Iterable[TemplateNode]:
 def start(
     subjects: Sequence[Subject], request: TuningRequest, actor: AbstractBaseUser | None
 ) -> list[TuningRun]:
-    """A run for each subject on each target, all or none. Raises ``UserError``."""
+    """Start a run for each subject on each target, all or none. Raises ``UserError``."""
     if not subjects:
         raise UserError("nothing that can be tuned was chosen")
     if not request.targets:
@@ -139,10 +139,10 @@ def _start(
 
 
 def device_for(target: str) -> str:
-    """The device of a target as the live workers name it; the usual name where there is none.
+    """Return a target's device as the live workers name it; the usual name if there is none.
 
-    It is one that times are measured on: what emulates a target's instructions and what is modelled
-    have the target's name too, and the ids of another backend or of none.
+    It is a device that times are measured on. Instruction emulators and modelled devices also have
+    the target's name, with the ids of another backend or of none.
 
     Raises ``UserError`` for an unknown target.
     """

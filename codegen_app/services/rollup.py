@@ -1,10 +1,10 @@
-"""What goes with age, where a policy says so, in steps, each a transaction: raw samples of points,
+"""Deletion by age, as policies define it, in steps of one transaction each: raw samples of points,
 and deliveries that are over (``notifying/retention.py``).
 
-Value, interval, n, conditions and changes are other columns and other rows, and stay. An index
-holds the points that still have samples by source and age (``datum_samples_by_age``), so that a
-step reads no more than it writes, the next one goes on where a killed one began, and points that
-arrive late with an old date are found by the next pass.
+Value, interval, n, conditions and changes are other columns and rows, and stay. An index holds the
+points that still have samples by source and age (``datum_samples_by_age``). So a step reads no more
+than it writes, the next step continues where a killed one began, and the next pass finds points
+that arrive late with an old date.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from codegen_app.models import Datum, RetentionPolicy, Source
 from codegen_app.models.retention import Kept
 from codegen_app.services.notifying import retention
 
-STEP_ROWS = 5_000  # points of one transaction: half a second
-_STEPS_PER_TURN = 2  # of one turn, so that no other step of the round waits long
-PASS_INTERVAL = timedelta(hours=1)  # from a pass to the next
-MAX_COUNTED = 1_000_000  # of what a page says beforehand
+STEP_ROWS = 5_000  # points per transaction: half a second
+_STEPS_PER_TURN = 2  # per turn, so that no other step of the round waits long
+PASS_INTERVAL = timedelta(hours=1)  # from one pass to the next
+MAX_COUNTED = 1_000_000  # limit of the preview on a page
 _ROLL_UP = """
 UPDATE codegen_app_datum SET samples = NULL WHERE id IN (
     SELECT id FROM codegen_app_datum
@@ -34,9 +34,9 @@ UPDATE codegen_app_datum SET samples = NULL WHERE id IN (
 
 
 def roll_up_due() -> int:
-    """Some steps of the policies whose turn it is; of how many points or deliveries.
+    """Run some steps of the due policies; return the number of points or deliveries.
 
-    Safe from any number of workers at once: one of them holds a policy, the others pass by.
+    Safe from any number of workers at once: one holds a policy, the others skip it.
     """
     total = 0
     for key in _due_policies().order_by("pk").values_list("pk", flat=True):
@@ -49,7 +49,7 @@ def roll_up_due() -> int:
 
 
 def roll_up(policy: RetentionPolicy) -> int:
-    """A whole pass of an active policy, at once: of how many points or deliveries."""
+    """Run a whole pass of an active policy; return the number of points or deliveries."""
     total, rolled = 0, STEP_ROWS
     while rolled == STEP_ROWS:
         rolled = step(policy.pk)
@@ -59,9 +59,8 @@ def roll_up(policy: RetentionPolicy) -> int:
 
 @transaction.atomic
 def step(key: int) -> int:
-    """Roll up at most ``STEP_ROWS`` points, or delete as many deliveries: how many. Fewer where
-    the pass is over; none where the policy was switched off, is gone, or is another's just
-    now."""
+    """Roll up at most ``STEP_ROWS`` points, or delete as many deliveries; return how many. Fewer if
+    the pass is over; 0 if the policy was disabled, deleted, or is in use by another worker."""
     policy = RetentionPolicy.objects.select_for_update(skip_locked=True).filter(pk=key).first()
     if policy is None or not policy.active:
         return 0
@@ -83,8 +82,8 @@ def step(key: int) -> int:
 
 
 def count_due(policy: RetentionPolicy, most: int | None = None) -> int:
-    """Of how many points or deliveries a pass would be now, counted up to ``most``; nothing is
-    written."""
+    """Return how many points or deliveries a pass would cover now, counted up to ``most``; nothing
+    is written."""
     before = _cutoff(policy, timezone.now())
     rows: QuerySet[Any] = (
         retention.deliveries_ended_before(before)
@@ -107,7 +106,7 @@ def _roll_up(policy: RetentionPolicy, now: datetime) -> int:
 
 
 def format_count(policy: RetentionPolicy, count: int) -> str:
-    """``12 points``, ``3 deliveries``."""
+    """Return ``12 points`` or ``3 deliveries``."""
     of = "deliveries" if policy.what == Kept.DELIVERIES else "points"
     return f"{count:,} {of}"
 

@@ -1,4 +1,4 @@
-"""Where runs can be measured or modelled: devices that workers have, and boards."""
+"""Where runs can be measured or modelled: workers' devices, and boards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.targets.registry import backend_of
 
 @dataclass(frozen=True)
 class RunDevice:
-    """A device of a target. ``alive`` is whether a worker has it now, or it is modelled."""
+    """A device of a target. ``alive``: a worker has it now, or it is modelled."""
 
     target: str
     device: str
@@ -25,19 +25,19 @@ class RunDevice:
 
     @property
     def key(self) -> str:
-        """What a form calls it."""
+        """The device's value in a form."""
         return f"{self.target} {self.device}"
 
     @property
     def title(self) -> str:
-        """As people choose it."""
+        """The device's label in a form."""
         gone = "" if self.alive else "; no worker has it now"
         return f"{self.target} on {self.device}: {self.name}{gone}"
 
 
 def list_run_devices() -> tuple[RunDevice, ...]:
-    """Every combination of target and device that there is, the best to measure on first: GPUs that
-    live workers have, the CPU emulation, what workers had, what is modelled (1 query)."""
+    """Return every combination of target and device, the best to measure on first: GPUs of live
+    workers, the CPU emulation, devices that workers had, modelled devices (1 query)."""
     found: dict[str, RunDevice] = {}
     for worker in Worker.objects.order_by("-seen_at"):
         for device in worker.devices:
@@ -59,7 +59,8 @@ def list_run_devices() -> tuple[RunDevice, ...]:
 
 
 def _is_measurable(place: RunDevice) -> bool:
-    """Whether times are measured on it: what emulates a GPU's instructions has the GPU's target."""
+    """Return whether times are measured on it: an emulator of a GPU's instructions has the GPU's
+    target."""
     try:
         target = targets.find(place.target)
     except UserError:  # a worker of another version

@@ -1,8 +1,8 @@
-"""What a run without a budget tries: a sample of what the engine offers for the run's target.
+"""The candidates of a run without a budget: a sample of those for the run's target.
 
-The same space that a search has (``services/tuning_search.py``), whatever serves the other targets:
-the untuned default, others spread evenly over the rest, and what earlier runs of the node made
-that is still offered.
+The space is that of a search (``services/tuning_search.py``), whatever is legal on other targets:
+the untuned default, others spread evenly over the rest, and earlier runs' kernels of the node that
+are still candidates.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from scheduler.tuning.problems import ProblemCall, call_of
 
 @dataclass(frozen=True)
 class CandidateSample:
-    """Of a node: the candidates that a run tries with their places among the ``offered``, the
-    default first, and the lines of the configurations that are not legal on its target. ``call`` is
-    None for sizes that nothing holds, which a worker finds out and says."""
+    """A node's sample: the candidates that a run tries with their positions among the ``offered``,
+    the default first, and the lines of configurations that are not legal on its target. ``call`` is
+    None for sizes that no memory holds; the worker finds and reports these."""
 
     callers: tuple[tuple[int, TemplateCaller], ...]
     offered: int
@@ -44,9 +44,9 @@ class CandidateSample:
 
 
 def sample_candidates(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int, CandidateSample]:
-    """What a run tries of these nodes, by node; the long part, nothing is written.
+    """Return a run's candidates by node; this is the long part, and nothing is written.
 
-    Raises ``UserError`` where the graph cannot be made kernels of any more.
+    Raises ``UserError`` if kernels can no longer be generated for the graph.
     """
     asked = list(nodes)
     earlier = _earlier_kernels(asked)
@@ -56,7 +56,7 @@ def sample_candidates(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int
 def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> CandidateSample:
     offered = engine.candidates(run.graph.file.digest, node.name, run.target)
     target = targets.find(run.target)
-    # A language that nothing builds for the target: the untuned default's, at most.
+    # In a language that nothing builds for the target, only the untuned default is tried.
     buildable = {
         name: caller
         for name, caller in offered.callers.items()
@@ -73,7 +73,7 @@ def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -
 
 
 def _call(run: TuningRun, node: TemplateNode, offered: engine.CandidateSet) -> ProblemCall | None:
-    """What the run measures of the node. A worker elsewhere has no rows to write it into."""
+    """Return the call that the run measures. A remote worker cannot write it into rows."""
     schedule = engine.scheduled(run.graph.file.digest).schedule
     default = next(iter(offered.callers.values()))
     scheduled = engine.scheduled(run.graph.file.digest).node(node.name)
@@ -84,7 +84,7 @@ def _call(run: TuningRun, node: TemplateNode, offered: engine.CandidateSet) -> P
 
 
 def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
-    """What the problems of these nodes ask for at the run's sizes, beside which times are shown."""
+    """Record the work of these nodes' problems at the run's sizes, which is shown beside times."""
     scheduled = engine.scheduled(run.graph.file.digest)
     pairs = [(one.problem, scheduled.node(one.name)) for one in nodes if one.problem is not None]
     problem_work.record_all(pairs, scheduled.schedule.lowered, run.bindings)
@@ -93,7 +93,7 @@ def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
 def _choose_names(
     callers: Mapping[str, TemplateCaller], limit: int | None, earlier: Collection[str]
 ) -> list[str]:
-    """The default first, others evenly over their order, then what is known of earlier runs."""
+    """Return the default first, others evenly over their order, then kernels of earlier runs."""
     first, others = list(callers)[:1], dict(list(callers.items())[1:])
     count = kernels.MAX_RECORDED if limit is None else limit
     names = [*first, *(kernels.spread(others, count - 1) if count > 1 else ())]
@@ -102,7 +102,7 @@ def _choose_names(
 
 
 def _earlier_kernels(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
-    """By node: the kernels that runs made of it, and those of its preparation that they tried."""
+    """Return by node the kernels that runs generated, and the prepared ones that runs tried."""
     found: dict[int, set[str]] = {}
     problem = OuterRef("template_node__problem")
     tried = Candidate.objects.filter(kernel=OuterRef("kernel"), task__problem=problem)
@@ -116,8 +116,8 @@ def _earlier_kernels(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
 def record_kernels(
     run: TuningRun, nodes: Mapping[int, TemplateNode], found: Mapping[int, CandidateSample]
 ) -> dict[int, list[tuple[int, GeneratedKernel]]]:
-    """The rows of the samples' kernels with their places, by node; those that no row knows yet
-    are written. Part of the transaction that plans them."""
+    """Return the rows of the samples' kernels with their positions, by node; new ones are written.
+    Part of the transaction that plans them."""
     digest = run.graph.file.digest
     names = {caller.name for sample in found.values() for _, caller in sample.callers}
     uses = KernelUse.objects.filter(template_node__in=list(found), kernel__name__in=names)
@@ -143,9 +143,9 @@ def record_kernels(
 
 
 class RunBuilds:
-    """The builds of kernels for a run; of a language that no compiler here builds the reason.
+    """The builds of kernels for a run, or the reason if no compiler here builds their language.
 
-    Raises ``UserError`` where that is the language of the ``defaults``: nothing would be compared.
+    Raises ``UserError`` if that is the language of the ``defaults``: nothing would be compared.
     """
 
     def __init__(
@@ -170,11 +170,11 @@ class RunBuilds:
 
     @property
     def builds(self) -> Collection[Build]:
-        """All that were asked for."""
+        """Return all requested builds."""
         return self._builds.values()
 
     def fields(self, kernel: GeneratedKernel) -> dict[str, Any]:
-        """What a candidate says of its build, or of why there is none."""
+        """Return a candidate's fields for its build, or for why it has none."""
         build = self._builds.get(kernel.pk)
         if build is not None:
             return {"build": build}

@@ -1,4 +1,4 @@
-"""Text of files on its way into rows: what PostgreSQL keeps in no text, and what a column holds."""
+"""Text of files before it is stored: what PostgreSQL cannot store, and the length of a column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL, and halves of surrogate 
 
 
 def storable_json(value: Any) -> Any:
-    """JSON data whose texts can be kept: NUL and lone surrogates are spelled as in Python."""
+    """Return JSON data with storable texts: NUL and lone surrogates are escaped as in Python."""
     if isinstance(value, str):
         return _UNSTORABLE.sub(_escape, value)
     if isinstance(value, Mapping):
@@ -24,13 +24,13 @@ def storable_json(value: Any) -> Any:
 
 
 def storable_text(text: str, most: int) -> str:
-    """A text for people, in a column of that length."""
+    """Return a text for display, shortened to a column of that length."""
     return shorten(_UNSTORABLE.sub(_escape, text), most)
 
 
 def check_names(what: str, names: Iterable[str], most: int) -> None:
-    """Raise ``UserError`` for names that rows cannot keep as they are: two that were shortened
-    could be the same."""
+    """Raise ``UserError`` for names that cannot be stored unchanged: two shortened names could be
+    equal."""
     for name in names:
         if len(name) > most:
             raise UserError(f"{what}: a name of more than {most} characters ({one_line(name, 40)})")

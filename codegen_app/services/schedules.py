@@ -1,4 +1,4 @@
-"""Runs that nobody has to ask for: every night, after an import, when a toolchain changes."""
+"""Automatic runs: every night, after an import, when a toolchain changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def run_due(now: datetime | None = None) -> list[TuningRun]:
-    """Ask for the runs whose occasion has come; safe from any number of workers at once."""
+    """Request the runs that are due; safe from any number of workers at once."""
     now = now or timezone.now()
     started: list[TuningRun] = []
     for schedule in RetuneSchedule.objects.filter(enabled=True).exclude(occasion=Occasion.IMPORT):
@@ -35,7 +35,7 @@ def run_due(now: datetime | None = None) -> list[TuningRun]:
 
 
 def after_import(graph: Graph) -> list[TuningRun]:
-    """Ask for the runs that a new graph brings with it; part of its import."""
+    """Request the runs that follow a graph's import; part of the import."""
     enabled = RetuneSchedule.objects.filter(
         enabled=True, occasion=Occasion.IMPORT, graph__isnull=True
     )
@@ -47,7 +47,7 @@ def after_import(graph: Graph) -> list[TuningRun]:
 def start_now(
     schedule: RetuneSchedule, actor: AbstractBaseUser | None, why: str = ""
 ) -> list[TuningRun]:
-    """Ask for its runs at once, besides its occasion, switched on or off; its next night stays."""
+    """Request a schedule's runs now, whether it is enabled or not; its next night stays."""
     audit.record(actor, "start schedule", schedule, why)
     return _ask(schedule, _graphs(schedule))
 
@@ -56,7 +56,7 @@ def start_now(
 def set_enabled(
     schedule: RetuneSchedule, actor: AbstractBaseUser | None, *, on: bool, why: str = ""
 ) -> bool:
-    """Let it ask for runs, or not; False where it is so already."""
+    """Enable or disable a schedule; return False if nothing changes."""
     changed = RetuneSchedule.objects.filter(pk=schedule.pk, enabled=not on).update(enabled=on)
     if changed:
         audit.record(actor, "schedule" if on else "unschedule", schedule, why)
@@ -64,7 +64,7 @@ def set_enabled(
 
 
 def next_night(schedule: RetuneSchedule) -> datetime:
-    """The first moment at its hour (UTC) after it was made or last ran."""
+    """Return the first time at its hour (UTC) after it was created or last ran."""
     last = schedule.last_at or timezone.now()
     due = last.replace(hour=schedule.hour, minute=0, second=0, microsecond=0)
     return due if due > last else due + timedelta(days=1)
@@ -72,7 +72,7 @@ def next_night(schedule: RetuneSchedule) -> datetime:
 
 def _is_due(schedule: RetuneSchedule, now: datetime) -> bool:
     if schedule.occasion == Occasion.NIGHTLY:
-        if schedule.last_at is None:  # it was made just now: its first night is to come
+        if schedule.last_at is None:  # just created: its first night is to come
             RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)
             return False
         return now >= next_night(schedule)
@@ -80,14 +80,14 @@ def _is_due(schedule: RetuneSchedule, now: datetime) -> bool:
 
 
 def _toolchain_is_new(schedule: RetuneSchedule) -> bool:
-    """Whether the target's compiler here was never seen before; the first one is no change.
+    """Return whether the target's compiler here was never seen before; the first one is no change.
 
-    Hosts with different compilers do not take turns at being new: each is remembered.
+    Each is remembered, so hosts with different compilers do not alternate as new.
     """
     try:
         toolchain = compilers.toolchain_for(schedule.target)
     except UserError:
-        return False  # nothing here compiles for it: another host may
+        return False  # nothing here compiles for it; another host may
     name = f"{toolchain.name} {toolchain.version} {toolchain.path_digest}"
     if name in schedule.toolchains:
         return False

@@ -1,4 +1,4 @@
-"""Choices of kernels as JSON: taken along to another installation, or kept."""
+"""Choices of kernels as JSON: for another installation, or as a backup."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _NOT_RECORDED = (
     "not recorded here, and to make it takes longer than a page can wait:"
     " kiln manage selections import FILE on the server does"
 )
-_MAX_SIZES = 1_000  # characters of the sizes of one; they are a part of an index
+_MAX_SIZES = 1_000  # characters of a choice's sizes, which are part of an index
 
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What became of a file: how many choices are new, serve already, and why others are left."""
+    """The result of an import: how many choices are new, how many are selected already, and why
+    others are left out."""
 
     new: int
     known: int
@@ -38,7 +39,7 @@ class ImportSummary:
 
 @dataclass(frozen=True)
 class _SelectionLine:
-    """What is read of a choice; the rest of an exported line is for people."""
+    """The fields of a choice that are read; the rest of an exported line is for people."""
 
     problem: str
     kernel: str
@@ -50,7 +51,7 @@ class _SelectionLine:
 
     @property
     def bucket(self) -> dict[str, Any]:
-        """Where it serves."""
+        """Return the choice's bucket."""
         keys = ("target", "device_name", "toolchain", "bindings")
         return {key: getattr(self, key) for key in keys}
 
@@ -61,7 +62,7 @@ class _SelectionsFile:
 
 
 def export() -> dict[str, Any]:
-    """What serves now, as JSON."""
+    """Return the current selections as JSON."""
     serving = Selection.objects.filter(until__isnull=True).select_related(
         "problem", "kernel", "result"
     )
@@ -96,11 +97,10 @@ def export() -> dict[str, Any]:
 def import_text(
     text: str | bytes, actor: AbstractBaseUser | None, why: str = "", *, make: bool = True
 ) -> ImportSummary:
-    """Let the choices of a file serve here. All of it or, for a file that is none, nothing.
+    """Select the choices of a file here: all, or none if the file is invalid.
 
-    A kernel that is not recorded is rendered anew where its problem is known (with ``make``: it
-    may take minutes for each graph); no text of a kernel is taken from the file. Raises
-    ``UserError``.
+    An unrecorded kernel is rendered again if its problem is known (with ``make``: it may take
+    minutes per graph); no kernel source is taken from the file. Raises ``UserError``.
     """
     new = known = 0
     left: list[str] = []
@@ -152,14 +152,14 @@ def _read(text: str | bytes) -> tuple[_SelectionLine, ...]:
 
 
 def _recorded_kernel(problem: Problem, line: _SelectionLine) -> GeneratedKernel | None:
-    """The kernel of that name and source for that problem, if there is a row of it."""
+    """Return the recorded kernel of that name and source for that problem, if there is one."""
     identity = {"name": line.kernel, "source_digest": line.source_digest}
     return GeneratedKernel.objects.filter(**identity, template_nodes__problem=problem).first()
 
 
 def _generated_kernel(problem: Problem, line: _SelectionLine) -> GeneratedKernel | None:
-    """The kernel that the engine makes of that name and source; None where it makes none, or
-    cannot while the graph's file is missing."""
+    """Return the kernel that the engine generates with that name and source; None if there is none,
+    or if the graph's file is missing."""
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
     for node in nodes[:1]:
         try:
@@ -170,7 +170,7 @@ def _generated_kernel(problem: Problem, line: _SelectionLine) -> GeneratedKernel
                 backend = engine.scheduling_for(node.graph.file.digest, line.target)
                 row = kernels.record_candidate(node, node.offered, prepared, caller, backend)
                 return row if row.source_digest == line.source_digest else None
-        except MachineError:  # whether it can be made is not known
+        except MachineError:  # unknown whether it can be generated
             raise
         except (FileNotFoundError, UserError):
             continue

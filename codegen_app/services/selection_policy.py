@@ -1,4 +1,4 @@
-"""Whether a run's winner is better than what serves, and why: in words that the run keeps."""
+"""Whether a run's winner is better than the selected kernel, and why: text for the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.track.units import format_value
 
 
 def compare(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, str]:
-    """Whether the measured kernel takes over from what serves, and why or why not."""
+    """Return whether the measured kernel replaces the selected one, and why or why not."""
     if serving is None:
         return True, "serves from now on: nothing was selected before"
     if serving.kernel_id == result.kernel_id:
@@ -58,8 +58,8 @@ def _compare_measured(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[
 
 
 def _serving_result(result: BenchmarkResult, serving: Selection) -> BenchmarkResult | None:
-    """What the kernel that serves takes: as this run measured it, else as it was measured before;
-    at last as when it was selected."""
+    """Return the selected kernel's result: from this run, else from an earlier measurement, else
+    from when it was selected."""
     own = BenchmarkResult.objects.filter(
         task=result.task_id, task__isnull=False, kernel=serving.kernel_id
     )
@@ -74,7 +74,7 @@ def _serving_result(result: BenchmarkResult, serving: Selection) -> BenchmarkRes
 
 
 def _serving_rejection(result: BenchmarkResult, serving: Selection) -> Candidate | None:
-    """The candidate of the kernel that serves, where the run of this result rejected it."""
+    """Return the candidate of the selected kernel if the run of this result rejected it."""
     if result.task_id is None:
         return None
     rejection = Candidate.objects.filter(

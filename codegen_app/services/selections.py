@@ -1,6 +1,6 @@
-"""Which kernel serves a problem on a kind of device: the winner, with its history.
+"""Which kernel is selected for a problem on a kind of device: the winner, with its history.
 
-Every toolchain, and every binding of the symbolic sizes, is a bucket with a choice of its own. A
+Every toolchain, and every binding of the symbolic sizes, is a bucket with its own choice. A
 bucket's toolchain is that of the target's base language, whatever language the winner is in.
 """
 
@@ -23,20 +23,20 @@ from scheduler.errors import UserError
 
 @dataclass(frozen=True)
 class OfferResult:
-    """What serves once a run's winner was offered, and in words whether and why it is the winner's
-    kernel: for the run's ledger."""
+    """The selection after a run's winner was offered, and why it is or is not the winner's kernel:
+    for the run's ledger."""
 
     selection: Selection
     why: str
 
 
 def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
-    """Let a run's winner serve its problem, if it is better than what serves now.
+    """Select a run's winner for its problem if it is better than the selected kernel.
 
-    A new kernel replaces another only for a gain beyond the noise: its interval must lie below
-    the other's, and stand on enough samples to be one. They are compared as this run measured
-    both; what it did not measure of the other is taken from before where the surroundings are the
-    same. Part of the transaction that records the result.
+    A new kernel replaces another only for a gain beyond the noise: its interval must lie below the
+    other's, and have enough samples. The run's own measurements of both are compared; if it did not
+    measure the selected kernel, an earlier measurement in the same environment is used. Part of the
+    transaction that records the result.
     """
     device = result.environment
     bucket = {
@@ -63,9 +63,9 @@ def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
 
 @transaction.atomic
 def restore(selection: Selection, actor: AbstractBaseUser | None, why: str = "") -> Selection:
-    """Let an earlier choice serve again, until a run finds a better one.
+    """Select an earlier choice again, until a run finds a better one.
 
-    Raises ``UserError`` where it serves already.
+    Raises ``UserError`` if it is selected already.
     """
     bucket = bucket_of(selection)
     serving = _current(bucket)
@@ -86,7 +86,7 @@ def restore(selection: Selection, actor: AbstractBaseUser | None, why: str = "")
 def choose(
     bucket: dict[str, Any], kernel: GeneratedKernel, reason: str, actor: AbstractBaseUser | None
 ) -> bool:
-    """Let a kernel serve because somebody says so; False where it does. In a transaction."""
+    """Select a kernel that a person chose; return False if it is selected. In a transaction."""
     serving = _current(bucket)
     if serving is not None and serving.kernel_id == kernel.pk:
         return False
@@ -103,7 +103,7 @@ def choose(
 
 
 def bucket_of(selection: Selection) -> dict[str, Any]:
-    """What a choice is for."""
+    """Return a choice's bucket."""
     return {
         "problem_id": selection.problem_id,
         "target": selection.target,
@@ -114,13 +114,13 @@ def bucket_of(selection: Selection) -> dict[str, Any]:
 
 
 def toolchain_of(build: Build) -> str:
-    """The compiler as a bucket names it."""
+    """Return the compiler's name in a bucket."""
     return f"{build.toolchain} {build.toolchain_version}"[:240]
 
 
 def bucket_toolchain(result: BenchmarkResult) -> str:
-    """The compiler of the bucket that a result is chosen in: that of the target's base language,
-    which made the other candidates of the task."""
+    """Return the compiler of a result's bucket: that of the target's base language, which built the
+    task's other candidates."""
     base = base_source_file(result.environment.target)
     if result.kernel.source_file == base or result.task_id is None:
         return toolchain_of(result.build)
@@ -146,7 +146,7 @@ def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -
 
 
 def _update_measurement(serving: Selection, result: BenchmarkResult) -> None:
-    """What serves is measured better than before: later rivals are compared with that."""
+    """Store a better measurement of the selected kernel, for comparison with later winners."""
     known = serving.result
     if serving.kernel_id == result.kernel_id and (
         known is None or len(result.samples_ns) > len(known.samples_ns)

@@ -1,4 +1,4 @@
-"""Points become rows of series: all of a batch or none, each of our own results once."""
+"""Points become rows of series: all points of a batch or none, each of our own results once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS = (
 _COPY = f"COPY {Datum._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN"
 _NULL = "\\N"
 _COPY_ROWS = 500
-# What a series says of its points, and from where on a detector has to look.
+# A series' summary of its points, and the time from which a detector has to check it.
 _COUNT = """
 UPDATE codegen_app_series AS series SET
     points = series.points + new.points,
@@ -52,9 +52,9 @@ JOIN codegen_app_revision AS revision USING (repository, name, branch)
 
 @dataclass(frozen=True)
 class PointSource:
-    """The rows that points of ours come from; a run and a result where they have them. ``at`` is
-    their place in the history where that is another than revision or measurement say: of a build
-    that is measured again, that of the point that it was built for."""
+    """The rows that our own points come from; a run and a result if they have them. ``at`` is their
+    place in the history if it differs from revision and measurement: for a build that is measured
+    again, the place of the original point."""
 
     problem_id: int
     kernel_id: int
@@ -74,8 +74,8 @@ class _Revision:
 
 @dataclass(frozen=True)
 class StoreSummary:
-    """How many points, of how many series, of which so many are new; and how many of the points
-    are at or below 0, of which no changes are found, since these are ratios."""
+    """How many points were stored, of how many series, and how many series are new; and how many
+    points are at or below 0, in which no changes are found, since changes are ratios."""
 
     points: int
     series: int
@@ -90,11 +90,11 @@ def store(
     batch: Batch | None = None,
     own: PointSource | None = None,
 ) -> StoreSummary:
-    """Add points to their series, in a number of queries that does not grow with them.
+    """Add points to their series, in a number of queries that does not grow with the points.
 
-    Rows that many batches share are always inserted, and locked, in the same order: two batches
-    wait for each other and never in a circle. ``own`` goes with every point. A worker is told to
-    look at them once they are committed.
+    Rows that many batches share are always inserted, and locked, in the same order, so that two
+    batches never deadlock. ``own`` applies to every point. A worker is notified once they are
+    committed.
     """
     digests = _Digests()
     revisions = _revisions({point.revision for point in points})
@@ -125,14 +125,13 @@ _PlacedPoint = tuple[Point, str, datetime, int]
 
 
 def _history_time(point: Point, revision: _Revision, own: PointSource | None) -> datetime:
-    """Where in the history it stands."""
+    """Return the point's place in the history."""
     return (own.at if own else None) or revision.at or point.measured_at
 
 
 @dataclass
 class _Span:
-    """The points of one series among those that are added: one of them, how many, from when to
-    when."""
+    """The added points of one series: one of them, their number, first and last time."""
 
     one: Point
     points: int
@@ -151,8 +150,8 @@ def _extend(spans: dict[str, _Span], digest: str, point: Point, at: datetime) ->
 
 
 class _CopyRows:
-    """Rows as COPY reads them. All columns are numbers and moments, in which nothing is escaped;
-    moments, of which there are few, are each written once."""
+    """Rows as COPY reads them. All columns are numbers and times, which need no escaping; times are
+    few, so each is formatted once."""
 
     def __init__(self, source: Source, batch: Batch | None, own: PointSource | None) -> None:
         links = (own.kernel_id, own.build_id, own.run_id, own.result_id) if own else (None,) * 4
@@ -161,7 +160,7 @@ class _CopyRows:
         self._moments: dict[datetime, str] = {}
 
     def row(self, point: Point, at: datetime, series: int, revision: int, conditions: int) -> str:
-        """A point's line; the keys are of its rows."""
+        """Return a point's line; the keys are those of its rows."""
         low, high = (_NULL if one is None else repr(one) for one in (point.low, point.high))
         samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
         return (
@@ -178,7 +177,7 @@ class _CopyRows:
 
 
 def _insert(rows: Iterator[str]) -> None:
-    """Some rows at a time: the database takes these while the next ones are written here."""
+    """Insert rows in parts: the database stores one part while the next is written here."""
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
         while part := "".join(islice(rows, _COPY_ROWS)):
             copy.write(part)
@@ -200,15 +199,15 @@ def _counts(span: _Span) -> dict[str, object]:
 
 
 def _select(statement: str, value: str) -> list[tuple[Any, ...]]:
-    """The rows of values that are one text: ten thousand parameters, or an array of them, take
-    longer to write and to read than to look up."""
+    """Return the rows for values passed as one text: ten thousand parameters, or an array, take
+    longer to write and read than to look up."""
     with connection.cursor() as cursor:
         cursor.execute(statement, [value])
         return list(cursor.fetchall())
 
 
 class _Digests:
-    """Digests of what many points share, each made once."""
+    """Cached digests of values that many points share."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[object, str]] = {}
@@ -231,7 +230,7 @@ def _identity(key: RevisionKey) -> tuple[str, str, str]:
 
 
 def _revisions(keys: Iterable[RevisionKey]) -> dict[tuple[str, str, str], _Revision]:
-    """The rows; when a revision was made is what was said of it first."""
+    """Return the rows; a revision's time is the one that was stored first."""
     moments: dict[tuple[str, str, str], datetime | None] = {}
     for key in keys:
         moments[_identity(key)] = moments.get(_identity(key)) or key.at
@@ -267,8 +266,8 @@ def _conditions(all_facts: Iterable[Mapping[str, object]], digests: _Digests) ->
 
 
 def _series(spans: Mapping[str, _Span], own: PointSource | None) -> tuple[dict[str, int], int]:
-    """The keys of the series, those that are known locked and counted up, the others made with
-    what they say of these points; and how many are new."""
+    """Return the keys of the series: known ones are locked and updated, new ones are created from
+    these points; also return how many are new."""
     known = _by_digest(Series, spans)
     missing = sorted(spans.keys() - known.keys())
     now = timezone.now().isoformat()
@@ -300,7 +299,7 @@ def _row(digest: str, span: _Span, own: PointSource | None, now: str) -> dict[st
 
 
 def _insert_or_get(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
-    """Insert those of the rows that are not there yet; the keys of all by their digests."""
+    """Insert the rows that do not exist yet; return the keys of all by their digests."""
     made = _insert_new(model, rows)
     return made | _by_digest(
         model, [str(one["digest"]) for one in rows if one["digest"] not in made]
@@ -308,8 +307,8 @@ def _insert_or_get(model: type[Model], rows: Sequence[Mapping[str, object]]) -> 
 
 
 def _insert_new(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
-    """Insert those of the rows that are not there yet, by one statement of one text. The keys of
-    what was inserted by the digests, where the rows have digests."""
+    """Insert the rows that do not exist yet, by one statement with one text. Return the keys of
+    inserted rows by digest, if the rows have digests."""
     if not rows:
         return {}
     kinds = {field.column: field for field in model._meta.concrete_fields}

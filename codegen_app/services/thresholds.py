@@ -1,10 +1,9 @@
-"""What is set for one series: the least change that is of interest, silence, when data are missing,
-and where its level begins anew; tried on its history before it is saved.
+"""Settings of one series: the smallest change of interest, muting, when data are missing, and where
+its level begins again; tried on its history before they are saved.
 
-Saving, and taking back, lets the detector look at the whole series again: changes that are not
-found any more are withdrawn, and new ones are dealt with as if they had come just now. A series
-that is muted no more raises an alert of the change that its present level began with; what came
-and went meanwhile is history.
+Saving and resetting make the detector check the whole series again: changes that are no longer
+found are withdrawn, and new ones are handled as if they had just come. A series that is no longer
+muted raises an alert for the change that began its current level; earlier changes are history.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from scheduler.errors import UserError
 from scheduler.track.units import format_value
 
 MAX_TRIED = 20_000
-"""Points of a series that a page tries a threshold on, the latest, while somebody waits."""
+"""Points that a page tries a threshold on while somebody waits: the latest of a series."""
 MAX_GAPS = 10
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """``least_effect`` is a part of the level, None for the default; without a new point for
-    ``stale_after`` data are missing, None for what the series' own rhythm says. ``begins`` are
-    moments at which a level would begin anew, beside those where one does."""
+    """``least_effect`` is a fraction of the level, None for the default. Data are missing after
+    ``stale_after`` without a new point, None for the series' own rhythm. ``begins`` are times at
+    which a level would begin again, besides the existing ones."""
 
     least_effect: float | None = None
     muted: bool = False
@@ -44,9 +43,9 @@ class Proposal:
 
 @dataclass(frozen=True)
 class TrialChange:
-    """A change with a threshold tried: ``effect`` is gone, new or kept. ``before`` and ``after``
-    with their unit; ``ratio`` with its 95% interval, of so many points on each side. ``alert`` is
-    the alert that it is in, ``alert_series`` how many series that has."""
+    """A change under a tried threshold: ``effect`` is gone, new or kept. ``before`` and ``after``
+    have their unit; ``ratio`` has its 95% interval, from so many points on each side. ``alert`` is
+    the change's alert, ``alert_series`` the number of series in that alert."""
 
     effect: str
     at: datetime
@@ -66,7 +65,7 @@ class TrialChange:
 
 @dataclass(frozen=True)
 class Gap:
-    """No point from one moment to another, for longer than is allowed."""
+    """A time without points, longer than allowed."""
 
     since: datetime
     until: datetime
@@ -75,10 +74,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a proposal makes of a history: its changes, and the times its data had been missing.
-    ``allowed`` is how long the series may be silent, None where its rhythm does not say.
-    ``unmuted``: it is muted now, and would not be. ``since``: it is of the latest points alone,
-    from there on; None: of all ``points``."""
+    """A proposal's effect on a history: its changes, and the times when data were missing.
+    ``allowed`` is how long the series may be silent, None if its rhythm does not say. ``unmuted``:
+    it is muted now, and would not be. ``since``: only the latest points, from there on, were tried;
+    None: all ``points``."""
 
     least_effect: float
     muted: bool
@@ -92,29 +91,29 @@ class Trial:
     since: datetime | None
 
     def count(self, effect: str) -> int:
-        """How many changes it has that effect on."""
+        """Return how many changes have that effect."""
         return sum(one.effect == effect for one in self.changes)
 
     @property
     def gone(self) -> int:
-        """Changes that there would not be any more."""
+        """Return the number of changes that would disappear."""
         return self.count("gone")
 
     @property
     def new(self) -> int:
-        """Changes that there would be besides."""
+        """Return the number of changes that would be added."""
         return self.count("new")
 
     @property
     def kept(self) -> int:
-        """Changes that stay."""
+        """Return the number of changes that stay."""
         return self.count("kept")
 
 
 def dry_run(series: Series, proposed: Proposal) -> Trial:
-    """What the detector says of the stored points with the proposal; nothing is written.
+    """Return the detector's result on the stored points with the proposal; nothing is written.
 
-    7 queries, and one for a series of more than ``MAX_TRIED`` points: of the latest of these.
+    7 queries, and one more for a series of more than ``MAX_TRIED`` points, whose latest are tried.
     """
     since = _trial_start(series)
     begun = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
@@ -141,7 +140,7 @@ def dry_run(series: Series, proposed: Proposal) -> Trial:
 
 @transaction.atomic
 def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) -> SeriesRule:
-    """Set it, with the reason, and let the series be looked at again.
+    """Save the settings with a reason, and have the series checked again.
 
     Raises ``UserError`` without a reason.
     """
@@ -163,7 +162,7 @@ def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) 
 
 @transaction.atomic
 def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
-    """Go back to the defaults; False where they hold already."""
+    """Reset to the defaults; return False if they are in effect already."""
     because = _checked_reason(reason)
     was_muted = _is_muted(series)
     deleted, _ = SeriesRule.objects.filter(series=series).delete()
@@ -177,10 +176,10 @@ def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
 
 @transaction.atomic
 def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser) -> Baseline:
-    """A level begins at a moment: what came before is not compared with what comes after.
+    """Begin a level at a time: points before it are not compared with points after it.
 
-    Raises ``UserError`` without a reason, for a moment outside of the history, and for one at which
-    a level begins already.
+    Raises ``UserError`` without a reason, for a time outside the history, and for one at which a
+    level begins already.
     """
     if series.first_at is None or series.last_at is None:
         raise UserError("the series has no points: there is nothing to begin anew")
@@ -206,7 +205,7 @@ def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser
 
 @transaction.atomic
 def remove_baseline(baseline: Baseline, by: AbstractBaseUser) -> bool:
-    """Take back that a level begins there; False where it was taken back already."""
+    """Remove a baseline; return False if it was removed already."""
     now = timezone.now()
     if not Baseline.objects.filter(pk=baseline.pk, removed_at=None).update(removed_at=now):
         return False
@@ -220,7 +219,7 @@ def _is_muted(series: Series) -> bool:
 
 
 def _requeue_last_change(series: Series) -> None:
-    """Let alerts be seen to for the change that the present level began with."""
+    """Have alerts created for the change that began the current level."""
     standing = Change.objects.filter(series=series, withdrawn_at=None)
     last = standing.order_by("-at", "-pk").values("pk")[:1]
     Change.objects.filter(pk__in=last, alert=None).update(raised_at=None)
@@ -233,7 +232,7 @@ def _checked_reason(text: str) -> str:
 
 
 def _trial_start(series: Series) -> datetime | None:
-    """Where the latest points begin that a dry run is of; None where it is of all."""
+    """Return the time of the first point that a dry run covers; None for all points."""
     if series.points <= MAX_TRIED:
         return None
     latest = Datum.objects.valid().filter(series=series).order_by("-at", "-measured_at", "-id")
@@ -243,7 +242,7 @@ def _trial_start(series: Series) -> datetime | None:
 def _changes(
     series: Series, found: Iterable[DetectedChange], since: datetime | None
 ) -> tuple[TrialChange, ...]:
-    """What is stored beside what is found, in the order of history (2 queries)."""
+    """Return the stored and the found changes, in the order of the history (2 queries)."""
     standing = Change.objects.filter(series=series, withdrawn_at=None)
     standing = standing.filter(at__gte=since) if since else standing
     stored = {

@@ -1,4 +1,4 @@
-"""API tokens: made, revoked, told, and held to their rates."""
+"""API tokens: creating, revoking, finding, and limiting their rates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from codegen_app.models import ApiToken, Scope
 from codegen_app.services import audit
 from scheduler.errors import UserError
 
-# One statement, so that two requests at once cannot take the same allowance; the database's clock,
-# so that several web servers agree. What is left grows with the time up to a minute's worth.
+# One statement, so that two requests at once cannot use the same allowance; with the database's
+# clock, so that several web servers agree. The allowance grows with time up to one minute's worth.
 _SPEND = """
 WITH had AS (
     SELECT id,
@@ -49,7 +49,7 @@ _QUEUE = re.compile(r"measure\.[A-Za-z0-9_.-]{1,30}")
 
 
 class RateError(Exception):
-    """A token's rate is spent; in ``seconds`` there is enough again."""
+    """A token's rate is used up; it suffices again after ``seconds``."""
 
     def __init__(self, what: str, seconds: int) -> None:
         super().__init__(f"the rate limit of this token: {what}; try again in {seconds} s")
@@ -66,11 +66,11 @@ def create_token(
     worker_name: str = "",
     worker_queue: str = "",
 ) -> tuple[ApiToken, str]:
-    """A token for an account, and its text, which is shown this once and kept nowhere. One of a
-    worker is for the worker of that name, and for its queue alone where one is named.
+    """Create a token for an account; its text is returned only here and not stored. A worker's
+    token is for the worker of that name, and for one queue if it is named.
 
-    Raises ``UserError`` for scopes that there are not, an end that has passed, a worker's name that
-    is none or that another valid token has, and for a worker's scope beside others.
+    Raises ``UserError`` for unknown scopes, an expiry in the past, an invalid worker name or one
+    that another valid token has, and for a worker's scope beside others.
     """
     if not scopes or not set(scopes) <= set(Scope.values):
         raise UserError(f"scopes: one or more of {', '.join(Scope.values)} are due")
@@ -114,7 +114,7 @@ def _check_worker(owner: AbstractBaseUser, scopes: Sequence[str], name: str, que
 
 @transaction.atomic
 def revoke(token: ApiToken, actor: AbstractBaseUser | None, why: str = "") -> bool:
-    """End a token at once; False where it had ended so already."""
+    """Revoke a token at once; return False if it had ended already."""
     now = timezone.now()
     open_ones = ApiToken.objects.filter(pk=token.pk, revoked_at=None)
     if not open_ones.update(revoked_at=now):
@@ -124,7 +124,7 @@ def revoke(token: ApiToken, actor: AbstractBaseUser | None, why: str = "") -> bo
 
 
 def find_token(text: str) -> ApiToken | None:
-    """The valid token of that text, whose owner may have tokens; None for every other."""
+    """Return the valid token of that text, whose owner may have tokens, or None."""
     if not texts.is_genuine(text):
         return None
     rows = ApiToken.objects.filter(digest__in=texts.lookup_digests(text), revoked_at=None)
@@ -136,8 +136,8 @@ def find_token(text: str) -> ApiToken | None:
 
 
 def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
-    """Count a request, or points, against a token's rates; raises ``RateError`` where they are
-    spent, and counts nothing then."""
+    """Count a request, or points, against a token's rates. Raises ``RateError``, and counts
+    nothing, if they are used up."""
     most = {
         "requests": _requests_a_minute(token),
         "points": settings.API_POINTS_A_MINUTE,
@@ -155,7 +155,7 @@ def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
 
 
 def _requests_a_minute(token: ApiToken) -> int:
-    """A worker gives signs of life, and fetches files."""
+    """Return the token's rate: a worker also sends heartbeats and fetches files."""
     is_worker = Scope.WORKER in token.scopes
     most: int = settings.WORKER_REQUESTS_A_MINUTE if is_worker else settings.API_REQUESTS_A_MINUTE
     return most

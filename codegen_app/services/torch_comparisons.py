@@ -1,7 +1,7 @@
-"""Comparing an imported graph with torch itself, by workers that have torch.
+"""Comparing an imported graph with torch, by workers that have torch.
 
-torch's reader unpickles what the file holds: it runs where every part of the fence is in force,
-and nowhere else. What comes back is checked like the file.
+torch's reader unpickles the file's content: it runs only where every part of the sandbox is in
+force. Its output is checked like the file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _FAILED = (State.REJECTED, State.CANCELLED, State.QUARANTINED)
 
 
 def torch_version() -> str:
-    """The version of torch that is installed here, "" without one. torch is not imported, which
-    takes seconds."""
+    """Return the installed version of torch, or "". torch is not imported, which takes seconds."""
     try:
         return metadata.version("torch")
     except metadata.PackageNotFoundError:
@@ -36,13 +35,13 @@ def torch_version() -> str:
 
 
 def queued_comparisons() -> QuerySet[TorchComparison]:
-    """Those that this process can do: all where torch is installed, else none."""
+    """Return the comparisons that this process can do: all if torch is installed, else none."""
     return TorchComparison.objects.all() if torch_version() else TorchComparison.objects.none()
 
 
 def request(graph: Graph) -> None:
-    """Ask for a prepared graph's comparison, in the caller's transaction; again where it failed or
-    waits after a failure. Nothing where the site leaves comparisons out."""
+    """Request a prepared graph's comparison, in the caller's transaction; again if it failed or
+    waits after a failure. Does nothing if the site disables comparisons."""
     if not settings.COMPARE_WITH_TORCH:
         return
     row, is_new = TorchComparison.objects.get_or_create(graph=graph)
@@ -50,12 +49,12 @@ def request(graph: Graph) -> None:
     failed = same.filter(state__in=_FAILED)
     paused = same.filter(state=State.QUEUED, again_at__isnull=False)
     if is_new or failed.update(**work.REQUEUED_FIELDS) or paused.update(again_at=None):
-        queue.notify(queue.Kind.PREPARE)  # whose workers compare
+        queue.notify(queue.Kind.PREPARE)  # its workers compare
 
 
 @transaction.atomic
 def cancel(row: TorchComparison, actor: AbstractBaseUser) -> bool:
-    """Stop a comparison; False where it was over already."""
+    """Cancel a comparison; return False if it was over already."""
     left = TorchComparison.objects.filter(pk=row.pk, state__in=OPEN_STATES)
     stopped = work.close(left, State.CANCELLED, "cancelled")
     if stopped:
@@ -64,10 +63,10 @@ def cancel(row: TorchComparison, actor: AbstractBaseUser) -> bool:
 
 
 def run(row: TorchComparison) -> None:
-    """Do a claimed comparison's work; one that cannot be done is rejected with one line.
+    """Run a claimed comparison; one that cannot be done is rejected with one line.
 
-    Raises ``work.LeaseLostError`` where it was cancelled, given to another worker, or deleted with
-    its graph.
+    Raises ``work.LeaseLostError`` if it was cancelled, given to another worker, or deleted with its
+    graph.
     """
     cancellation = Cancellation()
     with work.heartbeat(row, cancellation.cancel):
@@ -85,7 +84,7 @@ def run(row: TorchComparison) -> None:
 
 
 def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
-    """The row's fields, at the hints of the graph's symbols."""
+    """Return the row's fields, at the hints of the graph's symbols."""
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
     given = untrusted.compare_with_torch(
         artifacts.local_file(graph.file, ".pt2"),
@@ -95,10 +94,10 @@ def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
     )
     oracle = f"torch {torch_version().partition('+')[0]}"
     try:
-        # An input that torch writes and the graph does not has a finding as well.
+        # An input that torch writes and the graph does not also has a finding.
         if len(given) > max(1, len(graph.outputs) + len(graph.inputs)):
             raise ValueError
-        # Sizes that depend on data are as the inputs had them.
+        # Data-dependent sizes are those of the inputs.
         used = given[0]["bindings"] if given else hints
         bindings = {name: _integer(used[name]) for name in hints}
         findings = [_finding(one) for one in given]
@@ -108,7 +107,7 @@ def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
 
 
 def _finding(given: Mapping[str, Any]) -> dict[str, Any]:
-    """One finding as the row keeps it: the process that made it had run what the file holds.
+    """Return one finding as the row stores it: its process had run the file's content.
 
     Raises ``KeyError``, ``TypeError`` or ``OverflowError`` for anything else.
     """
@@ -124,7 +123,7 @@ def _finding(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finite_or_none(value: float) -> float | None:
-    """A number that JSON has; None for an infinity or a NaN."""
+    """Return a number that JSON can represent; None for an infinity or a NaN."""
     return float(value) if math.isfinite(value) else None
 
 

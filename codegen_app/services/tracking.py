@@ -1,7 +1,7 @@
-"""From new points to alerts: detect, explain, raise, each in transactions of its own.
+"""From new points to alerts: detect, explain, raise, each in its own transactions.
 
-What each step has to do is in the rows that the one before it wrote. A worker that is killed
-anywhere, or a message that never came, leaves them for whoever looks next.
+Each step's work is in the rows that the step before it wrote. After a killed worker or a lost
+message, the next run continues from these rows.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _STEPS: tuple[Callable[[], int], ...] = (
 
 
 _MAX_TURNS = 30
-"""Of one step before the next has its turn: where points never stop coming, alerts come all the
-same. Else alerts come last, so that the series that one commit changed are told of together."""
+"""Turns of one step before the next step runs: alerts come even if points never stop coming.
+Otherwise alerts come last, so that the series that one commit changed are reported together."""
 
 
 def process_pending() -> None:
-    """Do what waits, until no step finds anything."""
+    """Run the steps until none finds anything to do."""
     while sum(_run_step(step) for step in _STEPS):
         pass
 
 
 def _run_step(step: Callable[[], int]) -> int:
-    """How much was done in at most ``_MAX_TURNS`` turns."""
+    """Run a step at most ``_MAX_TURNS`` times; return how much was done."""
     count = 0
     for _ in range(_MAX_TURNS):
         try:
             done = step()
-        except StorageAwayError as error:  # what it did not do waits in its rows
+        except StorageAwayError as error:  # its work waits in the rows
             log.warning("%s is done later: %s", step.__name__, error)
             break
         if not done:
@@ -49,7 +49,7 @@ def _run_step(step: Callable[[], int]) -> int:
 
 
 def has_pending() -> bool:
-    """Whether a step has anything to do."""
+    """Return whether a step has anything to do."""
     return (
         detection.unchecked_series().exists()
         or explanations.unexplained_changes().exists()
@@ -58,6 +58,6 @@ def has_pending() -> bool:
 
 
 def announce() -> None:
-    """Wake a worker for what waits, once the present transaction is committed."""
+    """Wake a worker for waiting work, once the current transaction is committed."""
     if has_pending():
         queue.notify(queue.Kind.DETECT)

@@ -1,4 +1,4 @@
-"""Asking for tuning runs, at which sizes, and what the builds that they wait for are worth."""
+"""Requesting tuning runs, at given sizes, and the priority of their builds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_LIMIT = Budget()
 MAX_PRIORITY = 100
 PARTS = 10  # the priorities of a run's tasks lie within its own
 _MAX_COUNT = 10**6
-_TIMED = 25  # before builds that nobody waits for, after those that a person asks for
+_TIMED = 25  # before builds that nothing waits for, after those that a person requests
 
 
 @transaction.atomic
@@ -42,13 +42,13 @@ def start_run(
     priority: int = 0,
     why: str = "",
 ) -> TuningRun:
-    """Ask for a run: a row, of which a worker makes tasks once the graph is prepared.
+    """Request a run: a row, for which a worker creates tasks once the graph is prepared.
 
-    With a ``budget`` the candidates are searched for among all that the generator offers, in the
-    order of the ``strategy``. Sizes that ``bindings`` leaves out are the model's own hints. Raises
-    ``UserError`` for an unknown target or strategy, an unknown symbol, a size out of its bounds, a
-    priority, budget or modelled device that is none, a device that measures nothing, or a graph
-    that was rejected.
+    With a ``budget`` the candidates are searched among all that the generator has, in the order of
+    the ``strategy``. Sizes that ``bindings`` leaves out are the model's own hints. Raises
+    ``UserError`` for an unknown target or strategy, an unknown symbol, a size out of its bounds, an
+    invalid priority, budget or modelled device, a device that measures nothing, or a rejected
+    graph.
     """
     _check_limits(budget, priority)
     find_strategy(strategy)
@@ -76,13 +76,13 @@ def start_run(
         requested_by_id=audit.actor_id(actor),
     )
     audit.record(actor, "tune", run, why)
-    queue.notify(queue.Kind.PREPARE)  # whose workers plan
+    queue.notify(queue.Kind.PREPARE)  # its workers plan
     return run
 
 
 def _modelled_device_id(device: str, target: str) -> str:
-    """The id of a modelled device. Raises ``UserError`` for one that is none, or of another
-    target."""
+    """Return the id of a modelled device. Raises ``UserError`` for an unknown one, or for one of
+    another target."""
     found = modelled_device(device)
     if found.target != target:
         raise UserError(f"{found.id} is a board of {found.target}, not of {target}")
@@ -98,7 +98,7 @@ def _check_limits(budget: Budget, priority: int) -> None:
 
 
 def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]:
-    """A size for every symbol of the graph, each within its bounds; raises ``UserError``."""
+    """Return a size for every symbol of the graph, each within its bounds; raises ``UserError``."""
     for name in bindings:
         if name not in graph.symbols:
             known = ", ".join(graph.symbols) or "none"
@@ -113,5 +113,5 @@ def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int
 
 
 def build_priority(run: TuningRun) -> int:
-    """Of the builds that a run waits for."""
+    """Return the priority of the builds that a run waits for."""
     return _TIMED + PARTS * run.priority

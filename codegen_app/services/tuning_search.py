@@ -1,9 +1,9 @@
-"""A task of a run: the tuner tries its candidates, the rows keep what it finds and decides.
+"""A task of a run: the tuner tries its candidates and decides; the rows store its results.
 
-With a budget the candidates are all that the generator offers for the run's target, without one
-those that the run was planned with, a sample of them. Each is recorded as soon as it is timed or
-rejected, so that a task that another worker takes over answers from the rows what was seen before,
-and measures only what was not.
+With a budget the candidates are all that the generator has for the run's target; without one, those
+that the run was planned with, a sample. Each is recorded as soon as it is timed or rejected, so
+that a worker that takes over the task reads earlier results from the rows and measures only the
+rest.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _MAX_PRIOR_RESULTS = 200
 def search(
     task: TuningTask, device: DeviceInfo, worked: budgets.WorkTimer, cancellation: Cancellation
 ) -> None:
-    """Do a claimed task. Raises ``Cancelled``, ``LeaseLostError``."""
+    """Run a claimed task. Raises ``Cancelled``, ``LeaseLostError``."""
     run, digest = task.run, task.run.graph.file.digest
     scheduled = engine.scheduled(digest)
     prepared = PreparedSchedule(
@@ -86,7 +86,7 @@ def search(
 
 
 class _DatabaseHost:
-    """The desk of a worker that has the database."""
+    """The tuning host of a worker that has the database."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _DatabaseHost:
     def model(
         self, problem: TuningProblem, pool: CompilePool, meter: Meter, options: SearchOptions
     ) -> TuningResult:
-        """In place of measuring, on a device of modelled times."""
+        """Model the candidates instead of measuring, on a device of modelled times."""
         with modelled_tuning.open_tools(self._device) as (emulations, models):
             return tune_modelled(
                 *(self._scheduled.schedule, [problem], self._device, pool, emulations, models),
@@ -141,7 +141,7 @@ class _DatabaseHost:
 
 
 class CandidateBuilds:
-    """Candidates of one task that are asked for, whoever measures them."""
+    """Candidates of one task that are requested, whoever measures them."""
 
     def __init__(
         self,
@@ -157,8 +157,8 @@ class CandidateBuilds:
         self._places = {caller.name: place for place, caller in reversed(list(callers))}
 
     def request_build(self, caller: TemplateCaller) -> Build:
-        """The build of a candidate, which is in the ledger from now on. Raises ``UserError``
-        where no compiler here makes it."""
+        """Return the build of a candidate, which is recorded in the ledger. Raises ``UserError`` if
+        no compiler here builds it."""
         planned = self._planned.get(caller.name)
         if planned is not None and planned.build is not None:
             return planned.build
@@ -180,7 +180,7 @@ class CandidateBuilds:
 
 
 class _Attempt(CandidateBuilds):
-    """One try of one task, on a device that this process has alone."""
+    """One attempt at a task, on a device that this process has locked."""
 
     def __init__(
         self,
@@ -196,8 +196,8 @@ class _Attempt(CandidateBuilds):
         self._cancellation = cancellation
 
     def note(self, event: Event) -> None:
-        """Record what became of a candidate just now. Raises ``Cancelled`` once the claim is gone:
-        another worker records then."""
+        """Record a candidate's new state. Raises ``Cancelled`` once the claim is lost: another
+        worker records then."""
         if record_entry(self._task, event.entry, self._device) is None:
             self._cancellation.cancel()
             raise Cancelled
@@ -205,8 +205,8 @@ class _Attempt(CandidateBuilds):
 
 @transaction.atomic
 def record_entry(task: TuningTask, entry: Entry, device: DeviceInfo) -> int | None:
-    """Record what became of a candidate of a claimed task, once: how many rows say so now that did
-    not. None, and nothing is written, where the claim does not hold any more."""
+    """Record the result of a candidate of a claimed task, once; return how many rows changed.
+    Returns None and writes nothing if the claim no longer holds."""
     if not work.extend(task):
         return None
     waiting = task.candidates.filter(kernel__name=entry.kernel, state__in=OPEN_STATES)
@@ -217,7 +217,7 @@ def record_entry(task: TuningTask, entry: Entry, device: DeviceInfo) -> int | No
 
 
 def _request_build(kernel: GeneratedKernel, run: TuningRun) -> tuple[Build | None, str]:
-    """The build of a candidate; None and the reason where no compiler here makes it."""
+    """Return the build of a candidate, or None and the reason if no compiler here builds it."""
     try:
         priority = tuning.build_priority(run)
         return builds.request_builds([kernel], run.target, priority=priority)[kernel.pk], ""
@@ -228,7 +228,8 @@ def _request_build(kernel: GeneratedKernel, run: TuningRun) -> tuple[Build | Non
 
 
 def begin_task(task: TuningTask, problem: TuningProblem) -> None:
-    """Keep what the problem is called; the first attempt of a search also what rules rejected."""
+    """Record the problem's description; the first attempt of a search also records what rules
+    rejected."""
     candidate_results.describe_call(task, problem)
     waiting = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
     waiting.update(state=State.RUNNING)
@@ -238,7 +239,7 @@ def begin_task(task: TuningTask, problem: TuningProblem) -> None:
 
 
 def planned_candidates(task: TuningTask) -> dict[str, Candidate]:
-    """By kernel: what the run was planned with, as far as it is built."""
+    """Return the run's planned candidates that are built, by kernel."""
     rows = task.candidates.filter(build__state=State.DONE).select_related("kernel")
     return {
         row.kernel.name: row
@@ -253,9 +254,10 @@ def record_decision(
     spent: Mapping[str, Any],
     device: DeviceInfo,
 ) -> None:
-    """The last rounds' times, what was left untried and why, the decision; close the task."""
+    """Record the final rounds' times, what was left untried and why, and the decision; close the
+    task."""
     with transaction.atomic():
-        # The run before its tasks before their candidates, as everywhere.
+        # Lock the run before its tasks before their candidates, as everywhere.
         TuningRun.objects.select_for_update().get(pk=task.run_id)
         work.finish(task, State.DONE, **spent)
         rows = task.candidates.filter(kernel__isnull=False)
@@ -288,7 +290,8 @@ def record_decision(
 
 
 def _reject_unknown(task: TuningTask, made: Collection[str]) -> None:
-    """Planned kernels of an earlier version of the generator, which nothing can call any more."""
+    """Reject planned kernels of an earlier version of the generator, which cannot be called any
+    more."""
     if task.run.has_budget:
         return
     reason = "this version of the generator does not make this kernel; import again"
@@ -311,9 +314,9 @@ def _write(task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo) -
 def _final_result(
     task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo
 ) -> BenchmarkResult | None:
-    """The result that counts: the last rounds' where there were any. None for a rejection, and for
-    what was modelled."""
-    if entry.is_modelled and entry.modelled is not None:  # checked at more sizes by now, perhaps
+    """Return the result that counts: that of the final rounds if there were any. None for a
+    rejection, and for a modelled candidate."""
+    if entry.is_modelled and entry.modelled is not None:  # perhaps checked at more sizes by now
         candidate_results.record_modelled(row, entry.modelled, entry.reason)
         return None
     known, measured = row.result, entry.measurement
@@ -329,7 +332,7 @@ def _final_result(
 
 
 def _record_untried(task: TuningTask, row: Candidate | None, place: int, entry: Entry) -> None:
-    """A candidate that was not tried."""
+    """Record a candidate that was not tried."""
     reason = (entry.reason or "the budget was spent")[:500]
     if row is not None:
         Candidate.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(
@@ -347,7 +350,7 @@ def _record_untried(task: TuningTask, row: Candidate | None, place: int, entry: 
 
 
 def earlier_results(task: TuningTask) -> dict[str, Measurement | Rejected]:
-    """By kernel: what an earlier attempt at this task saw."""
+    """Return the results of an earlier attempt at this task, by kernel."""
     closed = task.candidates.filter(kernel__isnull=False).exclude(state__in=OPEN_STATES)
     rows = closed.filter(Q(result__isnull=False) | ~Q(stage="")).select_related("kernel", "result")
     return {
@@ -360,7 +363,7 @@ def earlier_results(task: TuningTask) -> dict[str, Measurement | Rejected]:
 
 
 def prior_results(target: str, template: str) -> list[PriorResult]:
-    """Winners of other problems on such a device, the newest first."""
+    """Return winners of other problems on such a device, the newest first."""
     winners = Candidate.objects.filter(
         chosen=True, task__run__target=target, task__shape__template=template, result__isnull=False
     )

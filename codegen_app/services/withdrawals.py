@@ -1,5 +1,5 @@
-"""Points are withdrawn, restored and deleted: their series counts them anew, and is looked at again
-from there on."""
+"""Withdrawing, restoring and deleting points: their series are counted and checked again from there
+on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHERE series.id = asked.id
 
 @transaction.atomic
 def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
-    """The point is not compared with others any more; it stays, with the reason.
+    """Withdraw a point from comparisons; it stays, with the reason.
 
     Raises ``UserError`` without a reason, and for a point that was withdrawn already.
     """
@@ -53,7 +53,7 @@ def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
 
 @transaction.atomic
 def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
-    """Take a withdrawal back: the point is compared with others again.
+    """Restore a withdrawn point: it is compared with others again.
 
     Raises ``UserError`` for a point that is not withdrawn.
     """
@@ -71,7 +71,7 @@ def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
 
 @transaction.atomic
 def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
-    """Delete points for good. Raises ``ProtectedError`` for one that a change begins with."""
+    """Delete points permanently. Raises ``ProtectedError`` for one that a change begins with."""
     rows = list(data)
     series = {one.pk: one for one in _lock_series({row.series_id for row in rows})}
     for row in rows:
@@ -84,12 +84,12 @@ def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
 
 
 def _lock_series(keys: Iterable[int]) -> list[Series]:
-    """In a fixed order, so that transactions do not deadlock."""
+    """Lock the series in a fixed order, so that transactions do not deadlock."""
     return list(Series.objects.filter(pk__in=keys).order_by("pk").select_for_update())
 
 
 def _recount(places: Iterable[tuple[Series, datetime]]) -> None:
-    """Points of these series from these places in the history on are not what they were."""
+    """Recount these series, whose points changed from these places in the history on."""
     places = list(places)
     with connection.cursor() as cursor:
         cursor.execute(_COUNT, [[series.pk for series, _ in places]])

@@ -1,6 +1,6 @@
-"""Who works on which row: claim, heartbeat, finish, and giving on what a dead worker held.
+"""Who works on which row: claiming, heartbeats, finishing, and requeueing after a worker dies.
 
-A row is taken by one conditional UPDATE, so that two workers never hold the same one, whatever
+A row is claimed by one conditional UPDATE, so that two workers never hold the same row, whatever
 the queue's messages say. The times are the database's, so that hosts need not agree on the clock.
 """
 
@@ -56,7 +56,7 @@ _MAX_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled
 _MAX_PAUSE_S = 300
 _CLAIM_FIELDS = ("claim", "worker", "state", "started_at", "attempts", "deaths", "faults")
 
-#: What a row gets that is over, or was dropped, and is asked for again.
+#: The fields of a closed or dropped row that is requested again.
 REQUEUED_FIELDS: dict[str, Any] = {
     "state": State.QUEUED,
     "stage": "",
@@ -77,19 +77,19 @@ class LeaseLostError(Exception):
 
 
 def lease_duration() -> timedelta:
-    """How long a claim holds without a sign of life."""
+    """Return how long a claim holds without a heartbeat."""
     return timedelta(seconds=settings.WORK_LEASE_S)
 
 
 def worker_name() -> str:
-    """How this process signs what it claims."""
+    """Return the name that this process claims rows with."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def claim_next(queue: QuerySet[W], worker: str) -> W | None:
-    """Take the first queued row of ``queue`` (highest priority, then oldest); None if none is.
+    """Claim the first queued row of ``queue`` (highest priority, then oldest), or None.
 
-    The returned row is read after the claim: its ``claim`` is the token that ``finish`` asks for.
+    The row is read after the claim: ``finish`` checks its ``claim`` token.
     """
     waiting = due_rows(queue).order_by("-priority", "pk")
     while (pk := waiting.values_list("pk", flat=True).first()) is not None:
@@ -113,9 +113,9 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
 
 
 def due_rows(queue: QuerySet[W]) -> QuerySet[W]:
-    """What of it is queued and need not be waited for.
+    """Return the queued rows that are due.
 
-    A pause longer than any comes from a clock that was set back, and is over.
+    A pause longer than the maximum comes from a clock that was set back, and is over.
     """
     longest = timedelta(seconds=_MAX_PAUSE_S)
     is_over = Q(again_at__lte=Now()) | Q(again_at__gt=Now() + longest)
@@ -123,7 +123,7 @@ def due_rows(queue: QuerySet[W]) -> QuerySet[W]:
 
 
 def extend(row: Work, **fields: Any) -> bool:
-    """Renew the lease, and write ``fields``; False when the claim does not hold any more."""
+    """Renew the lease, and write ``fields``; return False if the claim no longer holds."""
     return bool(
         _claimed(row).update(heartbeat_at=Now(), lease_until=Now() + lease_duration(), **fields)
     )
@@ -132,8 +132,8 @@ def extend(row: Work, **fields: Any) -> bool:
 def finish(row: Work, state: State, **fields: Any) -> None:
     """Close a claimed row. Call it in the transaction that records the outcome.
 
-    Raises ``LeaseLostError`` when the claim does not hold any more, so that the transaction is
-    rolled back: what another worker does now is what counts.
+    Raises ``LeaseLostError`` if the claim no longer holds, so that the transaction is rolled back:
+    the current worker's outcome counts.
     """
     closed = _claimed(row).update(
         state=state,
@@ -147,8 +147,8 @@ def finish(row: Work, state: State, **fields: Any) -> None:
 
 
 def close(rows: QuerySet[W], state: State, reason: str) -> int:
-    """Close rows whoever holds them: the claim ends, and with it what a worker does under it. How
-    many were closed."""
+    """Close rows whoever holds them: the claim ends, and so does the worker's work. Return how many
+    were closed."""
     return rows.update(
         state=state,
         reason=reason[:500],
@@ -160,14 +160,14 @@ def close(rows: QuerySet[W], state: State, reason: str) -> int:
 
 
 def requeue(row: Work) -> None:
-    """Queue a claimed row again, unharmed: its worker was stopped."""
+    """Queue a claimed row again without a fault: its worker was stopped."""
     _claimed(row).update(state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1)
 
 
 def quarantine(row: Work, error: Exception) -> bool:
-    """Put a row aside over which the application itself failed: the error is a bug to be seen.
+    """Quarantine a row on which the application itself failed: the error is a bug to be seen.
 
-    False where the claim did not hold any more.
+    Returns False if the claim no longer held.
     """
     detail = "".join(traceback.format_exception(error))
     reason = f"internal error: {type(error).__name__}: {error}"
@@ -180,10 +180,11 @@ def quarantine(row: Work, error: Exception) -> bool:
 
 
 def attempt(row: W, service: Callable[[W], None]) -> None:
-    """Do a claimed row's work; lines of the log name the row meanwhile.
+    """Run a claimed row's work; log lines name the row meanwhile.
 
-    A failure of the machine queues the row again, with a pause. A failure of the application's own
-    puts it aside, so that nobody tries it for ever, and is raised to be seen.
+    After a machine failure the row is queued again, with a pause. After the application's own
+    failure it is quarantined, so that it is not retried for ever, and the error is raised to be
+    seen.
     """
     ids = _log_ids(row)
     attributes = {f"kiln.{name}": pk for name, pk in ids.items()}
@@ -192,7 +193,7 @@ def attempt(row: W, service: Callable[[W], None]) -> None:
 
 
 def _log_ids(row: Work) -> dict[str, int]:
-    """The row's own id, and those of the run, build and graph that it is of."""
+    """Return the row's own id, and those of its run, build and graph."""
     own = {f"{row._meta.verbose_name}_id".replace(" ", "_"): row.pk}
     named = {name: getattr(row, name, None) for name in ("run_id", "build_id", "graph_id")}
     return {**{name: pk for name, pk in named.items() if pk is not None}, **own}
@@ -211,16 +212,16 @@ def _attempt(row: W, service: Callable[[W], None]) -> None:
             return  # what the row needs may have been deleted with it
         log.warning("%s %s: %s", row._meta.label, row.pk, fault.reason)
         tracing.failed(fault.reason)
-        with suppress(InterfaceError, OperationalError):  # then its lease runs out
+        with suppress(InterfaceError, OperationalError):  # then its lease expires
             if isinstance(error, InterfaceError | OperationalError) and not connection.is_usable():
-                connection.close()  # the next use makes another
+                connection.close()  # reconnects at the next use
             postpone(row, fault)
 
 
 def postpone(row: Work, fault: Fault) -> None:
-    """Queue a claimed row again after a failure of the machine; the pause grows with each.
+    """Queue a claimed row again after a machine failure; the pause grows with each.
 
-    One that may be to blame itself is put aside in the end, if others are done meanwhile.
+    A row that may itself be the cause is quarantined in the end, if others are done meanwhile.
     """
     if fault.of_row and _is_to_blame(row):
         reason = f"{row.deaths + 1} times: {fault.reason}"
@@ -232,8 +233,8 @@ def postpone(row: Work, fault: Fault) -> None:
 
 
 def _is_to_blame(row: Work) -> bool:
-    """Whether processes ended too often over this row: many times while other rows were done, or
-    three times as many."""
+    """Return whether processes ended too often over this row: many times while other rows were
+    done, or three times as many."""
     deaths = row.deaths + 1
     if deaths < settings.WORK_DEATHS_ALLOWED:
         return False
@@ -265,9 +266,9 @@ def heartbeat(
     on_lease_lost: Callable[[], None] = lambda: None,
     fields: Callable[[], dict[str, Any]] = dict,
 ) -> Iterator[threading.Event]:
-    """Keep the lease alive from a thread while the body works; each beat writes ``fields()``.
+    """Keep the lease alive from a thread while the body runs; each heartbeat writes ``fields()``.
 
-    The event is set, and ``on_lease_lost`` called from that thread, once the claim is lost, so
+    Once the claim is lost, the event is set and ``on_lease_lost`` is called from that thread, so
     that a long body can stop early.
     """
     over, lease_lost = threading.Event(), threading.Event()
@@ -278,7 +279,7 @@ def heartbeat(
             while not over.wait(interval):
                 try:
                     held = extend(row, **fields())
-                except OperationalError as error:  # the database restarts: try at the next beat
+                except OperationalError as error:  # the database restarts: try again later
                     log.warning("heartbeat of %s %s failed: %s", row._meta.label, row.pk, error)
                     connection.close()
                     continue
@@ -301,10 +302,10 @@ def heartbeat(
 
 
 def requeue_expired() -> int:
-    """Queue the rows whose lease ran out, or put aside those that are to blame for it.
+    """Queue the rows whose lease expired, or quarantine those that are the cause.
 
-    A lease longer than any comes from a clock that was set back: a living worker has written
-    another by now. Returns how many rows were queued again.
+    A lease longer than the maximum comes from a clock that was set back: a living worker has
+    written another by now. Returns how many rows were queued again.
     """
     of_the_future = {"lease_until__gt": Now() + 2 * lease_duration()}
     return _requeue_running({"lease_until__lt": Now()}, machine=False) + _requeue_running(
@@ -313,14 +314,14 @@ def requeue_expired() -> int:
 
 
 def requeue_orphans() -> int:
-    """As ``requeue_expired`` for every running row: the caller knows that no worker is alive, so
-    none of them is to blame."""
+    """Do as ``requeue_expired`` for every running row: the caller knows that no worker is alive, so
+    no row is the cause."""
     return _requeue_running({}, machine=True)
 
 
 @transaction.atomic
 def release_all() -> int:
-    """Queue every running row again, unharmed: the caller stopped all workers himself."""
+    """Queue every running row again without a fault: the caller stopped all workers."""
     return sum(
         model._default_manager.filter(state=State.RUNNING).update(
             state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1
@@ -346,8 +347,8 @@ def _requeue_running(condition: dict[str, Any], *, machine: bool) -> int:
 
 
 def _died_alone(row: Work) -> bool:
-    """Whether the process that had the row ended while another worker of its host lived on: what
-    took them all along, or the host, was nothing of the row's."""
+    """Return whether the row's process ended while another worker of its host lived on. A failure
+    that ended all of them, or the host, was not the row's."""
     host, _, pid = row.claim.partition(" ")[0].rpartition(":")
     if not pid.isdigit():
         return False
@@ -360,7 +361,7 @@ def _claimed(row: W) -> QuerySet[W]:
 
 
 def _fit_reason(row: Work, fields: dict[str, Any]) -> dict[str, Any]:
-    """A reason is one line for a table: the first line, as long as the column is."""
+    """Shorten the reason to one line for a table: its first line, as long as the column is."""
     if "reason" in fields:
         length = row._meta.get_field("reason").max_length
         first = next(iter(str(fields["reason"]).strip().splitlines()), "")
@@ -369,5 +370,5 @@ def _fit_reason(row: Work, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortened(reason: str) -> str:
-    """So that what follows still fits into the column."""
+    """Shorten a reason so that what follows still fits into the column."""
     return reason if len(reason) <= 400 else f"{reason[:399]}…"

@@ -1,7 +1,7 @@
-"""Signs of life of worker processes, with the devices and compilers that each of them found.
+"""Heartbeats of worker processes, with the devices and compilers that each found.
 
-A sign says that work can be done: a worker that is idle beside waiting work ends itself, so that
-whoever started it starts it again.
+A heartbeat says that work can be done: a worker that is idle beside waiting work ends itself, so
+that its supervisor starts it again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WorkerHeartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Begin; what keeps devices from being used is also in the worker's log."""
+        """Start; obstacles to using devices are also written to the worker's log."""
         controls.set_worker_name(self._name)
         self._thread.start()
 
@@ -68,7 +68,7 @@ class WorkerHeartbeat:
                 connection.close()
             if self._over.wait(HEARTBEAT_INTERVAL.total_seconds()):
                 break
-        with suppress(DatabaseError):  # then its silence says so, later
+        with suppress(DatabaseError):  # then its missing heartbeats show it later
             self._write({**facts, "stopped_at": timezone.now()})
         connection.close()
 

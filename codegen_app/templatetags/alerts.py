@@ -1,4 +1,4 @@
-"""How alerts, and what is set of them, are written."""
+"""Format alerts and their settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {AlertKind.REGRESSION: "worse", AlertKind.IMPROVEMENT: "better"}
 
 @register.simple_tag
 def alert_state(state: str, label: str = "") -> SafeString:
-    """An alert's state with its colour and glyph."""
+    """Render an alert's state with its colour and glyph."""
     return format_html(
         '<span class="status {}">{}</span>', _STATES.get(AlertState(state), "wait"), label or state
     )
@@ -35,7 +35,7 @@ def alert_state(state: str, label: str = "") -> SafeString:
 
 @register.simple_tag
 def alert_kind(kind: str, label: str) -> SafeString:
-    """Whether it got worse or better, or points are missing."""
+    """Render whether it is a regression, an improvement, or missing data."""
     name = _KINDS.get(AlertKind(kind))
     if name is None:
         return format_html('<span class="status wait">{}</span>', label)
@@ -44,14 +44,14 @@ def alert_kind(kind: str, label: str) -> SafeString:
 
 @register.filter
 def query_of(address: str) -> str:
-    """The parameters of an address, with their question mark."""
+    """Return the parameters of an address, with their question mark."""
     _, mark, query = address.partition("?")
     return f"{mark}{query}"
 
 
 @register.filter
 def what_it_was(act: UndoableAction) -> str:
-    """What would be taken back, for a button."""
+    """Describe the action to undo, for a button."""
     state = act.after.get("state")
     what = str(dict(AlertState.choices).get(str(state), act.kind)) if state else act.kind
     return f"{what} of {act.others + 1} alerts" if act.others else f"{what} of #{act.alert}"
@@ -59,7 +59,7 @@ def what_it_was(act: UndoableAction) -> str:
 
 @register.filter
 def duration(length: timedelta | None) -> str:
-    """A time in days, hours or minutes; nothing for None."""
+    """Format a duration in days, hours or minutes; empty for None."""
     if length is None:
         return ""
     for name, size in (("days", timedelta(days=1)), ("h", timedelta(hours=1))):
@@ -70,11 +70,11 @@ def duration(length: timedelta | None) -> str:
 
 @register.filter
 def as_duration(given: timedelta | str | None) -> str:
-    """A time as the form takes it."""
+    """Format a duration as the form accepts it."""
     return format_duration(given) if isinstance(given, timedelta) else given or ""
 
 
 @register.filter
 def isoformat(moment: datetime | str | None) -> str:
-    """A moment to the microsecond, for a field; nothing for None."""
+    """Format a moment to the microsecond, for a field; empty for None."""
     return moment.isoformat(" ") if isinstance(moment, datetime) else moment or ""

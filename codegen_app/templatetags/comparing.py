@@ -1,4 +1,4 @@
-"""How ratios of comparisons and their statuses are written."""
+"""Format ratios and statuses of comparisons."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _GLYPHS: Mapping[str, str] = {
 
 @register.simple_tag
 def compared_status(name: str) -> SafeString:
-    """A status of a comparison with its colour and glyph."""
+    """Render a comparison's status with its colour and glyph."""
     return format_html('<span class="status {}">{}</span>', _GLYPHS[name], STATUSES[name].value)
 
 
 @register.simple_tag(takes_context=True)
 def choose(context: Context, side: str, choice: SideChoice) -> str:
-    """This page's address with the choice as that side."""
+    """Return this page's address with the choice as that side."""
     given = {side: choice.text, "repository": choice.repository, "find": "", "start": ""}
     return replace_query(context["request"], **given)
 
 
 @register.filter
 def factor(value: float | None) -> str:
-    """A ratio with three digits after the point; nothing for None."""
+    """Format a ratio with three decimal digits; empty for None."""
     return "" if value is None else grouped(value, 3)

@@ -1,4 +1,4 @@
-"""The explorer's parts as HTML: what became of trials, links that filter, data for scripts."""
+"""Render an explorer's parts: outcomes of trials, links that filter, data for scripts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 
 @register.simple_tag
 def outcome(state: str) -> SafeString:
-    """What became of a trial, with its colour and glyph."""
+    """Render the outcome of a trial with its colour and glyph."""
     return format_html('<span class="status {}">{}</span>', _GLYPHS.get(state, "bad"), state)
 
 
 @register.simple_tag(takes_context=True)
 def url_of_outcome(context: Context, found: Explorer, state: str) -> str:
-    """The page with the rows of one outcome alone; configurations that no candidate of a node was
-    made of have a table of their own."""
+    """Return the page filtered to one outcome; configurations without a candidate of the node have
+    their own table."""
     request: HttpRequest = context["request"]
     if not found.nodes and all(one.state != state for one in found.trials):
         return "#node-rejected"
@@ -50,14 +50,14 @@ def url_of_outcome(context: Context, found: Explorer, state: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def url_of_value(context: Context, found: Explorer, name: str, value: str) -> str:
-    """The page with the rows of one value of a parameter alone."""
+    """Return the page filtered to one value of a parameter."""
     exact = _exact_condition(found.keys[name], "" if value == UNNAMED else value)
     words = filter(None, [_node_condition(found), exact])
     return replace_query(context["request"], filter=" ".join(words), start="")
 
 
 def _node_condition(found: Explorer) -> str:
-    """Of a run with several nodes the condition that a row is of this one."""
+    """Return the condition that selects this node's rows; "" unless the run has several nodes."""
     return _exact_condition("node", found.node) if len(found.nodes) > 1 else ""
 
 
@@ -67,18 +67,18 @@ def _exact_condition(key: str, value: str) -> str:
 
 @register.filter
 def json_text(value: Any) -> SafeString:
-    """A value as JSON within an element, for a script to read: compact, quotes as they are."""
+    """Encode a value as compact JSON within an element, for a script; quotes are not escaped."""
     text = json.dumps(value, separators=(",", ":"), default=list)
     return SafeString(text.translate(_ESCAPES))
 
 
 @register.filter
 def grid_rows(grid: Grid) -> Iterable[tuple[str, tuple[TrialGroup | None, ...]]]:
-    """The rows of a grid with their values."""
+    """Return the rows of a grid with their values."""
     return zip(grid.rows, grid.cells, strict=True)
 
 
 @register.filter
 def total(counts: Mapping[str, int]) -> int:
-    """The sum of counts."""
+    """Return the sum of counts."""
     return sum(counts.values())

@@ -1,4 +1,4 @@
-"""How numbers, states and times are written, the same on every page."""
+"""Format numbers, states and times consistently on every page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def needs(context: Context, what: str, permission: str) -> SafeString | str:
-    """A line in place of a control that the reader may not use; nothing where they may."""
+    """Render a line in place of a control that the reader may not use; empty if they may."""
     user = context["request"].user
     if not user.is_authenticated:
         return format_html('<span class="note">{} needs a login.</span>', what)
@@ -40,7 +40,7 @@ def needs(context: Context, what: str, permission: str) -> SafeString | str:
 
 @register.simple_tag(takes_context=True)
 def needs_by(context: Context, what: str, permission: str) -> SafeString | str:
-    """The same for a permission by its whole name."""
+    """The same for a permission by its full name."""
     return needs(context, what, permission.removeprefix("codegen_app."))
 
 
@@ -56,41 +56,41 @@ _GLYPHS = {
     "on": "ok",
     "off": "off",
 }
-_THIN_SPACE = "\u202f"  # a narrow space that does not break: 12 345
+_THIN_SPACE = "\u202f"  # a narrow no-break space: 12 345
 
 
 def grouped(number: float, digits: int = 0) -> str:
-    """A number with its thousands apart: ``12 345.7``."""
+    """Format a number with grouped thousands: ``12 345.7``."""
     return f"{number:,.{digits}f}".replace(",", _THIN_SPACE)
 
 
 @register.filter
 def secret(text: str) -> SafeString:
-    """A secret that stays the same: it is in no compressed part of the answer, whose length would
-    say whether what somebody put into the address is a part of it."""
+    """Keep a constant secret out of the compressed part of the response: the compressed length
+    would reveal whether text from the address is a part of it."""
     return format_html("{}{}{}", SECRET, text, SECRET)
 
 
 @register.filter
 def integer(value: float | None) -> str:
-    """A whole number with its thousands apart; nothing for None."""
+    """Format a whole number with grouped thousands; empty for None."""
     return "" if value is None else grouped(value)
 
 
 @register.filter
 def signed(value: int | None) -> str:
-    """A difference with its sign; nothing for None."""
+    """Format a difference with its sign; empty for None."""
     if value is None:
         return ""
     return f"+{grouped(value)}" if value > 0 else grouped(value).replace("-", "\u2212")
 
 
-_LEAST_US = 0.001  # what three digits after the point can say
+_LEAST_US = 0.001  # the smallest value with three decimal digits
 
 
 @register.filter
 def us(value_ns: float | None) -> str:
-    """Nanoseconds as microseconds with about four digits, for a column headed µs."""
+    """Format nanoseconds as microseconds with about four digits, for a column headed µs."""
     if value_ns is None:
         return ""
     value = value_ns / 1000
@@ -102,19 +102,19 @@ def us(value_ns: float | None) -> str:
 
 @register.filter
 def microseconds(value: float | None) -> str:
-    """Microseconds with about four digits, for a column headed µs."""
+    """Format microseconds with about four digits, for a column headed µs."""
     return "" if value is None else us(value * 1000)
 
 
 @register.filter
 def band(found: Any) -> str:
-    """A modelled figure in microseconds from the low ends of its constants to the high ones."""
+    """Format a modelled figure in microseconds, from the low to the high ends of its constants."""
     return f"{microseconds(found.low)} \N{EN DASH} {microseconds(found.high)}"
 
 
 @register.filter
 def cycles(value: float | None) -> str:
-    """A mean of cycles, or of counts, with as many digits as say something."""
+    """Format a mean of cycles or counts with its significant digits."""
     if value is None:
         return ""
     whole = value >= 100 or value == round(value)
@@ -123,7 +123,7 @@ def cycles(value: float | None) -> str:
 
 @register.filter
 def figure(value: float | None, unit: str) -> str:
-    """A modelled figure of that unit; nothing for None."""
+    """Format a modelled figure of that unit; empty for None."""
     if value is None:
         return ""
     return microseconds(value) if unit == "µs" else fixed(value, _DIGITS.get(unit, 2))
@@ -134,7 +134,7 @@ _DIGITS = {"%": 1, "cycles": 0}
 
 @register.filter
 def difference(value: float | None, unit: str) -> str:
-    """A difference of two such figures with its sign; nothing for None, or where there is none."""
+    """Format a difference of two such figures with its sign; empty for None or no difference."""
     if value is None or not (text := figure(abs(value), unit)).strip("0."):
         return ""
     return f"+{text}" if value > 0 else f"\u2212{text}"
@@ -142,20 +142,20 @@ def difference(value: float | None, unit: str) -> str:
 
 @register.filter
 def percentage(value: float) -> float:
-    """Percent as a share (0 to 1)."""
+    """Convert percent to a share (0 to 1)."""
     return value / 100
 
 
 @register.filter
 def at(values: Sequence[Any], place: int) -> Any:
-    """The value at a place."""
+    """Return the value at an index."""
     return values[place]
 
 
 @register.filter
 def interval(measured: Any) -> str:
-    """``low_ns`` to ``high_ns`` of a row in microseconds for a column of intervals: a range says
-    that it is one, a single sample that it has none. Nothing where it was not measured."""
+    """Format ``low_ns`` to ``high_ns`` of a row in microseconds for a column of intervals: a range
+    is labelled as one, and a single sample as having none. Empty if it was not measured."""
     low, high = getattr(measured, "low_ns", None), getattr(measured, "high_ns", None)
     if getattr(measured, "n", 0) == 1:
         return "none: one sample"
@@ -164,8 +164,8 @@ def interval(measured: Any) -> str:
 
 @register.filter
 def bounds_and_n(measured: Any) -> str:
-    """``low_ns`` to ``high_ns`` of a row with what they are, and n, for a sentence; of a single
-    sample n alone."""
+    """Format ``low_ns`` to ``high_ns`` of a row with their label and n, for a sentence; only n for
+    a single sample."""
     n = f"n = {measured.n}"
     if measured.low_ns is None or not bounds_of(measured.n):
         return n
@@ -174,13 +174,13 @@ def bounds_and_n(measured: Any) -> str:
 
 @register.simple_tag
 def derived_metrics() -> list[tuple[str, MetricRow]]:
-    """Every metric but the time, which has columns of its own."""
+    """Return every metric except the time, which has its own columns."""
     return [(name, row) for name, row in METRICS.items() if name != TIME]
 
 
 @register.filter
 def metric(measured: Any, name: str) -> str:
-    """A row's figure of that name with three digits; nothing where it has none."""
+    """Format a row's metric of that name with three digits; empty if it has none."""
     found = getattr(measured, "metrics", {}).get(name)
     if found is None:
         return ""
@@ -190,19 +190,19 @@ def metric(measured: Any, name: str) -> str:
 
 @register.filter
 def counted(counts: Mapping[str, int]) -> str:
-    """Counts by what they are of: ``1 234 same, 2 changed``."""
+    """Format counts with their labels: ``1 234 same, 2 changed``."""
     return ", ".join(f"{grouped(count)} {name}" for name, count in counts.items())
 
 
 @register.filter
 def fixed(value: float | None, digits: int = 2) -> str:
-    """A number with so many digits after the point."""
+    """Format a number with that many decimal digits."""
     return "" if value is None else grouped(value, digits)
 
 
 @register.filter
 def kib(value: float | None) -> str:
-    """Bytes as KiB, for a column headed KiB; whole where they are."""
+    """Format bytes as KiB, for a column headed KiB; whole numbers without decimals."""
     if value is None:
         return ""
     return grouped(value / 1024, 0 if value % 1024 == 0 else 1)
@@ -210,46 +210,46 @@ def kib(value: float | None) -> str:
 
 @register.filter
 def gib(value: float) -> str:
-    """Bytes as GiB, for a column headed GiB."""
+    """Format bytes as GiB, for a column headed GiB."""
     return grouped(value / 2**30, 1)
 
 
 @register.filter
 def giga(value: float) -> str:
-    """Bytes a second as GB/s, for a column that says so."""
+    """Format bytes per second as GB/s, for a column that says so."""
     return grouped(value / 1e9)
 
 
 @register.filter
 def tera(value: float) -> str:
-    """Operations a second in 10¹², for a column that says so."""
+    """Format operations per second in units of 10¹², for a column that says so."""
     return grouped(value / 1e12, 1)
 
 
 @register.filter
 def symbol(bounds: Mapping[str, Any]) -> str:
-    """A symbolic size: ``128 (2 … 512)``, its example's value and its bounds."""
+    """Format a symbolic size as ``128 (2 … 512)``: its example's value and its bounds."""
     high = bounds.get("max")
     return f"{bounds['hint']} ({bounds['min']} … {'any' if high is None else high})"
 
 
 @register.filter
 def basename(path: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return path.rpartition("/")[2]
 
 
 @register.filter
 def unprefixed(name: str, prefix: str) -> str:
-    """A name without what it begins with, for where that stands beside it: ``…_device``."""
+    """Remove a prefix that is shown beside the name: ``…_device``."""
     rest = name.removeprefix(prefix)
     return f"…{rest}" if prefix and rest and rest != name else name
 
 
 @register.filter
 def kernel_name(name: str) -> SafeString | str:
-    """A kernel's name for a table: names begin alike, so where there is no room the beginning is
-    cut, and the last ops and the digest stay. The text is whole; so is its title."""
+    """Render a kernel's name for a table: names share a prefix, so if space is short the beginning
+    is cut and the last ops and the digest remain. The text and the title are complete."""
     if not name:
         return ""
     return format_html(
@@ -259,37 +259,37 @@ def kernel_name(name: str) -> SafeString | str:
 
 @register.filter
 def stack(frames: Sequence[Mapping[str, Any]]) -> str:
-    """Frames as lines, innermost last."""
+    """Format frames as lines, innermost last."""
     return "\n".join(f"{f['file']}:{f['line']} in {f['function']}" for f in frames)
 
 
 @register.filter
 def percent(value: float | None) -> str:
-    """A share (0 to 1) as a percentage without its sign, for a column headed %."""
+    """Format a share (0 to 1) as a percentage without its sign, for a column headed %."""
     return "" if value is None else f"{value * 100:.1f}"
 
 
 @register.filter
 def short(digest: str) -> str:
-    """The first twelve characters of a digest."""
+    """Return the first twelve characters of a digest."""
     return digest[:12]
 
 
 @register.filter
 def get(mapping: Mapping[str, Any], key: str) -> Any:
-    """The value of a key; None where there is none."""
+    """Return the value of a key; None if there is none."""
     return mapping.get(key)
 
 
 @register.filter
 def pairs(value: Mapping[str, Any] | None) -> str:
-    """A mapping on one line: ``block_m=128 block_n=64``."""
+    """Format a mapping on one line: ``block_m=128 block_n=64``."""
     return " ".join(f"{key}={item}" for key, item in (value or {}).items())
 
 
 @register.filter
 def tail(text: str, lines: int = 40) -> str:
-    """The last lines of a log, with a note of what was left out."""
+    """Return the last lines of a log, with a note on the omitted ones."""
     parts = text.rstrip().split("\n")
     if len(parts) <= lines:
         return "\n".join(parts)
@@ -298,7 +298,7 @@ def tail(text: str, lines: int = 40) -> str:
 
 @register.simple_tag
 def status(state: str, label: str = "") -> SafeString:
-    """A state with its colour and glyph."""
+    """Render a state with its colour and glyph."""
     return format_html(
         '<span class="status {}">{}</span>', _GLYPHS.get(state, "wait"), label or state
     )
@@ -306,7 +306,7 @@ def status(state: str, label: str = "") -> SafeString:
 
 @register.simple_tag
 def fact(name: str, value: Any, title: str = "", unit: str = "", label: str = "") -> SafeString:
-    """A name with its value, within ``dl.facts``; nothing where there is no value."""
+    """Render a name with its value, within ``dl.facts``; empty if there is no value."""
     if value is None or value == "":
         return SafeString("")
     hover = format_html(' title="{}"', title) if title else ""
@@ -316,13 +316,14 @@ def fact(name: str, value: Any, title: str = "", unit: str = "", label: str = ""
 
 @register.inclusion_tag("partials/empty.html")
 def nothing_yet(missing: str, command: str = "", url: str = "", link: str = "") -> dict[str, str]:
-    """What is missing, and the command or the page that brings it."""
+    """Render what is missing, and the command or the page that creates it."""
     return {"missing": missing, "command": command, "url": url, "link": link}
 
 
 @register.simple_tag
 def line_links(lines: Sequence[tuple[int, int]], url: str, most: int = 0) -> SafeString:
-    """Links to ranges of a source's lines, (first, last) each; beyond ``most`` a single one."""
+    """Render links to ranges of a source's lines, (first, last) each; beyond ``most`` a single
+    one."""
     shown = lines[:most] if most else lines
     links = [
         format_html(
@@ -347,7 +348,7 @@ def line_links(lines: Sequence[tuple[int, int]], url: str, most: int = 0) -> Saf
 
 @register.simple_tag
 def emulated(flag: bool) -> SafeString:
-    """The label that every emulated time carries; nothing for a device's own time."""
+    """Render the label of every emulated time; empty for a device's own time."""
     if not flag:
         return SafeString("")
     return format_html(
@@ -358,14 +359,14 @@ def emulated(flag: bool) -> SafeString:
 
 @register.simple_tag
 def modelled(where: str) -> SafeString:
-    """The label of figures that the model says; of which board and sizes is in its title."""
+    """Render the label of modelled figures, with board and sizes in its title."""
     title = f"From the instructions by a model of {where}: nothing of it was measured"
     return format_html('<span class="tag modelled" title="{}">modelled</span>', title)
 
 
 @register.simple_tag
 def share_bar(share: float) -> SafeString:
-    """A share (0 to 1) as a bar; the figure stands beside it."""
+    """Render a share (0 to 1) as a bar; the figure stands beside it."""
     width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
     bar = '<svg class="bar" aria-hidden="true"><rect width="{}%" height="8"></rect></svg>'
     return format_html(bar, width)
@@ -373,15 +374,15 @@ def share_bar(share: float) -> SafeString:
 
 @register.filter
 def band_ns(found: Any) -> str:
-    """A modelled time in nanoseconds as microseconds, from the low ends of the model's constants to
-    the high ones."""
+    """Format a modelled time in nanoseconds as microseconds, from the low to the high ends of the
+    model's constants."""
     return f"{us(found.low)} \N{EN DASH} {us(found.high)}"
 
 
 @register.simple_tag
 def times_fastest(row: Any) -> SafeString | str:
-    """How many times as long as the fastest language's a language's best takes; grey where their
-    bounds overlap."""
+    """Render the ratio of a language's best time to the fastest language's; grey if their bounds
+    overlap."""
     if row.ratio is None:
         return ""
     if row.ratio == 1:
@@ -394,7 +395,8 @@ def times_fastest(row: Any) -> SafeString | str:
 
 @register.simple_tag
 def drifted(found: Drift | None) -> SafeString:
-    """That the same kernel took another time before, with that; nothing where it did not."""
+    """Render the note that the same kernel had another time before, with that time; empty if it had
+    not."""
     if found is None:
         return SafeString("")
     run = f"run {found.run}" if found.run is not None else "before"
@@ -413,7 +415,7 @@ def drifted(found: Drift | None) -> SafeString:
 
 @register.simple_tag
 def recorded(origin: str) -> SafeString:
-    """Where a time comes from that was measured elsewhere; nothing for our own."""
+    """Render the origin of a time measured on another installation; empty for our own."""
     if not origin:
         return SafeString("")
     return format_html(
@@ -425,7 +427,7 @@ def recorded(origin: str) -> SafeString:
 
 @register.simple_tag
 def generated(is_generated: bool) -> SafeString:
-    """Said wherever a series is named that was made up; nothing for what was measured."""
+    """Render the label of a series whose data was generated; empty for measured data."""
     if not is_generated:
         return SafeString("")
     title = "Made up to have changes with known causes: nothing of it was measured"
@@ -434,7 +436,7 @@ def generated(is_generated: bool) -> SafeString:
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString:
-    """How long ago, with the exact time on hover; the page keeps it true."""
+    """Render the elapsed time, with the exact time on hover; the page keeps it current."""
     if moment is None:
         return SafeString("")
     seconds = max(0, int((datetime.now(UTC) - moment).total_seconds()))
@@ -455,14 +457,14 @@ def ago(moment: datetime | None) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def theme(context: Context) -> str:
-    """The theme that the reader chose; empty where the system decides."""
+    """Return the reader's chosen theme; empty if the system decides."""
     chosen: str = context["request"].COOKIES.get("theme", "")
     return chosen if chosen in ("light", "dark") else ""
 
 
 @register.simple_tag(takes_context=True)
 def account(context: Context) -> str:
-    """The reader's name; a mark for it in a page that is kept for all."""
+    """Return the reader's name; a placeholder in a page cached for all readers."""
     request = context["request"]
     if is_cached_request(request):
         return NAME
@@ -472,10 +474,10 @@ def account(context: Context) -> str:
 
 @register.simple_tag(takes_context=True)
 def open_alerts(context: Context) -> SafeString:
-    """How many regressions are open, beside the link to the alerts; a mark for it in a page that is
-    kept, since it changes more often than the page."""
+    """Render the number of open regressions beside the link to the alerts; a placeholder in a
+    cached page, since it changes more often than the page."""
     request = context["request"]
-    if not request.user.is_authenticated:  # the login's page answers without a database
+    if not request.user.is_authenticated:  # the login page must work without a database
         return SafeString("")
     count = ALERTS if is_cached_request(request) else count_of(request)
     title = "Open regressions"
@@ -484,8 +486,8 @@ def open_alerts(context: Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def nav(context: Context, name: str, text: str, after: str = "") -> SafeString:
-    """A link of the top bar, marked where its page or one below it is shown; ``after`` is what
-    follows its text."""
+    """Render a link of the top bar, marked if its page or one below it is shown; ``after`` follows
+    its text."""
     address = reverse(name)
     path = context["request"].path
     here = path == address or (address != "/" and path.startswith(address + "/"))
@@ -495,5 +497,5 @@ def nav(context: Context, name: str, text: str, after: str = "") -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def with_query(context: Context, **changes: Any) -> str:
-    """This page's address with some parameters changed; empty ones left out."""
+    """Return this page's address with some parameters changed; empty ones are left out."""
     return replace_query(context["request"], **changes)

@@ -1,4 +1,5 @@
-"""Kinds of nodes as pages show them: a colour, and a glyph for who cannot tell colours apart."""
+"""Kinds of nodes as pages show them: a colour, and a glyph for readers who cannot tell colours
+apart."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 
-# The engine's kinds, and what the drawing of a graph has besides: calls without a kernel, modules.
+# The engine's kinds, and those of the graph drawing: calls without a kernel, and modules.
 GLYPHS = {
     "gemm": "\N{MULTIPLICATION SIGN}",
     "convolution": "\N{ASTERISK OPERATOR}",
@@ -28,7 +29,7 @@ GLYPHS = {
 
 @register.simple_tag
 def kind(name: str, label: str = "") -> SafeString:
-    """A kind of node with its colour and glyph; ``label`` in place of its name."""
+    """Render a kind of node with its colour and glyph; ``label`` replaces its name."""
     return format_html(
         '<span class="node-kind kind-{}" data-kind="{}" data-glyph="{}">{}</span>',
         name,

@@ -1,4 +1,4 @@
-"""Tables as HTML: the bar above one, its headings that sort, its cells."""
+"""Render tables as HTML: the bar above one, its sortable headings, its cells."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from codegen_app.selectors.tables import Column, Kind, Table
 from codegen_app.templatetags import kiln
 
 register = template.Library()
-# Where a page of a list begins, by position or by a row: a list that is sorted or filtered anew
-# begins at its first row.
+# The start of a list's page, by position or by a row: sorting or filtering a list resets it.
 _POSITION_PARAMS = ("start", "below", "above", "after")
 _RESET_POSITION = dict.fromkeys(_POSITION_PARAMS, "")
 _NUMBER = SafeString(' class="num"')
@@ -29,9 +28,9 @@ _CLASSES = {Kind.CODE: _CODE, Kind.KERNEL: _CODE}
 def table_bar(
     context: Context, table: Table[Any], example: str = "", label: str = "", beside: str = ""
 ) -> dict[str, Any]:
-    """The filter, the choice of columns, how many rows there are, and the rows as TSV. ``label`` is
-    what screen readers call the filter; ``beside`` what the page's own filter is called, which the
-    key f leads to where there is one."""
+    """The filter, the choice of columns, the number of rows, and the TSV link. ``label`` is the
+    filter's name for screen readers; ``beside`` is the name of the page's own filter, which the key
+    f focuses instead if there is one."""
     request = context["request"]
     chosen = {column.key for column in table.chosen}
     return {
@@ -50,21 +49,22 @@ def table_bar(
 
 @register.simple_tag(takes_context=True)
 def hidden_others(context: Context, *own: str) -> SafeString:
-    """The address's parameters but these, as fields that a form sends along; ``places`` are those
-    that say where the list begins."""
+    """Render the address's parameters except these as hidden fields of a form; ``places`` stands
+    for the parameters that hold the start of the list."""
     field = '<input type="hidden" name="{}" value="{}">'
     return format_html_join("", field, _other_params(context["request"], *own))
 
 
 @register.simple_tag(takes_context=True)
 def without_table(context: Context) -> str:
-    """The page's address without what it asks of the table: what narrows the list alone."""
+    """Return the page's address without the table's parameters, keeping those that filter the
+    list."""
     table = dict.fromkeys(("sort", "filter", "column", "as"), "")
     return replace_query(context["request"], **table, **_RESET_POSITION)
 
 
 def _other_params(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
-    """The address's parameters but these, each of its values, for a form to send along."""
+    """Return the address's parameters except these, one pair per value, as hidden form fields."""
     left_out = {*own, "as", *(_POSITION_PARAMS if "places" in own else ())}
     lists = request.GET.lists()
     return [(key, one) for key, all_ in lists if key not in left_out for one in all_]
@@ -72,8 +72,8 @@ def _other_params(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
 
 @register.simple_tag(takes_context=True)
 def table_head(context: Context, table: Table[Any]) -> SafeString:
-    """The headings, each a link that sorts by its column: numbers the largest first, then the other
-    way round. The table's name says to screen readers how it is sorted."""
+    """Render the headings, each a link that sorts by its column: numbers descending first, then
+    ascending. The table's name tells screen readers how it is sorted."""
     return format_html_join(
         "", "{}", ((_heading(context["request"], table, column),) for column in table.chosen)
     )
@@ -100,8 +100,8 @@ def _heading(
 
 @register.simple_block_tag(takes_context=True)
 def heading(context: Context, content: SafeString, key: str, css: str = "") -> SafeString:
-    """The heading of a column whose cells the page writes itself; nothing where it is not shown.
-    In a table that nothing is asked of it is a plain heading of the class ``css``."""
+    """Render the heading of a column whose cells the page writes itself; empty if it is hidden. In
+    a table without parameters it is a plain heading of the class ``css``."""
     table = context.get("table")
     if table is None:
         named = format_html(' class="{}"', css) if css else ""
@@ -114,7 +114,7 @@ def heading(context: Context, content: SafeString, key: str, css: str = "") -> S
 
 @register.simple_block_tag(takes_context=True)
 def cell(context: Context, content: SafeString, key: str) -> SafeString:
-    """A cell of such a column."""
+    """Render a cell of such a column."""
     table = context.get("table")
     shown = table is None or any(one.key == key for one in table.chosen)
     return content if shown else SafeString("")
@@ -122,7 +122,7 @@ def cell(context: Context, content: SafeString, key: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def table_cell(context: Context, key: str, row: Any) -> SafeString:
-    """One that is written as any other, among those."""
+    """Render a standard cell among custom ones."""
     table = context["table"]
     column = next((one for one in table.chosen if one.key == key), None)
     return SafeString("") if column is None else _cell(column, row)
@@ -130,7 +130,7 @@ def table_cell(context: Context, key: str, row: Any) -> SafeString:
 
 @register.simple_tag
 def table_cells(table: Table[Any], row: Any) -> SafeString:
-    """The cells of a row."""
+    """Render the cells of a row."""
     return format_html_join("", "{}", ((_cell(column, row),) for column in table.chosen))
 
 
@@ -158,7 +158,7 @@ def _linked(column: Column[Any], row: Any, text: SafeString | str) -> SafeString
 
 
 def format_value(kind: Kind, value: Any) -> SafeString | str:
-    """A value as people read it; nothing for None."""
+    """Format a value for display; empty for None."""
     if value is None:
         return ""
     if kind is Kind.TIME:

@@ -1,4 +1,4 @@
-"""How figures of series and their changes are written, the same on every page."""
+"""Format values of series and their changes consistently on every page."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ register = template.Library()
 
 @register.filter
 def figure(value: float | None, unit: str) -> str:
-    """With its unit: ``12.34 µs``; nothing for None."""
+    """Format a value with its unit: ``12.34 µs``; empty for None."""
     return "" if value is None else units.format_value(value, unit)
 
 
 @register.filter
 def ratio(value: float | None) -> str:
-    """After by before with its sign; nothing for None."""
+    """Format after / before with its sign; empty for None."""
     return "" if value is None else units.format_ratio(value)
 
 
 @register.filter
 def ratio_interval(moved: Levels | None) -> str:
-    """The 95% interval of a change's ratio, or that too little is known for one."""
+    """Format the 95% interval of a change's ratio, or say that there is too little data."""
     return "" if moved is None else format_interval(moved)
 
 
 @register.filter
 def both_counts(moved: Levels | None) -> str:
-    """How many values before and after."""
+    """Format the number of values before and after."""
     return "" if moved is None else format_counts(moved)
 
 
 @register.simple_tag
 def moved(change: Step | None) -> SafeString | str:
-    """After by before with its direction; grey where nothing is shown, or too little is known."""
+    """Render after / before with its direction; grey if no effect is shown or there is too little
+    data."""
     if change is None:
         return ""
     effect = effect_of(change)
@@ -57,20 +58,20 @@ def moved(change: Step | None) -> SafeString | str:
 
 @register.simple_tag
 def series_tags(head: SeriesHead) -> SafeString:
-    """What a series' figures are where they are no measurements of a device; a space behind it."""
+    """Render labels for a series that was not measured on a device, each followed by a space."""
     tags = (generated(head.generated), emulated(head.emulated))
     return SafeString("".join(f"{tag} " for tag in tags if tag))
 
 
 @register.simple_tag(takes_context=True)
 def with_beside(context: Context, page: HistoryPage, key: int) -> str:
-    """The history's address with one more series beside it."""
+    """Return the history's address with one more series beside it."""
     keys = [one.head.id for one in page.beside] + [key]
     return replace_query(context["request"], **{"with": ",".join(map(str, keys[-MAX_BESIDE:]))})
 
 
 @register.simple_tag(takes_context=True)
 def without_beside(context: Context, page: HistoryPage, key: int) -> str:
-    """The history's address without one of the series beside it."""
+    """Return the history's address without one of the series beside it."""
     keys = [one.head.id for one in page.beside if one.head.id != key]
     return replace_query(context["request"], **{"with": ",".join(map(str, keys))})

@@ -1,1 +1,1 @@
-"""The pages: one file a page."""
+"""The pages, one file per page."""

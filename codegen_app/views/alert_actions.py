@@ -1,4 +1,4 @@
-"""Tuning and measuring again, one press from an alert."""
+"""Retune and remeasure from an alert."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from scheduler.errors import UserError
 
 
 def actions(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """What can be done, and what came of it; the alert's page holds its inner part, which asks for
-    itself again while something is open."""
+    """The available actions and their results. The alert's page embeds the inner part, which polls
+    while something is open."""
     page = get_or_404(f"alert {pk}", alert_actions, pk)
     inner = bool(request.headers.get("HX-Request"))
     return render_page(
@@ -36,7 +36,7 @@ def actions(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResp
 @require_permission(permissions.RETUNE)
 @require_POST
 def retune_alert(request: HttpRequest, pk: int) -> HttpResponse:
-    """Start a run for each of its problems that has none open."""
+    """Start a run for each of the alert's problems without an open one."""
     try:
         runs = retuning.retune(get_object_or_404(Alert, pk=pk), actor(request))
     except UserError as error:
@@ -50,7 +50,7 @@ def retune_alert(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.RETUNE)
 @require_POST
 def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
-    """Have both sides of its changes measured again, here or by who sends them."""
+    """Have both sides of the alert's changes remeasured, here or by their senders."""
     try:
         answers = requests.request_remeasurement(get_object_or_404(Alert, pk=pk), actor(request))
     except UserError as error:
@@ -67,7 +67,7 @@ def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.RETUNE)
 @require_POST
 def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
-    """Stop one that waits or is measured."""
+    """Cancel a remeasurement that is queued or running."""
     row = get_object_or_404(Remeasurement, pk=pk)
     if not requests.cancel(row, actor(request)):
         messages.info(request, "It was over already.")
@@ -77,6 +77,6 @@ def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.RETUNE)
 @require_POST
 def withdraw_requests(request: HttpRequest, pk: int) -> HttpResponse:
-    """Ask the senders for nothing more."""
+    """Withdraw the requests to senders."""
     requests.withdraw(get_object_or_404(Alert, pk=pk), actor(request))
     return redirect("alert_actions", pk)

@@ -1,4 +1,4 @@
-"""Alerts: the list, one of them, and what people say of them."""
+"""Alerts: the list, one alert, and triage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from scheduler.errors import UserError
 
 
 def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The list: the open ones, unless the address says otherwise; and what a table takes."""
+    """The list: open alerts unless the address says otherwise, with the table's parameters."""
     address, asks = AlertsForm(request.GET), TableForm(request.GET, COLUMNS)
     narrowed = address.alert_filter()
     if asks.asked.is_arranged or wants_tsv(request):
@@ -64,7 +64,7 @@ def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """One alert with its changes, and what happened to it."""
+    """One alert with its changes and its events."""
     address = AlertForm(request.GET)
     page = get_or_404(f"alert {pk}", one_alert.alert_page, pk, address.number("start") or 0)
     shown = {} if as_json else {**_controls(request), "again": alert_actions(pk)}
@@ -83,7 +83,7 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
 @require_permission(permissions.TRIAGE)
 @require_POST
 def triage(request: HttpRequest) -> HttpResponse:
-    """Do something with alerts, and go back to where it was asked."""
+    """Apply a triage action to alerts, and return to the previous page."""
     form = TriageForm(request.POST)
     if form.is_valid():
         _attempt(request, lambda: _apply_triage(form, request))
@@ -95,7 +95,7 @@ def triage(request: HttpRequest) -> HttpResponse:
 @require_permission(permissions.TRIAGE)
 @require_POST
 def undo_triage(request: HttpRequest) -> HttpResponse:
-    """Take back what was done."""
+    """Undo an action."""
     key = UndoForm(request.POST).key()
     if key is None:
         messages.error(request, "There is nothing to take back.")
@@ -105,7 +105,7 @@ def undo_triage(request: HttpRequest) -> HttpResponse:
 
 
 def _controls(request: HttpRequest) -> dict[str, Any]:
-    """What who may triage needs beside the page: people, and what can be taken back."""
+    """Return the context for users who may triage: people, and the action that can be undone."""
     people = alert_rows.triagers()
     may = request.user.has_perm(permissions.TRIAGE)
     return {
@@ -149,7 +149,7 @@ def _user_by_name(name: str) -> User | None:
 
 
 def _back(request: HttpRequest) -> HttpResponse:
-    """To the page that asked; it is one of ours."""
+    """Redirect to the page of the form, if it is on this site."""
     address = request.POST.get("back", "")
     ours = url_has_allowed_host_and_scheme(address, {request.get_host()})
     return redirect(address if ours and address.startswith("/") else reverse("alerts"))

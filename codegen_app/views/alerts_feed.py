@@ -1,4 +1,4 @@
-"""Alerts for feed readers: Atom, by a login or a token, and only when something changed."""
+"""Alerts for feed readers: an Atom feed with conditional responses, by login or token."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from codegen_app.services import tokens
 
 _BASIC = re.compile(r"basic +(\S+) *", re.IGNORECASE)
 _CHALLENGE = 'Basic realm="Kiln: an API token with the scope read as the password", charset="UTF-8"'
-# Characters that XML 1.0 cannot hold, however they are written.
+# Characters that XML 1.0 cannot represent, even escaped.
 _INVALID_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # changed, of a feed without entries
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # the date of a feed without entries
 
 
 @login_not_required
 def alerts_feed(request: HttpRequest) -> HttpResponse:
-    """The feed. Who may read pages reads it; a reader without a login sends a token with the scope
-    read, as the password of HTTP's basic authentication or as a bearer."""
+    """The feed, for anyone who may read pages; a reader without a login sends a token with the
+    scope read, as the password of HTTP basic authentication or as a bearer token."""
     if (rejected := _access_error(request)) is not None:
         return rejected
     if not settings.SITE_URL:
@@ -48,12 +48,12 @@ def alerts_feed(request: HttpRequest) -> HttpResponse:
     response.headers["ETag"] = etag
     response.headers["Cache-Control"] = "private, no-cache"
     patch_vary_headers(response, ("Cookie", "Authorization"))
-    # By the content alone: what left a feed that is narrowed has changed nothing in it since.
+    # Only by content: entries that left a filtered feed do not change its latest date.
     return get_conditional_response(request, etag=etag, response=response) or response
 
 
 def _access_error(request: HttpRequest) -> HttpResponse | None:
-    """Why not, to who may not read it; None to who may."""
+    """Return an error response for a client that may not read the feed, else None."""
     if request.user.is_authenticated or not settings.READ_NEEDS_LOGIN:
         return None
     token = tokens.find_token(_token(request.headers.get("Authorization", "")))
@@ -73,7 +73,7 @@ def _access_error(request: HttpRequest) -> HttpResponse | None:
 
 
 def _token(header: str) -> str:
-    """The token of a header, in either form; "" for none."""
+    """Return the token of a header in either form; "" for none."""
     found = _BASIC.fullmatch(header)
     if found is None:
         return texts.bearer_token(header)
@@ -84,7 +84,7 @@ def _token(header: str) -> str:
 
 
 class _Feed(Atom1Feed):
-    """One without entries has not changed now, as Django has it, but never."""
+    """A feed without entries has never changed; Django would use the current time."""
 
     def latest_post_date(self) -> datetime:
         """When the last entry changed."""

@@ -1,4 +1,4 @@
-"""What programs need to know: the API's description, as a page and as OpenAPI, and the client."""
+"""The API's description, as a page and as OpenAPI, and the client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXAMPLE = "https://kiln.example"
 
 
 def api_docs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The page: drawn by us, since other renderings need scripts of theirs."""
+    """The page, rendered by us, since other renderers need their own scripts."""
     page = api_page(openapi())
     return render_page(
         request,
@@ -31,12 +31,12 @@ def api_docs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def api_schema(_: HttpRequest) -> HttpResponse:
-    """The description in OpenAPI."""
+    """The OpenAPI description."""
     return JsonResponse(openapi(), json_dumps_params={"indent": 1})
 
 
 def api_client(_: HttpRequest) -> HttpResponse:
-    """The client: one file for Python alone."""
+    """The client: one file that needs only Python."""
     text = resources.files(clients).joinpath(CLIENT).read_bytes()
     answer = HttpResponse(text, content_type="text/x-python; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="{CLIENT}"'

@@ -1,4 +1,4 @@
-"""Asking for builds of a kernel from its page."""
+"""Request builds of a kernel from its page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.errors import UserError
 @require_permission(permissions.BUILD)
 @require_POST
 def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
-    """Compile a kernel for any targets, with the flags that were asked for."""
+    """Compile a kernel for any targets with the given flags."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
     form = BuildForm(kernel.source_file, request.POST)
     if form.is_valid():
@@ -28,5 +28,5 @@ def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
             return redirect(f"{kernel.get_absolute_url()}?build={made[0].pk}")
         except UserError as error:
             form.add_error(None, str(error))
-    request.path = kernel.get_absolute_url()  # whose links the page has
+    request.path = kernel.get_absolute_url()  # the page's links use it
     return kernel_view(request, name, builds=form)

@@ -1,6 +1,6 @@
-"""Bundles, as zips: a graph's kernels, or one kernel for one of its nodes.
+"""Bundles as zip files: a graph's kernels, or one kernel for one of its nodes.
 
-A small one is packed while the page waits, a larger one by a worker (``views/packing.py``).
+A small one is packed during the request, a larger one by a worker (``views/packing.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _packing_lock = Lock()
 
 
 def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The whole graph, each node with the kernel that serves it in the bucket ``?times=``."""
+    """The whole graph, each node with its selected kernel in the bucket ``?times=``."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
     times = BundleForm(request.GET).text("times")
     return _download(request, graph, lambda: bundles.graph_bundle(graph, times))
@@ -44,7 +44,7 @@ def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def packed_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """What a worker packed, or the page that says how far it is."""
+    """The packed bundle, or the page that shows its progress."""
     row = get_object_or_404(Packing.objects.select_related("file", "graph", "use__kernel"), pk=pk)
     if row.state != State.DONE:
         return redirect(row)
@@ -54,8 +54,8 @@ def packed_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
 def _download(
     request: HttpRequest, subject: Graph | GeneratedKernel, look: Callable[[], BundleRequest]
 ) -> HttpResponseBase:
-    """The zip, or the page on which it can be asked for, or back to the subject's page with one
-    line that says why there is none."""
+    """Return the zip, or the page that requests it, or redirect to the subject's page with one line
+    that says why there is none."""
     try:
         requested = look()
         return _pack_now(requested) if requested.is_quick else _pack_by_worker(request, requested)
@@ -67,7 +67,8 @@ def _download(
 
 
 def _pack_now(requested: BundleRequest) -> HttpResponseBase:
-    """Packed here and now. A process packs one at a time: others have their pages meanwhile."""
+    """Pack the bundle during the request. A process packs one at a time, so that others get their
+    pages meanwhile."""
     if not _packing_lock.acquire(blocking=False):
         raise UserError("another bundle is being packed: try again in a moment")
     try:
@@ -88,7 +89,7 @@ def _pack_by_worker(request: HttpRequest, requested: BundleRequest) -> HttpRespo
 
 
 def _stored(request: HttpRequest, row: Packing) -> HttpResponseBase:
-    """The file from the storage; where it was lost or damaged, the page that says so."""
+    """Return the file from the storage; if it was lost or damaged, the page that says so."""
     assert row.file is not None, "it is done"
     try:
         file = files.open_file(row.file.path, row.file.digest)

@@ -11,7 +11,7 @@ from codegen_app.views.page import Crumb, get_or_404, render_page
 
 
 def change(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """What differs first, then why, then both sources and listings where they are ours."""
+    """The differences first, then the cause, then both sources and listings if they are ours."""
     page = get_or_404(f"change {pk}", change_page, pk)
     compared = page.compared
     return render_page(

@@ -1,4 +1,4 @@
-"""Who is told of alerts: the channels, one of them, and what people do with them."""
+"""Channels that receive alerts: the list, one channel, and its actions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scheduler.errors import UserError
 
 @require_permission(permissions.NOTIFY)
 def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
-    """All of them, and a form for another."""
+    """All channels, and a form for a new one."""
     is_post, status = request.method == "POST", 200
     form = ChannelForm(request.POST if is_post else None)
     if is_post:
@@ -55,7 +55,7 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
 @sensitive_variables("key")
 @require_permission(permissions.NOTIFY)
 def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpResponse:
-    """One of them: what is set, its signing key, and what was sent."""
+    """One channel: its settings, its signing key, and its deliveries."""
     row = _row(pk)
     is_post, status = request.method == "POST", 200
     form = EditChannelForm(row, request.POST if is_post else None)
@@ -85,14 +85,14 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
         key=key,
         key_error=key_error,
     )
-    response.headers["Cache-Control"] = "no-store"  # it holds the key
+    response.headers["Cache-Control"] = "no-store"  # it contains the key
     return response
 
 
 @require_POST
 @require_permission(permissions.NOTIFY)
 def switch_channel(request: HttpRequest, pk: int) -> HttpResponse:
-    """On or off."""
+    """Switch a channel on or off."""
     row, on = _row(pk), request.POST.get("on") == "1"
     word = "on" if on else "off"
     if services.set_active(actor(request), row, on=on):
@@ -105,7 +105,7 @@ def switch_channel(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @require_permission(permissions.NOTIFY)
 def test_channel(request: HttpRequest, pk: int) -> HttpResponse:
-    """A message that says it is a test."""
+    """Send a message that says it is a test."""
     row = _row(pk)
     try:
         services.send_test(actor(request), row)
@@ -119,7 +119,7 @@ def test_channel(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @require_permission(permissions.NOTIFY)
 def renew_channel_key(request: HttpRequest, pk: int) -> HttpResponse:
-    """Another signing key."""
+    """Create a new signing key."""
     row = _row(pk)
     try:
         services.renew_key(actor(request), row)
@@ -133,7 +133,7 @@ def renew_channel_key(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @require_permission(permissions.NOTIFY)
 def send_again(request: HttpRequest, pk: int) -> HttpResponse:
-    """One more attempt of a delivery."""
+    """Retry a delivery once."""
     rows = Delivery.objects.select_related(
         "channel", "event__alert__revision", "event__alert__series"
     )
@@ -155,7 +155,7 @@ def _row(pk: int) -> Channel:
 
 
 def _key(row: Channel) -> tuple[str, str]:
-    """The signing key, or why there is none to show."""
+    """Return the signing key, or the reason why none is shown."""
     if row.kind != ChannelKind.WEBHOOK:
         return "", ""
     try:
@@ -165,7 +165,7 @@ def _key(row: Channel) -> tuple[str, str]:
 
 
 def _back(request: HttpRequest, row: Channel) -> HttpResponse:
-    """To the page that the button was on: the channel's own, or that of all."""
+    """Redirect to the page of the button: the channel's own, or the list."""
     if request.POST.get("page") == "channel":
         return redirect("channel", pk=row.pk)
     return redirect("channels")

@@ -15,8 +15,9 @@ from codegen_app.views.page import render_page
 
 
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """``?build=…&build=…``: the address holds the whole comparison; ``&shown=`` says which one's
-    texts. ``?kernel=…&kernel=…`` (and ``&target=``) leads to the builds of these kernels."""
+    """``?build=…&build=…``: the address holds the whole comparison; ``&shown=`` selects whose texts
+    are shown. ``?kernel=…&kernel=…`` (and ``&target=``) redirects to the builds of these
+    kernels."""
     address = CompareForm(request.GET)
     if "build" in address.errors or address.non_field_errors():
         raise Http404(address.lines[0])

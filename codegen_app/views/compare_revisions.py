@@ -1,4 +1,4 @@
-"""Two revisions, branches or runs over all their series."""
+"""The pages that compare two revisions, branches or runs over all their series."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _TEMPLATE = "pages/compare_revisions.html"
 
 
 def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """``?before=…&after=…``: the address holds the whole comparison and what is shown of it; with a
-    side missing, what there is to choose from."""
+    """``?before=…&after=…``: the address holds the whole comparison and the displayed part; if a
+    side is missing, the page lists the choices."""
     address = RevisionsForm(request.GET)
     page = _page(address)
     return render_page(
@@ -48,15 +48,15 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
 
 
 def _side(address: RevisionsForm, problem: str) -> str:
-    """The side that is to be chosen: the one that is wrong, or missing."""
+    """Return the side to choose: the invalid or the missing one."""
     if problem:
         return "after" if problem.startswith("after") else "before"
     return "after" if address.text("before") else "before"
 
 
 def _swapped_url(request: HttpRequest, page: RevisionsPage) -> str:
-    """The address with its sides exchanged: a merge base by its own name, which is after nothing
-    else."""
+    """Return the address with its sides exchanged: a merge base by its own name, since it is
+    defined only relative to the other side."""
     if page.before is None or page.after is None:
         return ""
     base = page.before
@@ -65,7 +65,7 @@ def _swapped_url(request: HttpRequest, page: RevisionsPage) -> str:
 
 
 def _hidden_params(request: HttpRequest, box: str) -> HiddenParams:
-    """What the form with this box sends along."""
+    """Return the hidden parameters of the form with this field."""
     return hidden_params(request.GET, [name for name in request.GET if name not in (box, "start")])
 
 
@@ -95,7 +95,7 @@ def _side_choices(address: RevisionsForm, problem: str = "") -> RevisionsPage:
 
 
 def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:
-    """The comparison for a pull request; a line of what is wrong with 422."""
+    """The comparison for a pull request; one error line with status 422."""
     address = RevisionsForm(request.GET)
     kind = "text/markdown; charset=utf-8"
     before, after, repository = map(address.text, ("before", "after", "repository"))

@@ -1,4 +1,5 @@
-"""What browsers held back because of the policy: a few lines of the log, whoever sends what."""
+"""Reports of content that browsers blocked because of the content security policy, as rate-limited
+log lines."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 MAX_BYTES = 8192
-MAX_PER_MINUTE = 10  # of each process
+MAX_PER_MINUTE = 10  # per process
 _FIELDS = ("document", "directive", "blocked", "source", "line")
-_NAMES = {  # of the two kinds of reports
+_NAMES = {  # field names of the two report formats
     "document": ("document-uri", "documentURL"),
     "directive": ("effective-directive", "violated-directive", "effectiveDirective"),
     "blocked": ("blocked-uri", "blockedURL"),
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class _Rate:
-    """So many in each minute."""
+    """A limit of reports per minute."""
 
     def __init__(self) -> None:
         self._lock, self._minute, self._count = Lock(), 0, 0
@@ -48,7 +49,7 @@ _rate = _Rate()
 @login_not_required
 @require_POST
 def csp_reports(request: HttpRequest) -> HttpResponse:
-    """Log a report. Always 204, or 413: who sends nonsense learns nothing."""
+    """Log a report. Always returns 204, or 413: the sender learns nothing."""
     try:
         size = int(request.headers.get("Content-Length") or 0)
     except ValueError:
@@ -77,4 +78,4 @@ def _summary(body: bytes) -> str:
 
 def _field(report: dict[str, Any], field: str) -> str:
     value = next((report[name] for name in _NAMES[field] if name in report), "")
-    return ascii(str(value)[:200])  # one line, whatever it holds
+    return ascii(str(value)[:200])  # one line, whatever it contains

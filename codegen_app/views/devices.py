@@ -17,9 +17,9 @@ from codegen_app.views.tables import tsv_response, wants_tsv
 def devices(
     request: HttpRequest, *, as_json: bool = False, steering: WorkerControlForm | None = None
 ) -> HttpResponse:
-    """What can be run on and compiled for, and why the rest is not there; the environments as a
-    table takes them. ``steering`` was filled in wrongly."""
-    request.path = reverse("devices")  # whose links the page has, after a mistake too
+    """Devices and compilation targets, and why others are missing; the environments as a table.
+    ``steering`` is an invalid form."""
+    request.path = reverse("devices")  # the page's links use it, also after an error
     page, asks = read(), TableForm(request.GET, COLUMNS)
     table = made("environments", COLUMNS, page.environments, asks.asked)
     if wants_tsv(request):

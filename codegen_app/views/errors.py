@@ -1,6 +1,6 @@
-"""What is answered where a request failed: the machine's faults are said, and asked again.
+"""Error responses: faults of the machine are reported with a retry time.
 
-These pages ask neither the database nor the session, which may be what failed.
+These pages use neither the database nor the session, which may be what failed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BUSY_STATES = {"55P03", "57014"}  # lock_not_available, query_canceled (config/
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Why nothing can be shown now, and after how many seconds to ask again (0: do not)."""
+    """Why nothing can be shown now, and after how many seconds to retry (0: never)."""
 
     title: str
     text: str
@@ -82,7 +82,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def error_response(request: HttpRequest, status: int, reason: Unavailable) -> HttpResponse:
-    """A page, or JSON for a program."""
+    """Return a page, or JSON for a program."""
     if wants_json(request):
         return JsonResponse({"error": reason.title, **asdict(reason)}, status=status)
     context = {
@@ -94,14 +94,14 @@ def error_response(request: HttpRequest, status: int, reason: Unavailable) -> Ht
     }
     try:
         page, kind = get_template("unavailable.html").render(context), "text/html"
-    except ValueError:  # static files were not collected: the page has no address of its styles
+    except ValueError:  # static files were not collected: the page cannot link its styles
         page, kind = f"{reason.title}\n{reason.text}\n", "text/plain"
     return HttpResponse(page, status=status, content_type=f"{kind}; charset=utf-8")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's ``handler400``: what it takes for no request of an honest client, or for too large
-    a form."""
+    """Django's ``handler400``: requests that Django considers suspicious, and forms that are too
+    large."""
     if isinstance(exception, RequestDataTooBig):
         return error_response(request, 413, request_too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
     if isinstance(exception, DisallowedHost):
@@ -123,15 +123,15 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noq
 
 
 def request_too_large(limit: int) -> Unavailable:
-    """What is said of a body of more bytes than its address takes."""
+    """The error for a body larger than its address accepts."""
     return Unavailable("Too large", f"At most {limit} bytes can be sent to this address.", 0)
 
 
 class OneLineFilter(logging.Filter):
-    """For the log: a database that is away, or a full disk, is one line for each request."""
+    """A log filter: an unavailable database or a full disk takes one line per request."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keeps every record; shortens these."""
+        """Keep every record; shorten these."""
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and _reason(error) is not _BUG:
             record.exc_info, record.exc_text = None, None

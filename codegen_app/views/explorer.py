@@ -1,4 +1,4 @@
-"""What pages with an explorer hand to its templates."""
+"""The template context of pages with an explorer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from codegen_app.selectors.explorer.model import Explorer
 from codegen_app.selectors.tables import Table
 from scheduler.tuning.trials.parameters import Parameter
 
-#: Of a table beside an explorer; the others are a page further.
+#: Rows of a table beside an explorer; further rows are on the next pages.
 ROWS = 200
 
 
 @dataclass(frozen=True)
 class ExplorerView:
-    """An explorer with its form and its figures by the ids of their elements."""
+    """An explorer with its form, and its figures by element id."""
 
     found: Explorer
     form: ExplorerForm
@@ -30,7 +30,7 @@ class ExplorerView:
 def explorer_view(
     source: ExplorerSource, parameters: Sequence[Parameter], form: ExplorerForm
 ) -> ExplorerView:
-    """What is explored, as the address asks."""
+    """Build the explorer that the address asks for."""
     found = build_explorer(source, parameters, form.asked)
     figures = {
         "explorer-trials": explorer_charts.trials(found, form.chosen("x"), form.chosen("colour")),
@@ -49,5 +49,5 @@ def explorer_view(
 
 
 def matching_rows(table: Table[Any], row: str) -> list[int] | None:
-    """The rows that match the table's filter, by their attribute of that name; None without one."""
+    """Return the rows that match the table's filter, by that attribute; None without a filter."""
     return [getattr(one, row) for one in table.all_rows] if table.asked.filter else None

@@ -1,4 +1,4 @@
-"""Looking at kernels of somebody else's: giving one, what the model says of it, cancelling it."""
+"""External kernels: upload one, show its modelled results, cancel it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from scheduler.errors import UserError
 
 @require_permission(permissions.IMPORT)
 def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Drop a kernel and its launch; those that were looked at before."""
+    """The upload form for a kernel and its launch, and the earlier kernels."""
     is_post = request.method == "POST"
     form = UploadKernelForm(request.POST, request.FILES) if is_post else UploadKernelForm()
     if is_post and form.is_valid():
@@ -61,7 +61,7 @@ def _create(request: HttpRequest, form: UploadKernelForm) -> ForeignKernel:
 
 
 def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """One of them; while it is open the page asks for its inner part again."""
+    """One kernel; while it is open the page polls its inner part."""
     address = ExternalKernelForm(request.GET)
     page = get_or_404(f"kernel {pk}", external_kernel_page, pk, 0, address.number("at"))
     inner = bool(request.headers.get("HX-Request"))
@@ -77,7 +77,7 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
         **({} if as_json or inner else _context(request, page)),
     )
     if inner and not page.is_open:
-        answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
+        answer.headers["HX-Refresh"] = "true"  # the result can be shown now
     return answer
 
 
@@ -106,7 +106,7 @@ def external_listing(_request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def external_report(_request: HttpRequest, pk: int) -> HttpResponse:
-    """All that the model says, as its file."""
+    """The model's full report as a file."""
     report = load_report(pk)
     if report is None:
         raise Http404(f"kernel {pk} has no report")
@@ -116,7 +116,7 @@ def external_report(_request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def cancel_external_kernel(request: HttpRequest, pk: int) -> HttpResponse:
-    """Stop one: who asked for it, and the site's staff."""
+    """Cancel the modelling: allowed for the requester and the site's staff."""
     row = get_object_or_404(ForeignKernel, pk=pk)
     if not packing.may_cancel(row.requested_by_id, request.user):
         raise PermissionDenied("Somebody else asked for this kernel, who may cancel it.")

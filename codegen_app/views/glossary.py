@@ -1,4 +1,4 @@
-"""The words that pages use."""
+"""The glossary page."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _TABS |= {GraphForm.FUSION: "Fusion", GraphForm.WRAPPER: "Wrapper"}
 
 
 def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """The node graph beside a table, or the wrapper; ``?times=`` says whose times are shown."""
+    """The node graph beside a table, or the wrapper; ``?times=`` selects whose times are shown."""
     address = GraphForm(request.GET)
     page = get_or_404(f"graph {pk}", graph_page, pk, address.text("times"))
     view = address.view_name(has_wrapper=bool(page.wrapper))
@@ -56,7 +56,7 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
 def _table(
     request: HttpRequest, page: GraphPage, view: str
 ) -> tuple[Table[Any] | None, TableForm | None]:
-    """The table beside the drawing, as the address asks for it; None where a text is there."""
+    """Return the table beside the drawing, as the address asks; None if a text is shown there."""
     if view == GraphForm.NODES:
         asks = TableForm(request.GET, NODES)
         return made("nodes", NODES, page.nodes, asks.asked), asks
@@ -68,7 +68,7 @@ def _table(
 
 
 def _tabs(request: HttpRequest, shown: str, *, has_wrapper: bool) -> list[tuple[str, str, bool]]:
-    """Each table's title, its address, and whether it is the one that is shown."""
+    """Return each table's title, its address, and whether it is the displayed one."""
     return [
         (
             text,
@@ -81,7 +81,7 @@ def _tabs(request: HttpRequest, shown: str, *, has_wrapper: bool) -> list[tuple[
 
 
 def _colours(request: HttpRequest) -> list[tuple[str, str, str]]:
-    """What the drawing's colours can say: its key, its title, its address."""
+    """Return the options of the drawing's colours: key, title, address."""
     return [
         (GraphForm.KIND, "Kind", replace_query(request, colour="")),
         (GraphForm.TIME, "Time", replace_query(request, colour=GraphForm.TIME)),

@@ -13,7 +13,7 @@ from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def graphs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """All graphs, as a table takes them."""
+    """All graphs, as a table."""
     page, asks = graph_list(), TableForm(request.GET, GRAPHS)
     table = made("graphs", GRAPHS, page.graphs, asks.asked)
     if wants_tsv(request):

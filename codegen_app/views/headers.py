@@ -13,7 +13,7 @@ from codegen_app.views.page import Crumb, get_or_404, render_page
 def header(
     request: HttpRequest, name: str, build: int, file: str, *, as_json: bool = False
 ) -> HttpResponse:
-    """Read only, with how many instructions came of each line."""
+    """The header, read-only, with the number of instructions from each line."""
     try:
         page = get_or_404(f"build {build} of {name}", header_page, name, build, file)
     except FileNotFoundError:

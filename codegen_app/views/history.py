@@ -1,4 +1,4 @@
-"""The history of a series: its page, what its chart is drawn from, and its points."""
+"""The history of a series: its page, its chart's data, and its points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codegen_app.views.page import Crumb, get_or_404, render_page
 
 
 def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """A series. ``?with=3,5`` shows others beside it, ``?x=`` and ``?scale=`` say how."""
+    """A series. ``?with=3,5`` shows others beside it; ``?x=`` and ``?scale=`` set the axes."""
     address = HistoryForm(request.GET)
     beside = [key for key in address.beside if key != pk]
     page = get_or_404(f"series {pk}", history_page, pk, beside)
@@ -37,7 +37,7 @@ def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
 
 
 def series_points(request: HttpRequest, pk: int) -> HttpResponse:
-    """Columns for the chart, as JSON without spaces: it is the largest thing that a history has."""
+    """Columns for the chart, as JSON without spaces: it is the largest response of a history."""
     address = HistoryForm(request.GET)
     change = address.number("change")
     if change:
@@ -51,7 +51,7 @@ def series_points(request: HttpRequest, pk: int) -> HttpResponse:
 def series_point(
     request: HttpRequest, pk: int, datum: int, *, as_json: bool = False
 ) -> HttpResponse:
-    """A point; for the history's page without a frame."""
+    """A point; without a frame when embedded in the history's page."""
     page = get_or_404(f"point {datum} of series {pk}", point_page, pk, datum)
     inner = bool(request.headers.get("HX-Request"))
     return render_page(

@@ -1,4 +1,4 @@
-"""What a history offers as files: all its points as CSV, and pictures for other pages."""
+"""Files of a history: all its points as CSV, and plots to embed in other pages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from codegen_app.selectors.plot_data import plot_data
 from codegen_app.views.page import get_or_404
 
 PICTURE_MAX_AGE_S = 300
-# A picture runs nothing, loads nothing and is no page of ours, wherever it is opened.
+# A plot runs nothing, loads nothing and is isolated from our pages, wherever it is opened.
 _POLICY = "default-src 'none'; sandbox"
 
 
 def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
-    """Every point, oldest first, as it is read from the database."""
+    """Every point, oldest first, streamed from the database."""
     series = get_object_or_404(Series, pk=pk)
     return StreamingHttpResponse(
         delimited.format_rows(chain([COLUMNS], csv_rows(series)), delimited.CSV),
@@ -37,8 +37,8 @@ def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
 
 
 def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """A picture for who has its key, and for who may read the site; a login for anybody else. Only
-    what needs no login is kept by others."""
+    """Serve a plot to holders of its key and to readers of the site; others must log in. Shared
+    caches keep only what needs no login."""
 
     @wraps(view)
     def answer(request: HttpRequest, pk: int) -> HttpResponse:
@@ -55,7 +55,7 @@ def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 
 @_embeddable
 def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
-    """The history as a picture; ``?theme=dark`` for dark pages."""
+    """The history as a plot; ``?theme=dark`` for dark pages."""
     address = EmbedForm(request.GET)
     of = get_or_404(f"series {pk}", plot_data, pk)
     return _picture(plots.plot(of, address.text("theme") or "light"))
@@ -63,7 +63,7 @@ def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
 
 @_embeddable
 def series_badge(request: HttpRequest, pk: int) -> HttpResponse:
-    """The latest figure and the change of the last ``?days=30``."""
+    """The latest value and the change of the last ``?days=30``."""
     address = EmbedForm(request.GET)
     days = min(address.number("days") or plots.DAYS, plots.MAX_DAYS)
     of = get_or_404(f"series {pk}", plot_data, pk)

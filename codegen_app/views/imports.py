@@ -1,4 +1,4 @@
-"""Importing a model's graph."""
+"""Import a model's graph."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _LONGEST_NAME = 120
 @require_permission(permissions.IMPORT)
 @require_http_methods(["GET", "POST"])
 def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Drop a file; a graph that is known already is opened. Who asks for JSON (the page's own
-    script) is told the graph's address, or what is wrong with the file."""
+    """Upload a file; a graph that already exists is opened. A client that asks for JSON (the page's
+    own script) gets the graph's address, or what is wrong with the file."""
     is_post = request.method == "POST"
     form = ImportGraphForm(request.POST, request.FILES) if is_post else ImportGraphForm()
     if is_post and form.is_valid():
@@ -70,7 +70,7 @@ def _import_file(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bo
     file: UploadedFile = form.cleaned_data["file"]
     own = one_line(sanitize.storable_text(file.name or "model.pt2", _LONGEST_NAME), _LONGEST_NAME)
     with tempfile.TemporaryDirectory() as folder:
-        # Nothing of the sender's leads anywhere: errors name the file as they called it.
+        # The path contains nothing unsafe from the sender: errors name the file as they called it.
         path = Path(folder) / f"{to_identifier(Path(file.name or '').stem)[:80] or 'model'}.pt2"
         with path.open("wb") as out:
             for chunk in file.chunks():

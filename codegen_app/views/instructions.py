@@ -12,13 +12,13 @@ from codegen_app.views.page import render_page
 from scheduler.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z][\w.:]{0,79}")
-_MAX_AGE_S = 3600  # by browsers: it changes with Kiln's version alone
+_MAX_AGE_S = 3600  # in browsers: it changes only with Kiln's version
 
 
 def instruction(
     request: HttpRequest, target: str, mnemonic: str, *, as_json: bool = False
 ) -> HttpResponse:
-    """What an instruction does and costs."""
+    """The effect and the cost of an instruction."""
     if not _NAME.fullmatch(mnemonic):
         raise Http404("that is no name of an instruction")
     try:
@@ -39,5 +39,5 @@ def instruction(
 
 
 def help_address(target: str) -> str:
-    """Where the names of a target's instructions lead: the beginning of their addresses."""
+    """Return the common prefix of the addresses of a target's instructions."""
     return reverse("instruction", args=[target, "x"]).removesuffix("x")

@@ -27,8 +27,7 @@ def kernel(
     builds: BuildForm | None = None,
     modelling: ModelForm | None = None,
 ) -> HttpResponse:
-    """Source beside instructions. ``builds`` and ``modelling`` are forms that were filled in
-    wrongly."""
+    """Source beside instructions. ``builds`` and ``modelling`` are invalid forms."""
     address = KernelForm(request.GET)
     build, node, sizes = map(address.number, ("build", "node", "sizes"))
     view = address.text("view")
@@ -56,7 +55,7 @@ def kernel(
 
 
 def _builds_partial(request: HttpRequest, page: KernelPage, address: KernelForm) -> HttpResponse:
-    """The list of builds, for a page that waits for one."""
+    """Return the list of builds, for a page that waits for one."""
     answer = render_page(
         request,
         "partials/kernel/builds.html",
@@ -66,13 +65,13 @@ def _builds_partial(request: HttpRequest, page: KernelPage, address: KernelForm)
         polling=_polling(request, page),
     )
     if _is_over(page, address.number("waiting")):
-        answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
+        answer.headers["HX-Refresh"] = "true"  # the result can be shown now
     return answer
 
 
 def _modelled_partial(request: HttpRequest, page: KernelPage) -> HttpResponse:
-    """The list of modellings, for a page that waits for one; once all are over it is loaded anew,
-    since there is more to show."""
+    """Return the list of modellings, for a page that waits for one; once all are finished the page
+    reloads, since there is more to show."""
     answer = render_page(
         request,
         "partials/kernel/modellings.html",
@@ -87,19 +86,19 @@ def _modelled_partial(request: HttpRequest, page: KernelPage) -> HttpResponse:
 
 
 def _modelled_polling(request: HttpRequest, page: KernelPage) -> str:
-    """Where to look for what becomes of the modellings that are not over; empty where all are."""
+    """Return the address to poll for unfinished modellings; empty if all are finished."""
     return replace_query(request, part="modelled") if page.modelled.is_open else ""
 
 
 def model_form(page: KernelPage) -> ModelForm | None:
-    """The form that asks for a modelling of the page's kernel; None where nothing calls it."""
+    """Return the form that requests a modelling of the page's kernel; None if no node calls it."""
     if page.use is None:
         return None
     return ModelForm(page.source_file, page.use.symbols, node=page.use.node_id)
 
 
 def _context(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[str, Any]:
-    """What only the whole page shows: panes, instructions, limits."""
+    """Return the context of the whole page: panes, instructions, limits."""
     loop = address.number("loop") or 0
     only = page.listing.loop_at(loop) if page.listing else None
     whole = replace_query(request, loop="")
@@ -117,7 +116,8 @@ def _context(request: HttpRequest, page: KernelPage, address: KernelForm) -> dic
 
 
 def _listing_urls(page: KernelPage, only: LoopRow | None) -> dict[str, str]:
-    """Where the page's script finds the whole text of the listing, and help on instructions."""
+    """Return the addresses of the listing's full text and of the help on instructions, for the
+    page's script."""
     build = page.build
     if build is None or page.listing is None:
         return {}
@@ -134,7 +134,7 @@ def _timeline(page: KernelPage, whole: str) -> SafeString | None:
 
 
 def _is_over(page: KernelPage, waiting: int | None) -> bool:
-    """Whether the build that the page waits for is there, or will never be."""
+    """Whether the build that the page waits for is finished, or will never be."""
     return page.build is not None and page.build.id == waiting and not page.build.is_open
 
 
@@ -144,7 +144,7 @@ def _blocks(page: KernelPage, whole: str) -> list[tuple[FunctionRow, SafeString]
 
 
 def _polling(request: HttpRequest, page: KernelPage) -> str:
-    """Where to look for what becomes of the builds that are not over; empty where all are."""
+    """Return the address to poll for unfinished builds; empty if all are finished."""
     if page.build is None or not any(build.is_open for build in page.builds):
         return ""
     shown = page.build.id

@@ -1,4 +1,4 @@
-"""What a kernel's page fetches, and the files that it offers."""
+"""Data that a kernel's page fetches, and the files that it offers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.isa.instructions import kind_titles
 
-#: Of a listing that is put into one page, which has ten times as many bytes.
+#: The largest listing of a single-file page: the page has ten times as many bytes.
 OFFLINE_MAX_BYTES = 4 << 20
 
 
 def listing_lines(request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
-    """A chunk of a long listing, for the page's script, with what the modelling ``model`` says."""
+    """A chunk of a long listing for the page's script, with the figures of the modelling
+    ``model``."""
     address = KernelForm(request.GET)
     try:
         view = kernel_listing(name, build, address.text("view"))
@@ -55,7 +56,7 @@ def kernel_source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
 
 
 def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
-    """One file of a build: listing, code object, what lies between, or library."""
+    """One file of a build: listing, code object, intermediate text, or library."""
     row = get_object_or_404(
         Build.objects.select_related("kernel", "listing", "code_object", "intermediate", "library"),
         pk=build,
@@ -95,7 +96,7 @@ def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpRe
 
 
 def _offline(name: str, build: Build) -> HttpResponse:
-    """A kernel's page as one file: style and script are in it, nothing is fetched."""
+    """Return a kernel's page as one file, with its style and script inlined: nothing is fetched."""
     page = kernel_page(name, build.pk, None)
     styles = ("tokens", "base", "components", "code")
     text = render_to_string(
@@ -113,7 +114,7 @@ def _offline(name: str, build: Build) -> HttpResponse:
 
 
 def _static(path: str) -> str:
-    """The text of a file of the site's own."""
+    """Return the text of a static file of the site."""
     found = finders.find(path)
     assert isinstance(found, str), f"{path} is part of the site"
     return Path(found).read_text()

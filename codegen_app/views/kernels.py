@@ -12,8 +12,8 @@ from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def kernels(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Kernels, those that cost most first; ``?times=``, ``?target=``, ``?language=``, and what a
-    table takes."""
+    """Kernels, the most expensive first; ``?times=``, ``?target=``, ``?language=``, and the table's
+    parameters."""
     address, asks = KernelsForm(request.GET), TableForm(request.GET, COLUMNS, DEFAULT_SORT)
     page, table = kernel_list(asks.asked, *map(address.text, ("language", "times", "target")))
     if wants_tsv(request):

@@ -1,4 +1,4 @@
-"""Asking for what the model says of a kernel, its report as a file, and cancelling it."""
+"""Request a kernel's modelling, download its report, cancel it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scheduler.errors import UserError
 @require_permission(permissions.BUILD)
 @require_POST
 def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
-    """Model a kernel on any boards, at the sizes that were asked for."""
+    """Model a kernel on any boards, at the given sizes."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
     use = _use(kernel, request.POST.get("node", ""))
     symbols = use.template_node.problem.symbols if use.template_node.problem else {}
@@ -33,12 +33,12 @@ def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
             return redirect(f"{kernel.get_absolute_url()}?model={rows[0].pk}#modelled")
         except UserError as error:
             form.add_error(None, str(error))
-    request.path = kernel.get_absolute_url()  # whose links the page has
+    request.path = kernel.get_absolute_url()  # the page's links use it
     return kernel_view(request, name, modelling=form)
 
 
 def _use(kernel: GeneratedKernel, node: str) -> KernelUse:
-    """The call of the kernel that is modelled: that of the node, else its first."""
+    """Return the use of the kernel to model: that of the node, else its first."""
     uses = KernelUse.objects.filter(kernel=kernel).select_related(
         "kernel", "template_node__graph", "template_node__problem"
     )
@@ -51,7 +51,7 @@ def _use(kernel: GeneratedKernel, node: str) -> KernelUse:
 
 
 def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
-    """All that the model says, as its file."""
+    """The model's full report as a file."""
     report = load_report(pk)
     if report is None:
         raise Http404(f"modelling {pk} has no report: model the kernel again from its page")
@@ -61,7 +61,7 @@ def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.BUILD)
 @require_POST
 def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
-    """Stop one."""
+    """Cancel a modelling."""
     row = get_object_or_404(Modelling.objects.select_related("build__kernel"), pk=pk)
     if not requests.cancel(row, actor(request)):
         messages.info(request, "This modelling was over already.")

@@ -27,9 +27,9 @@ _TABLE_PARAMS = ("sort", "filter")
 
 
 def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """The problem, its origins and its candidates, as a table takes them and an explorer
-    (``ExplorerForm``); ``?times=`` says whose times are shown, ``?target=`` whose rules,
-    ``?sizes=`` at which sizes its limits are. A script that has filtered gets the table alone."""
+    """The problem, its origins and its candidates, as a table and an explorer (``ExplorerForm``);
+    ``?times=`` selects whose times are shown, ``?target=`` the legality rules, ``?sizes=`` the
+    sizes of its limits. A script that changes the filter gets only the table."""
     address = NodeForm(request.GET)
     sizes, bucket = address.number("sizes") or 0, address.text("times")
     page = get_or_404(f"scheduled node {pk}", node_page, pk, sizes, bucket, address.text("target"))
@@ -65,7 +65,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
 
 
 def _explorer_view(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow]) -> ExplorerView:
-    """Measured times where there are any, unless the address asks for modelled ones."""
+    """Use measured times if there are any, unless the address asks for modelled ones."""
     times = [MEASURED] if any(row.timing for row in rows) else []
     times += [MODELLED] if any(row.modelled for row in rows) else []
     first = next(iter(times), MEASURED)

@@ -1,4 +1,4 @@
-"""What is answered where there is no page, or not for this reader: what was asked, what next."""
+"""Responses for missing pages and missing permissions, with suggestions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from django.urls import Resolver404, reverse
 from codegen_app.access.negotiation import wants_json
 from codegen_app.views.page import sentence
 
-_MAX_SHOWN = 120  # characters of an address that are shown, and searched for
+_MAX_SHOWN = 120  # characters of an address that are shown and searched for
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What somebody can do instead."""
+    """An alternative for the reader."""
 
     text: str
     url: str
 
 
-# The first word of an address, and the page of all that there is of it.
+# The first segment of an address, and the page that lists all its objects.
 _LISTS = {
     "graphs": ("Graphs", "graphs"),
     "nodes": ("Graphs", "graphs"),
@@ -69,11 +69,11 @@ def _error_page(
 
 
 def _suggestions(request: HttpRequest) -> tuple[Suggestion, ...]:
-    """The list of what was asked for, and a search for its name."""
+    """Return the list of the requested kind of object, and a search for its name."""
     parts = [part for part in request.path.removesuffix(".json").split("/") if part]
     found = []
     for first in parts[:1]:
-        # One that left out the plural's s is understood, too.
+        # The singular is accepted, too.
         title, name = _LISTS.get(first) or _LISTS.get(f"{first}s") or ("", "")
         if name and reverse(name) != request.path:
             found.append(Suggestion(f"All of {title}", reverse(name)))

@@ -11,7 +11,7 @@ from codegen_app.views.page import render_page
 
 
 def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """What runs, what was made lately, what was rejected and why, and who works."""
+    """Summary, recent graphs and runs, rejections with reasons, and workers."""
     address = OverviewForm(request.GET)
     page = read(address.number("graph"))
     states = [*(row.state for row in page.graphs), *(row.state for row in page.runs)]

@@ -1,4 +1,4 @@
-"""Bundles that a worker packs: asking for one, how far it is, and cancelling it."""
+"""Bundles that a worker packs: request one, follow its progress, cancel it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from scheduler.errors import UserError
 
 
 def pack(request: HttpRequest, pk: int) -> HttpResponse:
-    """What the bundle of a graph would hold (or of the kernel that ``?use=`` has at a node of it),
-    and asking for it, which takes an account."""
+    """The contents of a graph's bundle (or of the kernel ``?use=`` at one of its nodes), and the
+    form that requests it, which needs an account."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
     try:
         requested = _requested(graph, PackForm(request.GET))
@@ -50,7 +50,7 @@ def _ask(request: HttpRequest, requested: BundleRequest) -> HttpResponse:
 
 
 def packing_state(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """One packing; while it is open the page asks for its inner part again."""
+    """One packing; while it is open the page polls its inner part."""
     page = get_or_404(f"packing {pk}", packing_page, pk)
     inner = bool(request.headers.get("HX-Request"))
     return render_page(
@@ -67,7 +67,7 @@ def packing_state(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
 @login_required
 @require_POST
 def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
-    """Stop one: who asked for it, and the site's staff."""
+    """Cancel a packing: allowed for the requester and the site's staff."""
     row = get_object_or_404(Packing, pk=pk)
     if not packing.may_cancel(row.requested_by_id, request.user):
         raise PermissionDenied("This bundle was asked for by somebody else, who may cancel it.")

@@ -1,4 +1,4 @@
-"""What every page shares: one typed value, shown as HTML or handed out as its ``.json`` twin."""
+"""What all pages share: one typed value, rendered as HTML or returned as its ``.json`` view."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ View = Callable[..., HttpResponse]
 P = ParamSpec("P")
 T = TypeVar("T")
 _METRIC = {field.name for field in fields(Metric)}
-#: Bounds of samples, however they are called; those of ratios are of two sides.
+#: Bounds of samples, under any name; bounds of ratios belong to two sides.
 _BOUNDED = ({"value", "low", "high"}, {"low_ns", "high_ns"}, {"low_us", "high_us"})
 _FIGURES = {"median": "value", "low": "low", "high": "high"}
 
 
 @dataclass(frozen=True)
 class Crumb:
-    """One step of where a page's subject comes from; without an address it is the page itself."""
+    """A breadcrumb of a page; without an address it is the page itself."""
 
     text: str
     url: str = ""
@@ -36,7 +36,8 @@ class Crumb:
 def with_json_view(
     route: str, view: View, name: str, how: CachePolicy | None = None
 ) -> list[URLPattern]:
-    """A page's address and that of its JSON; ``how`` says how its pages are kept, if they are."""
+    """Return the URL patterns of a page and of its JSON view; ``how`` is the page's cache policy,
+    if any."""
     if how is not None:
         view = cached(view, how)
     json_route = f"{route}.json" if route else "overview.json"
@@ -57,7 +58,7 @@ def render_page(
     status: int = 200,
     **extra: Any,
 ) -> HttpResponse:
-    """The page, or its data (a dataclass) as JSON. ``extra`` is for the template alone; of that,
+    """Render the page, or its data (a dataclass) as JSON. ``extra`` is only for the template; its
     ``address`` is the form of the page's parameters, whose errors are shown."""
     if as_json:
         return JsonResponse(asdict(data, dict_factory=_with_time), json_dumps_params={"indent": 1})
@@ -77,7 +78,7 @@ def render_page(
 
 
 def get_or_404(what: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a selector reads; a page that is not there where its row is not."""
+    """Return what a selector reads. Raises ``Http404`` if the row does not exist."""
     try:
         return read(*args, **kwargs)
     except ObjectDoesNotExist:
@@ -85,14 +86,14 @@ def get_or_404(what: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwarg
 
 
 def sentence(line: str) -> str:
-    """A line of an error as a message on a page: with a capital and a full stop."""
+    """Format an error line as a message on a page: capitalised, with a full stop."""
     text = line[:1].upper() + line[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _with_time(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The time's figures beside the metrics of a row too, where the first pages had them; what the
-    bounds of a figure are, of which a metric of a single sample has none."""
+    """Add the time's figures beside a row's metrics, for compatibility with the first JSON views,
+    and the kind of a figure's bounds; a metric of a single sample has no bounds."""
     row = dict(pairs)
     if row.keys() == _METRIC and not bounds_of(row["n"]):
         row |= {"low": None, "high": None}

@@ -1,4 +1,4 @@
-"""Changing one's own password."""
+"""Change one's own password."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from codegen_app.forms.passwords import OwnPasswordForm
 @login_required
 @require_http_methods(["GET", "POST"])
 def password(request: HttpRequest) -> HttpResponse:
-    """Ask for the old one and the new one; every other login of the account ends."""
+    """Ask for the old and the new password; all other sessions of the account end."""
     user = cast(User, request.user)
     if not user.has_usable_password() or not settings.PASSWORD_LOGIN:
         messages.info(request, "You sign in without a password of this site: there is none here.")

@@ -1,4 +1,4 @@
-"""Who may change what."""
+"""Permission checks of views."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ View = Callable[..., HttpResponse]
 
 
 def require_permission(permission: str) -> Callable[[View], View]:
-    """A view for who is logged in and has the permission; for others one line that names it."""
+    """Restrict a view to logged-in users with the permission; others get one line that names it."""
 
     def decorated(view: View) -> View:
         @wraps(view)
@@ -32,5 +32,5 @@ def require_permission(permission: str) -> Callable[[View], View]:
 
 
 def actor(request: HttpRequest) -> AbstractBaseUser:
-    """Who asks, on a page that needs a login."""
+    """The requesting user, on a page that needs a login."""
     return cast(AbstractBaseUser, request.user)

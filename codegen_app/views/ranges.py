@@ -1,4 +1,4 @@
-"""Answers with a file, or the part of it that a ``Range`` asks for (RFC 9110): downloads go on."""
+"""Responses with a file, or the part that a ``Range`` requests (RFC 9110): downloads can resume."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class FilePart:
-    """An open file from ``start`` to before ``end``, as a file of its own; closes the other."""
+    """The bytes of an open file from ``start`` to before ``end``, as a file; closes the underlying
+    file."""
 
     def __init__(self, file: IO[bytes], start: int, end: int) -> None:
         self._file, self._start, self._end = file, start, end
         file.seek(start)
 
     def read(self, count: int = -1) -> bytes:
-        """At most so many bytes."""
+        """Read at most ``count`` bytes."""
         left = self._end - self._file.tell()
         return self._file.read(left if count < 0 else min(count, left))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place of the part."""
+        """Seek to a position in the part."""
         base = {io.SEEK_SET: self._start, io.SEEK_CUR: self._file.tell(), io.SEEK_END: self._end}
         place = min(max(base[whence] + offset, self._start), self._end)
         return self._file.seek(place) - self._start
 
     def tell(self) -> int:
-        """Where in the part the next byte is read."""
+        """Return the position of the next byte in the part."""
         return self._file.tell() - self._start
 
     def seekable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def close(self) -> None:
@@ -45,9 +46,9 @@ class FilePart:
 def file_response(
     request: HttpRequest, file: IO[bytes], size: int, digest: str, filename: str
 ) -> HttpResponseBase:
-    """The file as a download, or the one range of it that is asked for; closes it.
+    """Return the file as a download, or the one requested range; closes it.
 
-    ``digest`` (sha256) tells a reader whether the rest is still of the same file.
+    ``digest`` (sha256) tells a client whether the rest still belongs to the same file.
     """
     etag = f'"{digest}"'
     start, end = 0, size
@@ -60,7 +61,7 @@ def file_response(
             return HttpResponse(status=416, headers=headers)
     whole = (start, end) == (0, size)
     made = FileResponse(
-        FilePart(file, start, end),  # what servers ask of a file
+        FilePart(file, start, end),  # the file interface that servers use
         as_attachment=True,
         filename=filename,
         status=200 if whole else 206,
@@ -73,7 +74,7 @@ def file_response(
 
 
 def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
-    """From the first byte to behind the last; empty where the file has none of these."""
+    """Return the first byte and the end of the range; empty if the file has none of these bytes."""
     if not first:  # the last bytes
         return max(0, size - int(last)), size
     return int(first), min(int(last) + 1, size) if last else size

@@ -1,4 +1,4 @@
-"""The page that confirms what is to be tuned: on which targets, within which budget, and why."""
+"""The page that confirms a tuning request: targets, budget and reason."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from scheduler.errors import UserError
 @require_permission(permissions.RETUNE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """What is pointed at (``?graph= node= kernel= selection= run=``, each repeatable), to confirm.
+    """The subjects (``?graph= node= kernel= selection= run=``, each repeatable) to confirm.
 
-    By POST with ``why`` it begins.
+    A POST with ``why`` starts the runs.
     """
     subject_form = SubjectForm(request.POST if request.method == "POST" else request.GET)
     subject_form.full_clean()
@@ -53,7 +53,7 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _redirect_to_runs(request: HttpRequest, runs: Sequence[TuningRun]) -> HttpResponse:
-    """To the run that was requested, or the list of them."""
+    """Redirect to the requested run, or to the list of runs."""
     if len(runs) == 1:
         messages.success(request, "The run is requested.")
         return redirect(runs[0])

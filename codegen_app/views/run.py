@@ -33,12 +33,11 @@ from codegen_app.views.tables import tsv_response, wants_tsv
 def tuning_run(
     request: HttpRequest, pk: int, *, as_json: bool = False, cancelling: ReasonForm | None = None
 ) -> HttpResponse:
-    """One run; while it is open the page asks for its inner part again. ``cancelling`` is a form
-    that was filled in wrongly.
+    """One run; while it is open the page polls its inner part. ``cancelling`` is an invalid form.
 
-    ``?show=all`` lists what a rule rejected or the budget left untried as well, ``?language=``
-    candidates in one language alone; the ledger takes what a table does, its plots what an
-    explorer does (``ExplorerForm``).
+    ``?show=all`` also lists candidates that a rule rejected or the budget left untried;
+    ``?language=`` lists only candidates in one language. The ledger takes a table's parameters, its
+    plots those of an explorer (``ExplorerForm``).
     """
     address = RunForm(request.GET)
     page = get_or_404(f"tuning run {pk}", run_page, pk)
@@ -77,7 +76,7 @@ def tuning_run(
 
 
 def _explorer_view(given: QueryDict, page: RunPage, language: str) -> ExplorerView | None:
-    """The trials of the node that the address names; None while there is no candidate."""
+    """Return the trials of the node in the address; None while there is no candidate."""
     rows = [row for row in page.ledger if language in ("", row.language) or not row.kernel]
     source = run_source(page, rows, given.get("of", ""))
     if source is None:
@@ -97,11 +96,11 @@ def _parameters(page: RunPage) -> list[str]:
 @require_permission(permissions.RETUNE)
 @require_POST
 def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
-    """Stop a run; what was measured stays."""
+    """Cancel a run; its measurements are kept."""
     run = get_object_or_404(TuningRun, pk=pk)
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        request.path = run.get_absolute_url()  # whose links the page has
+        request.path = run.get_absolute_url()  # the page's links use it
         return tuning_run(request, pk, cancelling=form)
     if not ledger.cancel(run, actor(request), form.cleaned_data["why"]):
         messages.info(request, "This run was over already.")

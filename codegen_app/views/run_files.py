@@ -1,4 +1,4 @@
-"""What a run's page offers as files."""
+"""Files that a run's page offers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from codegen_app.selectors import ledger
 
 
 def run_ledger(_: HttpRequest, pk: int) -> HttpResponse:
-    """What became of every candidate, as JSON lines."""
+    """The outcome of every candidate, as JSON lines."""
     run = get_object_or_404(TuningRun.objects.select_related("graph"), pk=pk)
     lines = "".join(f"{json.dumps(line, default=str)}\n" for line in ledger.run_ledger(run))
     return _file(lines, "application/jsonl", f"run-{pk}.ledger.jsonl")
 
 
 def run_log(_: HttpRequest, pk: int) -> HttpResponse:
-    """The run as users of Inductor know it: its AUTOTUNE log."""
+    """The run's AUTOTUNE log, as in Inductor."""
     run = get_object_or_404(TuningRun, pk=pk)
     return _file(ledger.run_log(run), "text/plain", f"run-{pk}.autotune.log")
 

@@ -13,7 +13,7 @@ from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The latest runs, as a table takes them."""
+    """The latest runs, as a table."""
     page, asks = run_list(), TableForm(request.GET, COLUMNS)
     table = made("runs", COLUMNS, page.runs, asks.asked)
     if wants_tsv(request):

@@ -1,4 +1,4 @@
-"""Search, and the palette, which asks while somebody types."""
+"""Search, and the command palette, which queries while the user types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codegen_app.views.page import render_page
 
 
 def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Everything whose name, digest, parameters or instructions hold ``?q=``."""
+    """Everything whose name, digest, parameters or instructions contain ``?q=``."""
     address = SearchForm(request.GET)
     page = selectors.search(address.text("q"), with_people=request.user.is_authenticated)
     return render_page(
@@ -21,7 +21,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def palette(request: HttpRequest) -> HttpResponse:
-    """A few hits of each kind for ``?q=`` and what can be done on the page ``?at=``, as JSON."""
+    """A few hits of each kind for ``?q=`` and the actions for the page ``?at=``, as JSON."""
     address = PaletteForm(request.GET)
     found = selectors.palette(address.text("q"), address.text("at"), request.user)
     groups = [{**asdict(group), "count": group.count} for group in found.groups]

@@ -1,4 +1,4 @@
-"""Which kernel serves: the list with its past, putting back, and taking along as JSON."""
+"""Selections: the list with its history, restoring one, export and import as JSON."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def selections(
     importing: ImportSelectionsForm | None = None,
     errors: ReasonForm | None = None,
 ) -> HttpResponse:
-    """What serves every problem, and what served before. The forms are those that were filled in
-    wrongly."""
-    request.path = reverse("selections")  # whose links the page has, after a mistake too
+    """The current and earlier selections of every problem. The forms are invalid submissions."""
+    request.path = reverse("selections")  # the page's links use it, also after an error
     page, asks = selectors.selections(), TableForm(request.GET, COLUMNS)
     table = made("selections", COLUMNS, page.buckets, asks.asked)
     if wants_tsv(request):
@@ -60,7 +59,7 @@ def selections(
 
 
 def export_selections(_: HttpRequest) -> HttpResponse:
-    """What serves now, as a file."""
+    """The current selections as a file."""
     answer = JsonResponse(selection_io.export(), json_dumps_params={"indent": 1})
     answer.headers["Content-Disposition"] = 'attachment; filename="selections.json"'
     return answer
@@ -69,7 +68,7 @@ def export_selections(_: HttpRequest) -> HttpResponse:
 @require_permission(permissions.SELECT)
 @require_POST
 def restore_selection(request: HttpRequest, pk: int) -> HttpResponse:
-    """Let an earlier choice serve again."""
+    """Restore an earlier selection."""
     selection = get_object_or_404(Selection.objects.select_related("kernel"), pk=pk)
     form = ReasonForm(request.POST)
     if form.is_valid():
@@ -85,7 +84,7 @@ def restore_selection(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.SELECT)
 @require_POST
 def import_selections(request: HttpRequest) -> HttpResponse:
-    """Let the choices of a file serve."""
+    """Import selections from a file."""
     form = ImportSelectionsForm(request.POST, request.FILES)
     if form.is_valid():
         given = form.cleaned_data

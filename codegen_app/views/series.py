@@ -17,8 +17,8 @@ from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Series, narrowed by words and filters, and as a table takes them.
-    ``?together=1&together=2`` leads to the history of the first with the others beside it."""
+    """Series, filtered by words and values, as a table. ``?together=1&together=2`` redirects to the
+    history of the first with the others beside it."""
     address = SeriesForm(request.GET)
     together = address.cleaned_data.get("together") or []
     if together:

@@ -1,4 +1,4 @@
-"""The login, by a password or at the organisation's provider."""
+"""The login, by password or through the organisation's identity provider."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from codegen_app.config.sign_in import Provider
 
 
 class Login(LoginView):
-    """Django's, with the provider beside the password, or in its place."""
+    """Django's login view, with the provider beside the password or instead of it."""
 
     template_name = "login.html"
 
     @method_decorator(login_not_required)
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Refuse passwords where they are switched off."""
+        """Refuse passwords if they are disabled."""
         if request.method == "POST" and not settings.PASSWORD_LOGIN:
             raise PermissionDenied("Nobody logs in with a password here: sign in instead.")
         return super().dispatch(request, *args, **kwargs)
 
     def get_context_data(self, **given: Any) -> dict[str, Any]:
-        """With the button, which leads back to the same place."""
+        """Add the provider's button, which returns to the same page."""
         context = super().get_context_data(**given)
         after = context.get(self.redirect_field_name) or ""
         query = f"?{urlencode({'next': after})}" if after else ""
@@ -51,7 +51,7 @@ class Login(LoginView):
 
 @login_not_required
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """To the provider, with a cookie of what has to come back."""
+    """Redirect to the provider, with a cookie for the values that must come back."""
     _provider()
     from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
 
@@ -75,7 +75,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 def sign_in_callback(request: HttpRequest) -> HttpResponse:
-    """From the provider, with a code: logged in and back to where one was, or one line why not."""
+    """Handle the redirect from the provider with a code: log in and return to the previous page, or
+    show one line with the reason for a failure."""
     provider = _provider()
     from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
     from codegen_app.services import identities  # noqa: PLC0415
@@ -96,7 +97,7 @@ def sign_in_callback(request: HttpRequest) -> HttpResponse:
         log_in(request, user, backend=IDENTITIES)
         after = begun.after if begun else ""
         response = redirect(_own_url(request, after) or settings.LOGIN_REDIRECT_URL)
-    response.delete_cookie(oidc.cookie_name(), samesite="Lax")  # once
+    response.delete_cookie(oidc.cookie_name(), samesite="Lax")  # valid once
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -109,8 +110,8 @@ def _provider() -> Provider:
 
 
 def _failure_username(provider: Provider, who: str) -> str:
-    """What failures are counted by beside the address: no account's name, so that nobody is kept
-    out of theirs."""
+    """Return the name by which failures are counted besides the address: never an account's name,
+    so that nobody can be locked out."""
     return f"{provider.name}: {who}"[:150]
 
 
@@ -119,7 +120,7 @@ def _callback_url() -> str:
 
 
 def _own_url(request: HttpRequest, address: str) -> str:
-    """An address of this site; "" for any other."""
+    """Return an address of this site; "" for any other."""
     ours = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )

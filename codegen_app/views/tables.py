@@ -11,12 +11,12 @@ from codegen_app.selectors.tables import Table, format_tsv
 
 
 def wants_tsv(request: HttpRequest) -> bool:
-    """Whether the table is asked for as TSV."""
+    """Whether the request asks for the table as TSV."""
     return request.GET.get("as") == AS_TSV
 
 
 def tsv_response(table: Table[Any]) -> HttpResponse:
-    """Every row that matches, in the columns that are shown."""
+    """Return every matching row in the displayed columns."""
     answer = HttpResponse(
         format_tsv(table), content_type="text/tab-separated-values; charset=utf-8"
     )

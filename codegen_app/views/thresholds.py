@@ -1,4 +1,4 @@
-"""What is set for one series: tried on its history, saved with a reason, taken back."""
+"""The thresholds of one series: tried on its history, saved with a reason, removed."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ from scheduler.errors import UserError
 
 @dataclass(frozen=True)
 class ThresholdsTrial:
-    """What is set, and what a proposal in the address makes of the history."""
+    """The current thresholds, and the result of a proposal in the address on the history."""
 
     settings: ThresholdsPage
     trial: services.Trial | None
 
 
 def thresholds(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """What is set; with a proposal in the address (``?try=1&least_effect=2``) its dry run."""
+    """The current thresholds; with a proposal in the address (``?try=1&least_effect=2``) its dry
+    run."""
     return _page(request, pk, as_json=as_json)
 
 
 @require_permission(permissions.TRIAGE)
 @require_POST
 def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
-    """Save what was tried, with a reason; or go back to the defaults."""
+    """Save the proposal with a reason, or restore the defaults."""
     series, by = get_object_or_404(Series, pk=pk), actor(request)
     form, reason = ThresholdsForm(request.POST), parse_reason(request.POST)
     if "reset" in request.POST:
@@ -59,7 +60,7 @@ def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.TRIAGE)
 @require_POST
 def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
-    """Let the level begin anew."""
+    """Add a baseline: the level begins anew."""
     series, by = get_object_or_404(Series, pk=pk), actor(request)
     form, reason = BaselineForm(request.POST), parse_reason(request.POST)
     if form.is_valid():
@@ -74,7 +75,7 @@ def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.TRIAGE)
 @require_POST
 def remove_baseline(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take a baseline back."""
+    """Remove a baseline."""
     row = get_object_or_404(Baseline.objects.select_related("series"), pk=pk)
     if services.remove_baseline(row, actor(request)):
         messages.success(request, "Taken back: both sides are compared again.")
@@ -86,7 +87,7 @@ def remove_baseline(request: HttpRequest, pk: int) -> HttpResponse:
 def _page(
     request: HttpRequest, pk: int, *, as_json: bool = False, sent: ThresholdsForm | None = None
 ) -> HttpResponse:
-    request.path = reverse("thresholds", args=[pk])  # after a mistake, too
+    request.path = reverse("thresholds", args=[pk])  # also after an error
     address = ThresholdsQueryForm(request.GET)
     page = get_or_404(f"series {pk}", thresholds_page, pk, address.number("baseline"))
     form, line = sent, ""
@@ -118,7 +119,7 @@ def _page(
 
 
 def _with_baseline(page: ThresholdsPage) -> services.Proposal:
-    """What is set, and that a level begins at the change that was pointed at."""
+    """Return the current thresholds with a baseline at the requested change."""
     rule = page.rule
     assert page.at is not None
     return services.Proposal(

@@ -1,4 +1,4 @@
-"""API tokens: one's own, a new one, the end of one."""
+"""API tokens: list one's own, create one, revoke one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scheduler.errors import UserError
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_permission(permissions.TOKENS)
 def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The list, and the form; a new token's text is on the answer to the form, and nowhere else."""
+    """The list and the form; a new token's text is shown only in the response to the form."""
     is_post, text, status = request.method == "POST", "", 200
     form = TokenForm(request.POST if is_post else None)
     if is_post and form.is_valid():
@@ -56,7 +56,7 @@ def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @require_POST
 @require_permission(permissions.TOKENS)
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
-    """End one of one's own; who may administer the site ends others' in the admin."""
+    """Revoke one of the user's own tokens; administrators revoke others' in the admin."""
     token = ApiToken.objects.filter(pk=pk, owner_id=actor(request).pk).first()
     if token is None:
         raise Http404("there is no such token")

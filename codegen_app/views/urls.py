@@ -1,4 +1,4 @@
-"""Addresses of the pages; each page has a ``.json`` twin."""
+"""URLs of the pages; each page has a ``.json`` view."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ from codegen_app.views.tokens import revoke_token, tokens
 from codegen_app.views.withdrawals import restore_point, withdraw_point
 from codegen_app.views.workers import control_worker
 
-# Workers are shown as they are, and how long a run has taken.
+# TIMED pages show live worker states and the elapsed time of runs.
 TIMED, PLAIN, BY_KERNEL = (
     CachePolicy(seconds=1.0),
     CachePolicy(),
@@ -172,6 +172,6 @@ urlpatterns = [
     path("api/v1/client.py", api_client, name="api_client"),
     path("csp-reports", csp_reports, name="csp_reports"),
     path("components", components, name="components"),
-    # Last: any name that is none of those above.
+    # Last: matches any name that none of the above does.
     path("kernels/<slug:name>/<str:file>", kernel_source, name="kernel_source"),
 ]

@@ -1,4 +1,4 @@
-"""Points of series are withdrawn, with a reason, and restored."""
+"""Withdraw points of series with a reason, and restore them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scheduler.errors import UserError
 @require_permission(permissions.TRIAGE)
 @require_POST
 def withdraw_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
-    """The point says nothing any more, and stays with the reason."""
+    """Withdraw a point: it no longer counts, and is kept with the reason."""
     row = get_object_or_404(Datum, pk=datum, series=pk)
     try:
         withdrawals.withdraw(row, parse_reason(request.POST), actor(request))
@@ -32,7 +32,7 @@ def withdraw_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
 @require_permission(permissions.TRIAGE)
 @require_POST
 def restore_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
-    """The point is compared with others again."""
+    """Restore a point: it is compared with others again."""
     row = get_object_or_404(Datum, pk=datum, series=pk)
     try:
         withdrawals.restore(row, actor(request))

@@ -1,4 +1,4 @@
-"""Asking a worker to pause, to drain, to go on, to serve one queue."""
+"""Tell a worker to pause, drain, continue, or serve one queue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESULT_TEXTS = {
 @require_permission(permissions.WORKERS)
 @require_POST
 def control_worker(request: HttpRequest) -> HttpResponse:
-    """Do as the form of the devices page says."""
+    """Apply the form of the devices page."""
     form = WorkerControlForm(request.POST)
     if not form.is_valid():
         return devices(request, steering=form)

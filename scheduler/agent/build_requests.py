@@ -1,4 +1,4 @@
-"""Builds that a search asks its server for, while it measures those that are there."""
+"""Builds that a search requests from its server while it measures the available ones."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 
 class RequestedBuilds:
-    """``CompilePool`` of a server. A thread asks for what waits, with pauses that grow up to what
-    the server says, and fetches what is built; a server that is away is asked again.
+    """A ``CompilePool`` backed by a server. A thread requests the pending builds, with pauses that
+    grow up to the server's ``wait_s``, and fetches finished ones; it retries an unreachable server.
 
-    ``ask`` names kernels and ``fetch`` brings a library here; each raises ``StoppedError`` where
-    the server did not answer. Anything else that they raise goes to ``fail``, once.
+    ``ask`` requests kernels by name and ``fetch`` downloads a library; each raises ``StoppedError``
+    if the server did not answer. Any other exception they raise goes to ``fail``, once.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class RequestedBuilds:
         self._thread.start()
 
     def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
-        """Ask for a build; it is fetched once it is there."""
+        """Request a build; it is fetched once it is finished."""
         future: Future[Build | Rejected] = Future()
         with self._lock:
             self._waiting.setdefault(caller.name, []).append(future)
@@ -52,7 +52,7 @@ class RequestedBuilds:
         return future
 
     def close(self) -> None:
-        """Wait for nothing more; may be called again."""
+        """Stop waiting; may be called again."""
         self._over.set()
         self._news.set()
         self._thread.join()
@@ -72,7 +72,7 @@ class RequestedBuilds:
             except StoppedError as error:
                 log.debug("builds are asked for again: %s", error)
                 came = False
-            except Exception as error:  # noqa: BLE001 - raised where the work is done
+            except Exception as error:  # noqa: BLE001 - raised on the thread that does the work
                 self._fail(error)
                 return
             pause = _FIRST_PAUSE_S if came else min(2 * pause, self._longest_s)
@@ -80,7 +80,7 @@ class RequestedBuilds:
             self._news.clear()
 
     def _poll(self, names: list[str]) -> bool:
-        """Whether something came."""
+        """Return whether anything arrived."""
         answer = self._ask(names)
         self._longest_s = max(answer.wait_s, _FIRST_PAUSE_S)
         for one in answer.builds:

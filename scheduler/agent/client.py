@@ -1,4 +1,4 @@
-"""Asking the server: HTTPS alone, one address, tries with growing pauses until it answers."""
+"""The HTTP client of the server: HTTPS only, one address, retries with growing pauses."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ log = logging.getLogger(__name__)
 
 
 class TokenError(UserError):
-    """The token is not valid, any more or for this."""
+    """The token is invalid, expired, or not permitted for this request."""
 
 
 class LeaseOverError(Exception):
-    """The lease, or the session, is over: what it was about is another's."""
+    """The lease or the session has ended: its work belongs to another worker."""
 
 
 class StoppedError(Exception):
-    """This worker is to end, and the server was not reached before."""
+    """This worker must end, and the server could not be reached first."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A token goes to the address that was given, and to no other."""
+    """Refuse redirects, so that the token is sent only to the configured address."""
 
     def redirect_request(self, *_: object) -> None:
-        """None: the answer is taken as it is."""
+        """Return None: the answer is taken as it is."""
 
 
 class ServerClient:
-    """One server, asked with one token. Raises from all that asks: ``TokenError``, ``OverError``,
-    ``StoppedError`` once ``stop`` is set and it was not reached, ``UserError`` for what the server
-    turns down."""
+    """A connection to one server with one token. Every request raises ``TokenError``,
+    ``LeaseOverError``, ``StoppedError`` if ``stop`` is set before the server was reached,
+    ``UserError`` for a request that the server rejects."""
 
     def __init__(self, url: str, token: str, stop: threading.Event, timeout_s: float = 60) -> None:
         self._root = f"{checked_url(url)}/{URL_PREFIX}"
@@ -61,7 +61,7 @@ class ServerClient:
         self.session = ""
 
     def post(self, path: str, body: Any, tries: int | None = None) -> dict[str, Any]:
-        """Send JSON, and the JSON that is answered."""
+        """Send JSON and return the JSON answer."""
         data = json.dumps(body, allow_nan=False).encode()
 
         def answer() -> dict[str, Any]:
@@ -78,7 +78,7 @@ class ServerClient:
         return found
 
     def fetch(self, path: str, size: int, tries: int | None = None) -> bytes:
-        """A file of so many bytes."""
+        """Return a file of ``size`` bytes."""
 
         def answer() -> bytes:
             with self._open(path, None) as response:
@@ -104,7 +104,7 @@ class ServerClient:
         while True:
             turn += 1
             pause = min(LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(turn - 1, 16))
-            pause *= random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
+            pause *= random.uniform(0.5, 1.0)  # noqa: S311 - so that retries are spread out
             try:
                 return ask()
             except urllib.error.HTTPError as error:
@@ -122,7 +122,7 @@ class ServerClient:
 
 
 def _raise_final(status: int, line: str) -> None:
-    """Raise for an answer that another try does not change."""
+    """Raise for an answer that a retry does not change."""
     if status in (401, 403):
         raise TokenError(line)
     if status == 409:
@@ -132,8 +132,8 @@ def _raise_final(status: int, line: str) -> None:
 
 
 def checked_url(url: str) -> str:
-    """The address without a slash at its end. Raises ``UserError`` for one by which the token would
-    cross a network in the clear."""
+    """Return the address without a trailing slash. Raises ``UserError`` for an address that would
+    send the token unencrypted over a network."""
     text = url.strip().rstrip("/")
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -154,7 +154,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _error_line(error: urllib.error.HTTPError) -> str:
-    """What an error says, in one line."""
+    """Return the error's message, in one line."""
     try:
         return one_line(str(json.loads(error.read(_CHUNK_BYTES))["error"]))
     except (OSError, ValueError, KeyError, TypeError, HTTPException):
@@ -162,7 +162,7 @@ def _error_line(error: urllib.error.HTTPError) -> str:
 
 
 def _retry_after_s(given: str | None, otherwise: float) -> float:
-    """How long ``Retry-After`` asks to wait."""
+    """Return the seconds that ``Retry-After`` asks to wait."""
     try:
         seconds = float(given or "")
     except ValueError:

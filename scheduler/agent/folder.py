@@ -1,4 +1,4 @@
-"""A worker's own folder: files that it fetched, by their content, and what it has not delivered."""
+"""A worker's own folder: fetched files, by content, and results not yet delivered."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _JOURNAL = "undelivered.json"
 
 @dataclass(frozen=True)
 class Journal:
-    """The lease that this worker holds, and results that the server may not have."""
+    """The lease that this worker holds, and results that the server may not have received."""
 
     lease: str
     results: tuple[Result, ...] = field(default=())
 
 
 class Folder:
-    """``path`` is for one worker at a time. At most ``most_bytes`` of fetched files are kept."""
+    """A worker's folder; ``path`` is used by one worker at a time. At most ``most_bytes`` of
+    fetched files are kept."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self.path = path
@@ -42,14 +43,14 @@ class Folder:
             raise UserError(f"{path}: another worker uses this folder; give each its own") from None
 
     def file(self, digest: str, name: str, fetch: Callable[[], bytes]) -> Path:
-        """The file with that content under that name; fetched where it is not here, or damaged.
+        """Return the file with that content under that name; fetched if missing here or damaged.
 
-        Raises ``UserError`` where what was fetched is something else.
+        Raises ``UserError`` if the fetched content does not match.
         """
         place = self.path / "files" / digest / name
         try:
             if _digest(place.read_bytes()) == digest:
-                os.utime(place.parent)  # in use: the last to be dropped
+                os.utime(place.parent)  # in use: it is dropped last
                 return place
         except OSError:
             pass
@@ -61,7 +62,7 @@ class Folder:
         return place
 
     def sweep(self, used: Collection[str]) -> None:
-        """Drop what was not used for the longest time, until the rest is small enough."""
+        """Remove the least recently used files until the rest is within the limit."""
         found = []
         for one in (self.path / "files").glob("*"):
             size = sum(file.stat().st_size for file in one.iterdir())
@@ -76,7 +77,8 @@ class Folder:
             left -= size
 
     def journal(self) -> Journal | None:
-        """What a process of before left; None for nothing, or what a crash of the host cut off."""
+        """Return the journal of an earlier process; None if there is none or a host crash truncated
+        it."""
         try:
             data = json.loads((self.path / _JOURNAL).read_bytes())
             return parse_message(data, Journal, _JOURNAL)
@@ -84,18 +86,18 @@ class Folder:
             return None
 
     def save_journal(self, lease: str, results: Sequence[Result]) -> None:
-        """Note what is not delivered, before anything is sent."""
+        """Record undelivered results, before anything is sent."""
         data = json.dumps(as_json(Journal(lease, tuple(results))), allow_nan=False).encode()
         with disk_errors("the worker's results", self.path):
             write_atomic(self.path / _JOURNAL, data)
 
     def clear_journal(self) -> None:
-        """The lease is over."""
+        """Clear the journal: the lease is over."""
         with suppress(FileNotFoundError):
             (self.path / _JOURNAL).unlink()
 
     def close(self) -> None:
-        """Let another have it."""
+        """Release the folder for another worker."""
         self._lock.close()
 
 

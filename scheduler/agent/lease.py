@@ -1,4 +1,4 @@
-"""A task in a worker's hands: its results on their way to the server, its lease kept alive."""
+"""A worker's lease on a task: sends its results to the server and keeps the lease alive."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from scheduler.agent.protocol import (
 from scheduler.errors import MachineError, UserError
 from scheduler.sandbox.process import Cancellation, Cancelled
 
-_LONGEST_SILENCE_S = 2.0  # a sign of life also hears that the work was cancelled
+_LONGEST_SILENCE_S = 2.0  # a heartbeat also reports that the work was cancelled
 _SIGNS_A_LEASE = 4
 
 log = logging.getLogger(__name__)
 
 
 class Lease:
-    """What is said of a task while it is worked on. A thread sends results as they come, and signs
-    of life between them; ``cancellation`` is called once the work is to stop, ``end`` says why."""
+    """The reports on a task while it is worked on. A thread sends results as they come, and
+    heartbeats between them; ``cancellation`` is called once the work must stop, and ``end`` gives
+    the reason."""
 
     def __init__(
         self, server: ServerClient, folder: Folder, lease: str, cancellation: Cancellation
@@ -53,11 +54,12 @@ class Lease:
         self.is_draining = False
         self.device = ""
         self.spent_s = 0.0  # of the budget, so far
-        self.samples = (0, 0)  # of what is measured again: so far, and at most
+        self.samples = (0, 0)  # of a repeated measurement: so far, and at most
 
     @contextmanager
     def keep_alive(self, seconds: float) -> Iterator[None]:
-        """Send while the body works; raises what ended the sending, a ``TokenError`` say."""
+        """Send while the body runs; raise the error that ended the sending, such as a
+        ``TokenError``."""
         thread = threading.Thread(target=self._run, args=(seconds,), name="lease")
         thread.start()
         try:
@@ -75,8 +77,8 @@ class Lease:
             raise RuntimeError(f"the server turned it down: {self._failure}") from self._failure
 
     def put(self, result: Result) -> None:
-        """Deliver a result soon; it is on the disk from now on. Raises ``Cancelled`` where nobody
-        waits for it any more."""
+        """Queue a result for delivery, saved to disk first. Raises ``Cancelled`` if the task is no
+        longer needed."""
         if self._cancellation.cancelled:
             raise Cancelled
         with self._lock:
@@ -85,12 +87,12 @@ class Lease:
         self._news.set()
 
     def requeue(self, results: tuple[Result, ...]) -> None:
-        """Of a process of before: on the disk already."""
+        """Queue results of an earlier process, already on disk."""
         with self._lock:
             self._waiting.extend(results)
 
     def deliver(self) -> Reply:
-        """Send what waits, or a sign of life, once; one thread at a time."""
+        """Send the pending results, or a heartbeat, once; one thread at a time."""
         with self._sending:
             return self._deliver()
 
@@ -109,21 +111,21 @@ class Lease:
         return reply
 
     def deliver_all(self) -> None:
-        """Until nothing waits, or nobody waits for it."""
+        """Deliver until nothing is pending or the task is no longer needed."""
         while self._waiting and self.end is None:
             self._handle_reply(self.deliver())
 
     def finish(
         self, lines: tuple[FinalResult, ...], rest: str = "", results: tuple[Result, ...] = ()
     ) -> None:
-        """Hand the decision in, and why a search left the others untried; or the ``results`` of
-        what was measured again. Raises ``OverError`` where the lease is over."""
+        """Submit the final results, and why a search left the others untried; or the ``results`` of
+        a repeated measurement. Raises ``LeaseOverError`` if the lease is over."""
         body = self._body(lines=as_json(lines), rest=rest[:500], results=as_json(results))
         self._server.post("finish", body)
         self._folder.clear_journal()
 
     def give_up(self, why: GiveUp, reason: str = "", detail: str = "", tries: int = 3) -> None:
-        """Give the task back; where the server is away its lease runs out there."""
+        """Give the task back; if the server is unreachable, the lease expires there."""
         body = {"lease": self._lease, "why": why, "reason": reason[:500], "detail": detail[:20_000]}
         with suppress(LeaseOverError, StoppedError, UserError):
             self._server.post("give-up", body, tries)
@@ -143,7 +145,7 @@ class Lease:
             self._news.clear()
 
     def fail(self, error: Exception) -> None:
-        """What was asked beside the work, by another thread, came to this: the work ends."""
+        """End the work because a request on another thread failed with this error."""
         if not isinstance(error, LeaseOverError):
             self._failure = self._failure or error
         self._stop(Reply(Directive.STOP, str(error) or type(error).__name__))

@@ -1,4 +1,4 @@
-"""Measuring a task for a server: the desk whose work comes over HTTPS."""
+"""Measure a task for a server: the tuning host whose work arrives over HTTPS."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ from scheduler.tuning.tuner import Event
 from scheduler.tuning.warm_start import build_warm_start
 
 _POLL_S = 0.2
-_ONE_TRY = 1  # what is asked beside the work is asked again anyway
+_ONE_TRY = 1  # requests made during the work are repeated later anyway
 
 
 class FetchedBuilds:
-    """``CompilePool`` of what was built elsewhere and lies here: nothing is fetched beside a
-    measurement."""
+    """A ``CompilePool`` of builds made elsewhere and already stored here: nothing is fetched during
+    a measurement."""
 
     def __init__(self, builds: dict[str, Build]) -> None:
         self._builds = builds
 
     def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
-        """What is there already."""
+        """Return the stored build."""
         future: Future[Build | Rejected] = Future()
         future.set_result(self._builds[caller.name])
         return future
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: no work is under way."""
 
 
 class RemoteTuningHost:
-    """The desk of a worker without the database."""
+    """The tuning host of a worker without the database."""
 
     def __init__(self, task: Task, pool: CompilePool, holding: Lease, device: DeviceInfo) -> None:
         self._task = task
@@ -75,7 +75,8 @@ class RemoteTuningHost:
         self._device = device
 
     def begin(self, _: TuningProblem) -> None:
-        """The server knows it from its plan, or from its own look at the graph."""
+        """Do nothing: the server knows the problem from its plan, or from analysing the graph
+        itself."""
 
     def options(self, _: TuningProblem) -> SearchOptions:
         task = self._task
@@ -93,7 +94,7 @@ class RemoteTuningHost:
 
     def note(self, event: Event) -> None:
         self._holding.spent_s = event.seconds
-        if event.entry.stage != Stage.COMPILE:  # that is what the server said
+        if event.entry.stage != Stage.COMPILE:  # compile results come from the server
             self._holding.put(result_of(event.entry))
 
     def _seen(self, one: Result) -> Measurement | Rejected:
@@ -111,9 +112,9 @@ def measure(
     device: DeviceInfo,
     cancellation: Cancellation,
 ) -> TaskResult:
-    """Fetch all that the task needs, then measure it on a device that is this process's own.
+    """Fetch all that the task needs, then measure it on a device that this process has acquired.
 
-    Raises ``Cancelled``; ``UserError`` where it cannot be measured here.
+    Raises ``Cancelled``; ``UserError`` if it cannot be measured here.
     """
     graph = fetch_file(server, folder, task, task.graph, "graph.pt2", task.graph_bytes)
     builds = {one.kernel: fetch_build(server, folder, task, one) for one in task.libraries}
@@ -140,7 +141,7 @@ def measure(
 def _pool(
     task: Task, server: ServerClient, folder: Folder, holding: Lease, builds: dict[str, Build]
 ) -> CompilePool:
-    """What was planned lies here; what a search wants is asked for."""
+    """Return planned builds from the folder; builds of a search are requested from the server."""
     if task.budget is None:
         return FetchedBuilds(builds)
 
@@ -157,7 +158,7 @@ def _pool(
 
 @lru_cache(maxsize=2)
 def load_schedule(graph: Path) -> Schedule:
-    """A graph's file in execution order."""
+    """Return a graph file's schedule, in execution order."""
     return pipeline.schedule(pipeline.lower(pipeline.load(graph)))
 
 
@@ -179,7 +180,7 @@ def fetch_build(
     library: Library,
     tries: int | None = None,
 ) -> Build:
-    """A build whose library is fetched. Raises ``UserError`` where the server has none."""
+    """Fetch a build's library and return the build. Raises ``UserError`` if the server has none."""
     name = recipe_of(targets.find(task.target), library.source_file).library_file
     place = fetch_file(server, folder, task, library.digest, name, library.size_bytes, tries)
     return library.build(task.target, place.parent)
@@ -194,15 +195,15 @@ def fetch_file(
     size: int,
     tries: int | None = None,
 ) -> Path:
-    """A file that the lease is for. Raises ``UserError`` where the server has none."""
+    """Fetch a file that the lease covers. Raises ``UserError`` if the server has none."""
     path = f"leases/{task.lease}/files/{digest}"
     return folder.file(digest, name, lambda: server.fetch(path, size, tries))
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What is handed in: the last word on what was tried; of a search, why the rest was not. Of
-    what was measured again, the ``results``."""
+    """The submitted result of a task: the final result of each tried candidate; for a search, why
+    the rest was not tried; for repeated measurements, the ``results``."""
 
     lines: tuple[FinalResult, ...]
     rest: str = ""
@@ -221,8 +222,8 @@ def _task_result(task: Task, lines: tuple[FinalResult, ...]) -> TaskResult:
 def acquire_device(
     device_id: str, here: list[DeviceInfo], locks: Path, cancellation: Cancellation
 ) -> Iterator[DeviceInfo]:
-    """The device of that id, or another of its kind that is free, for this process alone; waits
-    while all are in use. Raises ``Cancelled``, and ``UserError`` where there is none."""
+    """Acquire the device with that id, or a free one of its kind, for this process alone; wait
+    while all are in use. Raises ``Cancelled``, and ``UserError`` if there is none."""
     own = next((one for one in here if one.id == device_id), None)
     if own is None:
         raise UserError(f"device {device_id}: no such device here any more")

@@ -1,7 +1,7 @@
-"""What a server and a worker without the database say to each other: frozen dataclasses in JSON.
+"""The protocol between a server and a worker without the database: frozen dataclasses as JSON.
 
-The worker asks, always; the server answers. What the worker sends is made by ``as_json`` and held
-to ``codegen_app/api/worker_schemas.py``; what the server answers is read by ``read``.
+The worker sends requests; the server only answers. ``as_json`` encodes the worker's messages, which
+``codegen_app/api/worker_schemas.py`` validates; ``parse_message`` decodes the server's answers.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 SESSION_HEADER = "Kiln-Worker-Session"
 URL_PREFIX = "api/v1/worker"
-#: Results in one message, at most.
+#: Maximum number of results in one message.
 MAX_RESULTS_PER_MESSAGE = 32
-#: Kernels that a search asks for in one message, at most.
+#: Maximum number of kernels that a search requests in one message.
 MAX_KERNELS_PER_MESSAGE = 32
 
 
@@ -39,24 +39,24 @@ class Directive(StrEnum):
     """What a worker is to do next."""
 
     GO = "go on"
-    STOP = "stop"  # nobody waits for this task any more: drop it
-    PAUSE = "pause"  # give the task back, take none until asked to go on
-    DRAIN = "drain"  # finish the task, then end
+    STOP = "stop"  # the task is no longer needed: drop it
+    PAUSE = "pause"  # give the task back, take none until told to go on
+    DRAIN = "drain"  # finish the task, then exit
 
 
 class GiveUp(StrEnum):
     """Why a worker does not finish a task."""
 
-    STOPPED = "stopped"  # the worker was, or is paused: nothing of the task's
-    DIED = "died"  # the process ended over it
+    STOPPED = "stopped"  # the worker was stopped or is paused; the task is not the cause
+    DIED = "died"  # the process died while working on it
     MACHINE = "machine"  # the worker's machine lacks something
     REJECTED = "rejected"  # the task cannot be measured there
-    BUG = "bug"  # an error of the application's own
+    BUG = "bug"  # an error in the application itself
 
 
 @dataclass(frozen=True)
 class Welcome:
-    """``worker`` is the name that the token gives; ``session`` goes with all that is sent then."""
+    """``worker`` is the name given by the token; every later message carries ``session``."""
 
     worker: str
     session: str
@@ -65,7 +65,7 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is to be done, and why."""
+    """The next directive, and its reason."""
 
     say: Directive
     why: str = ""
@@ -73,7 +73,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Samples:
-    """What of a measurement cannot be derived: times in nanoseconds a launch, and the check."""
+    """The underivable part of a measurement: nanoseconds per launch, and the check."""
 
     samples_ns: tuple[float, ...]
     batch: int
@@ -83,7 +83,7 @@ class Samples:
 
     @staticmethod
     def from_measurement(measured: Measurement) -> Samples:
-        """Of a measurement."""
+        """Return the samples of a measurement."""
         return Samples(
             measured.samples_ns,
             measured.batch,
@@ -95,8 +95,8 @@ class Samples:
     def measurement(
         self, kernel: str, device: str, bindings: Mapping[str, int], emulated: bool, moved: int = 0
     ) -> Measurement:
-        """As the engine has it; the figures are derived here. ``moved`` are the bytes that the
-        problem certainly moves."""
+        """Return the engine's measurement, with derived figures computed here. ``moved`` is the
+        number of bytes that the problem must move."""
         return Measurement(
             kernel=kernel,
             device=device,
@@ -121,14 +121,14 @@ class Failure:
 
     @property
     def rejected(self) -> Rejected:
-        """As the engine has it."""
+        """Return the engine's form."""
         return Rejected(self.stage, self.reason, self.detail)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one candidate: its samples, or its loss. The kernel is the key: the same
-    again changes nothing."""
+    """The outcome of one candidate: its samples, or its loss. Results are keyed by kernel, so
+    sending one again changes nothing."""
 
     kernel: str
     measured: Samples | None = None
@@ -137,7 +137,7 @@ class Result:
 
 @dataclass(frozen=True)
 class FinalResult:
-    """The last word on one candidate. ``measured`` is None where what was sent before holds."""
+    """The final result of one candidate. ``measured`` is None if the result sent before holds."""
 
     kernel: str
     state: CandidateState
@@ -149,7 +149,7 @@ class FinalResult:
 
 @dataclass(frozen=True)
 class Library:
-    """A kernel's built library: what it is fetched by, and how it was built; unless ``cached``, it
+    """A kernel's built library: the key to fetch it by, and how it was built. Unless ``cached``, it
     was compiled for the run."""
 
     kernel: str
@@ -166,7 +166,7 @@ class Library:
     cached: bool = True
 
     def build(self, target: str, directory: Any) -> Build:
-        """As the engine has it, its library in a folder here."""
+        """Return the engine's form, with the library in a local folder."""
         return Build(
             target=target,
             toolchain=Toolchain(self.toolchain, self.toolchain_version, self.toolchain_digest),
@@ -184,13 +184,13 @@ class Library:
 
 @dataclass(frozen=True)
 class Task:
-    """A task in the hands of a worker, until ``seconds`` pass without a sign of life.
+    """A task leased to a worker; the lease expires after ``seconds`` without a heartbeat.
 
-    ``device`` is the worker's that the run is for (or another of its kind). ``seen`` are results of
-    earlier attempts: their kernels are not measured anew before the last rounds. With a ``budget``
-    the candidates are searched for among all that the generator offers, and their builds asked for
-    as they are due; without one they are those of the ``libraries``. ``known`` won before on
-    problems like this one, ``begins`` was modelled before, by ``begins_with``.
+    ``device`` is the worker's device for the run (or another of its kind). ``seen`` are results of
+    earlier attempts: their kernels are not measured again before the last rounds. With a ``budget``
+    the search covers all candidates of the generator and requests builds as needed; without one the
+    candidates are those of ``libraries``. ``known`` are earlier winners on similar problems,
+    ``begins`` are candidates modelled before, by ``begins_with``.
     """
 
     lease: str
@@ -214,8 +214,8 @@ class Task:
 
 @dataclass(frozen=True)
 class ReplayBuild:
-    """A kept build to be measured again: what it is called by, and how. ``key`` is what its result
-    is sent under, in the place of a kernel's name."""
+    """A stored build to be measured again, and how to call it. ``key`` identifies its result, in
+    place of a kernel's name."""
 
     key: str
     uses: tuple[RecordedUse, ...]
@@ -224,9 +224,9 @@ class ReplayBuild:
 
 @dataclass(frozen=True)
 class ReplayTask:
-    """Kept builds of one problem, to be measured in turns on one device; held as a ``Task`` is.
+    """Stored builds of one problem, to be measured in turn on one device; leased as a ``Task`` is.
 
-    ``problem`` is the digest that a node at one of the ``places`` has still, if any does.
+    ``problem`` is the digest to match: a node at one of the ``places`` may still have it.
     """
 
     lease: str
@@ -243,7 +243,7 @@ class ReplayTask:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What became of a build that a search asked for: a library, or why there is none."""
+    """The outcome of a build that a search requested: a library, or why there is none."""
 
     kernel: str
     library: Library | None = None
@@ -252,8 +252,8 @@ class BuildResult:
 
 @dataclass(frozen=True)
 class BuildResults:
-    """Of the kernels that were asked for, those whose build is over; for the others the worker asks
-    again, after ``wait_s`` at most."""
+    """The finished builds among the requested kernels. The worker requests the others again, after
+    at most ``wait_s``."""
 
     wait_s: float
     builds: tuple[BuildResult, ...]
@@ -261,7 +261,7 @@ class BuildResults:
 
 @dataclass(frozen=True)
 class Work:
-    """A task, builds to be measured again, or neither; then the worker asks again after
+    """A task, builds to be measured again, or neither; the worker then asks again after
     ``wait_s``."""
 
     say: Directive
@@ -272,12 +272,12 @@ class Work:
 
 
 def result_of(entry: Entry) -> Result:
-    """What became of a candidate just now."""
+    """Return the outcome of a candidate just tried."""
     return Result(entry.kernel, _samples(entry), _loss(entry))
 
 
 def final_result(entry: Entry, sent: Mapping[str, Result]) -> FinalResult:
-    """The last word on a candidate; samples that were ``sent`` are not sent again."""
+    """Return the final result of a candidate. Samples already in ``sent`` are not sent again."""
     measured, known = _samples(entry), sent.get(entry.kernel)
     if known is not None and known.measured == measured:
         measured = None
@@ -296,12 +296,12 @@ def _loss(entry: Entry) -> Failure | None:
 
 
 def as_json(value: Any) -> Any:
-    """What is sent."""
+    """Encode a message."""
     return _codec().unstructure(value)
 
 
 def parse_message(data: Any, kind: type[T], what: str) -> T:
-    """What was received. Raises ``UserError`` naming the field that is wrong."""
+    """Decode a message. Raises ``UserError`` naming the invalid field."""
     return decode(_codec(), data, kind, what)
 
 

@@ -1,4 +1,4 @@
-"""Measuring kept builds again for a server: in turns, as a worker beside the database does."""
+"""Measure stored builds again for a server: in turn, as a worker with the database does."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def replay(
     device: DeviceInfo,
     cancellation: Cancellation,
 ) -> TaskResult:
-    """Fetch graphs and builds, and measure them in turns on a device that is this process's own.
+    """Fetch graphs and builds, and measure them in turn on a device that this process has acquired.
 
-    Raises ``Cancelled``; ``UserError`` where nothing of it can be measured here.
+    Raises ``Cancelled``; ``UserError`` if none of them can be measured here.
     """
 
     def schedule(place: GraphNodeRef) -> Schedule | None:

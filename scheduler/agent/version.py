@@ -1,4 +1,4 @@
-"""Which versions of a worker and of a server can work together."""
+"""Which worker and server versions can work together."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import scheduler
 from scheduler.build.cache import digest
 from scheduler.version import kiln_version
 
-#: Of what is sent; one more with each change that the other side would not understand.
+#: The protocol version; incremented with each incompatible change.
 PROTOCOL = 3
 
 
 @cache
 def generator() -> str:
-    """The digest of what makes kernels: the engine's own files and the library it reckons with.
+    """The digest of the kernel generator: the engine's own files and its symbolic math library.
 
-    Equal digests make equal kernels, so that what was made once need not be made to know it.
+    Equal digests generate equal kernels, so a kernel generated once is known without generating it
+    again.
     """
     package = Path(scheduler.__file__).parent
     files = sorted(
@@ -30,6 +31,6 @@ def generator() -> str:
 
 
 def versions() -> dict[str, str]:
-    """What runs here, for people."""
+    """Return the versions of the software here, for display."""
     python, machine = platform.python_version(), platform.machine()
     return {"kiln": kiln_version(), "python": python, "machine": machine}

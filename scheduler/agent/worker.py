@@ -1,4 +1,5 @@
-"""A remote worker's life: join, take a task, measure it, hand it in; until it is to end."""
+"""A remote worker's main loop: join, take a task, measure it, submit the result, until told to
+end."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class WorkerOptions:
     """How a worker joins. ``queue`` and ``name`` are "" for whatever the token allows; ``slot`` is
-    this worker's number among those of one token; ``once``: end after one task."""
+    this worker's number among the workers of one token; ``once``: end after one task."""
 
     queue: str = ""
     name: str = ""
@@ -51,7 +52,7 @@ class WorkerOptions:
 
 
 class RemoteWorker:
-    """``stop`` is set once the process is to end: what it has is given back then."""
+    """A remote worker. ``stop`` is set when the process must end; its task is then given back."""
 
     def __init__(
         self, server: ServerClient, folder: Folder, options: WorkerOptions, stop: threading.Event
@@ -64,15 +65,15 @@ class RemoteWorker:
         self._devices: list[DeviceInfo] = []
 
     def end(self) -> None:
-        """Stop what is under way, from any thread or signal."""
+        """Stop the work under way; may be called from any thread or signal handler."""
         self._stop.set()
         self._cancellation.cancel()
 
     def run(self) -> None:
-        """Until it is stopped or drained, or another process has joined under the name.
+        """Run until stopped or drained, or until another process joins under the same name.
 
-        Raises ``UserError`` for what a person must mend, ``StoppedError`` where it was stopped
-        while the server was away.
+        Raises ``UserError`` for an error that a person must fix, ``StoppedError`` if stopped while
+        the server was unreachable.
         """
         self._join()
         self._deliver_journal()
@@ -117,7 +118,8 @@ class RemoteWorker:
         log.info("joined as %s; queues: %s", welcome.worker, " ".join(welcome.queues))
 
     def _deliver_journal(self) -> None:
-        """Deliver what a process of before measured; its task goes back: it may have ended it."""
+        """Deliver what an earlier process measured, and give its task back, which may have crashed
+        it."""
         journal = self._folder.journal()
         if journal is None:
             self._folder.clear_journal()
@@ -133,7 +135,8 @@ class RemoteWorker:
             self._folder.clear_journal()
 
     def _run_task(self, task: Task | ReplayTask) -> bool:
-        """Do a task, or give it back and say why; whether the worker is to end then."""
+        """Run a task, or give it back with the reason. Return whether the worker must end
+        afterwards."""
         log.info("takes %s", describe_task(task))
         self._cancellation = cancellation = Cancellation()
         if self._stop.is_set():

@@ -1,4 +1,4 @@
-"""A built kernel with the call that is to be checked and timed: plain data, JSON both ways."""
+"""A built kernel and the call to check and time, as plain data with JSON conversion."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from scheduler.ir.codec import decode, make_codec
 
 @dataclass(frozen=True)
 class BuiltCandidate:
-    """A request with the library that was built for it. ``key`` names it within the run."""
+    """A request and the library built for it. ``key`` is unique within the run."""
 
     key: str
     library: str
     request: BenchmarkRequest
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """Return the candidate as a JSON object."""
         data: dict[str, Any] = _codec().unstructure(self)
         return data
 
     @staticmethod
     def from_json(data: Any) -> BuiltCandidate:
-        """From what ``to_json`` gave. Raises ``UserError`` naming the field that is wrong."""
+        """Read the result of ``to_json``. Raises ``UserError`` naming the invalid field."""
         return decode(_codec(), data, BuiltCandidate, "candidate")
 
     @property

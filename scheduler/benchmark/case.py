@@ -1,7 +1,7 @@
-"""One problem to check and time candidates on: concrete buffers, inputs, and what must come out.
+"""One problem to check and time candidates on: concrete buffers, inputs, and expected outputs.
 
-A case lies in a folder (``case.json`` and ``arrays.npz``), so that a worker process can open it
-without the engine having to compute anything there.
+A case is stored in a folder (``case.json`` and ``arrays.npz``), so that a worker process can open
+it without computing anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scheduler.ir.storage import Array, BoundBuffer
 
 @dataclass(frozen=True)
 class _CaseHeader:
-    """What of a case is no array."""
+    """The parts of a case that are not arrays."""
 
     buffers: tuple[BoundBuffer, ...]
     tolerances: Mapping[str, Tolerance]
@@ -36,12 +36,12 @@ class Case:
 
     ``inputs`` maps a buffer to its storage (1-D, host type of the dtype, strides applied by the
     reader); ``expected`` maps an output to the float64 (or integer) reference in its logical
-    shape, with ``tolerances`` beside it. ``carried`` has what each element of an output may be off
-    by beyond that (float32, the same shape): what a right kernel's roundings make of it.
+    shape, with its tolerance in ``tolerances``. ``carried`` is the additional error that each
+    element of an output may have (float32, same shape) from the roundings of a correct kernel.
 
-    ``keys`` has, for an output of indices that put computed keys in order, the keys, with that
-    dimension last, and ``along`` which one of the output it is: where two keys are as near as the
-    output's tolerance (which is the keys'), either may come first.
+    For an output of indices that sort computed keys, ``keys`` holds the keys with the sorted
+    dimension last, and ``along`` is the number of that dimension in the output. If two keys are
+    within the output's tolerance (which is that of the keys), either may come first.
     """
 
     buffers: Mapping[str, BoundBuffer]

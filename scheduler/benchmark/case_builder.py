@@ -1,8 +1,8 @@
-"""From a scheduler node to a case: random inputs at concrete sizes and what must come out.
+"""Builds a case from a scheduler node: random inputs at concrete sizes and expected outputs.
 
-Each kernel is checked by itself: it gets random values that its buffers' types can hold exactly,
-and its operations' own definition, interpreted in float64, says what is right. Whether the
-operations say what the model says is another question: the whole graph against the reference.
+Each kernel is checked separately: its inputs are random values that its buffers' types represent
+exactly, and its operations, interpreted in float64, define the expected outputs. Whether the
+operations match the model is checked by running the whole graph against the reference.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from scheduler.ir.storage import (
 from scheduler.ir.values import Cast, Indirect, Load, Value, walk
 from scheduler.lowering.interpret import interpret, sorted_keys
 
-# Integers that are no index: small, so that sums and products stay exact.
+# Integers that are not indices are below this, so that sums and products stay exact.
 _PLAIN_INTEGERS = 8
-_PIECE = 2**22  # elements made at a time
-_MOST = 2.0**127  # of an error that is told from none at all
+_PIECE = 2**22  # elements generated at a time
+_MOST = 2.0**127  # largest finite error
 
 
 def make_case(
@@ -50,17 +50,17 @@ def make_case(
     *,
     moved: bool = False,
 ) -> Case:
-    """The case of one scheduler node, with what each element may be off by: running error analysis
-    (``scheduler/lowering/running_error.py``), and the rounding to the output's type.
+    """Build the case of one scheduler node, with an error bound for each element: running error
+    analysis (``scheduler/lowering/running_error.py``), and the rounding to the output's type.
 
-    With ``moved`` each element may also be off by what a kernel's own roundings move it: asked for
-    where a kernel did not pass without, since it takes the interpretation several times.
+    With ``moved`` the bounds include the effect of a kernel's own roundings. It runs the
+    interpreter several times, so it is used only if a kernel fails without it.
 
-    Where normal inputs leave the domain of a function (the root of a negative variance) for most
+    If normal inputs leave the domain of a function (the root of a negative variance) for most
     of an output, positive inputs are drawn instead, so that there is something to compare.
 
-    Raises ``UserError`` where sizes that depend on data are given values that contradict each
-    other, so that the node would read outside its buffers.
+    Raises ``UserError`` if the given data-dependent sizes are inconsistent, so that the node would
+    read outside its buffers.
     """
     try:
         return _build_case(node, lowered, bindings, rng, moved)
@@ -113,7 +113,7 @@ def _build_case(
 
 
 def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
-    """For buffers that hold indices: how many elements the axis has that they index."""
+    """Return the size of the indexed axis for each buffer that holds indices."""
     limits: dict[str, int] = {}
     for indirect in _indirects(node):
         size = evaluate(indirect.size, bindings)
@@ -124,7 +124,7 @@ def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
 
 
 def _indirects(node: SchedulerNode) -> Iterator[Indirect]:
-    """Every position of a node's operations that is read from a tensor, read there or written."""
+    """Yield every indirect index (one read from a tensor) of a node's loads and stores."""
     for operation in node.members:
         yield from operation.places
     for value in value_trees(node):
@@ -134,20 +134,23 @@ def _indirects(node: SchedulerNode) -> Iterator[Indirect]:
 
 
 def value_trees(node: SchedulerNode) -> Iterator[Value]:
-    """Every value tree of a node's operations."""
+    """Yield every value tree of a node's operations."""
     for operation in node.members:
         yield from operation.trees
 
 
 def reduction_length(node: SchedulerNode, bindings: Bindings) -> int:
-    """Summands behind one output element, over all stages of the node."""
+    """Return the number of summands of one output element, over all stages of the node."""
     lengths = (operation.accumulation_length for operation in node.members)
     return sum(evaluate(length, bindings) for length in lengths) or 1
 
 
 def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> Tolerance:
-    """The bound of an output of that type. A cast inside the node rounds too, perhaps to a
-    narrower type than the output's; so do products of f32 that may be rounded, both operands."""
+    """Return the bound of an output of that type.
+
+    Casts inside the node also round, possibly to a narrower type than the output's. So do both
+    operands of f32 products that may be rounded.
+    """
     if node.kind is GroupKind.EXTERN:
         return stored_tolerance(output)
     accumulate = DType.F64 if output.real is DType.F64 else DType.F32
@@ -156,7 +159,7 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
         part.dtype.eps
         for value in value_trees(node)
         for part in walk(value)
-        # What is rounded to 8 bits the reference rounds too.
+        # The reference also rounds casts to 8 bits.
         if isinstance(part, Cast) and part.dtype.is_inexact and not part.dtype.is_float8
     ]
     averaged = (operation.averaged_operand for operation in node.members)
@@ -170,9 +173,9 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
 def _draw(
     buffer: BoundBuffer, limit: int | None, rng: np.random.Generator, positive: bool
 ) -> Array:
-    """Random storage, in pieces: a model's largest weights would not fit several times over.
+    """Return random storage, drawn in pieces: several copies of large weights would not fit.
 
-    Between the elements that indices reach lie random ones too.
+    Storage gaps between elements are random too.
     """
     storage: Array = np.empty(buffer.elements, dtype=buffer.dtype.numpy)
     for start in range(0, storage.size, _PIECE):
@@ -208,13 +211,13 @@ def _expected(
 
 
 def _is_analysed(node: SchedulerNode) -> bool:
-    """Whether errors of the node are known; those of complex numbers are not."""
+    """Whether running error analysis covers the node; it does not cover complex numbers."""
     parts = (part for value in value_trees(node) for part in walk(value))
     return not any(part.dtype.is_complex for part in parts)
 
 
 def _add_store_rounding(error: Array, dtype: DType) -> Array:
-    """An error, with its own rounding to a type, and half of the type's least number."""
+    """Add the rounding to a type to an error: eps, and half of the smallest positive number."""
     if not dtype.is_float:
         return error.astype(np.float32)
     with np.errstate(over="ignore"):
@@ -229,8 +232,10 @@ def _keys(
     inputs: Mapping[str, Array],
     buffers: Mapping[str, BoundBuffer],
 ) -> tuple[dict[str, Array], dict[str, int]]:
-    """Where indices of a sort are stored: its keys, and along which dimension; nothing where the
-    keys are read as they are, or are no floats, since then they have one order."""
+    """Return the keys and the sorted dimension for each stored index output of a sort.
+
+    Empty if the keys are read unchanged or are not floats, since their order is then unique.
+    """
     operation = node.members[0]
     if not isinstance(operation, Sort) or isinstance(operation.key, Load):
         return {}, {}
@@ -261,7 +266,7 @@ def _rounding_bounds(
     buffers: Mapping[str, BoundBuffer],
     rng: np.random.Generator,
 ) -> dict[str, Array]:
-    """How far the kernel's own roundings may move each element."""
+    """Return the bound of the effect of the kernel's own roundings on each element."""
 
     def run() -> Mapping[str, Array]:
         return _expected(node, lowered, bindings, inputs, buffers, roundings=RoundingNoise(rng))

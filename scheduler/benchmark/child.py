@@ -1,8 +1,8 @@
 """The worker process: opens one device and one case, loads kernels, checks and times them.
 
-It reads one JSON object a line from standard input and answers each with one line on standard
-output; everything else it prints goes to standard error. It is a process of its own so that a
-kernel that hangs or kills it harms no other: ``benchmark/worker.py`` is its other end.
+It reads one JSON object per line from standard input and answers each with one line on standard
+output; all other output goes to standard error. It is a separate process so that a kernel that
+hangs or crashes it affects nothing else. ``benchmark/worker.py`` is the parent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scheduler.sandbox.python import enter_python
 
 
 class _LoadedKernel:
-    """A kernel with its call's arguments for each copy of the buffers, and its workspace."""
+    """A loaded kernel with its arguments for each copy of the buffers, and its workspace."""
 
     def __init__(self, device: Device, memory: CaseMemory, candidate: BuiltCandidate) -> None:
         self.candidate = candidate
@@ -46,7 +46,7 @@ class _LoadedKernel:
 
 
 class Session:
-    """What the process holds between two requests."""
+    """The state of the process between requests."""
 
     def __init__(self) -> None:
         self._device: Device | None = None
@@ -55,7 +55,7 @@ class Session:
         self._loaded: dict[str, _LoadedKernel] = {}
 
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer one request. Raises ``DeviceError`` as the device does."""
+        """Answer one request. Raises ``DeviceError`` if the device fails."""
         if request["op"] == "open":
             return self._open(request)
         if request["op"] == "load":
@@ -118,7 +118,7 @@ class Session:
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer requests until the input ends. A device's error is answered, then the process ends:
+    """Answer requests until the input ends. A device error is reported, then the process ends:
     after a fault its results cannot be trusted."""
     session = Session()
     for line in requests:
@@ -133,7 +133,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
 
 
 def main(folder: Path, device: str, memory_bytes: int) -> None:
-    """Entry of the process: standard output is kept for answers alone."""
+    """Entry point of the process: standard output is reserved for answers."""
     enter_python(kernel_sandbox(folder, device, memory_bytes))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

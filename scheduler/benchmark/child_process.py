@@ -1,5 +1,7 @@
-"""A process that answers requests, one JSON object a line, behind a fence of its own: the parent's
-end, with time limits, and its faults as rejections."""
+"""Parent side of a sandboxed process that answers requests, one JSON object per line.
+
+Requests have time limits; failures of the process become rejections.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ _ANSWER_MAX_BYTES = 1 << 24
 
 
 class WorkerLostError(Exception):
-    """The process is gone (it crashed, hung, or its device failed); holds what to record.
+    """The process is gone (it crashed, hung, or its device failed); ``rejected`` is the record.
 
-    ``interrupted``: a signal from outside ended it, which says nothing of the candidate.
+    ``interrupted``: an external signal killed it, which is unrelated to the candidate.
     """
 
     def __init__(self, rejected: Rejected, *, interrupted: bool = False) -> None:
@@ -42,13 +44,13 @@ class WorkerLostError(Exception):
 class ChildProcess:
     """One process of the Python ``module``; start another when it dies.
 
-    It has a folder of its own, into which it is handed files. Its arguments are that folder and
-    what ``arguments`` makes of it. Use as a context manager: neither outlives it.
+    The process has its own folder, into which files are staged. Its arguments are that folder and
+    ``arguments``. Use as a context manager: on exit the process is killed and the folder removed.
     """
 
     stages: ClassVar[Mapping[str, Stage]] = {}
-    """At which stage a candidate is rejected whose request, by its name, ends in an error of the
-    device; the others' is ``Stage.RUN``."""
+    """The stage of the rejection when a request fails with a device error, by request name; the
+    default is ``Stage.RUN``."""
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
@@ -74,9 +76,9 @@ class ChildProcess:
         self.kill()
 
     def request(self, timeout_s: float, **request: Any) -> dict[str, Any]:
-        """Ask and wait for the answer.
+        """Send a request and wait for the answer.
 
-        Raises ``WorkerLostError`` when the process is of no more use.
+        Raises ``WorkerLostError`` if the process can no longer be used.
         """
         stdin = self._process.stdin
         assert stdin is not None
@@ -94,7 +96,7 @@ class ChildProcess:
         return result
 
     def kill(self) -> None:
-        """End the process and everything it started."""
+        """Kill the process and everything it started, and remove its folder."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -104,7 +106,7 @@ class ChildProcess:
                 _close(pipe)
 
     def interrupt(self) -> None:
-        """End the process from another thread than the one that waits for its answer."""
+        """Kill the process from a thread other than the one that waits for its answer."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -136,8 +138,10 @@ class ChildProcess:
 
     @contextlib.contextmanager
     def stage_files(self, files: Sequence[Path]) -> Iterator[Path]:
-        """A folder that the process may read, with these files in it until it has answered. One
-        that is not there is found missing by the process."""
+        """Put files into a folder that the process may read, for the duration of the context.
+
+        A missing file is skipped: the process reports it.
+        """
         folder = self._folder / INPUT_FOLDER / str(next(self._numbers))
         folder.mkdir()
         try:
@@ -149,7 +153,7 @@ class ChildProcess:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _parsed(self, line: bytes) -> dict[str, Any]:
-        """The answer; a kernel may have written anything there."""
+        """Parse and check the answer; a kernel may have written anything to the stream."""
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):

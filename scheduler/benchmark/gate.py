@@ -1,4 +1,4 @@
-"""The correctness gate: nothing is timed before it gave the right answer."""
+"""The correctness gate: a kernel is timed only after it gave correct results."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.rounding_noise import overflow_threshold
 from scheduler.ir.storage import Array, from_storage_native
 
-_CHUNK = 2**22  # elements compared at a time: an output may be large, its float64 copies larger
+_CHUNK = 2**22  # elements compared at a time: outputs are large, and their float64 copies larger
 
 
 def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str, ...]) -> Check:
-    """Compare the outputs' storages with the reference; the worst element decides."""
+    """Compare the outputs' storages with the reference; the check is that of the worst element."""
     worst = Check(True, 0.0, 0.0, 0.0, not damaged)
     for name, expected in case.expected.items():
         got = from_storage_native(storages[name], case.buffers[name])
@@ -44,8 +44,11 @@ def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str,
 
 
 def is_sorted_order(got: Array, expected: Array, keys: Array, tolerance: Tolerance) -> bool:
-    """Whether indices put keys in order, where keys within the tolerance may change places. All
-    three have the rows last; indices are of different elements, ``expected`` the exact order."""
+    """Whether indices sort the keys; keys within the tolerance may be swapped.
+
+    All three arrays have the sorted dimension last. Indices in a row must be distinct; ``expected``
+    is the exact order.
+    """
     length = keys.shape[-1]
     if got.shape != expected.shape or ((got < 0) | (got >= length)).any():
         return False
@@ -72,10 +75,10 @@ def compare_output(
 ) -> Check:
     """Check one output. NaN must be where the reference has NaN, infinities likewise.
 
-    ``carried`` is what each element may be off by beyond the tolerance, in the output's shape;
-    where it is infinite, what is special may lie too. ``dtype`` is the output's own type: what is
-    beyond its range is infinite in it, and what is as near to the end of the range as the bound
-    may be.
+    ``carried`` is the error that each element may have beyond the tolerance, in the output's shape;
+    if it is infinite, the element may be NaN or infinite. ``dtype`` is the output's type: a
+    reference value beyond its range must be infinite, and one within the bound of the end of the
+    range may be.
     """
     if got.shape != expected.shape:
         return _failed_check(name, f"shape {got.shape} where {expected.shape} was due")
@@ -95,7 +98,7 @@ def compare_output(
 
 
 class _Comparison:
-    """One output beside the reference."""
+    """One output and its reference."""
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class _Comparison:
         )
 
     def _clamp(self, expected: Array) -> Array:
-        """The reference with what is beyond the type's range as infinities."""
+        """Return the reference with values beyond the type's range replaced by infinities."""
         if self._end == np.inf:
             return expected
         with np.errstate(invalid="ignore"):
@@ -121,7 +124,7 @@ class _Comparison:
         return np.where(beyond, np.copysign(np.inf, expected), expected)
 
     def _bound(self, expected: Array, start: int) -> tuple[Array, Array]:
-        """What each element may be off by, and whether it may also be special."""
+        """Return the bound of each element, and whether it may be NaN or infinite."""
         bound = self._tolerance.bound(expected, self._scale)
         if self._carried is None:
             return bound, np.zeros(bound.shape, dtype=bool)
@@ -129,7 +132,7 @@ class _Comparison:
         return bound + np.where(np.isfinite(moved), moved, 0.0), np.isinf(moved)
 
     def misplaced(self) -> str:
-        """What is wrong with NaNs and infinities; empty when they are where they are due."""
+        """Return the error for misplaced NaNs and infinities, or an empty string."""
         wrong = 0
         for start, got, expected in _chunks(self._got, self._expected):
             held = self._clamp(expected)
@@ -143,7 +146,7 @@ class _Comparison:
                 continue
             bound, may_be_special = self._bound(expected, start)
             with np.errstate(invalid="ignore"):
-                # Near the end of the range either is right.
+                # Near the end of the range both are correct.
                 near = np.isinf(got) & (np.sign(got) == np.sign(expected))
                 near &= np.isfinite(expected) & (np.abs(expected) + bound >= self._end)
                 near |= np.isfinite(got) & np.isfinite(expected) & (np.abs(got - expected) <= bound)
@@ -152,7 +155,7 @@ class _Comparison:
         return f"{wrong} elements are NaN or infinite, or NaNs lie elsewhere" if wrong else ""
 
     def within(self, name: str) -> Check:
-        """The worst of the elements that are finite in both."""
+        """Return the check of the worst element that is finite in both."""
         worst, detail = Check(True, 0.0, 0.0, 0.0, True), ""
         for start, got, expected in _chunks(self._got, self._expected):
             bound, _ = self._bound(self._clamp(expected), start)
@@ -170,8 +173,8 @@ class _Comparison:
 
 
 def _chunks(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Both tensors in row-major order, some of their elements at a time in float64 or
-    complex128: first place, elements of each."""
+    """Yield chunks of both tensors in row-major order: the position of the first element, then the
+    elements of each in the reference's type (float64 or complex128)."""
     flat, reference = got.reshape(-1), expected.reshape(-1)
     for start in range(0, flat.size, _CHUNK):
         part = slice(start, start + _CHUNK)

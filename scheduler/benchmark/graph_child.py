@@ -1,4 +1,4 @@
-"""The process that runs a bundle's whole graph once; ``graph_run.py`` is its other end.
+"""The process that runs a bundle's whole graph once; ``graph_run.py`` is the parent.
 
 python -m scheduler.benchmark.graph_child FOLDER DEVICE MEMORY_BYTES
 """
@@ -26,7 +26,7 @@ from scheduler.sandbox.python import enter_python
 
 
 def main(folder: Path, device: str, memory_bytes: int) -> None:
-    """Entry of the process: an answer's line, then the bytes of each output."""
+    """Entry point of the process: write one line of JSON, then the bytes of each output."""
     enter_python(kernel_sandbox(folder, device, memory_bytes))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -1,7 +1,7 @@
-"""A bundle's whole graph, run in a fenced process: what it holds is native code of anybody's.
+"""Runs a bundle's whole graph in a sandboxed process: a bundle holds untrusted native code.
 
-The process is handed the bundle's files that a run needs and the inputs, in a folder that it may
-read. It answers with one line of JSON and the outputs' bytes, whose number is known before.
+The process gets the required files of the bundle and the inputs in a folder that it may read. It
+answers with one line of JSON and the outputs' bytes, whose number is known in advance.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _LINE_MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class GraphOutputs:
-    """Outputs by buffer name; ``missing`` says of those that are left out what they need that
-    nothing computes, ``bindings`` what sizes the run had, those that depend on data among them."""
+    """Outputs by buffer name. ``missing`` maps each omitted output to the op that could not be
+    computed; ``bindings`` are the sizes of the run, including data-dependent sizes."""
 
     values: Mapping[str, Array]
     missing: Mapping[str, str]
@@ -49,10 +49,10 @@ class GraphOutputs:
 def run_sandboxed(
     bundle: Bundle, device: str, target: str, bindings: Bindings, inputs: Mapping[str, Array]
 ) -> GraphOutputs:
-    """The outputs, from values by the graph's input names.
+    """Run a bundle in a sandbox with inputs by the graph's input names.
 
-    Raises ``UserError`` where an input does not fit, ``DeviceError`` where the device fails or
-    the code brings its process down.
+    Raises ``UserError`` if an input does not fit, ``DeviceError`` if the device fails or the code
+    crashes its process.
     """
     with tempfile.TemporaryDirectory(prefix="kiln-run-") as name:
         folder = Path(name)
@@ -73,7 +73,7 @@ def run_sandboxed(
 
 
 def link_or_copy(file: Path, to: Path) -> None:
-    """A second name costs nothing; on another disk, or for somebody else's file, it is copied."""
+    """Hard-link a file; copy it if it is on another disk or belongs to another user."""
     try:
         to.hardlink_to(file)
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def _outputs(
 
 
 def _read_sizes(answer: Mapping[str, Any] | None, bundle: Bundle) -> Bindings:
-    """Of the answer, which is nobody's to trust: the sizes that depend on data."""
+    """Return the valid data-dependent sizes in the answer, which is untrusted."""
     sizes = answer.get("bindings") if answer else None
     known = sizes if isinstance(sizes, dict) else {}
     return {
@@ -141,7 +141,7 @@ def _read_sizes(answer: Mapping[str, Any] | None, bundle: Bundle) -> Bindings:
 
 
 def _missing(answer: Mapping[str, Any] | None, outputs: Sequence[str]) -> dict[str, str]:
-    """Of the answer, which is nobody's to trust: what is said of outputs."""
+    """Return the reasons for missing outputs in the answer, which is untrusted."""
     reasons = answer.get("missing") if answer else None
     if not isinstance(reasons, dict):
         return {}
@@ -174,7 +174,7 @@ def _output(answers: IO[bytes], buffer: BoundBuffer, process: subprocess.Popen[b
 
 
 def _process_error(process: subprocess.Popen[bytes]) -> DeviceError:
-    """What to say of a process that ended without an answer, or wrote what is none."""
+    """Return the error for a process that ended without an answer or wrote an invalid one."""
     process.kill()
     status = process.wait()
     how = f"ended by {signal_name(status)}" if status < 0 else f"ended with {status}"

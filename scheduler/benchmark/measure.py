@@ -1,4 +1,4 @@
-"""Check and time candidates on one device, each rejection kept as data."""
+"""Check and time candidates on one device; rejections are recorded as data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduler.runtime.device import Timing
 from scheduler.sandbox.process import Cancellation, Cancelled
 
 MAX_CRASHES = 2
-# Ended by somebody else so often at one step: what the step asks for is why (memory).
+# After this many external kills at one step, the step itself is assumed to be the cause (memory).
 MAX_KILLS = 5
 _POLL_S = 0.2
 T = TypeVar("T")
@@ -35,7 +35,7 @@ Outcome: TypeAlias = Measurement | Rejected
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that each step of one candidate may take."""
+    """Time limits of the steps of one candidate, in seconds."""
 
     load_s: float = 60.0
     check_s: float = 60.0
@@ -45,7 +45,7 @@ class Limits:
 class Bench:
     """A worker process that is replaced when it dies; candidates are loaded on demand.
 
-    After ``cancellation`` it begins nothing more: what is asked of it raises ``Cancelled``.
+    After ``cancellation`` every request raises ``Cancelled``.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Bench:
         self._kill_worker()
 
     def use(self, case: Path, copies: int = 1) -> None:
-        """From now on work on the case that was saved in this folder.
+        """Switch to the case saved in this folder.
 
-        Raises ``WorkerLostError`` when the device cannot hold it.
+        Raises ``WorkerLostError`` if the device has too little memory for it.
         """
         self._case, self._copies = case, copies
         self._loaded.clear()
@@ -76,7 +76,7 @@ class Bench:
             self._with_retries(lambda worker: worker.open(case, copies))
 
     def ask(self, candidate: BuiltCandidate, timeout_s: float, **request: Any) -> dict[str, Any]:
-        """A request about one candidate, in a process that has it loaded.
+        """Send a request about one candidate, after loading it in the process if necessary.
 
         Raises ``WorkerLostError``.
         """
@@ -90,8 +90,8 @@ class Bench:
         return self._with_retries(ask)
 
     def _with_retries(self, step: Callable[[BenchmarkWorker], T]) -> T:
-        """Run a step in the process, in a fresh one if the last died, and again in another if
-        somebody else ended it meanwhile."""
+        """Run a step in the process, or in a new one if the last died; retry in another if the
+        process is killed from outside."""
         for kills in range(1, MAX_KILLS + 1):
             if self._cancellation.cancelled:
                 raise Cancelled
@@ -116,7 +116,7 @@ class Bench:
         return self._worker
 
     def interrupt(self) -> None:
-        """End the process from another thread: the request under way fails at once."""
+        """Kill the process from another thread: the pending request fails at once."""
         worker = self._worker
         if worker is not None:
             worker.interrupt()
@@ -130,11 +130,11 @@ class Bench:
 
 @contextmanager
 def interrupt_on_cancel(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
-    """End the bench's process once the cancellation is called, from any thread."""
+    """Kill the bench's process once ``cancellation`` is cancelled, from any thread."""
     over = threading.Event()
 
     def watch() -> None:
-        # More than once: a process may have been started just when it was called.
+        # Repeatedly: a process may have been started at the time of the cancellation.
         while not over.wait(_POLL_S):
             if cancellation.cancelled:
                 bench.interrupt()
@@ -149,7 +149,7 @@ def interrupt_on_cancel(cancellation: Cancellation, bench: Bench) -> Iterator[No
 
 
 def check_candidate(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Rejected:
-    """One candidate against the reference; a crash is tried once more in a fresh process."""
+    """Check one candidate against the reference; retry once in a new process after a crash."""
     crashes: Counter[str] = Counter()
     while True:
         try:
@@ -169,7 +169,7 @@ def check_candidate(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> 
 
 
 def is_inaccurate(found: Check | Rejected) -> bool:
-    """Whether a kernel ran as it should and gave numbers beyond the bound."""
+    """Whether a kernel ran correctly but its results exceed the bound."""
     return isinstance(found, Check) and not found.passed and found.guard_intact
 
 
@@ -188,9 +188,9 @@ def summarise(
     emulated: bool,
     moved_bytes: int = 0,
 ) -> Outcome:
-    """The measurement behind the samples; without one possible sample there is none.
+    """Return the measurement of the samples, or a rejection if no sample is valid.
 
-    ``moved_bytes`` are those that the problem certainly moves.
+    ``moved_bytes`` is a lower bound of the bytes that the problem moves.
     """
     if not seen.kept:
         why = ", ".join(sorted({reason for _, reason in seen.rejected}))
@@ -210,7 +210,7 @@ def summarise(
 
 
 def sampler(bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limits) -> Sampler:
-    """What takes a sample of a candidate: a batch of launches timed, or its rejection."""
+    """Return a function that times a batch of launches of a candidate, or returns its rejection."""
 
     def sample(key: str, batch: int) -> Timing | Rejected:
         try:
@@ -231,5 +231,5 @@ def _codec() -> Converter:
 
 
 def default_plan(emulated: bool) -> TimingPlan:
-    """How long to measure on a device of that kind."""
+    """Return the default timing plan of a device of that kind."""
     return EMULATION_PLAN if emulated else TimingPlan()

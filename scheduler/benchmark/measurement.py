@@ -1,4 +1,4 @@
-"""What was measured of one kernel at one binding of the symbolic sizes."""
+"""The measurement of one kernel at one binding of the symbolic sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.benchmark.metrics import TIME, Metric
 
 @dataclass(frozen=True)
 class Check:
-    """The correctness gate's finding: the largest error over its bound, over all outputs.
+    """The result of the correctness gate: the largest ratio of error to bound, over all outputs.
 
     ``ratio`` <= 1 passes. ``max_error`` and ``bound`` are those of the worst element.
     """
@@ -25,12 +25,12 @@ class Check:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Times of one kernel: every sample kept, in nanoseconds a launch, and its metrics by name.
+    """Times of one kernel: all valid samples, in nanoseconds per launch, and metrics by name.
 
-    ``batch`` launches were timed together for one sample; ``readings`` are what the device read of
-    itself meanwhile, a value a sample. ``rejected`` samples (zero, negative, faster than the
-    hardware can) are kept beside them with their reason. ``emulated`` times are those of the CPU
-    emulation: they say nothing of a GPU.
+    ``batch`` launches were timed together for one sample; ``readings`` are the device's telemetry,
+    one value per sample. ``rejected`` samples (zero, negative, faster than the hardware can be) are
+    stored separately with their reason. ``emulated`` times are those of the CPU emulation and
+    unrelated to a GPU's times.
     """
 
     kernel: str
@@ -50,10 +50,10 @@ class Measurement:
 
     @property
     def low_ns(self) -> float:
-        """The fast end of its interval."""
+        """The fast end of the interval."""
         return self.metrics[TIME].low
 
     @property
     def high_ns(self) -> float:
-        """The slow end of its interval."""
+        """The slow end of the interval."""
         return self.metrics[TIME].high

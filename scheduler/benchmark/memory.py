@@ -15,7 +15,7 @@ from scheduler.runtime.device import Device
 GUARD_BYTES = 4096
 _GUARD = 0x5A
 _PIECE = 2**24  # bytes compared at a time
-# All bits set is a NaN in every float type: an element that a kernel forgets shows.
+# All bits set is a NaN in every float type, so that elements not written are detected.
 _POISON = 0xFF
 
 
@@ -32,11 +32,11 @@ class GuardedBlock:
 
     @property
     def pointer(self) -> int:
-        """Where a kernel sees the buffer; null where it is empty."""
+        """Device address of the buffer; null if it is empty."""
         return self._base + GUARD_BYTES if self.nbytes else 0
 
     def reset(self) -> None:
-        """Lay the guard bands anew, over the buffer too."""
+        """Fill the guard bands and the buffer with the guard pattern."""
         self._device.fill(self._base, _GUARD, self._total)
 
     def poison(self) -> None:
@@ -45,7 +45,7 @@ class GuardedBlock:
             self._device.fill(self.pointer, _POISON, self.nbytes)
 
     def write(self, data: Array) -> None:
-        """Copy storage to the device; as long as the buffer."""
+        """Copy storage of the buffer's length to the device."""
         if self.nbytes:
             self._device.write(self.pointer, data)
 
@@ -72,7 +72,7 @@ class GuardedBlock:
 
 
 class CaseMemory:
-    """All buffers of a case; ``copies`` of each so that timing can rotate beyond the cache."""
+    """All buffers of a case; several ``copies`` let timing rotate through more than the cache."""
 
     def __init__(self, device: Device, case: Case, copies: int = 1) -> None:
         self._case = case
@@ -83,7 +83,7 @@ class CaseMemory:
         self.restore()
 
     def restore(self) -> None:
-        """Write guards and inputs anew, so that no kernel is blamed for what another overwrote."""
+        """Rewrite guards and inputs, so that no kernel is blamed for what another overwrote."""
         for copy in self._copies:
             for block in copy.values():
                 block.reset()
@@ -92,7 +92,7 @@ class CaseMemory:
 
     @property
     def copies(self) -> int:
-        """How many sets of buffers there are."""
+        """The number of sets of buffers."""
         return len(self._copies)
 
     def pointer(self, name: str, copy: int = 0) -> int:
@@ -100,7 +100,7 @@ class CaseMemory:
         return self._copies[copy][name].pointer
 
     def prepare(self, outputs: Iterable[str]) -> None:
-        """Poison what is to be written; restore what is both read and written."""
+        """Poison the outputs; restore those that are also inputs."""
         for name in outputs:
             self._copies[0][name].poison()
             if name in self._case.inputs:
@@ -111,7 +111,7 @@ class CaseMemory:
         return self._copies[0][buffer.name].read(buffer.dtype.numpy)
 
     def damaged(self, outputs: Iterable[str]) -> tuple[str, ...]:
-        """Buffers whose guards, or (inputs) whose contents, were overwritten."""
+        """Return the buffers whose guards were overwritten, and inputs whose contents were."""
         written = set(outputs)
         bad = [name for name, block in self._copies[0].items() if not block.is_intact()]
         for name, data in self._case.inputs.items():
@@ -128,7 +128,7 @@ class CaseMemory:
 
 
 def _same_bytes(one: Array, other: Array) -> bool:
-    """Bit for bit, in pieces: a NaN is equal to itself here, and no copy is made."""
+    """Compare bit for bit, in pieces: a NaN equals itself, and no copy is made."""
     a, b = one.view(np.uint8), other.view(np.uint8)
     return a.size == b.size and all(
         np.array_equal(a[start : start + _PIECE], b[start : start + _PIECE])

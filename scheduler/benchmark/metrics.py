@@ -1,7 +1,7 @@
-"""Metrics: the figures that a measurement has, a row each.
+"""The table of metrics that a measurement has.
 
-A figure is taken from the samples, or derived from other facts of the same measurement; a derived
-one says so. Everything that keeps or shows measurements goes by this table.
+A metric is computed from the samples, or derived from other data of the same measurement; the note
+of a derived metric says so. All code that stores or shows measurements uses this table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ TIME = "time"
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a kernel in its unit, and its bounds; from ``n`` samples.
+    """The value of a metric of one kernel in its unit, with bounds, from ``n`` samples.
 
-    ``bounds`` says what they are: a 95% interval, or the range of fewer samples. A single sample
-    has none: ``low`` and ``high`` are that sample then.
+    ``bounds`` is the kind of bounds: a 95% interval, or the range if there are too few samples. A
+    single sample has no bounds: ``low`` and ``high`` are that sample.
     """
 
     value: float
@@ -31,15 +31,18 @@ class Metric:
 
     @property
     def bounds(self) -> Bounds:
-        """What ``low`` and ``high`` are."""
+        """The kind of bounds that ``low`` and ``high`` are."""
         return bounds_of(self.n)
 
 
 @dataclass(frozen=True)
 class MetricInputs:
-    """What a measurement found: nanoseconds a launch, at least one; the bytes that the problem
-    certainly moves (0 where that is not known), a lower bound; and what the device read of itself
-    with each sample, by the device's names for it (``runtime/device.py``: ``Timing``)."""
+    """The data of a measurement.
+
+    ``samples_ns`` are nanoseconds per launch, at least one sample. ``moved_bytes`` is a lower bound
+    of the bytes that the problem moves (0 if unknown). ``readings`` are the device's telemetry for
+    each sample, by the device's names (``runtime/device.py``: ``Timing``).
+    """
 
     samples_ns: Sequence[float]
     moved_bytes: int = 0
@@ -47,14 +50,16 @@ class MetricInputs:
 
     @cached_property
     def time(self) -> Metric:
-        """Of a launch, in nanoseconds; other metrics are derived from it."""
+        """The time of a launch in nanoseconds; other metrics are derived from it."""
         return _median_metric(self.samples_ns, "ns")
 
 
 @dataclass(frozen=True)
 class MetricRow:
-    """A metric: ``title`` heads a column, ``note`` says how it is come by. ``figure`` gives None
-    where the facts do not hold it."""
+    """A metric: ``title`` is the column header, ``note`` describes how it is obtained.
+
+    ``figure`` returns None if the inputs lack its data.
+    """
 
     title: str
     unit: str
@@ -63,13 +68,13 @@ class MetricRow:
 
 
 def _median_metric(values: Sequence[float], unit: str) -> Metric:
-    """Their median with its interval."""
+    """Return the median of the values with its interval."""
     interval = median_interval(values)
     return Metric(interval.median, interval.low, interval.high, unit, len(values))
 
 
 def reading_metric(name: str) -> Callable[[MetricInputs, str], Metric | None]:
-    """The figure of what a device reads under that name; None of a device that does not."""
+    """Return the function for a device reading of that name; it returns None without readings."""
 
     def figure(facts: MetricInputs, unit: str) -> Metric | None:
         values = facts.readings.get(name)
@@ -79,7 +84,7 @@ def reading_metric(name: str) -> Callable[[MetricInputs, str], Metric | None]:
 
 
 def _bandwidth(facts: MetricInputs, unit: str) -> Metric | None:
-    """Bytes a nanosecond are GB/s; the longest time is the lowest bandwidth."""
+    """Return the bandwidth: bytes/ns equals GB/s; the longest time gives the lowest bandwidth."""
     if not facts.moved_bytes:
         return None
     time = facts.time
@@ -105,6 +110,6 @@ METRICS: Mapping[str, MetricRow] = {
 
 
 def compute_metrics(facts: MetricInputs) -> dict[str, Metric]:
-    """Every metric that the facts hold, the time first."""
+    """Return all metrics for which the inputs have data, the time first."""
     found = {name: row.figure(facts, row.unit) for name, row in METRICS.items()}
     return {name: metric for name, metric in found.items() if metric is not None}

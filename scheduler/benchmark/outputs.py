@@ -1,7 +1,7 @@
-"""One call of a built kernel on a device, in this process: what it stored.
+"""Call a built kernel once on a device, in this process, and read its outputs.
 
-For kernels that are trusted, or that a device emulates; others are called in a process of their own
-(``worker.py``).
+For trusted kernels and for devices that emulate instructions; other kernels are called in a
+separate process (``worker.py``).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from scheduler.runtime.device import Device
 
 @dataclass(frozen=True)
 class CandidateOutputs:
-    """``storages`` of the case's outputs by buffer; ``damaged``: what was written besides them."""
+    """``storages`` of the case's outputs by buffer; ``damaged``: what else was written."""
 
     storages: Mapping[str, Array]
     damaged: tuple[str, ...]
 
     def check(self, case: Case) -> Check:
-        """As ``gate.check_outputs`` judges them."""
+        """Check the outputs with ``gate.check_outputs``."""
         return check_outputs(case, self.storages, self.damaged)
 
 
 def run_candidate(device: Device, case: Case, candidate: BuiltCandidate) -> CandidateOutputs:
-    """Call the kernel once on the case's inputs. Raises ``DeviceError`` as the device does."""
+    """Call the kernel once on the case's inputs. Raises ``DeviceError`` if the device fails."""
     request = candidate.request
     kernel = device.load(Path(candidate.library), request.symbol, request.arg_types)
     memory = CaseMemory(device, case)

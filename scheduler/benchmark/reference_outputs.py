@@ -1,4 +1,4 @@
-"""The reference's outputs of a graph, which other outputs are compared with."""
+"""The reference's outputs of a graph, for comparison with other outputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from scheduler.ir.storage import Array
 
 
 class ReferenceOutputs:
-    """The reference's outputs by name (``values``); ``missing`` says of the others what they need.
-    Raises what ``reference.run`` raises."""
+    """The reference's outputs by name (``values``); ``missing`` gives the reason for the others.
+    Raises the errors of ``reference.run``."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ReferenceOutputs:
         self.values = self._run(self.missing)
 
     def check(self, value: str, got: Array, name: str) -> Check:
-        """Compare an output; one beyond its bound once more with what roundings may move."""
+        """Compare an output; if it fails, compare again with bounds that include roundings."""
         meta = self._graph.tensors.get(value)
         dtype = meta.dtype if meta else None
         expected = self.values[value]
@@ -49,7 +49,7 @@ class ReferenceOutputs:
         return compare_output(got, expected, self._tolerance, name, carried, dtype=dtype)
 
     def _most_moved(self) -> dict[str, Array]:
-        """How far roundings may move each output of the graph."""
+        """Return the bounds of the effect of roundings on each output of the graph."""
         rng = np.random.default_rng([self._seed, 1])
 
         dtypes = {name: meta.dtype for name, meta in self._graph.tensors.items()}
@@ -58,8 +58,8 @@ class ReferenceOutputs:
     def _run(
         self, missing: dict[str, str], roundings: RoundingNoise | None = None
     ) -> dict[str, Array]:
-        """The outputs; a number among them (a size) is an array without dimensions, as a kernel
-        makes it."""
+        """Return the outputs; a number among them (a size) is an array without dimensions, as a
+        kernel stores it."""
         made = reference.run(
             self._graph, self._inputs, self._bindings, missing=missing, roundings=roundings
         )

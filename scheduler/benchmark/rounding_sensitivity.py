@@ -1,4 +1,4 @@
-"""How far drawn roundings move results, as a bound on what the real ones may."""
+"""Sensitivity of results to random roundings, as a bound for a kernel's own roundings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.rounding_noise import overflow_threshold
 from scheduler.ir.storage import Array
 
-# So many draws that an element which roundings move much is hardly ever moved little by all of
-# them, and how many times the farthest of these a kernel's own may move it.
+# Enough draws that all of them rarely underestimate a sensitive element, and the factor between the
+# largest observed deviation and the bound.
 _DRAWS = 8
 _FACTOR = 16.0
 
@@ -21,10 +21,12 @@ def rounding_bounds(
     expected: Mapping[str, Array],
     dtypes: Mapping[str, DType],
 ) -> dict[str, Array]:
-    """For each float result of ``expected`` how far each element may be off (float32, the same
-    shape), from runs with drawn roundings. Where one of them leaves the type's range on the way,
-    or comes back into it, it is infinite: the result may be special there. What is moved over the
-    end of the range of its own type, from near to it, is moved as far as the end."""
+    """Return a bound for each element of the float results of ``expected`` (float32, same shape).
+
+    The bounds come from runs with random roundings. A bound is infinite if an element leaves the
+    finite range in a run, or returns to it: the result may then be NaN or infinite. An element near
+    the end of its type's range that overflows is treated as moved to the end.
+    """
     moved = {
         name: np.zeros(np.shape(value))
         for name, value in expected.items()
@@ -34,7 +36,7 @@ def rounding_bounds(
         made = run()
         for name, most in moved.items():
             if name not in made or np.shape(made[name]) != most.shape:
-                continue  # a size that depends on data may be another
+                continue  # a data-dependent size may differ
             one, exact = np.asarray(made[name]), np.asarray(expected[name])
             end = overflow_threshold(dtypes.get(name))
             with np.errstate(invalid="ignore"):

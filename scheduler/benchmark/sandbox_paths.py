@@ -1,4 +1,4 @@
-"""The files and devices that a process may use which runs kernels that nobody has checked."""
+"""The files and devices available to a process that runs untrusted kernels."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from scheduler.sandbox import Limits, Sandbox
 from scheduler.sandbox.model import MIB
 
-# In a process's folder: what it is handed and may read, and what it may write, its home.
+# Subfolders of a process's folder: its inputs (read-only) and its writable home.
 INPUT_FOLDER, HOME_FOLDER = "handed", "home"
 _LOG_BYTES = 64 * MIB
 _LEAST_MEMORY = 8 << 30
-_EMULATIONS = ("cpu", "isa:")  # ids of devices that are this machine's cores begin so
+_EMULATIONS = ("cpu", "isa:")  # prefixes of the ids of emulated devices
 _GPU_FILES = tuple(
     Path(name)
     for name in (
@@ -20,14 +20,17 @@ _GPU_FILES = tuple(
         *("/usr/local/nvidia", "/usr/local/cuda", "/usr/share/nvidia", "/usr/lib/wsl"),
     )
 )
-_NVIDIA = "cuda"  # so do those of NVIDIA's GPUs
-_OWN_THREADS = (Path("/proc/self/task"),)  # whose names NVIDIA's driver writes
+_NVIDIA = "cuda"  # prefix of the ids of NVIDIA's GPUs
+_OWN_THREADS = (Path("/proc/self/task"),)  # NVIDIA's driver writes thread names there
 _GPU_DEVICES = ("kfd", "dri", "nvidia*")
 
 
 def kernel_sandbox(folder: Path, device: str, memory_bytes: int) -> Sandbox:
-    """The fence of a process with this folder and device. The emulation needs no file to write
-    and no device; a GPU's runtime keeps files in its home and drives the device."""
+    """Return the sandbox of a process with this folder and device.
+
+    The emulation needs no writable file and no device; a GPU's runtime writes files to its home
+    and accesses the device.
+    """
     handed = (folder / INPUT_FOLDER,)
     if device.startswith(_EMULATIONS):
         return Sandbox(read=handed, limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES))
@@ -36,13 +39,13 @@ def kernel_sandbox(folder: Path, device: str, memory_bytes: int) -> Sandbox:
         write=(folder / HOME_FOLDER, *_OWN_THREADS),
         packet_sockets=device.startswith(_NVIDIA),
         devices=tuple(path for name in _GPU_DEVICES for path in Path("/dev").glob(name)),
-        # A GPU's runtime reserves addresses for all memory there is, the device's too.
+        # A GPU's runtime reserves addresses for all host and device memory.
         limits=Limits(data_bytes=memory_bytes, file_bytes=_LOG_BYTES, open_files=1 << 16),
     )
 
 
 def kernel_memory_limit() -> int:
-    """Bytes that one such process may take unless somebody says otherwise: three quarters."""
+    """Return the default memory limit in bytes: 3/4 of the machine's memory, at least 8 GiB."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(total // 4 * 3, _LEAST_MEMORY)
 

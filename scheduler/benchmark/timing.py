@@ -1,7 +1,7 @@
-"""The timing protocol: how many launches stand behind a sample, how many samples, which count.
+"""The timing protocol: launches per sample, number of samples, and which samples are valid.
 
-A batch of launches stands behind each sample, so that the launch overhead does not rank short
-kernels. ``tuning/halving.py`` takes the samples, in rounds interleaved over the candidates.
+Each sample is a batch of launches, so that the launch overhead does not rank short kernels.
+``tuning/halving.py`` takes the samples, in rounds interleaved over the candidates.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from scheduler.runtime.device import Timing
 class TimingPlan:
     """How long to measure.
 
-    A sample is ``batch`` launches, as many as reach ``min_sample_ns`` (at most ``max_batch``).
-    Rounds go on until each candidate has ``max_samples`` or, with at least ``min_samples``, has
+    A sample is as many launches as reach ``min_sample_ns`` (at most ``max_batch``).
+    Rounds continue until each candidate has ``max_samples`` or, with at least ``min_samples``, has
     used ``budget_s`` seconds of device time.
     """
 
@@ -33,7 +33,7 @@ class TimingPlan:
     budget_s: float = 1.0
 
     def batch_for(self, single_ns: float) -> int:
-        """Launches behind a sample, when one takes this long."""
+        """Return the number of launches per sample, if one launch takes ``single_ns``."""
         if single_ns <= 0:
             return self.max_batch
         return max(1, min(self.max_batch, round(self.min_sample_ns / single_ns)))
@@ -45,15 +45,15 @@ class TimingPlan:
         return seen.count >= self.min_samples and seen.spent_ns >= self.budget_s * 1e9
 
 
-# Rounds are over in seconds when a kernel is short and its sample cheap; a slow one (an emulated
-# GEMM takes a second) must not hold everyone for half an hour.
+# Rounds of short kernels end within seconds; a slow kernel (an emulated GEMM takes a second) must
+# not delay all candidates by half an hour.
 EMULATION_PLAN = TimingPlan(min_samples=3, max_samples=15, budget_s=0.25, max_batch=64)
 
 
 @dataclass
 class Samples:
-    """What was seen of one candidate: nanoseconds a launch, the batch behind each sample, and what
-    the device read of itself meanwhile, a value for each sample that is kept."""
+    """The samples of one candidate: nanoseconds per launch, the batch of each sample, and the
+    device's telemetry, one value for each kept sample."""
 
     batch: int
     kept: list[float] = field(default_factory=list)
@@ -79,17 +79,17 @@ class Samples:
 
     @property
     def count(self) -> int:
-        """Samples so far, the rejected ones too."""
+        """The number of samples so far, including rejected samples."""
         return len(self.kept) + len(self.rejected)
 
     @property
     def median_ns(self) -> float:
-        """Nanoseconds of one launch; infinite where every sample was impossible."""
+        """Median nanoseconds per launch; infinite if every sample was impossible."""
         return float(np.median(self.kept)) if self.kept else float("inf")
 
 
 Sampler: TypeAlias = Callable[[str, int], Timing | Rejected]
-"""Run a candidate (by its key) this many times: what that took, or why it is rejected."""
+"""Runs a candidate (by its key) this many times; returns the time or the rejection."""
 
 
 class Stopwatch:

@@ -1,12 +1,13 @@
-"""How far a result may lie from the float64 reference, by dtypes and reduction lengths alone: that
-of a whole graph, and of kernels of complex numbers. Of others each element's error is known
-(``scheduler/lowering/running_error.py``).
+"""Error bounds relative to the float64 reference, from dtypes and reduction lengths alone.
 
-A sum of K products in a precision with unit roundoff u is off by at most K*u times the sum of the
-magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1); the result is
-then rounded once to the output's type. The sum of magnitudes is not at hand for a fused kernel, so
-the largest reference value of the tensor stands for it, with a factor for the cancellation that
-random signs bring (about sqrt(K) between the two) and for the functions of an epilogue.
+Used for whole graphs and for kernels of complex numbers. For other kernels the error of each
+element is computed (``scheduler/lowering/running_error.py``).
+
+A sum of K products in a precision with unit roundoff u has an error of at most K*u times the sum of
+the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1); the result is
+then rounded once to the output's type. The sum of magnitudes is unknown for a fused kernel, so the
+largest reference value of the tensor is used, with a factor for the cancellation due to random
+signs (about sqrt(K) between the two) and for the functions of an epilogue.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ class Tolerance:
     absolute: float
 
     def scale(self, reference: npt.NDArray[np.float64]) -> float:
-        """What ``absolute`` is relative to: the largest finite value of a whole tensor."""
+        """Return the base of ``absolute``: the largest finite magnitude of the whole tensor."""
         finite = np.abs(reference[np.isfinite(reference)])
         return max(float(finite.max(initial=0.0)), _SMALLEST)
 
     def bound(
         self, reference: npt.NDArray[np.float64], scale: float | None = None
     ) -> npt.NDArray[np.float64]:
-        """The bound of each element, in the tensor's own unit; same shape as ``reference``.
+        """Return the bound of each element, in the tensor's unit; same shape as ``reference``.
 
-        ``scale`` is given for a part of a tensor: that of the whole.
+        For a part of a tensor, ``scale`` is that of the whole tensor.
         """
         with np.errstate(invalid="ignore"):
             near = np.where(np.isfinite(reference), np.abs(reference), 0.0)
@@ -69,22 +70,22 @@ def kernel_tolerance(output: DType, accumulate: DType, reduction_length: int) ->
 
 
 def rounding_tolerance(output: DType) -> Tolerance:
-    """The bound of what is rounded once, to its type. References hold floats of 8 bits as they are
+    """The bound of a value that is rounded once, to its type. References store 8-bit floats already
     rounded."""
     return Tolerance(0.0 if output.is_float8 else output.eps, 0.0)
 
 
 def stored_tolerance(output: DType) -> Tolerance:
-    """The bound of what is computed in float64, as ops without a kernel are: it is rounded to its
-    buffer's type, and so was what it read."""
+    """The bound of an op without a kernel, which is computed in float64: its result and its inputs
+    are rounded to their buffers' types."""
     return Tolerance(relative=2 * output.eps, absolute=2 * output.eps)
 
 
 def chain_tolerance(steps: list[Tolerance]) -> Tolerance:
-    """The bound after a chain of kernels: errors of all of them, each carried on.
+    """The bound after a chain of kernels: the sum of all errors.
 
-    A well-conditioned layer carries a relative error on about unchanged; normalisations and
-    residual sums mix rows, so each step's relative part becomes absolute for those after it.
+    A well-conditioned layer propagates a relative error almost unchanged; normalisations and
+    residual sums mix rows, so each step's relative error is absolute for later steps.
     """
     total = sum(step.relative + step.absolute for step in steps)
     return Tolerance(relative=total, absolute=total)

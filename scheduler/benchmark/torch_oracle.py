@@ -1,10 +1,10 @@
-"""Comparison of a model's whole graph with torch's own run of the same file.
+"""Comparison of a model's whole graph with torch's execution of the same file.
 
-The file's program (``torch_program.py``) runs on the CPU with the inputs that the reference is
-given: what it returns, and what it writes into inputs and buffers, must be the reference's. A
-misreading of the file or of an op that kernels and reference share is seen here.
+The file's program (``torch_program.py``) runs on the CPU with the reference's inputs. Its outputs,
+and its writes to inputs and buffers, must match the reference's. This detects misinterpretations of
+the file or of an op that kernels and reference share.
 
-torch unpickles what the file holds: an untrusted file is compared behind the fence
+torch unpickles the file's content: an untrusted file is compared in the sandbox
 (``scheduler/untrusted.py``).
 """
 
@@ -39,11 +39,12 @@ from scheduler.lowering import lower
 
 
 def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Finding]:
-    """A finding for each output, each constant among them and each written input, named after
-    torch's version; one that is not checked where torch cannot run the model, or where it draws
-    random numbers.
+    """Return a finding for each output, constant outputs included, and each written input.
 
-    Raises ``UserError`` where the model cannot be read or lowered, ``ModuleNotFoundError`` without
+    Findings are named after torch's version. If torch cannot run the model, or the model draws
+    random numbers, there is one unchecked finding.
+
+    Raises ``UserError`` if the model cannot be read or lowered, ``ModuleNotFoundError`` without
     torch.
     """
     import torch  # noqa: PLC0415 -- seconds, and not everywhere
@@ -96,7 +97,7 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
 
 
 def _constant(name: str, bindings: Bindings, place: int, value: Constant, returned: Any) -> Finding:
-    """Whether torch returns a constant's very value, of its type."""
+    """Check that torch returns exactly the constant's value and type."""
     output = f"constant {place}"
     if type(value) is type(returned) and repr(value) == repr(returned):
         return Finding(name, bindings, output, True, 0.0, 0.0, 0.0, "")
@@ -107,7 +108,7 @@ def _constant(name: str, bindings: Bindings, place: int, value: Constant, return
 def _unexpected_writes(
     graph: Graph, before: Mapping[str, Any], after: Mapping[str, Array]
 ) -> list[str]:
-    """Inputs that torch wrote and the graph says nothing of."""
+    """Return the inputs that torch wrote without a mutation in the graph."""
     known = {mutation.input for mutation in graph.mutations}
     return [
         name
@@ -117,7 +118,7 @@ def _unexpected_writes(
 
 
 def _output_names(graph: Graph) -> list[str]:
-    """What each output is called: a written input by its own name."""
+    """Return the name of each output; for a written input, the input's name."""
     written = {mutation.output: mutation.input for mutation in graph.mutations}
     return [written.get(place, value) for place, value in enumerate(graph.outputs)]
 
@@ -125,9 +126,11 @@ def _output_names(graph: Graph) -> list[str]:
 def _run(
     file: Path, graph: Graph, inputs: dict[str, Any], bindings: Bindings
 ) -> tuple[list[Array], dict[str, Array]]:
-    """What torch returns, and inputs as they are afterwards: all but those that are written with
-    another. Weights that are no floats, or that share memory, are as the file has them: ``inputs``
-    is brought up to date."""
+    """Return torch's outputs, and the inputs after the run.
+
+    Inputs that share memory with a written input are left out. Weights that are not floats, or that
+    share memory, keep the file's values: ``inputs`` is updated to match.
+    """
     import torch  # noqa: PLC0415 -- as above
     from torch.utils import _pytree  # noqa: PLC0415 -- as above
 
@@ -155,7 +158,7 @@ def _run(
         returned = _pytree.tree_leaves(module(*arguments, **keywords))
     own = {**state, **dict(module.named_parameters()), **dict(module.named_buffers())}
     tensors = {**given, **{name: own[one.source_name] for name, one in held.items()}}
-    # What shares memory with what is written is written with it.
+    # A tensor that shares memory with a written tensor is written too.
     written = {_storage_pointer(tensors[mutation.input]) for mutation in graph.mutations}
     mutated = {mutation.input for mutation in graph.mutations}
     after = {
@@ -172,8 +175,8 @@ def _storage_pointer(tensor: Any) -> int:
 
 
 def _tensor(graph: Graph, name: str, value: Any, bindings: Bindings) -> Any:
-    """An input as torch takes it, and may write it: a copy of its dtype, laid out as the graph
-    says."""
+    """Return an input as a torch tensor that torch may write: a copy in its dtype, with the memory
+    order of the graph's strides."""
     import torch  # noqa: PLC0415 -- as above
 
     if name not in graph.tensors:
@@ -187,7 +190,7 @@ def _tensor(graph: Graph, name: str, value: Any, bindings: Bindings) -> Any:
 
 
 def _array(value: Any) -> Array:
-    """A copy of a tensor, or a number, as the reference has it: floats in float64."""
+    """Copy a tensor or a number in the reference's type: floats as float64."""
     import torch  # noqa: PLC0415 -- as above
 
     tensor = torch.as_tensor(value).detach().resolve_conj().resolve_neg().clone()

@@ -1,7 +1,7 @@
-"""A model's file as torch runs it: whole, or with its weights removed.
+"""Load a model's file as a torch program, complete or with its weights removed.
 
-The sample graphs are kept without weights, which code generation does not need. The comparison
-with torch draws weights at random anyway, so tensors of zeros stand in for them here.
+The sample graphs are stored without weights, which code generation does not need. The comparison
+with torch uses random weights anyway, so tensors of zeros replace them here.
 """
 
 from __future__ import annotations

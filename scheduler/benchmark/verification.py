@@ -1,4 +1,4 @@
-"""Is a bundle right? Every kernel by itself, then the whole graph, against float64."""
+"""Verifies a bundle: each kernel, then the whole graph, against the float64 reference."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ WHOLE_GRAPH = "whole graph"
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: a kernel's (``output`` empty: its worst one) or an output of the graph's.
+    """The result of comparing one kernel, or one output of the graph.
 
-    ``passed`` is None where nothing could be compared; ``detail`` says why.
+    For a kernel ``output`` is empty and the values are those of its worst output. ``passed`` is
+    None if nothing could be compared; ``detail`` says why.
     """
 
     name: str
@@ -69,7 +70,7 @@ def verify(
     limits: Limits = Limits(),
     on_finding: Callable[[Finding], None] = lambda _: None,
 ) -> list[Finding]:
-    """All findings at one binding. The whole graph is run when every kernel passed."""
+    """Return all findings at one binding. The whole graph is run if no kernel failed."""
     plan = rebuild_schedule(bundle)
     bindings = with_data_sizes(bundle.graph, bindings, seed)
     findings: list[Finding] = []
@@ -84,8 +85,8 @@ def verify(
 
 
 def with_data_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:
-    """The sizes that depend on data as the random inputs have them, so that they fit together;
-    as they are given where the reference cannot say."""
+    """Return the bindings with data-dependent sizes set to those of the random inputs, so that they
+    are consistent; unchanged if the reference cannot compute them."""
     if not any(map(is_unbacked, bindings)):
         return bindings
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
@@ -93,14 +94,14 @@ def with_data_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:
     try:
         reference.run(graph, inputs, bindings, missing={}, sizes=found)
     except (UserError, UnsupportedOpError):
-        return bindings  # the whole graph says why
+        return bindings  # the check of the whole graph reports the reason
     return {**bindings, **found}
 
 
 def rebuild_schedule(bundle: Bundle) -> Schedule:
-    """The schedule that the bundle was made from, made again from its graph.
+    """Rebuild the schedule of a bundle from its graph.
 
-    Raises ``UserError`` when it does not fit the bundle's calls: another version wrote it.
+    Raises ``UserError`` if it does not match the bundle's calls: another version wrote the bundle.
     """
     plan = schedule(lower(bundle.graph), fuse=bundle.manifest.fused)
     if bundle.manifest.split:
@@ -111,14 +112,14 @@ def rebuild_schedule(bundle: Bundle) -> Schedule:
             f"{bundle.folder} was written by another version, whose schedule differs: compile the"
             " model again"
         )
-    # By their texts: NaN is no equal of itself, 1 is one of True.
+    # Compare by repr: NaN != NaN, and 1 == True.
     if repr(bundle.graph.constant_outputs) != repr(bundle.manifest.constant_outputs):
         raise UserError(f"{bundle.folder}: its manifest has other constants than the graph returns")
     return plan
 
 
 def kernel_nodes(plan: Schedule) -> list[SchedulerNode]:
-    """The scheduler nodes that have a kernel, in the order of the bundle's calls."""
+    """Return the scheduler nodes that have a kernel, in the order of the bundle's calls."""
     return [node for node in plan.nodes if node.kind.has_kernel]
 
 
@@ -141,12 +142,12 @@ def _check_kernels(
             library = library_for(bundle, call.kernel, target, device, Path(libraries))
             candidate = BuiltCandidate(call.kernel, str(library), request)
             try:
-                for moved in (False, True):  # the second where the first finds it wrong
+                for moved in (False, True):  # the second only if the first fails
                     rng = np.random.default_rng([seed, len(seen)])
                     case = make_case(node, plan.lowered, bindings, rng, moved=moved)
                     with tempfile.TemporaryDirectory(prefix="kiln-case-") as folder:
                         case.save(Path(folder))
-                        del case  # the worker has it from here; it may be several GiB
+                        del case  # the worker has it now; it may be several GiB
                         bench.use(Path(folder))
                         found = check_candidate(bench, candidate, limits)
                     if not is_inaccurate(found):
@@ -202,7 +203,7 @@ def _check_graph(
 
 
 def unchecked_finding(name: str, bindings: Bindings, output: str, why: str) -> Finding:
-    """Nothing could be compared."""
+    """Return a finding without a comparison, and why."""
     return Finding(name, bindings, output, None, 0.0, 0.0, 0.0, why)
 
 
@@ -213,7 +214,7 @@ def run_once(
     bindings: Bindings,
     inputs: Mapping[str, Array],
 ) -> GraphOutputs:
-    """The outputs, from values by the graph's input names; the device is closed."""
+    """Run a bundle once with inputs by the graph's input names, and close the device."""
     try:
         with BundleRun(bundle, device, bindings, extern_runner(plan)) as loaded:
             outputs = loaded.run(by_buffer(bundle, inputs))
@@ -223,8 +224,10 @@ def run_once(
 
 
 def graph_tolerance(plan: Schedule, bindings: Bindings) -> Tolerance:
-    """The bound after all kernels of a schedule, and all ops that have none; of a loop, after as
-    many steps as it says beforehand."""
+    """Return the bound after all kernels of a schedule and all ops without a kernel.
+
+    The bounds in a loop are multiplied by its number of steps, if known beforehand.
+    """
     steps: list[Tolerance] = []
     times = [1]
     for node in plan.nodes:
@@ -243,8 +246,8 @@ def graph_tolerance(plan: Schedule, bindings: Bindings) -> Tolerance:
 
 
 def device_target(device: str) -> str:
-    """What must have been compiled for a device of that id. Raises ``UserError``, ``DeviceError``
-    when there is no such device."""
+    """Return the target of the device with that id. Raises ``UserError`` or ``DeviceError`` if
+    there is no such device."""
     opened = open_device(device)
     try:
         return opened.info.target
@@ -253,7 +256,7 @@ def device_target(device: str) -> str:
 
 
 def finding_of(name: str, bindings: Bindings, output: str, found: Check | Rejected) -> Finding:
-    """What came of a comparison."""
+    """Return the finding for the result of a comparison."""
     if isinstance(found, Rejected):
         detail = ": ".join([found.stage, found.reason, *found.detail.strip().splitlines()[-1:]])
         return Finding(name, bindings, output, False, float("inf"), 0.0, float("inf"), detail)

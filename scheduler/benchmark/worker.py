@@ -1,4 +1,4 @@
-"""The parent's end of a worker process that checks and times kernels."""
+"""Parent side of a worker process that checks and times kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CASE_FILES = ("case.json", "arrays.npz")
 
 
 class BenchmarkWorker(ChildProcess):
-    """One worker process on one device, which is handed cases and libraries."""
+    """One worker process on one device; it receives cases and libraries."""
 
     stages: ClassVar[Mapping[str, Stage]] = {"open": Stage.LOAD, "load": Stage.LOAD}
 
@@ -26,12 +26,12 @@ class BenchmarkWorker(ChildProcess):
         super().__init__("scheduler.benchmark.child", [device, str(limit)])
 
     def open(self, case: Path, copies: int = 1, timeout_s: float = 120.0) -> None:
-        """Open the device and the case that lies in ``case``."""
+        """Open the device and the case in the folder ``case``."""
         with self.stage_files([case / name for name in _CASE_FILES]) as folder:
             self.request(timeout_s, op="open", device=self.device, case=str(folder), copies=copies)
 
     def load(self, candidate: BuiltCandidate, timeout_s: float) -> dict[str, Any]:
-        """Load a candidate's library; the answer says what memory it asks for."""
+        """Load a candidate's library; the answer holds its ``workspace_bytes``."""
         library = Path(candidate.library)
         with self.stage_files([library]) as folder:
             handed = replace(candidate, library=str(folder / library.name))

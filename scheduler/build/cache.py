@@ -1,7 +1,8 @@
-"""The code cache: results by the content that decided them, shared by any number of processes.
+"""The code cache: results keyed by the content that decides them, shared by any number of
+processes.
 
-An entry is a folder that appears by one rename, so a reader sees all of it or nothing. It carries
-the digest of each of its files; an entry that does not match is put aside and made again.
+An entry is a folder that appears by one rename, so a reader sees all of it or nothing. It stores
+the digest of each of its files; an entry that does not match is set aside and made again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _SHRINK_RATIO = 0.9
 
 
 def digest(*parts: str | bytes) -> str:
-    """SHA-256 over the parts, each with its length, so that no two lists run together."""
+    """Return SHA-256 over the parts, each with its length, so that different lists cannot
+    collide."""
     result = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -42,7 +44,7 @@ def digest(*parts: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A finished entry: its folder, and the record that its maker left."""
+    """A finished entry: its folder, and the record written with it."""
 
     directory: Path
     record: Mapping[str, Any]
@@ -50,12 +52,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class CodeCache:
-    """A folder of entries. Nothing is kept in memory; making one touches no disk."""
+    """A folder of entries. Nothing is kept in memory; constructing one does not touch the disk."""
 
     root: Path
 
     def get(self, key: str) -> Entry | None:
-        """The entry of that key, checked; None where there is none that is whole."""
+        """Return the entry with that key, verified; None if there is no intact one."""
         directory = self._entry_path(key)
         try:
             record = json.loads((directory / _ENTRY).read_bytes())
@@ -64,13 +66,13 @@ class CodeCache:
                     return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        with suppress(OSError):  # when it was used: a disk that is read-only keeps none
+        with suppress(OSError):  # its last use: a read-only disk stores none
             os.utime(directory / _ENTRY)
         return Entry(directory, record)
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
-        """An empty folder on the cache's own disk, removed afterwards."""
+        """Yield an empty folder on the cache's own disk, removed afterwards."""
         with disk_errors(_CACHE_NAME, self.root):
             parent = self.root / "tmp"
             parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +84,7 @@ class CodeCache:
             shutil.rmtree(directory, ignore_errors=True)
 
     def put(self, key: str, files: Mapping[str, Path], record: Mapping[str, Any]) -> Entry:
-        """Move the files into the cache. Where another process was faster, its entry is kept."""
+        """Move the files into the cache. If another process was faster, its entry is kept."""
         directory = self._entry_path(key)
         with self.workspace() as work:
             new = work / "new"
@@ -104,7 +106,7 @@ class CodeCache:
                 existing = self.get(key)
                 if existing is not None:
                     return existing
-                with suppress(FileNotFoundError):  # another process may put it aside as well
+                with suppress(FileNotFoundError):  # another process may set it aside as well
                     directory.rename(work / "damaged")
 
     def compiler_cache(self) -> Path:
@@ -117,7 +119,7 @@ class CodeCache:
         return folder
 
     def note(self, key: str) -> str | None:
-        """A short text kept under that key, such as a compiler's version."""
+        """Return a short text stored under that key, such as a compiler's version."""
         try:
             return (self.root / "notes" / key).read_text() or None
         except (OSError, UnicodeDecodeError):
@@ -128,7 +130,7 @@ class CodeCache:
             write_atomic(self.root / "notes" / key, text.encode())
 
     def sweep(self) -> None:
-        """Remove what processes that were killed left behind, once it is a day old."""
+        """Remove leftovers of killed processes once they are a day old."""
         with suppress(FileNotFoundError):
             for leftover in (self.root / "tmp").iterdir():
                 with suppress(FileNotFoundError):
@@ -136,8 +138,8 @@ class CodeCache:
                         shutil.rmtree(leftover, ignore_errors=True)
 
     def shrink(self, limit_bytes: int, *, dry_run: bool = False) -> int:
-        """Remove the entries that were not used for the longest time where all take more than the
-        limit, until they take nine tenths of it: how many. What was just used stays."""
+        """If all entries exceed the limit, remove the least recently used until they take nine
+        tenths of it, and return how many. Recently used ones stay."""
         entries = [_entry_usage(entry) for entry in (self.root / "builds").glob("*/*")]
         total = sum(size for _, size, _ in entries)
         removed = 0
@@ -153,8 +155,8 @@ class CodeCache:
         return removed
 
     def _remove(self, directory: Path) -> None:
-        """Away by one rename, so that no reader sees a part of it."""
-        with self.workspace() as work, suppress(FileNotFoundError):  # somebody else was quicker
+        """Remove by one rename, so that no reader sees a part of it."""
+        with self.workspace() as work, suppress(FileNotFoundError):  # another process was faster
             directory.rename(work / "old")
 
     def _entry_path(self, key: str) -> Path:
@@ -162,7 +164,7 @@ class CodeCache:
 
 
 def _entry_usage(entry: Path) -> tuple[float, int, Path]:
-    """When an entry was last used (seconds since 1970), and its bytes."""
+    """Return an entry's last use (seconds since 1970) and its bytes."""
     used, size = 0.0, 0
     with suppress(FileNotFoundError, NotADirectoryError):
         for file in entry.iterdir():

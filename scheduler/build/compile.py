@@ -1,4 +1,4 @@
-"""One source, one target: its listing, code object and shared library, from one compilation."""
+"""Build one source for one target: listing, code object and shared library, in one compilation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from scheduler.sandbox import Sandbox
 from scheduler.sandbox.process import Cancellation, CompletedProcess, Limits, run
 from scheduler.targets import Target
 
-# What a build may write besides its files: the tools' own caches.
+# Space that a build may take besides its files: the tools' own caches.
 _ROOM_BYTES = 64 << 20
 _ANY_ERROR = re.compile(r"^.*?\b(?:fatal )?error: .*$", re.MULTILINE)
-# What the tools say of the machine. A line about a source begins with its name, one that shows
-# the source with a space or a number: no text of a kernel gets here.
+# Tool messages about the machine. A line about a source begins with its name, one that shows the
+# source with a space or a number: no text of a kernel can match.
 _MACHINE_ERROR = re.compile(
     r"^(?:[\w./+-]*(?:clang|lld|zig|hipcc)[\w.+-]*: )?(?:fatal )?(?:LLVM )?(?:error|ERROR): "
     r"(?!.*\bsource\.(?:hip|py):).*"
@@ -58,15 +58,15 @@ def build(
     source_file: str = "",
     trust_failures: bool = True,
 ) -> Build | Rejected:
-    """Build a source, or find it built.
+    """Build a source, or return the cached build.
 
-    ``name`` is the symbol that the library must export, ``source_file`` says the language (as
-    ``recipe_of``). A source that does not compile, or that
-    takes the compiler over its limits, is ``Rejected`` with its log; the first kind is remembered
-    too, and tried again without ``trust_failures``. A compiler that was killed from outside, or
-    found no room, says nothing of the source: ``Interrupted``. A failure that names no line of the
-    source is looked at twice, since a disk may have been full for a moment. Raises ``MachineError``
-    for a cache that cannot be written, or has no room, ``Cancelled`` when stopped.
+    ``name`` is the symbol that the library must export; ``source_file`` tells the language (as for
+    ``recipe_of``). A source that does not compile, or that takes the compiler over its limits, is
+    ``Rejected`` with its log; failures of the first kind are cached too, and retried without
+    ``trust_failures``. A compiler that was killed from outside, or ran out of room, says nothing
+    about the source: ``Interrupted``. A failure that names no line of the source is checked twice,
+    since a disk may have been full for a moment. Raises ``MachineError`` for a cache that cannot be
+    written or has no room, ``Cancelled`` when stopped.
     """
     recipe = recipe_of(target, source_file)
     if obstacle := recipe.obstacle(toolchain):
@@ -99,7 +99,7 @@ def build(
 
 
 def _store_entry(steps: _CommandRunner, key: str, target: Target) -> Entry:
-    """What the steps made, moved into the cache."""
+    """Move the output of the steps into the cache."""
     recipe, directory = steps.recipe, steps.directory
     code = (directory / recipe.code_file).read_bytes()
     record = {
@@ -146,8 +146,8 @@ class _CommandRunner:
         return any(diagnostic.severity == "error" for diagnostic in found)
 
     def check_free_space(self) -> None:
-        """Raise ``MachineError`` where a build may not find the room that it needs: tools that do
-        not find it fail in ways of their own, or not at all."""
+        """Raise ``MachineError`` if a build may run out of room: without it, tools fail in
+        unpredictable ways, or not at all."""
         root = self.cache.root
         free = shutil.disk_usage(root).free
         if free < _ROOM_BYTES:
@@ -157,7 +157,7 @@ class _CommandRunner:
             )
 
     def run_command(self, command: Sequence[str], output: str = "") -> Rejected | None:
-        """None when the command succeeded; what it prints goes into the file ``output`` then, if
+        """Return None if the command succeeded; its output then goes into the file ``output``, if
         one is named. The time is wall time of the compiler's process."""
         start = time.perf_counter()
         done = run(
@@ -177,7 +177,7 @@ class _CommandRunner:
         return Rejected(Stage.COMPILE, self._reason(done), self.log)
 
     def _reason(self, done: CompletedProcess) -> str:
-        """One line for a table."""
+        """Return one line for a table."""
         if done.failure:
             return f"the compiler was {done.failure}"
         for diagnostic in self.recipe.diagnostics(done.output):
@@ -188,7 +188,7 @@ class _CommandRunner:
 
 
 def _machine_error(done: CompletedProcess) -> str:
-    """Why the command's end says nothing of what it was given; empty where it does."""
+    """Return why the failure says nothing about the command's input, or an empty string."""
     if done.interrupted:
         return f"the compiler was {done.failure}, which nobody here asked for"
     match = None if done.failure else _MACHINE_ERROR.search(done.output)
@@ -215,7 +215,8 @@ def _run_recipe(
 def _key(
     source: str, name: str, recipe: Recipe, target: Target, toolchain: Toolchain, flags: Flags
 ) -> str:
-    """Everything that decides the output; of the commands all but where the compiler lies."""
+    """Return the key of everything that decides the output: the commands, but not the compiler's
+    location."""
     steps = recipe.steps(target, toolchain.without_paths(), flags, name)
     return digest(
         *(recipe.version, source, name, target.name, platform.machine()),

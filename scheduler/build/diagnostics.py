@@ -1,4 +1,4 @@
-"""The compiler's words, read: errors and warnings at lines of the source."""
+"""Parse compiler output: errors and warnings at lines of the source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scheduler.build.model import Diagnostic
 
 
 def parse_diagnostics(log: str, source_file: str) -> tuple[Diagnostic, ...]:
-    """The diagnostics of the kernel's own source, each once, in the log's order.
+    """Return the diagnostics of the kernel's own source, each once, in the log's order.
 
     Lines are ``file:line:column: severity: message``, as clang and gcc write them. The device and
     the host pass read the same text, so both may report the same.

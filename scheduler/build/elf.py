@@ -1,5 +1,5 @@
-"""What is read of ELF files: the dynamic symbols of a shared library (what it offers, and what it
-needs when it is loaded), and the sizes of a file's sections.
+"""Parse ELF files: the dynamic symbols of a shared library (defined, and needed when it is loaded),
+and the section sizes of a file.
 
 Format: System V ABI, "Object Files"; 64-bit, little-endian, as on every host that Kiln builds on.
 """
@@ -20,20 +20,21 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 
 @dataclass(frozen=True)
 class DynamicSymbols:
-    """Names by whether the library defines them."""
+    """Symbol names, by whether the library defines them."""
 
     defined: frozenset[str]
     undefined: frozenset[str]
 
 
 def dynamic_symbols(library: bytes) -> DynamicSymbols:
-    """Read them from a library's bytes. ``UserError`` where it is not a whole ELF file."""
+    """Read them from a library's bytes. Raises ``UserError`` if the ELF file is malformed."""
     with _elf_errors():
         return _read_dynamic_symbols(library)
 
 
 def section_sizes(file: bytes) -> dict[str, int]:
-    """The bytes of each section, by its name. ``UserError`` where it is not a whole ELF file."""
+    """Return the bytes of each section, by name. Raises ``UserError`` if the ELF file is
+    malformed."""
     with _elf_errors():
         sections = _sections(file)
         (names,) = struct.unpack_from("<H", file, 62)

@@ -39,7 +39,7 @@ class Flags:
 
     @property
     def host(self) -> tuple[str, ...]:
-        """Those that mean something for host code."""
+        """Return the flags that apply to host code."""
         return tuple(value for value in self.values if not _DEVICE_ONLY.match(value))
 
 
@@ -47,7 +47,8 @@ DEFAULT_FLAGS = Flags()
 
 
 def parse_flags(text: str) -> Flags:
-    """Flags as a person writes them, ``-O2 -ffast-math``; without an -O level, -O3 comes first."""
+    """Parse flags as a person writes them, ``-O2 -ffast-math``; without an -O level, -O3 is
+    prepended."""
     try:
         values = tuple(shlex.split(text))
     except ValueError as error:

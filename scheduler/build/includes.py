@@ -1,6 +1,6 @@
-"""Which of our headers a source reads, told by its text: what it includes, and what that includes.
+"""Which of our headers a source reads, by its text: its includes, and theirs in turn.
 
-Conditions are not looked at, so a header counts also where a target leaves it out.
+Preprocessor conditions are ignored, so a header counts even if a target leaves it out.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scheduler.build.sandbox_paths import HEADERS
 
 _SPLICE = re.compile(r"\\[ \t]*\n")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
-# How else a source may read a file: beside itself, by names that macros make, as a module, and
-# through the assembler.
+# Other ways in which a source may read a file: beside itself, by names that macros make, as a
+# module, and through the assembler.
 _INDIRECT_READ = re.compile(
     r"%:|#[ \t]*(?:include[ \t]*[^<\s]|import|embed|/)"
     r"|\b(?:__has_\w+|import|_Pragma|asm|__asm(?:__)?)\b"
@@ -24,13 +24,13 @@ _INDIRECT_READ = re.compile(
 
 
 def included_digest(source: str, folders: Sequence[str]) -> str:
-    """Of the headers that ``included`` finds, by name and content."""
+    """Return the digest of the headers that ``included_headers`` finds, by name and content."""
     return _digest(included_headers(source, folders))
 
 
 def included_headers(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
-    """The headers that a source reads with these folders of ours as its ``-I``, with their content;
-    all of ours where its text does not say which."""
+    """Return the headers that a source reads with these folders of ours as its ``-I``, with their
+    content; all of ours if its text does not tell which."""
     text = _SPLICE.sub("", source)
     if _INDIRECT_READ.search(text):
         return _all_headers()
@@ -48,7 +48,7 @@ def included_headers(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
 
 
 def headers_digest() -> str:
-    """What our headers contain, whatever their dates and wherever they lie."""
+    """Return the digest of our headers' content, independent of their dates and location."""
     return _digest(_all_headers())
 
 

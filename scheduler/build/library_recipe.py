@@ -1,4 +1,4 @@
-"""What recipes share whose library is linked from a source with our headers, whatever the
+"""The common part of recipes that link a library from a source with our headers, in any
 language."""
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class LibraryRecipe(Recipe):
     """A source with our headers, and a shared library that exports its function."""
 
     may_leave_open: ClassVar[re.Pattern[str] | None] = None
-    """The symbols that whoever loads the library offers it; None: its linker has seen to that."""
+    """Symbols that the loading process provides to the library; None: its linker checks them."""
 
     header_folders: ClassVar[tuple[str, ...]]
-    """Those of our headers where a source's includes are looked for, in order."""
+    """Folders of our headers that a source's includes are searched in, in order."""
 
     def included_digest(self, source: str) -> str:
         return included_digest(source, self.header_folders)

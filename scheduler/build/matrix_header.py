@@ -70,7 +70,7 @@ def render_header() -> str:
 
 
 def render_struct(one: MatrixInstruction) -> str:
-    """The traits of one instruction."""
+    """Return the traits of one instruction."""
     element, accumulator = _cpp(one.element), _cpp(one.accumulator)
     operand = (
         "short"
@@ -102,7 +102,7 @@ def render_struct(one: MatrixInstruction) -> str:
 
 
 def _words(one: MatrixInstruction) -> Iterator[str]:
-    """What the builtin takes the bits of A and B as."""
+    """Yield the types in which the builtin takes the bits of A and B."""
     if one.word:
         size = 8 if one.word == "long" else 4
         yield f"  using Words = {_vector(one.word, one.a_values // size)};"
@@ -114,7 +114,7 @@ def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]
 
 
 def _expression(coordinate: Coordinate, lanes: int, values: int) -> str:
-    """C++; a remainder that changes nothing is left out."""
+    """Return a C++ expression; a remainder with no effect is omitted."""
     terms = (
         _term(digit, lanes if digit.source == "lane" else values)
         for digit in coordinate
@@ -137,7 +137,7 @@ def _vector(element: str, values: int) -> str:
 
 
 def _tables() -> str:
-    """For each processor its instructions, and which serves a type."""
+    """Return the instructions of each processor, and which one is used for a type."""
     names = dict.fromkeys(name for one in INSTRUCTIONS for name in one.processors)
     same: dict[tuple[MatrixInstruction, ...], list[str]] = {}
     for name in names:
@@ -168,7 +168,8 @@ def _conditional(word: str, processors: Iterable[str]) -> str:
 
 
 def _macro(processor: str) -> str:
-    """What the build defines for one GPU (__gfx942__, __sm_90__), or a generation (__GFX11__)."""
+    """Return the macro that the build defines for one GPU (__gfx942__, __sm_90__) or generation
+    (__GFX11__)."""
     is_generation = re.fullmatch(r"gfx\d\d", processor)
     return f"__{processor.upper() if is_generation else processor}__"
 

@@ -1,4 +1,5 @@
-"""What a build gives: the code object, the listing, the shared library, and how they were made."""
+"""The result of a build: the code object, the listing, the shared library, and how they were
+made."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler: ``name`` (rocm, system, bundled, nvcc), its version, and the digest of what
-    decides its output besides: our headers' content, and the driver's resolved path, except for
-    the bundled one, whose version says it all wherever it is installed. ``driver_digest`` is that
-    without the headers: of those, the code cache looks at what a source includes.
+    """A compiler: ``name`` (rocm, system, bundled, nvcc), its version, and the digest of everything
+    else that decides its output: the content of our headers, and the driver's resolved path, except
+    for the bundled one, whose version identifies it wherever it is installed. ``driver_digest``
+    excludes the headers: the code cache checks only the headers that a source includes.
 
-    ``host`` compiles C++ for this machine against a C library of its own; empty where the
-    toolchain has none, and then it cannot build CPU emulation. ``builtin_headers`` is the folder
-    of stddef.h and the like where the driver does not find it by itself. A backend with compilers
+    ``host`` compiles C++ for this machine against a C library of its own; it is empty if the
+    toolchain has none, and then it cannot build CPU emulation. ``builtin_headers`` is the folder of
+    stddef.h and similar headers if the driver does not find it by itself. A backend with compilers
     of another kind has a subclass.
     """
 
@@ -36,24 +37,25 @@ class Toolchain:
 
     @property
     def extra_read_paths(self) -> tuple[Path, ...]:
-        """Files and folders that its programs read besides their own."""
+        """Return files and folders that its programs read in addition to their own."""
         return ()
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """The paths of all programs that it runs."""
+        """Return the paths of all programs that it runs."""
         commands = (self.clang, self.linker, self.host)
         return tuple(command[0] for command in commands if command)
 
     def without_paths(self) -> Toolchain:
-        """With relative commands: equal ones make the same output wherever they lie."""
+        """Return the toolchain with relative commands: equal ones produce the same output wherever
+        they are installed."""
         host = ("bin/cc",) if self.host else ()
         return replace(self, clang=("clang",), linker=("ld.lld",), host=host)
 
 
 @dataclass(frozen=True)
 class AbsentToolchain:
-    """A compiler that is not here, and why."""
+    """A compiler that is not available here, and the reason."""
 
     name: str
     reason: str
@@ -71,12 +73,12 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Build:
-    """One source built for one target, as it lies in the code cache.
+    """One source built for one target, as stored in the code cache.
 
-    ``directory`` holds the files that the target's recipe names. ``resources`` has an entry a
-    device function, in its maker's own terms; empty where nothing is known. ``cached`` says that
-    nothing was compiled for this call, ``source_file`` which language the source is in ("": the
-    target's base scheduling's).
+    ``directory`` holds the files that the target's recipe names. ``resources`` has an entry per
+    device function, in the vendor's own terms; it is empty if nothing is known. ``cached``: nothing
+    was compiled for this call. ``source_file`` tells the source's language ("": that of the
+    target's base scheduling).
     """
 
     target: str
@@ -92,14 +94,14 @@ class Build:
     source_file: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """What build.json holds: not where it lies, nor how the compiler is called here."""
+        """Return the content of build.json, without local paths and compiler commands."""
         record: dict[str, Any] = _codec().unstructure(self)
         return record
 
 
 @cache
 def _codec() -> Converter:
-    # Rendering needs none of it, and it takes as long to import as all templates.
+    # Rendering does not need it, and its import takes as long as that of all templates.
     from scheduler.ir.codec import make_codec, rename_fields  # noqa: PLC0415
 
     codec = make_codec()

@@ -1,4 +1,4 @@
-"""Many builds over the cores."""
+"""Many builds in parallel over the cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.targets import Target
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """One call of ``build``."""
+    """The arguments of one call of ``build``."""
 
     source: str
     name: str
@@ -29,7 +29,8 @@ class BuildRequest:
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """Builds done of all, and the one just finished: its place in the requests and its result."""
+    """The number of builds done, the total, and the latest one: its index in the requests and its
+    result."""
 
     done: int
     total: int
@@ -45,10 +46,11 @@ def build_all(
     cancellation: Cancellation | None = None,
     limits: Limits = Limits(),
 ) -> tuple[Build | Rejected, ...]:
-    """The results in the order of the requests; equal requests are compiled once.
+    """Return the results in the order of the requests; equal requests are compiled once.
 
-    ``on_progress`` is called on the calling thread. What it raises, like ``Cancelled``, ends the
-    compilers that are running. Threads suffice: the work is in the compilers' processes.
+    ``on_progress`` is called on the calling thread. An exception that it raises, such as
+    ``Cancelled``, ends the running compilers. Threads suffice: the work is in the compilers'
+    processes.
     """
     cancellation = cancellation or Cancellation()
     cache.sweep()

@@ -1,4 +1,4 @@
-"""The files that a compiler may use: its own, our headers, and one folder for what it makes."""
+"""The files that a compiler may use: its own, our headers, and one folder for its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCRIPT_BYTES = 1 << 16
 
 
 def places(toolchain: Toolchain, *folders: Path) -> Sandbox:
-    """The places of a toolchain's programs, working in these folders."""
+    """Return the sandbox of a toolchain's programs, working in these folders."""
     programs = dict.fromkeys(map(Path, toolchain.programs))
     own = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
     fence = programs_sandbox(tuple(programs), *folders)
@@ -26,16 +26,17 @@ def places(toolchain: Toolchain, *folders: Path) -> Sandbox:
 
 
 def programs_sandbox(programs: tuple[Path, ...], *folders: Path) -> Sandbox:
-    """The places of compilers by themselves: their programs, libraries and headers.
+    """Return the sandbox of compilers alone: their programs, libraries and headers.
 
-    A driver that is a script starts what it names, and the machine's small programs.
+    A driver that is a script may start the programs that it names, and the machine's basic
+    utilities.
     """
     found = tuple(dict.fromkeys(path for one in programs for path in _resolve_program(one)))
     wheel = _ziglang_folder()
     ours = tuple(one for one in found if wheel in one.parents)
     others = tuple(one for one in found if one not in ours)
     read = (wheel / "lib",) if wheel is not None and ours else ()
-    if not others:  # it needs nothing of the machine's
+    if not others:  # it needs nothing of the machine
         return Sandbox(read=read, write=folders, execute=found)
     homes = tuple(one.parent.parent for one in others)
     own = (home / name for home in homes if home not in _SHARED_PREFIXES for name in ("bin", "lib"))
@@ -44,7 +45,7 @@ def programs_sandbox(programs: tuple[Path, ...], *folders: Path) -> Sandbox:
 
 
 def _resolve_program(program: Path) -> tuple[Path, ...]:
-    """The program, what it is a link to, and for a script what it names by full paths."""
+    """Return the program, its link target, and for a script the full paths that it names."""
     real = program.resolve()
     named: tuple[Path, ...] = ()
     if _is_script(real):
@@ -64,7 +65,7 @@ def _is_script(program: Path) -> bool:
 
 @cache
 def _ziglang_folder() -> Path | None:
-    """The folder of the bundled compiler."""
+    """Return the folder of the bundled compiler."""
     spec = importlib.util.find_spec("ziglang")
     folders = spec.submodule_search_locations if spec is not None else None
     return Path(folders[0]) if folders else None

@@ -1,4 +1,4 @@
-"""Finding the compilers: each backend's, and those that come with this project.
+"""Find the compilers: each backend's, and those bundled with this project.
 
 HIP sources are built by ROCm's clang, a system clang with the AMDGPU target, or the bundled one.
 
@@ -32,7 +32,8 @@ ToolchainResult: TypeAlias = Toolchain | AbsentToolchain
 
 
 class ToolchainFor(Protocol):
-    """Which compiler builds such sources for a target: ``preferred`` of what was found."""
+    """Selects the compiler of such sources for a target, as ``pick_toolchain`` does among those
+    found."""
 
     def __call__(self, target: Target, source_file: str = "", /) -> Toolchain: ...
 
@@ -44,8 +45,8 @@ _VERSION = re.compile(r"^.*clang version (\d+\.\d+\.\d+).*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Search:
-    """Where to look. ``rocm_path`` is ROCm's folder (/opt/rocm) if one is named, ``path`` a list
-    of folders as in PATH; ``cache``, where given, remembers the versions of unchanged drivers."""
+    """Where to look. ``rocm_path`` is ROCm's folder (/opt/rocm) if one is named, ``path`` a list of
+    folders as in PATH; ``cache``, if given, stores the versions of unchanged drivers."""
 
     rocm_path: Path | None = None
     path: str = ""
@@ -53,24 +54,26 @@ class Search:
 
 
 def find_toolchains(search: Search) -> tuple[ToolchainResult, ...]:
-    """Every backend's compilers, in order of preference, or why one is not there."""
+    """Return every backend's compilers, in order of preference, or why one is missing."""
     finders = dict.fromkeys(backend.compilers for backend in backends())
     return tuple(dict.fromkeys(found for finder in finders for found in load_part(finder)(search)))
 
 
 def find_target_toolchains(target: Target, search: Search) -> tuple[ToolchainResult, ...]:
-    """The compilers of the target's backend, as ``find_all``."""
+    """Return the compilers of the target's backend, as ``find_toolchains`` does."""
     found: tuple[ToolchainResult, ...] = load_part(backend_of(target).compilers)(search)
     return found
 
 
 def clang_compilers(search: Search) -> tuple[ToolchainResult, ...]:
-    """Those that build HIP sources: ROCm's before the bundled one, whose clang may be newer."""
+    """Return the compilers of HIP sources: ROCm's before the bundled one, whose clang may be
+    newer."""
     return (_find_rocm(search), _find_bundled(search.cache), _find_system(search))
 
 
 def bundled_clang(cache: CodeCache | None = None) -> Toolchain:
-    """The clang of the ``ziglang`` package. ``UserError`` where the package is damaged."""
+    """Return the clang of the ``ziglang`` package. Raises ``UserError`` if the package is
+    damaged."""
     found = _find_bundled(cache)
     if isinstance(found, AbsentToolchain):
         raise UserError(f"the bundled compiler is not usable ({found.reason}): install ziglang")
@@ -80,8 +83,8 @@ def bundled_clang(cache: CodeCache | None = None) -> Toolchain:
 def pick_toolchain(
     found: Sequence[ToolchainResult], target: Target, source_file: str = ""
 ) -> Toolchain:
-    """The first that builds such sources for the target (``recipe_of`` says which are meant).
-    ``UserError`` with each reason where none does."""
+    """Return the first compiler that builds such sources for the target (see ``recipe_of``). Raises
+    ``UserError`` with every reason if none does."""
     recipe, reasons = recipe_of(target, source_file), []
     for one in found:
         if isinstance(one, AbsentToolchain):
@@ -145,7 +148,7 @@ def _find_system(search: Search) -> ToolchainResult:
 
 
 def _probe_driver(name: str, driver: Path, search: Search) -> ToolchainResult:
-    """A compiler of the machine: the driver, and the ld.lld beside it or in PATH."""
+    """Return a compiler of the machine: the driver, and the ld.lld beside it or in PATH."""
     resolved = driver.resolve()
     beside = [folder / "ld.lld" for folder in (driver.parent, resolved.parent)]
     linker = next((str(path) for path in beside if path.is_file()), None)
@@ -169,7 +172,7 @@ def _probe_driver(name: str, driver: Path, search: Search) -> ToolchainResult:
 def _version(
     command: tuple[str, ...], file: Path, cache: CodeCache | None
 ) -> str | AbsentToolchain:
-    """``22.1.8``, and the line it came from where that says more (ROCm's release and commit)."""
+    """Return ``22.1.8``, and its source line if that says more (ROCm's release and commit)."""
     name, *driver = command
     answer = query_driver(name, file, "--version", cache, tuple(driver))
     if isinstance(answer, AbsentToolchain):
@@ -183,9 +186,9 @@ def _version(
 def query_driver(
     name: str, file: Path, question: str, cache: CodeCache | None, driver: tuple[str, ...] = ()
 ) -> str | AbsentToolchain:
-    """What the driver prints, run with limits; remembered by its path, size and time.
+    """Return the driver's output, run with limits; cached by path, size and modification time.
 
-    Raises ``MachineError`` where it cannot be asked now: that says nothing of the compiler.
+    Raises ``MachineError`` if it cannot be run now, which says nothing about the compiler.
     """
     try:
         stat = file.stat()
@@ -210,6 +213,6 @@ def query_driver(
         why = done.failure or f"exit status {done.returncode}"
         return AbsentToolchain(name, f"{file} {question} failed: {why}")
     if cache:
-        with suppress(MachineError):  # it is asked again
+        with suppress(MachineError):  # the driver is queried again
             cache.write_note(key, done.output)
     return done.output

@@ -1,1 +1,1 @@
-"""The hand-over format: a folder that any HIP launcher can use (schema.json beside this file)."""
+"""The output format: a folder that any HIP launcher can use (schema.json in this folder)."""

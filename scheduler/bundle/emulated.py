@@ -1,4 +1,4 @@
-"""A bundle's kernel as a device takes it that emulates its instructions."""
+"""A bundle's kernel in the form that an instruction-emulating device loads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduler.targets import find
 
 
 def emulated_kernel(bundle: Bundle, kernel: str, target: str) -> EmulatedKernel:
-    """The kernel's listing and what its function launches. ``UserError`` where the bundle has no
-    listing of it for the target."""
+    """Return the kernel's listing and its function's launches. Raises ``UserError`` if the bundle
+    has no listing for the target."""
     entry = bundle.manifest.kernels[kernel]
     listing = recipe_of(find(target), Path(entry.source).name).listing_file
     path = bundle.folder / bundle_paths.build_folder(kernel, target) / listing
@@ -31,8 +31,11 @@ def emulated_kernel(bundle: Bundle, kernel: str, target: str) -> EmulatedKernel:
 
 
 def library_for(bundle: Bundle, kernel: str, target: str, device: str, folder: Path) -> Path:
-    """What the device loads for a kernel: the bundle's library, or where the device emulates
-    instructions a file of them, written into ``folder``. Raises ``UserError`` as they do."""
+    """Return the file that the device loads for a kernel: the bundle's library, or for an
+    instruction-emulating device a file of ``EmulatedKernel``, written to ``folder``.
+
+    Raises ``UserError`` if the bundle has no build or no listing for the target.
+    """
     library = bundle.library(kernel, target)
     if not is_emulated(device):
         return library

@@ -1,4 +1,4 @@
-"""Runs a whole bundle on a device: buffers, kernels in order, and what has no kernel."""
+"""Runs a whole bundle on a device: buffers, kernels in order, and ops without a kernel."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from scheduler.runtime.device import Device, LoadedKernel
 
 Array: TypeAlias = npt.NDArray[Any]
 RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array], Bindings], Mapping[str, Array]]
-"""An extern on the host: all buffers that it reads by name, logical values, and the sizes that are
-known by then, to what it fills."""
+"""Runs an extern on the host: from its entry, the logical values of the buffers that it reads (by
+name) and the sizes known so far, to the values of the buffers that it fills."""
 
 
 NO_SIZE = "a size that depends on data, which nothing makes"
 
 
 class NoReferenceError(UserError):
-    """An extern that nothing computes; the line says which op it is, and why."""
+    """An extern without a reference; the message names the op and the reason."""
 
 
 class BundleRun:
-    """A bundle loaded on a device at one binding of its symbols. A context manager: leaving it
-    gives the device's memory back."""
+    """A bundle loaded on a device at one binding of its symbols. A context manager: on exit the
+    device's memory is freed."""
 
     def __init__(
         self, bundle: Bundle, device: Device, bindings: Bindings, run_extern: RunExtern
@@ -49,19 +49,19 @@ class BundleRun:
         self._device = device
         self._given = backed_bindings(bindings)
         check_bindings(self._given, bundle.manifest.symbols, bundle.manifest.guards)
-        #: Of the present run: those that depend on data come to it while it goes on.
+        #: Bindings of the current run; data-dependent sizes are added during the run.
         self.bindings = dict(self._given)
         self._run_extern = run_extern
         self.buffers: dict[str, BoundBuffer] = {}
         loops = bundle.manifest.loops
         self._borrowed = {name for loop in loops for name in loop.borrowed}
         self._memory: list[int] = []
-        self._late: list[int] = []  # of what depends on data, for one run
+        self._late: list[int] = []  # data-dependent allocations of one run
         self._pools: dict[str, int] = {}
         self._pointers: dict[str, int] = {}
         self._allocate(self._memory)
         self._kernels: dict[str, LoadedKernel] = {}
-        #: Buffers that could not be filled in the last run: what they need that nothing computes.
+        #: Buffers not filled in the last run, with the op that they need and that has no reference.
         self.missing: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -73,11 +73,11 @@ class BundleRun:
             self._device.free(pointer)
 
     def run(self, values: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by buffer name, from logical values of every input and parameter.
+        """Return the outputs by buffer name, from logical values of every input and parameter.
 
-        An output that depends on what nothing computes is left out, and ``missing`` says what it
-        needs. Raises ``UserError`` where no output is left, where a value is missing or has another
-        shape, ``DeviceError`` where the device fails.
+        An output that needs an op without a reference is omitted, and ``missing`` has the reason.
+        Raises ``UserError`` if no output remains, if a value is missing or has another shape, or if
+        an assertion of the model fails; ``DeviceError`` if the device fails.
         """
         self.missing = {}
         self._reset()
@@ -114,7 +114,7 @@ class BundleRun:
                     raise UserError(each.failure)
 
     def read(self, name: str) -> Array:
-        """Logical values of a buffer: float64 for floats, the own type for the rest."""
+        """Return the logical values of a buffer: float64 for floats, else its own type."""
         buffer = self.buffers[name]
         storage = np.empty(buffer.elements, dtype=buffer.dtype.numpy)
         if buffer.elements:
@@ -122,7 +122,7 @@ class BundleRun:
         return from_storage(storage, buffer)
 
     def _allocate(self, memory: list[int]) -> None:
-        """Bind and allocate what has a size by now, and had none before."""
+        """Bind and allocate the buffers and pools whose sizes have become known."""
         manifest = self._bundle.manifest
         for name, size in manifest.pools.items():
             if name not in self._pools and self._is_known(size):
@@ -143,7 +143,7 @@ class BundleRun:
         return all(size in self.bindings for expr in exprs for size in unbacked_sizes(expr))
 
     def _reset(self) -> None:
-        """What an earlier run learned from its data."""
+        """Discard the data-dependent sizes and memory of an earlier run."""
         for pointer in self._late:
             self._device.free(pointer)
         self._late.clear()
@@ -191,12 +191,12 @@ class BundleRun:
             self._write(self.buffers[name], value)
 
     def _read_flag(self, name: str) -> bool:
-        """What a buffer of one boolean says, once all before it is done."""
+        """Return the value of a buffer of one boolean, after all earlier work is complete."""
         self._device.synchronize()
         return bool(self.read(name).item())
 
     def _is_loop_blocked(self, loop: LoopEntry, after_a_step: bool) -> bool:
-        """Whether a loop needs what is missing: all that it leaves is missing too."""
+        """Whether a loop needs a missing value; if so, mark all of its results as missing."""
         due = loop_reads(loop, after_a_step=after_a_step)
         sizes = (size_buffer_name(n) for e in loop_sizes(loop) for n in unbacked_sizes(e))
         lacking = [name for name in due if name in self.missing]
@@ -212,7 +212,7 @@ class BundleRun:
         return self.read(name)
 
     def _is_size_missing(self, call: KernelCall) -> bool:
-        """Whether a call needs a size that is missing: what it writes is missing too."""
+        """Whether a call needs a missing size; if so, mark its outputs as missing."""
         given = (call.args, *(variant.args for variant in call.variants))
         exprs = [v for args in given for v in args.values() if not isinstance(v, str)]
         lacking = [
@@ -230,7 +230,7 @@ class BundleRun:
         return True
 
     def _is_input_missing(self, call: KernelCall, entry: KernelEntry) -> bool:
-        """Whether a call reads what is missing: what it writes is missing too, for that reason."""
+        """Whether a call reads a missing buffer; if so, mark its outputs as missing."""
         buffers = [(str(call.args[a.name]), a.is_output) for a in entry.args if a.type == "ptr"]
         why = next(
             (self.missing[n] for n, writes in buffers if n in self.missing and not writes), ""
@@ -260,7 +260,7 @@ class BundleRun:
 def arguments(
     call: KernelCall, entry: KernelEntry, pointers: Mapping[str, int], bindings: Bindings
 ) -> list[int]:
-    """What a kernel is called with. ``UserError`` for a size that its argument does not hold."""
+    """Return a kernel's arguments. Raises ``UserError`` for a size that does not fit."""
     found = []
     for arg in entry.args:
         value = call.args[arg.name]
@@ -278,7 +278,7 @@ def _is_size(name: str) -> bool:
 
 
 class _LazyBuffers(Mapping[str, Array]):
-    """Buffers read from the device when they are asked for."""
+    """Buffers that are read from the device on access."""
 
     def __init__(self, read: Callable[[str], Array]) -> None:
         self._read = read

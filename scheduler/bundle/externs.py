@@ -1,4 +1,4 @@
-"""Runs on the host what no kernel was made for, through the float64 reference."""
+"""Runs ops without a kernel on the host, through the float64 reference."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from scheduler.reference import evaluate, read_sizes, symbolic_values
 
 
 def extern_runner(plan: Schedule) -> RunExtern:
-    """A function that computes an extern of this schedule from the buffers it reads, with the
-    sizes that are known by then.
+    """Return a function that computes an extern of this schedule from the buffers that it reads
+    and the sizes known so far.
 
-    It raises ``NoReferenceError`` naming the node where the reference cannot compute it either.
+    It raises ``NoReferenceError`` naming the node if the op has no reference either.
     """
     lowered = plan.lowered
     nodes = lowered.graph.all_nodes_by_name
@@ -50,7 +50,7 @@ def _compute(
     lowered: Lowered,
     bindings: Bindings,
 ) -> dict[str, Array]:
-    """The buffers that an extern fills."""
+    """Compute the buffers that an extern fills."""
     read = {load.buffer for view in extern.inputs.values() for load in loads(view.value)}
     memory = {name: buffers[name] for name in read}
     values: dict[str, object] = {**symbolic_values(lowered.graph, bindings)}

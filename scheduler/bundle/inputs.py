@@ -1,4 +1,4 @@
-"""Which buffer holds which input of the model."""
+"""The mapping of the model's inputs to buffers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ __all__ = ["GIVEN", "by_buffer", "input_buffers", "written_names"]
 
 
 def written_names(bundle: Bundle) -> dict[int, str]:
-    """What new values of inputs are called, by their place among the outputs: as the model calls
-    the buffer or parameter (``layers.0.cache``), or as a user's input is called. Where an output
-    has that name already, it is the graph's own name of the input."""
+    """Return the names of the new values of inputs, by their position among the outputs.
+
+    The name is the model's name of the buffer or parameter (``layers.0.cache``), or that of the
+    user's input; the graph's name of the input if an output already has that name.
+    """
     graph = bundle.graph
     sources = {given.name: given.source_name or given.name for given in graph.inputs}
     returned = {graph.outputs[place] for place in graph.returned_outputs}
@@ -27,9 +29,9 @@ def written_names(bundle: Bundle) -> dict[int, str]:
 
 
 def input_buffers(bundle: Bundle) -> dict[str, str]:
-    """Graph input -> buffer, for every input that some kernel reads.
+    """Return graph input -> buffer, for every input that a kernel reads.
 
-    User inputs go by their place, parameters and constants by their name in the model.
+    User inputs are matched by position, parameters and constants by their name in the model.
     """
     manifest = bundle.manifest
     by_source = {b.source_name: name for name, b in manifest.buffers.items() if b.kind in GIVEN}
@@ -45,7 +47,7 @@ def input_buffers(bundle: Bundle) -> dict[str, str]:
 
 
 def by_buffer(bundle: Bundle, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Values by graph input as values by buffer; those that no kernel reads are left out."""
+    """Convert values by graph input to values by buffer, without those that no kernel reads."""
     return {
         buffer: values[name] for name, buffer in input_buffers(bundle).items() if name in values
     }

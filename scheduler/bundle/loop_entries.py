@@ -1,4 +1,4 @@
-"""Loops of a schedule as a bundle has them."""
+"""The manifest's entries for the loops of a schedule."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from scheduler.ir.operations import LoopBegin, LoopEnd, Operation
 
 
 class LoopCollector:
-    """Collects them from the marks of a schedule, in order."""
+    """Collects loop entries from the loop markers of a schedule, in order."""
 
     def __init__(self) -> None:
         self._begun: list[tuple[str, Position]] = []
         self._ended: dict[str, LoopEntry] = {}
 
     def note(self, mark: Operation, place: Position) -> None:
-        """A mark, and how many calls and externs come before it."""
+        """Record a marker; ``place`` is how many calls and externs come before it."""
         if isinstance(mark, LoopBegin):
             self._begun.append((mark.name, place))
             return
@@ -25,7 +25,7 @@ class LoopCollector:
 
     @property
     def entries(self) -> tuple[LoopEntry, ...]:
-        """All of them, in the order in which they begin."""
+        """All entries, in the order in which the loops begin."""
         return tuple(self._ended[name] for name, _ in self._begun)
 
 

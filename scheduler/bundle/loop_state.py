@@ -1,4 +1,4 @@
-"""Loops while a bundle runs: how many steps are done, and whose memory their names stand for."""
+"""The state of loops while a bundle runs: completed steps, and buffer pointers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from scheduler.limits import MAX_ITERATIONS
 
 
 class LoopState:
-    """Of one run. ``pointers`` are where buffers lie, and are changed; ``holds`` says what a
-    buffer of one boolean is, once the device is done with all before."""
+    """The loop state of one run.
+
+    ``pointers`` are the addresses of buffers, and are changed; ``holds`` reads a buffer of one
+    boolean after all earlier work is complete.
+    """
 
     def __init__(
         self,
@@ -35,8 +38,11 @@ class LoopState:
     def order(
         self, steps: tuple[Step, ...], left_out: Callable[[LoopEntry, bool], bool]
     ) -> Iterator[Step]:
-        """Calls and externs as they run. ``left_out`` is asked before a loop's first step, and
-        after each one with True, whether it cannot go on for want of what nothing computes."""
+        """Yield calls and externs in execution order.
+
+        ``left_out`` is called before a loop's first step with False, and after each step with True;
+        it returns whether a value that the loop needs is missing.
+        """
         ends = loop_ends(steps)
         begins = {end: begin for begin, end in ends.items()}
         place = 0
@@ -62,7 +68,7 @@ class LoopState:
     def _next(self, number: int) -> bool:
         loop, pointers = self._loops[number], self._pointers
         self._steps[number] += 1
-        goes_on = self._goes_on(number, loop.again)  # before what it names is renamed
+        goes_on = self._goes_on(number, loop.again)  # before the buffers are renamed
         for one in loop.carried:
             pointers[one.before], pointers[one.next] = pointers[one.next], pointers[one.before]
         self._name(number)
@@ -81,7 +87,7 @@ class LoopState:
         return goes_on
 
     def _name(self, number: int) -> None:
-        """What names stand for in the step that comes."""
+        """Set the pointers of the loop's buffers for the next step."""
         loop, step = self._loops[number], self._steps[number]
         for one in loop.carried:
             self._pointers[one.inside] = self._pointers[one.after] = self._pointers[one.before]
@@ -96,12 +102,12 @@ class LoopState:
 
 
 def too_many_steps(loop: LoopEntry) -> str:
-    """The beginning of what is said of a loop that runs too often."""
+    """Return the beginning of the message for a loop with too many steps."""
     return f"{loop.node} ({loop.op}): at most {MAX_ITERATIONS} steps are run, and it goes on"
 
 
 def loop_reads(loop: LoopEntry, *, after_a_step: bool) -> tuple[str, ...]:
-    """The buffers that a loop itself reads, before its first step or after any."""
+    """Return the buffers that a loop itself reads, before its first step or after a step."""
     if after_a_step:
         made = (one.slice for one in loop.makes)
         return (*(one.next for one in loop.carried), *made, *([loop.again] if loop.again else ()))
@@ -111,5 +117,5 @@ def loop_reads(loop: LoopEntry, *, after_a_step: bool) -> tuple[str, ...]:
 
 
 def loop_sizes(loop: LoopEntry) -> tuple[Expr, ...]:
-    """The expressions whose sizes must be known before it begins."""
+    """Return the expressions whose sizes must be known before the loop begins."""
     return () if loop.steps is None else (loop.steps,)

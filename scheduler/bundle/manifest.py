@@ -1,7 +1,7 @@
-"""``manifest.json``: what a bundle holds and how to run it, as dataclasses and as JSON.
+"""``manifest.json``: the content of a bundle and how to run it, as dataclasses and as JSON.
 
 Expressions over the model's symbols (buffer sizes, scalar arguments of calls) and over a kernel's
-own scalar arguments (grids, workspace) travel as text (``ir/index/text.py``).
+own scalar arguments (grids, workspace) are stored as text (``ir/index/text.py``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """A kernel of the bundle: everything of a ``RenderedKernel`` but the text of its source."""
+    """A kernel of the bundle: a ``RenderedKernel`` without the text of its source."""
 
     template: str
     config: Mapping[str, ConfigValue]
@@ -52,20 +52,20 @@ class KernelEntry:
 
 @dataclass(frozen=True)
 class ExternEntry:
-    """A node that runs through the reference, at its place among the calls."""
+    """A node that runs through the reference, at its position among the calls."""
 
     node: str
     op: str
     reason: str
     position: int  # runs before the call of this index
     outputs: tuple[str, ...] = ()  # buffers that it fills
-    inputs: tuple[str, ...] = ()  # buffers that are all it takes, where they are
+    inputs: tuple[str, ...] = ()  # whole buffers, if these are its only operands
 
 
 @dataclass(frozen=True)
 class CarriedEntry:
-    """What a loop carries, by buffers. ``inside`` is where ``before`` lies; after each step
-    ``before`` and ``next`` change places; ``after`` is where ``before`` lies in the end."""
+    """A loop-carried value, by buffers. ``inside`` aliases ``before``; after each step ``before``
+    and ``next`` are swapped; ``after`` aliases ``before`` at the end."""
 
     before: str
     inside: str
@@ -75,7 +75,7 @@ class CarriedEntry:
 
 @dataclass(frozen=True)
 class SliceEntry:
-    """``slice`` is a part of the buffer ``whole`` along its first dimension, in its memory."""
+    """``slice`` is a slice of the buffer ``whole`` along its first dimension, in its memory."""
 
     whole: str
     slice: str
@@ -83,12 +83,12 @@ class SliceEntry:
 
 @dataclass(frozen=True)
 class LoopEntry:
-    """Calls that run once a step, and what changes from one step to the next.
+    """A loop: calls that run once per step, and the values that change between steps.
 
-    ``begin`` and ``end`` are how many calls and how many externs come before. Either ``steps``
-    says how many there are, or the buffer ``condition`` (one boolean) whether there is a first
-    step and ``again`` whether another follows. The slice that is read is number ``first`` + step,
-    that which is made is number step.
+    ``begin`` and ``end`` are the numbers of calls and externs before it. Either ``steps`` is the
+    number of steps, or the buffer ``condition`` (one boolean) says whether there is a first step
+    and ``again`` whether another follows. A step reads slice number ``first`` + step and writes
+    slice number step.
     """
 
     node: str
@@ -105,26 +105,26 @@ class LoopEntry:
 
     @property
     def borrowed(self) -> tuple[str, ...]:
-        """The buffers that are names for other buffers' memory, and have none."""
+        """The buffers that alias other buffers' memory and have no memory of their own."""
         renamed = (name for one in self.carried for name in (one.inside, one.after))
         return (*renamed, *(one.slice for one in (*self.reads, *self.makes)))
 
     @property
     def results(self) -> tuple[str, ...]:
-        """What it leaves."""
+        """The buffers that hold the loop's results."""
         return (*(one.after for one in self.carried), *(one.whole for one in self.makes))
 
 
 @dataclass(frozen=True)
 class MutationEntry:
-    """An input that the model writes: its new value is the output at this place of ``outputs``."""
+    """An input that the model writes: its new value is output number ``output``."""
 
     output: int
     input: str  # buffer
 
 
 class TimeSource(StrEnum):
-    """What times are: of a device, or of a model of one."""
+    """Whether times were measured on a device or modelled."""
 
     MEASURED = "measured"
     MODELLED = "modelled"
@@ -132,8 +132,8 @@ class TimeSource(StrEnum):
 
 @dataclass(frozen=True)
 class ChosenBy:
-    """Whose times the kernels were chosen by. ``toolchain`` names compiler and version, ``times``
-    says whether they were measured or modelled."""
+    """The source of the times that the kernels were selected by. ``toolchain`` is the compiler and
+    its version; ``times``: measured or modelled."""
 
     device_name: str
     target: str
@@ -144,7 +144,7 @@ class ChosenBy:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """All that a launcher needs to know, in the order of the file."""
+    """All data that a launcher needs, in the order of the file."""
 
     graph_name: str
     graph_digest: str
@@ -159,19 +159,19 @@ class Manifest:
     loops: tuple[LoopEntry, ...] = ()  # in the order in which they begin
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    mutations: tuple[MutationEntry, ...] = ()  # outputs that are written back, not returned
-    constant_outputs: tuple[ConstantOutput, ...] = ()  # returned in between, and no buffers
+    mutations: tuple[MutationEntry, ...] = ()  # outputs written back to inputs, not returned
+    constant_outputs: tuple[ConstantOutput, ...] = ()  # returned too, without buffers
     fused: bool = True  # whether the schedule was made with fusion
     split: tuple[str, ...] = ()  # fused nodes that were split again
-    chosen_by: ChosenBy | None = None  # without it every kernel is the default
+    chosen_by: ChosenBy | None = None  # None: all kernels are defaults
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST  # the graph's
     guards: tuple[Guard, ...] = ()  # the graph's
     assertions: tuple[Assertion, ...] = ()  # read after the run
 
     @property
     def program(self) -> tuple[Step, ...]:
-        """Calls, externs and loops in the order in which they run. ``UserError`` where there is
-        none."""
+        """Calls, externs and loops in execution order. Raises ``UserError`` if there is no valid
+        order."""
         positions = [extern.position for extern in self.externs]
         places = [(loop.begin, loop.end) for loop in self.loops]
         return build_program(len(self.calls), positions, places)
@@ -185,7 +185,7 @@ class Manifest:
 
     @staticmethod
     def from_json(data: Mapping[str, Any], what: str = "manifest") -> Manifest:
-        """From JSON that fits the schema (``reader.py`` checks that first). Raises ``UserError``
+        """Read JSON that matches the schema (``reader.py`` checks that first). Raises ``UserError``
         that begins with ``what`` and names the field."""
         from scheduler.ir.codec import decode  # noqa: PLC0415 - as below
 
@@ -211,11 +211,11 @@ def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
 
 @cache
 def _codec() -> Converter:
-    # Rendering needs none of it, and it takes as long to import as all templates.
+    # Rendering does not need it, and its import takes as long as that of all templates.
     from scheduler.ir.codec import key_by_name, make_codec, rename_fields  # noqa: PLC0415
 
     codec = make_codec()
-    # What an argument stands for, a buffer or a number, is known once there are buffers.
+    # Whether an argument is a buffer or a number is known only once the kernels are.
     codec.register_structure_hook(str | Expr, lambda text, _: codec.structure(text, str))
     codec.register_unstructure_hook(Guard, print_guard)
     codec.register_structure_hook(Guard, lambda text, _: parse_guard(codec.structure(text, str)))
@@ -245,8 +245,11 @@ C = TypeVar("C", KernelCall, CallVariant)
 
 
 def _resolve_args(call: C, kernels: Mapping[str, KernelEntry]) -> C:
-    """The call with its numbers as expressions; the kernel says which arguments are buffers, whose
-    names may be those of sizes. Without the kernel, or the argument in it, all are expressions."""
+    """Return the call with numeric arguments parsed as expressions.
+
+    The kernel says which arguments are buffers, since buffers and sizes may share names. Arguments
+    of an unknown kernel, and unknown arguments, are expressions.
+    """
     entry = kernels.get(call.kernel)
     pointers = {arg.name for arg in entry.args if arg.type == "ptr"} if entry else set()
     args = {

@@ -1,4 +1,4 @@
-"""Reads a bundle, which may come from anywhere: checked against its schema before it is used."""
+"""Reads a bundle, which is untrusted: it is checked against the schema before use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Bundle:
 
     @cached_property
     def graph(self) -> Graph:
-        """The model's graph. ``UserError`` when ``graph.json`` is damaged."""
+        """The model's graph. Raises ``UserError`` if ``graph.json`` is damaged."""
         graph = graph_from_json(_read_json(self.folder / bundle_paths.GRAPH))
         if graph.digest != self.manifest.graph_digest:
             raise UserError(
@@ -43,7 +43,7 @@ class Bundle:
         return graph
 
     def library(self, kernel: str, target: str) -> Path:
-        """The shared library of a kernel; ``UserError`` where the bundle has none."""
+        """Return a kernel's shared library. Raises ``UserError`` if the bundle has none."""
         source = Path(self.manifest.kernels[kernel].source).name
         library = recipe_of(find(target), source).library_file
         path = self.folder / bundle_paths.build_folder(kernel, target) / library
@@ -56,7 +56,7 @@ class Bundle:
 
 
 def open_bundle(folder: Path) -> Bundle:
-    """Open a bundle. Raises ``UserError`` naming the part that is missing or malformed."""
+    """Open a bundle. Raises ``UserError`` naming the missing or malformed part."""
     path = folder / bundle_paths.MANIFEST
     if not path.is_file():
         raise UserError(f"{folder} is no bundle: {bundle_paths.MANIFEST} is missing")
@@ -76,7 +76,7 @@ def open_bundle(folder: Path) -> Bundle:
 
 
 def _check_names(manifest: Manifest, path: Path) -> None:
-    """Every name that is used is there."""
+    """Check that every name that is used is defined."""
     for call in manifest.calls:
         _check_call(manifest, path, call.kernel, call.args)
         for variant in call.variants:
@@ -119,7 +119,7 @@ def _buffers_of(loop: LoopEntry) -> Iterator[str]:
 
 
 def _check_loops(manifest: Manifest, path: Path) -> None:
-    """Each has an end, and says how often it runs; nothing else lies where it renames memory."""
+    """Check that each loop ends, has a step count or conditions, and its own memory."""
     try:
         _ = manifest.program
     except UserError as error:
@@ -139,7 +139,7 @@ def _check_loops(manifest: Manifest, path: Path) -> None:
 
 
 def _check_symbols(manifest: Manifest, path: Path) -> None:
-    """Every expression is over what has a value."""
+    """Check that every expression uses known symbols only."""
     known = set(manifest.symbols)
     for name in manifest.symbols:
         check_name(name)

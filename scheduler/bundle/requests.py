@@ -1,4 +1,4 @@
-"""A bundle's call at concrete sizes, as the plain data that a worker process takes."""
+"""A bundle's call at concrete sizes, as plain data for a worker process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler.ir.bindings import Bindings
 def request_of(
     manifest: Manifest, call: KernelCall, target: str, bindings: Bindings
 ) -> BenchmarkRequest:
-    """The request for one call; ``KeyError`` for a symbol that has no binding."""
+    """Return the request for one call. Raises ``KeyError`` for a symbol without a binding."""
     call = call.select_variant(bindings)
     entry = manifest.kernels[call.kernel]
     return make_request(

@@ -1,4 +1,4 @@
-"""Writes a bundle: all of it or nothing, the same bytes for the same input."""
+"""Writes a bundle atomically and deterministically."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from scheduler.ir.serialize import graph_to_json
 from scheduler.targets import find
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-# What lies in a bundle's folder, with what running its wrapper and tuning leave there.
+# Files of a bundle's folder, including those that tuning and running the wrapper create.
 _BUNDLE_FILES = frozenset(
     (
         *(bundle_paths.MANIFEST, bundle_paths.GRAPH, bundle_paths.WRAPPER, bundle_paths.KERNELS),
@@ -53,7 +53,7 @@ def manifest_of(
     chosen_by: ChosenBy | None = None,
     loops: Sequence[LoopEntry] = (),
 ) -> Manifest:
-    """The manifest of a schedule whose kernels were chosen, by the times ``chosen_by`` names."""
+    """Return the manifest of a schedule; ``chosen_by`` is the source of the selection's times."""
     lowered = schedule.lowered
     graph = lowered.graph
     return Manifest(
@@ -85,7 +85,7 @@ def manifest_of(
 
 
 def _symbols(lowered: Lowered) -> dict[str, SymbolInfo]:
-    """The sizes, with the bounds of the export and of the model's ops."""
+    """Return the sizes, with the bounds of the export and of the model's ops."""
     given = lowered.graph.symbols
     names = {expr.name for expr in lowered.nonzero if expr.is_Symbol}
     least = {name: replace(given[name], minimum=max(given[name].minimum, 1)) for name in names}
@@ -93,14 +93,14 @@ def _symbols(lowered: Lowered) -> dict[str, SymbolInfo]:
 
 
 def _guards(lowered: Lowered) -> Iterator[Guard]:
-    """Conditions of the model's ops on expressions of sizes."""
+    """Yield the conditions of the model's ops on expressions of sizes."""
     for expr in lowered.nonzero:
         if not expr.is_Symbol:
             yield Guard((Relation(expr, ">=", sympy.Integer(1)),))
 
 
 def _mutations(lowered: Lowered) -> tuple[MutationEntry, ...]:
-    """What is written back, by buffers: those of the inputs come first, in the graph's order."""
+    """Return the mutations by buffers; input buffers come first, in the graph's order."""
     given = [name for name, buffer in lowered.buffers.items() if buffer.kind in GIVEN]
     tensors = [each.name for each in lowered.graph.inputs if each.name in lowered.graph.tensors]
     buffers = dict(zip(tensors, given, strict=True))
@@ -108,20 +108,20 @@ def _mutations(lowered: Lowered) -> tuple[MutationEntry, ...]:
 
 
 def wrapper_of(manifest: Manifest) -> str:
-    """``wrapper.py`` of a bundle with this manifest."""
+    """Return the text of ``wrapper.py`` of a bundle with this manifest."""
     libraries = {name: recipe_of(find(name)).library_file for name in manifest.targets}
     return render_wrapper(manifest.to_json(), libraries)
 
 
 def bundle_texts(schedule: Schedule, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The texts of the bundle as a whole, each with its path in it."""
+    """Yield the text files of the bundle as a whole: path and text."""
     yield bundle_paths.MANIFEST, _json(manifest.to_json())
     yield bundle_paths.GRAPH, _json(graph_to_json(schedule.lowered.graph))
     yield bundle_paths.WRAPPER, wrapper_of(manifest)
 
 
 def build_record(build: Build) -> str:
-    """The text that stands beside a build's files."""
+    """Return the text of the record stored with a build's files."""
     return _json(build.to_json())
 
 
@@ -132,14 +132,14 @@ def write(
     kernels: Sequence[RenderedKernel],
     builds: Mapping[tuple[str, str], Build],
 ) -> None:
-    """Write the bundle to ``out``, in place of a bundle that lies there.
+    """Write the bundle to ``out``, replacing an existing bundle.
 
-    ``builds`` maps (kernel, target) to its build. Raises ``UserError`` when ``out`` is a folder
-    that is not a bundle and not empty: nothing of somebody else's is removed.
+    ``builds`` maps (kernel, target) to its build. Raises ``UserError`` if ``out`` is a folder
+    that is neither empty nor a bundle: no other files are removed.
     """
     check_replaceable(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    # Beside it, under a name that is not taken from it: that one may be as long as names may be.
+    # In the same folder, under an unrelated name: that of ``out`` may have the maximum length.
     work = Path(tempfile.mkdtemp(prefix=".bundle-", dir=out.parent))
     try:
         new = work / "new"
@@ -156,7 +156,7 @@ def write(
 
 
 def check_replaceable(out: Path) -> None:
-    """Raise ``UserError`` unless ``out`` is free, empty, or an earlier bundle and nothing else."""
+    """Raise ``UserError`` unless ``out`` is absent, empty, or contains only a bundle."""
     if out.is_symlink():
         raise UserError(f"{out} is a link: name the folder itself")
     if not out.exists():
@@ -175,7 +175,7 @@ def check_replaceable(out: Path) -> None:
 
 
 def _is_ours(manifest: Path) -> bool:
-    """Whether this is a bundle's manifest, whichever version wrote it."""
+    """Whether this is a bundle's manifest, of any version."""
     try:
         data = json.loads(manifest.read_text())
         return bool(data["schema"] >= 1 and _DIGEST.fullmatch(data["graph"]["digest"]))

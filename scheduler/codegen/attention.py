@@ -1,4 +1,5 @@
-"""Attention as templates of any language see it: its operands, mask and stores over named axes."""
+"""The language-independent part of attention templates: operands, mask and stores over named
+axes."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from scheduler.ir.values import Cast, Value, loads
 from scheduler.targets import Target
 
 _HALF_DTYPES = (DType.F16, DType.BF16)
-# The greatest soft cap of scores that may be counted from the lowest one on, as 1 + tanh, which is
-# within 2^-21: they are then off by 2^-13, and weights by no more than f16 rounds them.
+# The largest soft cap for which capped scores may be counted from the lowest one, as 1 + tanh,
+# which is within 2^-21: scores are then off by 2^-13, and weights by no more than f16 rounds them.
 MAX_SHIFTED_CAP = 256
 _TILE = "a tile in shared memory"
 
@@ -34,7 +35,7 @@ _TILE = "a tile in shared memory"
 class AttentionTemplate(SingleLaunchTemplate[Kernel]):
     """One ``Attention`` operation.
 
-    In the texts the axes are ``b0``, ``b1`` … (batch), ``row``, ``column``, ``depth`` and
+    In the source the axes are ``b0``, ``b1`` … (batch), ``row``, ``column``, ``depth`` and
     ``value_depth``.
     """
 
@@ -71,17 +72,18 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
 
     @property
     def has_log2_scores(self) -> bool:
-        """Whether scores with their mask are multiplied by log2(e) before the greatest is found, so
-        that the difference of equal ones is 0 however large they are: a mask may hide all of a row,
-        or of a row's first tile, by f32's least number."""
+        """Whether scores with their mask are multiplied by log2(e) before the maximum is taken, so
+        that the difference of equal scores is 0 however large they are: a mask may hide a whole
+        row, or all of a row's first tile, with f32's lowest number."""
         return self.adds_mask
 
     def remap_axes(self, operation: Attention) -> Attention:
-        """The same operation over the axes that the kernel walks."""
+        """Return the same operation over the axes that the kernel walks."""
         return operation
 
     def _nest(self, axes: tuple[Axis, ...], *what: Value | Store) -> LoopNest:
-        """The accesses of an operand or of the stores, over axes as the kernel walks them."""
+        """Return the accesses of an operand or of the stores, over axes as the kernel walks
+        them."""
         size = tuple(axis.size for axis in axes)
         still = tuple(sympy.Integer(0) for _ in axes)
         tile = Buffer(_TILE, self.element, size, still, BufferKind.INTERMEDIATE)
@@ -100,7 +102,7 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
 
     @property
     def nests(self) -> tuple[LoopNest, ...]:
-        """Those of the operands, the mask where there is one, and the stores."""
+        """Return the nests of the operands, of the mask if there is one, and of the stores."""
         nests = (self.q, self.k, self.v, self.mask, self.out)
         return tuple(nest for nest in nests if nest is not None)
 
@@ -120,8 +122,8 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
 
 
 def _element(operation: Attention, lowered: Lowered) -> DType:
-    """The type of the tiles: 16 bits where the operands are, also if something was fused into
-    them (torch rounds there), else f32, or f64 where any operand is."""
+    """Return the element type of the tiles: 16 bits if the operands have it, also if something was
+    fused into them (torch rounds there), else f32, or f64 if any operand is f64."""
     operands = [narrowest_dtype(value) for value in (operation.q, operation.k, operation.v)]
     if len(set(operands)) == 1:
         return operands[0]
@@ -135,7 +137,8 @@ def _element(operation: Attention, lowered: Lowered) -> DType:
 
 
 def narrowest_dtype(value: Value) -> DType:
-    """The type that holds a tree's value without loss, seen through widening casts."""
+    """Return the narrowest type that holds a tree's value without loss, looking through widening
+    casts."""
     while isinstance(value, Cast) and value.dtype is value.value.dtype.compute_dtype:
         value = value.value
     return value.dtype if value.dtype.is_float else DType.F32

@@ -1,6 +1,6 @@
-"""Which columns the rows of a block see, as far as that follows from indices: causal attention, and
-masks that compare a row's number with a column's (sliding windows). Tiles without any are skipped,
-and only those that some row sees and another does not are masked."""
+"""The columns that the rows of a block see, as far as indices determine them: causal attention, and
+masks that compare row and column numbers (sliding windows). Tiles without a visible column are
+skipped, and only partly visible tiles are masked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.ir.operations import Attention
 from scheduler.ir.values import Call, Value
 
 _ZERO = sympy.Integer(0)
-# A comparison holds where sign * (left - right) + more <= 0.
+# A comparison holds if sign * (left - right) + more <= 0.
 _COMPARISONS = {"le": (1, 0), "lt": (1, 1), "ge": (-1, 0), "gt": (-1, 1)}
 
 
@@ -30,28 +30,28 @@ class Limit:
     offset: Expr
 
     def at(self, row: sympy.Symbol) -> Expr:
-        """Of that row."""
+        """Return the limit of that row."""
         return self.slope * row + self.offset
 
     def outermost(self, first: sympy.Symbol, last: sympy.Symbol) -> Expr:
-        """The furthest column that one of the rows from ``first`` to ``last`` sees."""
+        """Return the furthest column that any row from ``first`` to ``last`` sees."""
         return self.at(last if (self.slope > 0) == self.upper else first)
 
     def innermost(self, first: sympy.Symbol, last: sympy.Symbol) -> Expr:
-        """The furthest that all of them see."""
+        """Return the furthest column that all rows from ``first`` to ``last`` see."""
         return self.at(first if (self.slope > 0) == self.upper else last)
 
 
 @dataclass(frozen=True)
 class Window:
-    """The limits that hold for every row; ``whole`` where they say all that the mask does."""
+    """The limits that hold for every row; ``whole`` if they describe the mask completely."""
 
     limits: tuple[Limit, ...]
     whole: bool
 
     @staticmethod
     def create(operation: Attention) -> Window:
-        """What can be told of an operation's rows."""
+        """Return the limits that are known for an operation's rows."""
         causal = (Limit(True, 1, _ZERO),) if operation.causal else ()
         mask = operation.mask
         if mask is None:
@@ -64,7 +64,7 @@ class Window:
 
 
 def _conjuncts(value: Value) -> Iterator[Value]:
-    """What must all hold."""
+    """Yield the conditions whose conjunction is the value."""
     both = isinstance(value, Call) and value.op in ("logical_and", "bitwise_and")
     if isinstance(value, Call) and both:
         for part in value.args:
@@ -74,7 +74,7 @@ def _conjuncts(value: Value) -> Iterator[Value]:
 
 
 def _limit(value: Value, operation: Attention) -> Limit | None:
-    """What a condition says of the column; None where it is no limit of that form."""
+    """Return a condition's limit on the column; None if it does not have that form."""
     if not isinstance(value, Call) or value.op not in _COMPARISONS:
         return None
     left, right = (as_index_expr(part) for part in value.args)

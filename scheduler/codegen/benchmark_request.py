@@ -1,4 +1,4 @@
-"""All that a worker process needs to build, load and call one kernel, as plain data."""
+"""The data that a worker process needs to build, load and call one kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A pointer argument: the buffer it stands for, sizes and strides in elements."""
+    """A pointer argument: its buffer, with sizes and strides in elements."""
 
     name: str
     buffer: str
@@ -31,7 +31,7 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class ScalarArg:
-    """A number argument at the sizes asked for."""
+    """A number argument, evaluated at the requested sizes."""
 
     name: str
     type: str
@@ -50,12 +50,13 @@ class BenchmarkRequest:
 
     @property
     def arg_types(self) -> tuple[str, ...]:
-        """Types of the arguments as in the manifest."""
+        """Return the argument types, as in the manifest."""
         return tuple("ptr" if isinstance(arg, TensorArg) else arg.type for arg in self.args)
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The number arguments by name: what grids and bytes of workspace are expressions of."""
+        """Return the number arguments by name; grids and workspace bytes are expressions over
+        them."""
         return {arg.name: arg.value for arg in self.args if isinstance(arg, ScalarArg)}
 
 
@@ -64,8 +65,8 @@ _BITS = {"i32": 32, "i64": 64}
 
 @dataclass(frozen=True)
 class CFunctionRequest(BenchmarkRequest):
-    """One kernel behind an exported C function. Raises ``UserError`` for sizes beyond the types of
-    its arguments, before a worker process is asked to call it."""
+    """One kernel behind an exported C function. Raises ``UserError`` for sizes that exceed the
+    types of its arguments, before a worker process calls it."""
 
     def __post_init__(self) -> None:
         for arg in self.args:
@@ -81,7 +82,7 @@ class CFunctionRequest(BenchmarkRequest):
 
 
 def register_arg_union(codec: Converter) -> None:
-    """Requests in JSON: each argument says of which kind it is."""
+    """Encode requests as JSON with a tag for the kind of each argument."""
     from cattrs.strategies import configure_tagged_union  # noqa: PLC0415 - rendering needs none
 
     kinds = {TensorArg: "tensor", ScalarArg: "scalar"}
@@ -98,8 +99,8 @@ def make_request(
     target: str,
     request_type: type[BenchmarkRequest] = BenchmarkRequest,
 ) -> BenchmarkRequest:
-    """A call at concrete sizes; ``args`` are the kernel's. Raises ``KeyError`` for a symbol that
-    has no binding, and what ``request_type``, the backend's, raises for sizes that its kernels
+    """Return a call at concrete sizes; ``args`` are the kernel's. Raises ``KeyError`` for an
+    unbound symbol, and what ``request_type``, the backend's, raises for sizes that its kernels
     cannot be called with."""
     made: list[TensorArg | ScalarArg] = []
     for arg in args:

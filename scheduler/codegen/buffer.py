@@ -1,4 +1,4 @@
-"""What a template leaves behind when it takes the place of a node's operations."""
+"""The output of a template, which replaces a node's operations."""
 
 from __future__ import annotations
 

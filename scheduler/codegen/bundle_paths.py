@@ -1,4 +1,4 @@
-"""Where files lie in a bundle. What the files of a build are called says the target's recipe."""
+"""Paths of files in a bundle. The target's recipe names the files of a build."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ GRAPH = "graph.json"
 WRAPPER = "wrapper.py"
 KERNELS = "kernels"
 BUILD_RECORD = "build.json"
-# Of a tuning run that wrote the bundle.
+# Of the tuning run that wrote the bundle.
 LEDGER, LOG, RESULTS = "ledger.jsonl", "autotune.log", "results.json"
 
-#: All that a folder's name is made of where it comes from a model's.
+#: The characters of a model's name that a folder name may contain.
 SAFE_CHARACTERS = string.ascii_letters + string.digits + "_-"
 MAX_NAME_LENGTH = 80
-_DIGEST_LENGTH = 12  # of a digest
+_DIGEST_LENGTH = 12  # characters of a digest
 _KERNEL_NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
 
 
 def bundle_folder(name: str, digest: str) -> str:
-    """What a bundle's folder is called: letters of the name that are plain on any system, and the
-    beginning of the digest, which tells those apart that are left the same."""
+    """Return a bundle's folder name: the portable characters of the name, and the beginning of the
+    digest, which distinguishes names that become equal."""
     plain = re.sub(f"[^{SAFE_CHARACTERS}]+", "_", name)[
         : MAX_NAME_LENGTH - _DIGEST_LENGTH - 1
     ].strip("_-")
@@ -30,9 +30,10 @@ def bundle_folder(name: str, digest: str) -> str:
 
 
 def kernel_folder(kernel: str) -> str:
-    """What belongs to a kernel: its source, and a folder for each target.
+    """Return the folder of a kernel: its source, and a folder for each target.
 
-    Raises ``ValueError`` for a name that could lead elsewhere; no kernel of ours has such a one.
+    Raises ``ValueError`` for a name that could lead outside the bundle; no generated kernel has
+    one.
     """
     if not _KERNEL_NAME.fullmatch(kernel):
         raise ValueError(f"{kernel!r} is no name of a kernel")
@@ -40,10 +41,10 @@ def kernel_folder(kernel: str) -> str:
 
 
 def source_path(kernel: str, source_file: str) -> str:
-    """The source of a kernel of that name."""
+    """Return the path of that kernel's source."""
     return f"{kernel_folder(kernel)}/{source_file}"
 
 
 def build_folder(kernel: str, target: str) -> str:
-    """The files of a kernel's build for a target, with its record."""
+    """Return the folder of a kernel's build for a target: its files and its record."""
     return f"{kernel_folder(kernel)}/{target}"

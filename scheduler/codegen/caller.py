@@ -1,4 +1,4 @@
-"""One candidate: a rendered kernel with the call that a node makes of it."""
+"""One candidate: a rendered kernel and a node's call of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.ir.operations import Buffer
 class TemplateCaller:
     """A candidate for a scheduler node.
 
-    ``description`` is one line for the autotune log; ``buffers`` are those of the call.
+    ``description`` is one line for the autotune log; ``buffers`` are the call's buffers.
     """
 
     request_type: ClassVar[type[BenchmarkRequest]] = BenchmarkRequest
@@ -34,7 +34,7 @@ class TemplateCaller:
         return self.kernel.name
 
     def benchmark_request(self, target: str, bindings: Mapping[str, int]) -> BenchmarkRequest:
-        """The request for one target and one binding of the symbolic sizes."""
+        """Return the request for one target and one binding of the symbolic sizes."""
         return make_request(
             dict(bindings),
             self.call,
@@ -46,7 +46,7 @@ class TemplateCaller:
         )
 
     def output(self) -> TemplateBuffer:
-        """What the template leaves in place of the node's operations."""
+        """Return the template's output, which replaces the node's operations."""
         written = {arg.name for arg in self.kernel.args if arg.is_output}
         pointers = [arg.name for arg in self.kernel.args if arg.type == "ptr"]
         return self.buffer_type(

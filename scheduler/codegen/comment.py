@@ -1,7 +1,7 @@
 """The metadata comment above a kernel, in Inductor's format.
 
-Inductor writes it in ``torch/_inductor/utils.py`` (``get_kernel_metadata``); here the path is the
-one that the kernel's source has inside a bundle.
+Inductor writes it in ``torch/_inductor/utils.py`` (``get_kernel_metadata``); here the path is that
+of the kernel's source in a bundle.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from scheduler.text import shorten as _short
 class MetadataComment:
     """Writes the comments of one lowered graph; users are counted once for all kernels.
 
-    ``source_file`` is what a kernel's source is called, ``mark`` what begins a comment in it,
-    ``device`` what PyTorch calls the device.
+    ``source_file`` is the file name of a kernel's source, ``mark`` begins a comment in it,
+    ``device`` is PyTorch's name of the device.
     """
 
     def __init__(
@@ -39,7 +39,8 @@ class MetadataComment:
         self._lists: dict[tuple[Expr, ...], str] = {}
 
     def __call__(self, node: SchedulerNode, kernel: str) -> str:
-        """The comment's lines, each ending with a newline, for ``node`` served by ``kernel``."""
+        """Return the comment's lines, each ending with a newline, for ``node`` and its
+        ``kernel``."""
         parts = [self._nodes[self._order[name]] for name in node.nodes if name in self._order]
         parts.sort(key=lambda part: self._order[part.name])
         sources: dict[str, list[str]] = {}
@@ -94,7 +95,8 @@ class MetadataComment:
 
 
 def source_name(node: Node) -> str:
-    """The call in the model's source that a node came from: torch's function, counted by name."""
+    """Return the call in the model's source that a node came from: torch's function, counted by
+    name."""
     # torch writes the kind of the function before its name: builtin_function_or_method.addmm.
     called = node.origin.torch_function.partition(";")[0]
     return called.rpartition(".")[2] or node.name
@@ -122,7 +124,7 @@ def _format_argument(argument: Argument) -> str:
 
 
 def _count_users(lowered: Lowered) -> Mapping[str, int]:
-    """How many nodes (the output among them) use each node's values."""
+    """Count the nodes (including the output) that use each node's values."""
     producer = {value: node.name for node in lowered.graph.nodes for value in node.outputs}
     users: dict[str, set[str]] = {}
     for node in lowered.graph.nodes:

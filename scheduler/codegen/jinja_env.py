@@ -1,4 +1,4 @@
-"""Kernel texts: Jinja templates beside the Python files that fill them."""
+"""Kernel sources: Jinja templates beside the Python files that render them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _environment(folder: Path) -> Environment:
     return Environment(
         loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - the text is a kernel's, no page
+        autoescape=False,  # noqa: S701 - the text is a kernel's, not a page
         auto_reload=False,
         keep_trailing_newline=True,
         trim_blocks=True,
@@ -23,5 +23,5 @@ def _environment(folder: Path) -> Environment:
 
 @cache
 def load_template(folder: Path, file: str) -> Template:
-    """A template of the folder, compiled once; a name that it does not get is an error."""
+    """Return a template of the folder, compiled once; an undefined name is an error."""
     return _environment(folder).get_template(file)

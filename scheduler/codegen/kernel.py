@@ -1,6 +1,6 @@
-"""A rendered kernel: its source, its C interface, and what its host function launches.
+"""A rendered kernel: its source, its C interface, and the launches of its host function.
 
-This is all that build, runtime, bundle and the pages need; none of them looks into the text.
+Build, runtime, bundle and the pages need only this; none of them parses the source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class KernelArg:
     """One argument of the exported C function, in order.
 
     After these the C function takes ``size_t* workspace_size, uint8_t* workspace`` and the stream
-    of the device's runtime. A pointer may be null only where its buffer is empty.
+    of the device's runtime. A pointer may be null only if its buffer is empty.
     """
 
     name: str
@@ -33,12 +33,12 @@ class KernelArg:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch that the exported function does.
+    """One launch by the exported function.
 
-    ``grid`` are expressions over the scalar arguments' names (blocks in x, y, z); ``block``
-    threads; ``args`` the names of the exported function's arguments that the device function
-    takes, in order, ``workspace`` among them where it is used. With ``dynamic_lds`` the LDS is
-    asked for at launch time; otherwise ``lds_bytes`` is fixed in the code object.
+    ``grid`` holds expressions over the scalar arguments' names (blocks in x, y, z); ``block`` is in
+    threads; ``args`` are the arguments of the exported function that the device function takes, in
+    order, including ``workspace`` if it is used. With ``dynamic_lds`` the LDS is requested at
+    launch; otherwise ``lds_bytes`` is fixed in the code object.
     """
 
     function: str
@@ -60,18 +60,18 @@ class LineOrigin:
 
 @dataclass(frozen=True)
 class RenderedKernel:
-    """The product of code generation for one scheduler node and one configuration.
+    """The result of code generation for one scheduler node and one configuration.
 
     ``name`` is ``<backend>_<fused>_<8 hex>``, from the content of ``source`` alone; it is also the
-    exported symbol. The same source serves every target of the backend (the text selects by the
-    compiler's macros), so that one kernel folder holds builds for several targets.
+    exported symbol. All targets of the backend share one source (it selects code by the compiler's
+    macros), so one kernel folder holds builds for several targets.
     """
 
     name: str
     template: str
     config: Mapping[str, ConfigValue]
     source: str
-    source_file: str  # what a file with the source is called
+    source_file: str  # file name of the source
     args: tuple[KernelArg, ...]
     launches: tuple[Launch, ...]
     workspace_bytes: Expr
@@ -84,22 +84,22 @@ class RenderedKernel:
 
     @property
     def source_path(self) -> str:
-        """Where the source lies, relative to the bundle."""
+        """Return the path of the source, relative to the bundle."""
         return source_path(self.name, self.source_file)
 
 
 class ChoiceSource(StrEnum):
-    """Where the choice of a call's kernel comes from."""
+    """How a call's kernel was chosen."""
 
-    SELECTED = "selected"  # by its times
+    SELECTED = "selected"  # by measured times
     MODELLED = "modelled"  # by modelled times: nothing was measured
-    DEFAULT = "default"  # the generator's
+    DEFAULT = "default"  # the generator's default
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Why a call is of its kernel. ``not_made`` names a kernel that was selected and that the
-    generator does not make any more: the default is called in its place."""
+    """Why a call uses its kernel. ``not_made`` names a selected kernel that the generator no longer
+    makes: the default is called in its place."""
 
     source: ChoiceSource
     not_made: str = ""
@@ -107,7 +107,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class CallVariant:
-    """What is called instead while the size ``symbol`` is at most ``at_most``."""
+    """The kernel called instead while the size ``symbol`` is at most ``at_most``."""
 
     symbol: str
     at_most: int
@@ -118,10 +118,10 @@ class CallVariant:
 
 @dataclass(frozen=True)
 class KernelCall:
-    """A call of a kernel in the wrapper: for each argument a buffer's name or an expression.
+    """A call of a kernel in the wrapper: each argument is a buffer's name or an expression.
 
-    ``variants`` serve smaller sizes, the smallest first; the first that fits is called.
-    ``choice`` is None where nothing was chosen by times: the kernel is the default.
+    ``variants`` are for smaller sizes, smallest first; the first that fits is called. ``choice`` is
+    None if nothing was selected by times: the kernel is the default.
     """
 
     kernel: str
@@ -131,7 +131,7 @@ class KernelCall:
     choice: Choice | None = None
 
     def select_variant(self, bindings: Mapping[str, int]) -> KernelCall:
-        """The call that is made at these sizes. Raises ``KeyError`` for a size that is missing."""
+        """Return the call made at these sizes. Raises ``KeyError`` for a missing size."""
         for variant in self.variants:
             if bindings[variant.symbol] <= variant.at_most:
                 return KernelCall(variant.kernel, variant.args, self.nodes)

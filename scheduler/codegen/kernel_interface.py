@@ -1,7 +1,7 @@
-"""The interface of one kernel: which buffers and numbers it takes, and by which names.
+"""The interface of one kernel: the buffers and numbers that it takes, and their names.
 
-``KernelInterface`` collects arguments while a template renders; a buffer that stands in
-several roles (``mm(x, x)``) is one argument under one name.
+``KernelInterface`` collects arguments while a template renders; a buffer with several roles
+(``mm(x, x)``) is one argument under one name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KernelInterface:
 
         ``names`` has one name for each input and output, in the order given; None inputs are
         skipped with their names. ``input_reorder[i]`` is the position in ``inputs`` of the i-th
-        argument. Raises ``ValueError`` where names or order do not fit.
+        argument. Raises ``ValueError`` if names or order do not match.
         """
         if len(names) != len(inputs) + len(outputs):
             raise ValueError(
@@ -63,7 +63,7 @@ class KernelInterface:
         self._values[name] = buffer.name
 
     def add_scalar(self, name: str, value: Expr | int, type_: ArgType = "i32") -> str:
-        """Register a number under a name of its own (M, N, K)."""
+        """Register a number under its own name (M, N, K)."""
         if name in self._values:
             raise ValueError(f"argument {name} is there already")
         self._args.append(KernelArg(name, type_))
@@ -71,7 +71,7 @@ class KernelInterface:
         return name
 
     def buffer_of(self, arg: KernelArg) -> Buffer:
-        """The buffer that a pointer argument stands for."""
+        """Return the buffer of a pointer argument."""
         return self._buffers[str(self._values[arg.name])]
 
     @property
@@ -83,14 +83,15 @@ class KernelInterface:
         return self._buffers
 
     def arg_name(self, buffer: Buffer | str) -> str:
-        """The argument that holds a registered buffer; ``KeyError`` where it is none."""
+        """Return the argument that holds a registered buffer; raises ``KeyError`` if there is
+        none."""
         return self._names[buffer if isinstance(buffer, str) else buffer.name]
 
     def size(
         self, buffer: Buffer, start: int, end: int | None = None, default: Expr | int = 0
     ) -> Expr:
-        """Product of the sizes of dimensions ``start`` to ``end`` inclusive (negative: from the
-        end; None: the last); ``default`` where the buffer has no such dimension."""
+        """Return the product of the sizes of dimensions ``start`` to ``end`` inclusive (negative:
+        from the end; None: the last); ``default`` if the buffer has no such dimension."""
         rank = len(buffer.size)
         last = rank - 1 if end is None else end + rank if end < 0 else end
         first = start + rank if start < 0 else start
@@ -102,5 +103,5 @@ class KernelInterface:
         return product
 
     def call_kernel(self, name: str, nodes: tuple[str, ...]) -> KernelCall:
-        """The wrapper's call: a buffer or an expression for each argument."""
+        """Return the wrapper's call: a buffer or an expression for each argument."""
         return KernelCall(name, dict(self._values), nodes)

@@ -1,4 +1,4 @@
-"""What the languages of sources are called, by the name of a source's file."""
+"""The languages of sources, by file name."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ LANGUAGES = {hip.SOURCE_FILE: "HIP", cutedsl.SOURCE_FILE: "CuteDSL"}
 
 
 def language_of(source_file: str) -> str:
-    """A source's language; of one that an installed backend brought its file's ending."""
+    """Return a source's language; for one that an installed backend added, its file extension."""
     return LANGUAGES.get(source_file, source_file.rpartition(".")[2])

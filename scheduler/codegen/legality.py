@@ -1,4 +1,4 @@
-"""What the rules of templates say of a configuration that is not legal."""
+"""Rejections of illegal configurations by the rules of templates."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from scheduler.errors import Rejected, Stage
 
 
 def illegal(reason: str, detail: str = "") -> Rejected:
-    """The rejection by a rule: ``reason`` is one line, ``detail`` the numbers behind it."""
+    """Return a rejection by a rule: ``reason`` is one line, ``detail`` the numbers behind it."""
     return Rejected(Stage.RULE, reason, detail)

@@ -10,7 +10,7 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Graph, Node
 from scheduler.text import to_identifier
 
-#: Stands where a kernel's name belongs until its text is complete.
+#: Placeholder for a kernel's name until its source is complete.
 PLACEHOLDER = "KERNEL_NAME"
 
 _FUSED_LIMIT = 80
@@ -19,15 +19,17 @@ _TORCH_SYMBOL = re.compile(r"[su][0-9]{1,18}")
 
 
 def op_packet(target: str) -> str:
-    """An op's name without its overload: ``aten.addmm`` for ``aten.addmm.default``."""
+    """Return an op's name without its overload: ``aten.addmm`` for ``aten.addmm.default``."""
     parts = target.split(".")
     return ".".join(parts[:2]) if len(parts) > 2 else target
 
 
 def fused_name(nodes: tuple[Node, ...]) -> str:
-    """``fused_add_mul``: the distinct ops of a kernel, sorted, as Inductor's get_fused_kernel_name.
+    """Return ``fused_add_mul``: the distinct ops of a kernel, sorted, as Inductor's
+    get_fused_kernel_name does.
 
-    A name of more than 80 characters is cut after a whole op and says how many follow.
+    A name of more than 80 characters is cut after a whole op and ends with the number of omitted
+    ops.
     """
     ops = sorted({_op_identifier(op_packet(node.target).rpartition(".")[2]) for node in nodes})
     parts = ["fused"]
@@ -40,15 +42,15 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
 
 
 def _op_identifier(op: str) -> str:
-    """What a C identifier can hold of an op's name, which comes from the model's file."""
+    """Return the C identifier characters of an op's name, which comes from the model's file."""
     return to_identifier(op).strip("_") or "op"
 
 
 def size_names(symbols: Iterable[str]) -> dict[str, str]:
-    """What symbolic sizes are called in sources: torch's own names (``s27``, ``u0``) as they are.
+    """Return the names of symbolic sizes in sources: torch's own names (``s27``, ``u0``) unchanged.
 
-    Others come from whoever made the file and may be words or macros of the language, or names
-    that the source has itself: they become ``n_<name>``, each another.
+    Other names come from the file's author and may be words or macros of the language, or names
+    that the source itself uses: they become distinct names ``n_<name>``.
     """
     names: dict[str, str] = {}
     for symbol in sorted(symbols):
@@ -66,20 +68,20 @@ def size_names(symbols: Iterable[str]) -> dict[str, str]:
 
 
 def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> str:
-    """The name of the kernel with this text, in which ``KERNEL_NAME`` stands for the name.
+    """Return the name of the kernel with this source, in which ``KERNEL_NAME`` stands for the name.
 
-    Only the ops' names and the text decide it, so the same kernel has the same name in any run.
+    Only the ops' names and the source decide it, so a kernel has the same name in every run.
     """
     return f"{prefix}_{fused_name(graph.nodes_named(node.nodes))}_{code_digest(source)}"
 
 
 def backend_of_kernel(name: str) -> str:
-    """Which backend made the kernel of that name: ``rocm``, ``cutedsl``."""
+    """Return the backend that made the kernel of that name: ``rocm``, ``cutedsl``."""
     return name.partition("_")[0]
 
 
 def is_named_by_code(name: str, source: str, comment_mark: str) -> bool:
-    """Whether a kernel's name is that of its text, whatever the comment above it says."""
+    """Whether a kernel's name matches its source, regardless of the comment above it."""
     lines = source.splitlines(keepends=True)
     first = next((n for n, line in enumerate(lines) if not line.startswith(comment_mark)), 0)
     code = "".join(lines[first:]).replace(name, PLACEHOLDER)
@@ -87,5 +89,5 @@ def is_named_by_code(name: str, source: str, comment_mark: str) -> bool:
 
 
 def code_digest(source: str) -> str:
-    """What a kernel's name says of its text."""
+    """Return the digest of the source that a kernel's name contains."""
     return hashlib.sha256(source.encode()).hexdigest()[:8]

@@ -1,11 +1,11 @@
-"""A scheduled node as a problem: what has to be computed, whatever things are called.
+"""A scheduled node as a problem: the computation, independent of names.
 
-Buffers and loop variables are renamed in the order in which they appear, names of operations and
-of graph nodes are left out; sizes, dtypes, strides and the whole value trees stay. What is left
-is equal for two nodes exactly when the same kernels serve both.
+Buffers and loop variables are renamed in order of first appearance, and the names of operations and
+graph nodes are left out; sizes, dtypes, strides and the whole value trees stay. The result is equal
+for two nodes exactly when the same kernels can run both.
 
-This is the one identity of problems: bundles skip repeated layers by it, the tuner groups nodes by
-it, the application stores it.
+Problems are identified only in this way: bundles skip repeated layers by it, the tuner groups nodes
+by it, the application stores it.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _TIMES = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
 _WRITTEN_IF_SET = frozenset(
     {"allow_tf32"}
-)  # problems without it are described as before there was one
-_VARIABLE_NAME = re.compile(r"(i|ind)\d+")  # what variables are called in the text
+)  # problems without it keep the description from before the field existed
+_VARIABLE_NAME = re.compile(r"(i|ind)\d+")  # variable names in the description
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What has to be computed: ``digest`` is the sha256 of ``text``, the canonical description.
+    """A computation to be done: ``digest`` is the sha256 of ``text``, the canonical description.
 
-    ``op`` and ``summary`` (shapes as expressions, types, epilogue) name it for people; ``symbols``
-    are the sizes that it uses, ``{name: {hint, min, max}}``.
+    ``op`` and ``summary`` (shapes as expressions, types, epilogue) describe it for people;
+    ``symbols`` are the sizes that it uses, ``{name: {hint, min, max}}``.
     """
 
     digest: str
@@ -64,25 +64,26 @@ class Problem:
     text: str
 
     def sizes(self, bindings: Mapping[str, int]) -> dict[str, int]:
-        """The sizes that it uses. Raises ``KeyError`` for one that has no value."""
+        """Return the sizes that it uses. Raises ``KeyError`` for a size without a value."""
         return {name: bindings[name] for name in self.symbols}
 
     def key(self, bindings: Mapping[str, int]) -> str:
-        """Equal for equal problems at equal sizes, and only for those."""
+        """Return a key that is equal for equal problems at equal sizes, and only for those."""
         return " ".join([self.digest, *(f"{n}={v}" for n, v in self.sizes(bindings).items())])
 
 
 @dataclass(frozen=True)
 class ProblemShape:
-    """What makes problems comparable (``template``, element types, number of extents), and the
-    extents of all operands one after the other, which say how near they are."""
+    """The properties that make problems comparable (``template``, element types, number of
+    extents), and the extents of all operands in sequence, which define their distance."""
 
     template: str
     dtypes: tuple[str, ...]
     extents: tuple[int, ...]
 
     def distance(self, other: ProblemShape) -> float:
-        """Sum of the extents' ratios, in powers of two; infinite for another kind of problem."""
+        """Return the sum of the extents' ratios, in powers of two; infinite for another kind of
+        problem."""
         mine, theirs = (self.template, self.dtypes), (other.template, other.dtypes)
         if mine != theirs or len(self.extents) != len(other.extents):
             return math.inf
@@ -91,7 +92,7 @@ class ProblemShape:
 
 
 def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
-    """The problem that a node with a kernel solves."""
+    """Return the problem that a node with a kernel solves."""
     with fuel_limit(f"describing kernel {node.name}", PROBLEM_FUEL):
         return _problem_of(node, lowered)
 
@@ -123,7 +124,7 @@ def _problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
 
 
 def op_name(node: SchedulerNode, lowered: Lowered) -> str:
-    """The op as users name it: the template's problem, or the fused ops."""
+    """Return the op as users name it: the template's problem, or the fused ops."""
     main = node.members[0]
     if main.template_op:
         return main.template_op
@@ -161,7 +162,7 @@ class _CanonicalWriter:
         if isinstance(value, Indirect):
             self._variable(value.symbol)
         if isinstance(value, Cast) and value.decides and not value.rounds:
-            return self.write(value.value)  # kernels do the same with it and without
+            return self.write(value.value)  # kernels are the same with it and without
         skipped = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
         written: list[Any] = [type(value).__name__]
         for one in fields(value):
@@ -181,7 +182,7 @@ class _CanonicalWriter:
         return written
 
     def buffer(self, name: str) -> Any:
-        """A buffer's new name; where it appears first, with its type, size and strides."""
+        """Return a buffer's new name; at its first appearance, with its type, size and strides."""
         if name in self._names:
             return self._names[name]
         self._names[name] = f"b{len(self._names)}"
@@ -197,7 +198,7 @@ class _CanonicalWriter:
         names = dict(self._variables)
         for free in expr.free_symbols - self._variables.keys():
             self.sizes.add(free.name)
-            # What is read from memory has no number yet where its index comes first.
+            # A buffer read by an index has no number yet if the index comes first.
             if "." in free.name:
                 names[free] = symbol(free.name.replace(".", ""))
             elif _VARIABLE_NAME.fullmatch(free.name):
@@ -206,7 +207,7 @@ class _CanonicalWriter:
 
 
 def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
-    """Sizes, types and what is stored, on one line."""
+    """Return sizes, types and stored results, on one line."""
     types = _stored_dtypes(main.results, buffers)
     if main.template_op:
         shape = _TIMES.join(_format_extent(axes) for axes in main.dimensions)
@@ -220,7 +221,7 @@ def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
 
 
 def _score_modifiers(main: Operation) -> str:
-    """What an attention does with its scores."""
+    """Return the score modifiers of an attention: causal, soft cap."""
     if not isinstance(main, Attention):
         return ""
     cap = "" if main.cap is None else f" cap {main.cap:g}"
@@ -228,7 +229,7 @@ def _score_modifiers(main: Operation) -> str:
 
 
 def _epilogue(main: Operation) -> str:
-    """How many buffers a template reads for its stores alone."""
+    """Return the number of buffers that a template reads for its stores alone."""
     computed_from = {name for scope in main.operands for name in _buffers_read(scope.value)}
     stored = {name for store in main.results for name in _buffers_read(store.value)}
     extras = len(stored - computed_from)
@@ -240,7 +241,8 @@ def _buffers_read(value: Value) -> set[str]:
 
 
 def _format_extent(axes: tuple[Axis, ...]) -> str:
-    """The axes' sizes multiplied, as text; in parentheses when it is no single factor."""
+    """Return the product of the axes' sizes as text; in parentheses unless it is a single
+    factor."""
     text = print_expr(numel(axes))
     return text if text.isalnum() else f"({text})"
 

@@ -1,4 +1,4 @@
-"""In which order a bundle's calls run, what stays on the host, and where loops begin and end."""
+"""The order of a bundle's calls and host operations, and where loops begin and end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple, TypeAlias
 
 from scheduler.errors import UserError
 
-#: How many calls, and how many externs, come before a place of the order.
+#: The number of calls, and of externs, before a position in the order.
 Position: TypeAlias = tuple[int, int]
 
 
 class StepKind(StrEnum):
-    """What a step of the order is."""
+    """The kind of a step."""
 
     CALL = "call"
     EXTERN = "extern"
@@ -22,7 +22,7 @@ class StepKind(StrEnum):
 
 
 class Step(NamedTuple):
-    """``number`` counts calls, externs or loops, each by themselves."""
+    """``number`` counts calls, externs or loops, each separately."""
 
     kind: StepKind
     number: int
@@ -31,10 +31,10 @@ class Step(NamedTuple):
 def build_program(
     calls: int, externs: Sequence[int], loops: Sequence[tuple[Position, Position]]
 ) -> tuple[Step, ...]:
-    """All steps in order. ``externs`` are the calls that they run before, in order; ``loops``
-    where each begins and ends, in the order in which they begin.
+    """Return all steps in order. ``externs`` gives for each extern, in order, the number of calls
+    before it; ``loops`` where each begins and ends, in the order in which they begin.
 
-    Raises ``UserError`` where loops do not lie within each other or one after the other.
+    Raises ``UserError`` if loops are neither nested nor consecutive.
     """
     steps = tuple(_steps(calls, externs, loops))
     if sum(step.kind is StepKind.END for step in steps) != len(loops):
@@ -65,7 +65,7 @@ def _steps(
 
 
 def loop_ends(steps: Sequence[Step]) -> dict[int, int]:
-    """The place in the order where each loop ends, by the place where it begins."""
+    """Return the position of each loop's end, by the position of its begin."""
     begins = {step.number: place for place, step in enumerate(steps) if step.kind is StepKind.BEGIN}
     return {
         begins[step.number]: place for place, step in enumerate(steps) if step.kind is StepKind.END

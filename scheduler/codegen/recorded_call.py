@@ -1,4 +1,4 @@
-"""The request of a kernel that was recorded, whether or not the generator makes it still."""
+"""The request of a recorded kernel, whether or not the generator still makes it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from scheduler.ir.operations import Buffer
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """A kernel's C function with the call that a node made of it: ``args`` are ``{name, type,
-    is_output, dtype}``, ``call`` maps each to a buffer's name or an expression's text.
+    """A kernel's C function and a node's call of it: ``args`` are ``{name, type, is_output,
+    dtype}``, ``call`` maps each to a buffer's name or an expression's text.
 
-    ``renamed`` are the buffers' names where it is called now, by those of the recorded call.
+    ``buffer_names`` maps the buffer names of the recorded call to those of the present call.
     """
 
     kernel: str
@@ -31,7 +31,8 @@ class RecordedCall:
     def request(
         self, target: str, bindings: Bindings, buffers: Mapping[str, Buffer]
     ) -> BenchmarkRequest:
-        """At concrete sizes. Raises ``UserError`` where the call does not fit these buffers."""
+        """Return the request at concrete sizes. Raises ``UserError`` if the call does not fit these
+        buffers."""
         try:
             args = [KernelArg(**arg) for arg in self.args]
             call = KernelCall(self.kernel, {arg.name: self._value(arg) for arg in args})

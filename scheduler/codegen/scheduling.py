@@ -1,4 +1,4 @@
-"""What every backend's scheduling does: the interface between scheduled nodes and renderers."""
+"""The scheduling shared by all backends: the interface between scheduled nodes and renderers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TemplateTable: TypeAlias = Mapping[GroupKind, type[KernelTemplate]]
 
 @dataclass(frozen=True)
 class RejectedConfig:
-    """A configuration that cannot serve a node, and why (``rejected.stage`` says where)."""
+    """A configuration that is invalid for a node, and why (``rejected.stage`` says where)."""
 
     template: str
     config: tuple[tuple[str, int | str | bool], ...]
@@ -35,7 +35,7 @@ class RejectedConfig:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All that can serve a node, and all that was rejected: nothing is dropped silently."""
+    """All valid candidates of a node, and all rejected ones: nothing is dropped silently."""
 
     callers: tuple[TemplateCaller, ...]
     rejected: tuple[RejectedConfig, ...]
@@ -43,28 +43,28 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Legality:
-    """How many of a node's configurations can serve, and those that cannot."""
+    """The number of valid configurations of a node, and the invalid ones."""
 
     legal: int
     rejected: tuple[RejectedConfig, ...]
 
 
 class BaseScheduling(ABC):
-    """A backend for one schedule and the targets that its kernels must serve: nodes become
-    candidates, the chosen ones become kernels and calls."""
+    """A backend for one schedule and the targets that its kernels must support: nodes become
+    candidates, the selected ones become kernels and calls."""
 
     source_file: ClassVar[str]
-    """What a file with a kernel's source is called."""
+    """File name of a kernel's source."""
 
     comment_mark: ClassVar[str] = "//"
-    """What begins a comment in a kernel's source."""
+    """Start of a comment in a kernel's source."""
 
     alternative: ClassVar[str] = ""
-    """What makes kernels for the nodes that it does not serve; "" where nothing does."""
+    """What makes kernels for the nodes that it does not support; "" if nothing does."""
 
     @classmethod
-    def obstacle(cls, target: Target) -> str:  # noqa: ARG003 - most serve all of a backend's
-        """Why the scheduling's kernels do not serve a target of its backends; "" where they do."""
+    def obstacle(cls, target: Target) -> str:  # noqa: ARG003 - most support all
+        """Return why the scheduling's kernels do not support a target of its backends, or ""."""
         return ""
 
     def __init__(
@@ -84,16 +84,16 @@ class BaseScheduling(ABC):
 
     @abstractmethod
     def templates(self) -> TemplateTable:
-        """The template that serves each kind of group."""
+        """Return the template for each kind of group."""
 
     @property
     def kernels(self) -> tuple[RenderedKernel, ...]:
-        """Every kernel defined so far, in order of first use."""
+        """Return every kernel defined so far, in order of first use."""
         return tuple(self._kernels.values())
 
     def template(self, node: SchedulerNode) -> KernelTemplate:
-        """The template applied to the node. ``UserError`` where the backend has none for it, or
-        does not serve one of the targets."""
+        """Return the template applied to the node. Raises ``UserError`` if the backend has none for
+        it or does not support one of the targets."""
         if node.name not in self._templates:
             if not self.serves(node):
                 hint = alternative_hint(self.alternative)
@@ -106,15 +106,15 @@ class BaseScheduling(ABC):
 
     @property
     def members(self) -> tuple[BaseScheduling, ...]:
-        """The schedulings of one language each that this one is made of."""
+        """Return the single-language schedulings that make up this one."""
         return (self,)
 
     def serves(self, node: SchedulerNode) -> bool:
-        """Whether there is a template for such a node on the targets."""
+        """Whether the targets have a template for such a node."""
         return not self._unsupported_reason(node)
 
     def _unsupported_reason(self, node: SchedulerNode) -> str:
-        """Why there is no template for such a node on the targets, "" where there is one."""
+        """Return why the targets have no template for such a node, or "" if they have one."""
         if obstacle := next(filter(None, map(self.obstacle, self.targets)), ""):
             return obstacle
         if node.kind in self._table:
@@ -123,19 +123,20 @@ class BaseScheduling(ABC):
         return f"nothing makes {node.kind} kernels in {language_of(self.source_file)} for {names}"
 
     def owner(self, source_file: str) -> BaseScheduling:
-        """The scheduling whose kernels' sources are called so: this one, or one that competes
-        with it. Raises ``ValueError`` where there is none."""
+        """Return the scheduling whose kernels have that source file name: this one, or one that
+        competes with it. Raises ``ValueError`` if there is none."""
         if source_file != self.source_file:
             raise ValueError(f"nothing here makes {source_file}")
         return self
 
     def candidates(self, node: SchedulerNode) -> Candidates:
-        """Every configuration for the node, rendered, and the ones rejected."""
+        """Return every configuration for the node, rendered, and the rejected ones."""
         with _node_fuel(node):
             return self._candidates(self.template(node))
 
     def legality(self, node: SchedulerNode) -> Legality:
-        """What ``candidates`` would offer and reject by its rules; nothing is rendered."""
+        """Return the configurations that ``candidates`` would offer and reject by its rules;
+        nothing is rendered."""
         with _node_fuel(node):
             template = self.template(node)
             legal, rejections = 0, []
@@ -159,19 +160,19 @@ class BaseScheduling(ABC):
         return Candidates(tuple(callers), tuple(rejections))
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
-        """The configuration that the problem's size speaks for, without any measurement."""
+        """Return the configuration chosen by the problem's size, without any measurement."""
         with _node_fuel(node):
             template = self.template(node)
             return template.generate(template.default_config())
 
-    def is_preferred(self, node: SchedulerNode) -> bool:  # noqa: ARG002 - most do not
-        """Whether its default is taken to be faster than that of the scheduling it competes with,
-        where neither was measured."""
+    def is_preferred(self, node: SchedulerNode) -> bool:  # noqa: ARG002 - most are not
+        """Whether its default is assumed to be faster than that of the competing scheduling when
+        neither was measured."""
         return False
 
     def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
-        """The candidate that the template of that name makes with a configuration that serves.
-        Raises ``ValueError`` where no template of the node is called so."""
+        """Return the candidate that the named template makes with a valid configuration. Raises
+        ``ValueError`` if the node has no template with that name."""
         with _node_fuel(node):
             own = self.template(node)
             if own.name != template:
@@ -186,21 +187,21 @@ class BaseScheduling(ABC):
                 return False
             if any(given == dict(one) for one in own.configs()):
                 return own.reject(given) is None
-            with suppress(UserError):  # no configuration serves
+            with suppress(UserError):  # no configuration is valid
                 return given == dict(own.default_config())
             return False
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
-        """The one kernel of that source: nodes that render the same text share it.
+        """Return the one kernel with that source: nodes that render the same source share it.
 
-        The name is the source's digest, so that equal names are equal sources.
+        The name contains the source's digest, so equal names mean equal sources.
         """
         return self._kernels.setdefault(kernel.name, kernel)
 
     def codegen(
         self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
-        """The kernel (shared with every node of equal source) and this node's call of it."""
+        """Return the kernel (shared by all nodes of equal source) and this node's call of it."""
         if caller.node != node.name:
             raise ValueError(f"candidate of {caller.node} cannot serve {node.name}")
         return self.define_kernel(caller.kernel), caller.call
@@ -212,11 +213,12 @@ TEMPLATE_KINDS = (
     GroupKind.DEPTHWISE,
     GroupKind.ATTENTION,
 )
-"""Groups around one operation that is computed as a whole, with what is fused before and after."""
+"""Groups around one operation that is computed as a whole, with operations fused before and
+after."""
 
 
 class TemplateScheduling(BaseScheduling):
-    """A scheduling whose candidates say what they leave in place of a node's operations."""
+    """A scheduling whose candidates return the output that replaces a node's operations."""
 
     def codegen(
         self, node: SchedulerNode, caller: TemplateCaller
@@ -230,7 +232,7 @@ class TemplateScheduling(BaseScheduling):
     def codegen_template(
         self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
-        """Define and call a template node's kernel. The template's own contraction is no
+        """Define and call a template node's kernel. The template's own contraction is not a
         reduction of the loop nest: a template node with a reduction extent is a bug."""
         if node.group[1] != 1:
             raise ValueError(f"template node {node.name} has a reduction extent {node.group[1]}")
@@ -238,7 +240,7 @@ class TemplateScheduling(BaseScheduling):
 
 
 def _check_outputs(node: SchedulerNode, caller: TemplateCaller) -> None:
-    """What a template leaves must be what the node is there for."""
+    """Check that a template's output is what the node must produce."""
     left = caller.output()
     written = {buffer.name for buffer in left.outputs}
     if written != set(node.writes) or not set(left.inputs) <= set(node.reads):
@@ -250,7 +252,7 @@ def _check_outputs(node: SchedulerNode, caller: TemplateCaller) -> None:
 
 @contextmanager
 def _node_fuel(node: SchedulerNode) -> Iterator[None]:
-    """Name the node where its kernels take more work than one may."""
+    """Name the node in the error if its kernels exceed the limit of work for one node."""
     try:
         with fuel_limit("rendering", RENDERING_FUEL):
             yield
@@ -259,9 +261,9 @@ def _node_fuel(node: SchedulerNode) -> Iterator[None]:
 
 
 class CompetingSchedulings(BaseScheduling):
-    """A base scheduling and others that serve the same targets in other languages: a node's
-    candidates are those of all, its default is the base's, or where ``any_language`` that of one
-    that leads. A schedule's kernels may be of each."""
+    """A base scheduling and others for the same targets in other languages: a node's candidates are
+    those of all. Its default is the base's or, with ``any_language``, that of a preferred
+    competitor. A schedule may mix kernels of all of them."""
 
     def __init__(
         self,
@@ -271,7 +273,7 @@ class CompetingSchedulings(BaseScheduling):
         *,
         any_language: bool = False,
     ) -> None:
-        """``absent`` says of further ones why they do not compete on these targets."""
+        """``absent`` gives the reasons why further schedulings do not compete on these targets."""
         self.schedule, self.targets = base.schedule, base.targets
         self.source_file, self.comment_mark = base.source_file, base.comment_mark  # type: ignore[misc]
         self.comment = base.comment
@@ -297,7 +299,7 @@ class CompetingSchedulings(BaseScheduling):
         return tuple(defined[name] for name in self._order)
 
     def template(self, node: SchedulerNode) -> KernelTemplate:
-        """The base's."""
+        """Return the base's template."""
         return self.base.template(node)
 
     def serves(self, node: SchedulerNode) -> bool:
@@ -310,7 +312,7 @@ class CompetingSchedulings(BaseScheduling):
         raise ValueError(f"nothing here makes {source_file}")
 
     def candidates(self, node: SchedulerNode) -> Candidates:
-        """The base's first; a competitor without a template for the node says so."""
+        """Return the candidates, the base's first; a competitor without a template reports that."""
         found = [self.base.candidates(node)]
         for one in self._all[1:]:
             found.append(one.candidates(node) if one.serves(node) else _no_template(one, node))
@@ -320,7 +322,7 @@ class CompetingSchedulings(BaseScheduling):
         )
 
     def legality(self, node: SchedulerNode) -> Legality:
-        """Of all."""
+        """Return the legality over all schedulings."""
         found = [self.base.legality(node)]
         for one in self._all[1:]:
             if one.serves(node):
@@ -333,7 +335,7 @@ class CompetingSchedulings(BaseScheduling):
     def default(self, node: SchedulerNode) -> TemplateCaller:
         for one in self._all[1:] if self._any_language else ():
             if one.serves(node) and one.is_preferred(node):
-                with suppress(UserError):  # no configuration of it serves
+                with suppress(UserError):  # none of its configurations is valid
                     return one.default(node)
         return self.base.default(node)
 
@@ -355,7 +357,7 @@ class CompetingSchedulings(BaseScheduling):
     def codegen(
         self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
-        """As the scheduling does that the candidate is of."""
+        """Generate code with the scheduling that the candidate belongs to."""
         self._order.setdefault(caller.kernel.name)
         return self.owner(caller.kernel.source_file).codegen(node, caller)
 
@@ -366,16 +368,16 @@ def _no_template(scheduling: BaseScheduling, node: SchedulerNode) -> Candidates:
 
 
 SchedulingFactory: TypeAlias = Callable[[Schedule, tuple[Target, ...]], BaseScheduling]
-"""What a backend gives for a schedule and its targets."""
+"""A backend's factory of the scheduling for a schedule and its targets."""
 
 
 def scheduling_for(
     schedule: Schedule, targets: Sequence[Target], *, any_language: bool = False
 ) -> BaseScheduling:
-    """The one scheduling that serves all of these targets, whose kernels share their sources.
-    ``any_language``: its defaults may be of each language, not of the backends' first alone.
+    """Return the one scheduling for all of these targets, whose kernels share their sources.
+    ``any_language``: its defaults may be of any language, not only of the backends' first.
 
-    Raises ``UserError`` where their backends have different ones.
+    Raises ``UserError`` if their backends have different schedulings.
     """
     by_scheduling: dict[str, list[str]] = {}
     for target in targets:
@@ -396,9 +398,10 @@ def scheduling_for(
 def with_competitors(
     base: BaseScheduling, targets: Sequence[Target], *, any_language: bool = False
 ) -> BaseScheduling:
-    """The scheduling with those that compete with it on these targets; itself where none does.
+    """Return the scheduling with its competitors on these targets; itself if there are none.
 
-    Only what serves all of the targets competes, since a kernel's one source is compiled for all.
+    Only a scheduling that supports all of the targets competes, since a kernel's one source is
+    compiled for all.
     """
     references = [backend_of(target).competitors for target in targets]
     shared = [name for name in references[0] if all(name in each for each in references[1:])]
@@ -417,7 +420,7 @@ def with_competitors(
 
 
 def targets_sharing_source(target: Target) -> tuple[Target, ...]:
-    """Every target whose kernels have the same sources, in the order in which they are shown."""
+    """Return every target whose kernels have the same sources, in display order."""
     scheduling = backend_of(target).scheduling
     return tuple(
         each

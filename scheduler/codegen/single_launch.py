@@ -1,4 +1,4 @@
-"""What templates of one launch share, whatever their language: arguments, sizes, their names.
+"""The common part of single-launch templates in any language: arguments, sizes and their names.
 
 Static sizes are literals in these kernels; symbolic ones are arguments named as the symbols.
 """
@@ -26,9 +26,9 @@ Kernel = TypeVar("Kernel", bound=KernelInterface)
 
 @dataclass(frozen=True)
 class InterfaceSpec:
-    """What a kernel reads and writes (buffers' names in order), the symbolic sizes it must know,
-    and how many points it computes: with none there is nothing to launch. ``numbers`` are computed
-    from sizes for it, each of 64 bits."""
+    """The buffers that a kernel reads and writes (names in order), the symbolic sizes that it
+    needs, and the number of points that it computes: with none there is nothing to launch.
+    ``derived_scalars`` are computed from sizes for it, 64 bits each."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -43,31 +43,33 @@ class SingleLaunchTemplate(KernelTemplate, Generic[Kernel]):
 
     @cached_property
     def ranges(self) -> Ranges:
-        """What values the symbolic sizes may have."""
+        """Return the ranges of the symbolic sizes."""
         return Ranges.from_symbols(self.lowered.graph.symbols)
 
     @property
     @abstractmethod
     def interface(self) -> InterfaceSpec:
-        """What the kernel takes."""
+        """Return the kernel's interface."""
 
     @abstractmethod
     def new_kernel(self) -> Kernel:
-        """An interface without arguments, of the language."""
+        """Return an interface without arguments, for the language."""
 
     def hint(self, expr: Expr) -> int:
-        """The value of a size in the example that the model was exported with."""
+        """Return a size's value in the example that the model was exported with."""
         return evaluate(expr, hint_bindings(self.lowered.graph.symbols))
 
     @cached_property
     def symbol_renames(self) -> dict[str, str]:
-        """The symbols whose own names could meet a word of the language or a name in the kernel."""
+        """Return the symbols whose own names could collide with the language's or the kernel's
+        names."""
         names = size_names(self.interface.symbols)
         return {symbol: name for symbol, name in names.items() if symbol != name}
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The C interface: inputs, outputs, the symbolic sizes, numbers that are made of them."""
+        """Return the C interface: inputs, outputs, symbolic sizes, and numbers derived from
+        them."""
         kernel = self.new_kernel()
         buffers, interface = self.lowered.buffers, self.interface
         inputs = [buffers[name] for name in interface.inputs]
@@ -84,26 +86,26 @@ class SingleLaunchTemplate(KernelTemplate, Generic[Kernel]):
         return kernel
 
     def size_type(self, name: str) -> ArgType:
-        """A symbol's, as the kernel takes it: one that is no tensor's size may be beyond 32 bits
-        where no index is."""
+        """Return a symbol's type in the kernel: a symbol that is not a tensor's size may exceed 32
+        bits even if no index does."""
         large = bounds(symbol(name), self.ranges)[1] > INT32_MAX
         return "i64" if self.interface.wide or large else "i32"
 
     @cached_property
     def memory(self) -> dict[str, Memory]:
-        """The buffers by name, with their pointers."""
+        """Return the buffers by name, with their pointers."""
         return {
             name: Memory(self.kernel.arg_name(name), buffer)
             for name, buffer in self.kernel.buffers.items()
         }
 
     def rename_symbols(self, expr: Expr) -> Expr:
-        """An expression of symbols as one of the arguments that hold them."""
+        """Return an expression over symbols as one over the arguments that hold them."""
         return expr.xreplace({symbol(a): symbol(b) for a, b in self.symbol_renames.items()})
 
 
 def ceil_div(a: Expr, b: int) -> Expr:
-    """How many blocks of ``b`` cover ``a``."""
+    """Return the number of blocks of ``b`` that cover ``a``."""
     if a.is_Integer:
         return as_expr(-(-int(a) // b))
     return FloorDiv(a + (b - 1), as_expr(b))

@@ -1,8 +1,8 @@
-"""The base of every template: from a scheduler node to candidates, each with its kernel text.
+"""The base of every template: from a scheduler node to candidates, each with its kernel source.
 
-A template serves one problem (one scheduler node). It lists configurations, turns the ones that
-cannot serve down with a reason, and renders the others. Rendering gives text with ``KERNEL_NAME``
-where the name belongs, so that nodes of equal text share one kernel whose name is that text's.
+A template solves one problem (one scheduler node). It lists configurations, rejects the invalid
+ones with a reason, and renders the others. The rendered text has ``KERNEL_NAME`` in place of the
+name, so that nodes of equal text share one kernel, named after that text.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer, Lowered
 from scheduler.targets import Target
 
-_CHARACTERS = 64  # of a kernel's source that are written in a step
+_CHARACTERS = 64  # of a kernel's source that count as one step
 
 Config: TypeAlias = Mapping[str, ConfigValue]
 
 
 @dataclass(frozen=True)
 class RenderedTemplate:
-    """What ``render`` gives: text with ``KERNEL_NAME``, its interface, its launches.
+    """The result of ``render``: text with ``KERNEL_NAME``, its interface, its launches.
 
     ``values`` holds a buffer's name or an expression for every argument; function names in
     ``launches`` may contain ``KERNEL_NAME`` too.
@@ -57,18 +57,18 @@ class KernelTemplate(ABC):
 
     name: ClassVar[str]
     prefix: ClassVar[str]
-    """What the names of the backend's kernels begin with."""
+    """Prefix of the names of the backend's kernels."""
 
     source_file: ClassVar[str]
-    """What a file with the text is called."""
+    """File name of the source."""
 
     comment_mark: ClassVar[str] = "//"
-    """What begins a comment in the text."""
+    """Start of a comment in the source."""
 
     caller_type: ClassVar[type[TemplateCaller]] = TemplateCaller
 
     alternative: ClassVar[str] = ""
-    """What makes kernels for the nodes that it does not serve; "" where nothing does."""
+    """What makes kernels for the nodes that it does not support; "" if nothing does."""
 
     def __init__(
         self,
@@ -83,29 +83,30 @@ class KernelTemplate(ABC):
         write = comment or MetadataComment(lowered, self.source_file, self.comment_mark)
         self._comment = write(node, PLACEHOLDER)
 
-    # ---- what a template says of itself
+    # ---- defined by each template
 
     @abstractmethod
     def configs(self) -> Sequence[Config]:
-        """Every configuration, in a fixed order, before any rule."""
+        """Return every configuration, in a fixed order, before any rule is applied."""
 
     @abstractmethod
     def reject(self, config: Config) -> Rejected | None:
-        """Why a configuration cannot serve this problem on every target, or None."""
+        """Return why a configuration is invalid for this problem on some target, or None."""
 
     @abstractmethod
     def default_config(self) -> Config:
-        """The configuration that the problem's size speaks for; it must be one that serves.
-        Raises ``UserError`` (``unserved``) where none does."""
+        """Return the configuration chosen by the problem's size; it must be valid. Raises
+        ``UserError`` (``no_config_error``) if none is."""
 
     @abstractmethod
     def render(self, config: Config) -> RenderedTemplate:
-        """The kernel's text and interface for a configuration that serves."""
+        """Return the kernel's text and interface for a valid configuration."""
 
-    # ---- what all share
+    # ---- shared by all
 
     def no_config_error(self) -> UserError:
-        """That no configuration serves the node on its targets, and why the first one does not."""
+        """Return an error: no configuration is valid for the node on its targets, and why the first
+        is not."""
         rejections = (self.reject(config) for config in self.configs())
         reason = next(rejected.reason for rejected in rejections if rejected)
         names = ", ".join(target.name for target in self.targets)
@@ -123,16 +124,16 @@ class KernelTemplate(ABC):
         }
 
     def kernel_name(self, source: str) -> str:
-        """What the kernel with this text is called."""
+        """Return the name of the kernel with this source."""
         return kernel_name(self.prefix, self.node, self.lowered.graph, source)
 
     def generate(self, config: Config) -> TemplateCaller:
-        """One candidate. The configuration must have passed ``reject``."""
+        """Return one candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
         spend_fuel(1 + len(rendered.source) // _CHARACTERS)
         name = self.kernel_name(rendered.source)
-        # The name is that of the text without the comment, which speaks of one node alone, and
-        # whose first line names the kernel; names of the model in it stay as they are.
+        # The name is derived from the text without the comment, which describes one node only and
+        # whose first line names the kernel; the model's names in it stay unchanged.
         comment = self._comment.replace(PLACEHOLDER, name, 1)
         shift = self._comment.count("\n")
         kernel = RenderedKernel(
@@ -156,12 +157,12 @@ class KernelTemplate(ABC):
         )
 
     def describe(self, config: Config) -> str:
-        """One line for the autotune log."""
+        """Return one line for the autotune log."""
         return " ".join(f"{key}={value}" for key, value in config.items())
 
 
 def alternative_hint(alternative: str) -> str:
-    """The end of an error about a node that is not served: what to use for it, "" where nothing
+    """Return the end of an error about an unsupported node: what to use for it, or "" if nothing
     else makes kernels for it."""
     return f"; use {alternative} for it" if alternative else ""
 

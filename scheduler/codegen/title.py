@@ -1,4 +1,4 @@
-"""How a problem is called in the autotune log: ``addmm(2240x256, 256x2048) f16``."""
+"""The title of a problem in the autotune log: ``addmm(2240x256, 256x2048) f16``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from scheduler.ir.operations import Attention, Contraction, Lowered, numel
 
 
 def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = None) -> str:
-    """The op with the sizes of what it works on, and its type.
+    """Return the op with its operands' sizes and its type.
 
-    The sizes are those of ``bindings``, which a run measures. Without them operands of a product
-    are at the example's sizes, which choose its default configuration, and loops have symbols.
+    The sizes are those of ``bindings``, which a run measures. Without them, operands of a product
+    are at the example's sizes, which choose its default configuration, and loops keep their
+    symbols.
     """
     main = node.members[0]
     name = op_name(node, lowered)
@@ -40,7 +41,7 @@ def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = Non
 
 
 def _format_sizes(sizes: Iterable[Expr], bindings: Bindings) -> str:
-    """Sizes as ``16x64``; one that data decide, or that is not bound, keeps its symbols."""
+    """Format sizes as ``16x64``; a data-dependent or unbound size keeps its symbols."""
     return "x".join(
         str(
             evaluate(size, bindings) if {s.name for s in size.free_symbols} <= {*bindings} else size
@@ -58,6 +59,6 @@ def _format_operands(node: SchedulerNode, main: Contraction, sizes: Bindings) ->
 
 
 def _operand_type(node: SchedulerNode) -> DType:
-    """The widest of the types that are multiplied."""
+    """Return the widest of the multiplied types."""
     operands = [operand for member in node.members for operand in member.matrix_operands]
     return max((operand.dtype for operand in operands), key=lambda dtype: dtype.itemsize)

@@ -1,8 +1,8 @@
-"""Renders ``wrapper.py``: the bundle's kernels in order, runnable with Python and NumPy alone.
+"""Render ``wrapper.py``: the bundle's kernels in order, runnable with Python and NumPy alone.
 
-The text is made from the manifest's JSON, so that a wrapper can be had of any bundle. Names in
-it come from a model's file: they stand in the text as quoted strings or, where Python needs a
-variable, as names given here.
+The text is made from the manifest's JSON, so that a wrapper can be rendered for any bundle. Names
+in it come from a model's file: they appear in the text as quoted strings or, where Python needs a
+variable, as names assigned here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from scheduler.text import MAX_LINE, MAX_NAME, escape_comment, escape_docstring,
 
 _T = TypeVar("_T")
 _INPUT_KINDS = ("input", "parameter", "constant")
-# What the names of memory look like where they stay as they are; the text has none of this form.
+# Form of the buffer names that stay unchanged; the wrapper's own text uses no name of this form.
 _PLAIN_NAME = re.compile(r"[a-z]+[a-z_]*[0-9]+(_[0-9]+)?")
 
 
@@ -45,7 +45,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - the text is Python, no page
+        autoescape=False,  # noqa: S701 - the text is Python, not a page
         auto_reload=False,
         trim_blocks=True,
         keep_trailing_newline=True,
@@ -54,10 +54,10 @@ def _template() -> jinja2.Template:
 
 
 def render_wrapper(manifest: Mapping[str, Any], libraries: Mapping[str, str]) -> str:
-    """The wrapper of a bundle with this ``manifest.json``; ``libraries`` has for each target the
-    name of the file that a device loads.
+    """Return the wrapper of a bundle with this ``manifest.json``; ``libraries`` has for each target
+    the name of the file that a device loads.
 
-    Raises ``UserError`` for an expression in it that is none.
+    Raises ``UserError`` for an invalid expression in it.
     """
     return _Wrapper(manifest, libraries).render()
 
@@ -90,11 +90,11 @@ class _Wrapper:
                 for one in manifest.get("constant_outputs", ())
             )
         }
-        #: Input and the buffer of its new value, for each that the model writes.
+        #: Each input that the model writes, and the buffer of its new value.
         self._written = [(each["input"], outputs[each["output"]]) for each in mutations]
 
     def _library(self) -> str:
-        """The name of a kernel's library, as Python: one for all targets where they agree."""
+        """Return the name of a kernel's library, as Python: one for all targets if they agree."""
         names = sorted(set(self._libraries.values()))
         if len(names) == 1:
             return json.dumps(names[0])
@@ -161,7 +161,7 @@ class _Wrapper:
         }
 
     def _shape_sizes(self, inputs: Sequence[str], sizes: Iterable[str]) -> Iterator[str]:
-        """Where each size is found that an input's shape gives, as Python."""
+        """Yield Python for each size that an input's shape gives."""
         shapes = {
             self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
             for name in inputs
@@ -171,7 +171,7 @@ class _Wrapper:
             yield repr((one.size, one.input, rank, one.axis, one.factor, one.rest))
 
     def _guards(self) -> Iterator[tuple[str, str]]:
-        """What the sizes must keep besides their ranges: its text, and the same over variables."""
+        """Yield the conditions on sizes besides their ranges: as text, and over variables."""
         variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
         for text in self._manifest.get("guards", ()):
             guard = parse_guard(text)
@@ -247,14 +247,15 @@ class _Wrapper:
     def _map_returned(
         self, of_value: Callable[[str], _T], of_constant: Callable[[Constant], _T]
     ) -> list[_T]:
-        """Something of each that the model returns, in its order."""
+        """Map each value that the model returns, in order."""
         values = [of_value(name) for name in self._returned]
         return insert_constants(values, {p: of_constant(v) for p, v in self._constants.items()})
 
-    # -- what no kernel makes --------------------------------------------------------------------
+    # -- operations without a kernel -------------------------------------------------------------
 
     def _extern_lines(self, extern: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
-        """What runs on the host, or stays out."""
+        """Yield the lines of an operation that runs on the host, or a comment that it is left
+        out."""
 
         def store(name: str, value: str) -> Iterator[str]:
             yield from self._allocations([name], allocated)
@@ -272,8 +273,8 @@ class _Wrapper:
         )
 
     def _find_missing(self) -> dict[str, Mapping[str, Any]]:
-        """Buffers that are not filled, each with the extern that it depends on: all from there on
-        for an extern that does not say what it fills, as bundles once did not."""
+        """Return buffers that are not filled, each with the extern that it depends on. For an
+        extern of an old bundle, which does not list its outputs, all later buffers count."""
         missing: dict[str, Mapping[str, Any]] = {}
         unknown: Mapping[str, Any] | None = None
         for what, number in self._program:
@@ -317,7 +318,8 @@ class _Wrapper:
         return self._is_loop_missing(self._program[begin].number)
 
     def _loop_begin(self, number: int, place: int, allocated: set[str]) -> Iterator[str]:
-        """Memory of all that it needs, so that no step asks for it again; then its first line."""
+        """Allocate all memory that the loop needs, so that no step allocates it; then begin the
+        loop."""
         for what, inside in self._program[place : self._ends[place]]:
             if what is StepKind.CALL:
                 call = self._manifest["calls"][inside]
@@ -336,13 +338,13 @@ class _Wrapper:
         return wrapper_loops.LoopTexts(self._names.__getitem__, self._to_python, self._slice_bytes)
 
     def _slice_bytes(self, whole: str) -> str:
-        """The bytes from one slice of a buffer to the next."""
+        """Return the bytes from one slice of a buffer to the next."""
         buffer = self._buffers[whole]
         stride = self._to_python(buffer["stride"][0])
         return f"({stride}) * {DType.from_label(buffer['dtype']).itemsize}"
 
     def _unbacked_size_buffers(self, call: Mapping[str, Any]) -> Iterator[str]:
-        """The buffers of the sizes that a call is given and that depend on data."""
+        """Yield the buffers of the data-dependent sizes that a call takes."""
         for value, is_buffer in self._arguments(call):
             if not is_buffer:
                 yield from map(size_buffer_name, unbacked_sizes(parse_expr(value)))
@@ -351,7 +353,7 @@ class _Wrapper:
         return any(name in self._missing for name, writes in self._pointers(call) if writes)
 
     def _pointers(self, call: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-        """The buffers that are given to a call, and whether it writes them."""
+        """Yield the buffers passed to a call, and whether it writes them."""
         for arg in self._manifest["kernels"][call["kernel"]]["args"]:
             if arg["type"] == "ptr":
                 yield call["args"][arg["name"]], bool(arg.get("output"))
@@ -363,7 +365,7 @@ class _Wrapper:
         return one_line(what, 2 * MAX_LINE)
 
     def _missing_lines(self) -> list[tuple[str, str]]:
-        """What a call does not give: outputs, and new values of inputs."""
+        """Return the missing results: outputs, and new values of inputs."""
         given = [(self._key(name), name) for name in self._returned]
         given += [(self._key(name), made) for name, made in self._written]
         lines = {
@@ -374,7 +376,7 @@ class _Wrapper:
         return [(repr(key), repr(line)) for key, line in lines.items()]
 
     def _missing_output_lines(self) -> Iterator[str]:
-        """Where no output can be had there is nothing to begin with."""
+        """Exit at the start if no output can be computed; otherwise warn."""
         outputs = self._manifest["outputs"]
         if outputs and all(name in self._missing for name in outputs):
             yield f"raise SystemExit({self._missing_reason(self._missing[outputs[0]])!r})"
@@ -383,7 +385,7 @@ class _Wrapper:
             yield "    warnings.warn(line, stacklevel=2)"
 
     def _written_results(self) -> list[tuple[str, str]]:
-        """Written inputs that get a new value, and what this is called beside the outputs."""
+        """Return the written inputs that get a new value, and their names beside the outputs."""
         outputs = {self._key(name) for name in self._returned}
         kept = [name for name, made in self._written if made not in self._missing]
         return [(n, n if self._key(n) in outputs else self._key(n)) for n in kept]
@@ -441,15 +443,16 @@ class _Wrapper:
         return [value for value, is_buffer in self._arguments(call) if is_buffer]
 
     def _arguments(self, call: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-        """What is given for each of the kernel's arguments, and whether that is a buffer: a size
-        may have the name of one."""
+        """Yield each kernel argument's value, and whether it is a buffer: a size may have the same
+        name as a buffer."""
         for arg in self._manifest["kernels"][call["kernel"]]["args"]:
             yield call["args"][arg["name"]], arg["type"] == "ptr"
 
     # -- expressions -----------------------------------------------------------------------------
 
     def _to_python(self, text: str) -> str:
-        """An expression of the manifest as Python; parsed, so that nothing else can stand there."""
+        """Return an expression of the manifest as Python; parsed, so that nothing else can be
+        inserted."""
         variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
         return print_expr(parse_expr(text).xreplace(variables))
 
@@ -460,7 +463,7 @@ class _Wrapper:
     # -- memory ----------------------------------------------------------------------------------
 
     def _last_uses(self) -> dict[int, list[str]]:
-        """What to give back after each step of the order: memory of intermediates after its last
+        """Return the memory to free after each step of the order: intermediates after their last
         use, and never within a loop."""
         last: dict[str, int] = {}
         renamed = {name for loop in self._loops for name in wrapper_loops.owned_buffers(loop)}
@@ -492,7 +495,7 @@ class _Wrapper:
         return frees
 
     def _outermost_ends(self) -> dict[int, int]:
-        """For each place in a loop the end of the outermost one around it."""
+        """Return for each position in a loop the end of the outermost loop around it."""
         ends: dict[int, int] = {}
         for begin, end in sorted(self._ends.items()):
             for place in range(begin, end + 1):
@@ -508,19 +511,19 @@ class _Wrapper:
 
 
 def _python_constant(value: Constant) -> str:
-    """A constant as Python, which has no literal for floats that are not finite."""
+    """Return a constant as Python, which has no literal for non-finite floats."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"float({str(value)!r})"
     return ascii(value)
 
 
 def _symbol_table(symbols: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Example, least and most of sizes, as Python."""
+    """Return example, minimum and maximum of sizes, as Python."""
     return repr({n: tuple(symbols[n][key] for key in ("hint", "min", "max")) for n in names})
 
 
 def _fallback_comment(call: Mapping[str, Any]) -> Iterator[str]:
-    """A comment where the default stands in for a selected kernel that is not made any more."""
+    """Yield a comment if the default replaces a selected kernel that is no longer made."""
     not_made = call.get("choice", {}).get("not_made", "")
     if not_made:
         gone = f"the selected kernel {escape_comment(shorten(not_made))}"
@@ -528,8 +531,8 @@ def _fallback_comment(call: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _variable_names(names: Iterable[str], used: set[str], prefix: str = "") -> dict[str, str]:
-    """A variable for each: its name itself where that is plain and free, as ``buf12`` and
-    ``arg3_1`` are. They are ``used`` from then on."""
+    """Return a variable for each name: the name itself if it is plain and free, such as ``buf12``
+    and ``arg3_1``. They are added to ``used``."""
     variables: dict[str, str] = {}
     for place, name in enumerate(names):
         made = prefix + name if not name.startswith(prefix) else name

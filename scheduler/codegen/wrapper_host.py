@@ -1,6 +1,6 @@
-"""What ``wrapper.py`` computes on the host itself: ops whose results are as large as the data say.
+"""Operations that ``wrapper.py`` computes on the host: ops with data-dependent result sizes.
 
-Others of what no kernel makes need the reference, which a wrapper has not.
+Other ops without a kernel need the reference, which a wrapper does not include.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import buffer_size_symbol
 
 _ITEM = "item"
-#: Functions of the wrapper's text, by op: from arrays to a tuple of them.
+#: Functions in the wrapper's text, by op: from arrays to a tuple of arrays.
 _FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
         "aten.item.default": _ITEM,
@@ -29,11 +29,11 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
 )
 _VALUE_FUNCTIONS = frozenset(
     {"nonzero", "places", "repeated", _ITEM}
-)  # which bits of a float are not
+)  # ops on values, which floats stored as bits do not support
 
 
 def host_function(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> str:
-    """The wrapper's own function for an extern; "" where it has none."""
+    """Return the wrapper's own function for an extern, or "" if it has none."""
     inputs = extern.get("inputs", ())
     function = _FUNCTIONS.get(extern["op"], "") if inputs else ""
     first = DType.from_label(buffers[inputs[0]]["dtype"]) if inputs else None
@@ -43,7 +43,7 @@ def host_function(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> str:
 
 
 def sizes_of(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The sizes that an extern makes known, each with its text, from a tuple ``made``."""
+    """Yield the sizes that an extern defines, each with its text, from a tuple ``made``."""
     results = [name for name in extern["outputs"] if not buffer_size_symbol(name)]
     for name in extern["outputs"]:
         size = buffer_size_symbol(name)
@@ -68,8 +68,9 @@ def lines(
     variable: Callable[[str], str],
     store: Callable[[str, str], Iterator[str]],
 ) -> Iterator[str]:
-    """The wrapper's lines for an extern that has a function; ``read`` gives the text of a buffer's
-    array, ``variable`` that of a size, ``store`` the lines that write a value to a buffer."""
+    """Yield the wrapper's lines for an extern that has a function; ``read`` gives the text of a
+    buffer's array, ``variable`` that of a size, ``store`` the lines that write a value to a
+    buffer."""
     given = ", ".join(read(name) for name in extern["inputs"])
     yield "run.device.synchronize()"
     yield f"made = {host_function(extern, buffers)}({given})"

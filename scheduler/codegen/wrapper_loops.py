@@ -1,7 +1,7 @@
-"""The lines of ``wrapper.py`` that make a loop of what is between them.
+"""The lines of ``wrapper.py`` that form a loop around the lines between them.
 
-Memory is named, not copied: ``inside`` and slices are variables that are given a pointer anew for
-each step, and two pointers change places after it.
+Memory is renamed, not copied: ``inside`` and slices are variables that get a new pointer at each
+step, and two pointers are swapped after it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Loop = Mapping[str, Any]
 
 
 class LoopTexts(NamedTuple):
-    """What names of the manifest are as Python: a buffer's variable, an expression, and the bytes
+    """The Python text of names in the manifest: a buffer's variable, an expression, and the bytes
     from one slice of a buffer to the next."""
 
     name: Callable[[str], str]
@@ -25,7 +25,7 @@ class LoopTexts(NamedTuple):
 
 
 def loop_variables(loops: Sequence[Loop]) -> Iterator[str]:
-    """What the lines of all loops call their own."""
+    """Yield the variables that the lines of all loops define."""
     for number in range(len(loops)):
         yield from (_step_variable(number), _more_variable(number))
 
@@ -39,7 +39,7 @@ def _more_variable(number: int) -> str:
 
 
 def begin_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
-    """From what comes before a loop to the first lines of its body, which are indented."""
+    """Yield the lines before a loop up to the first lines of its body, which are indented."""
     name = texts.name
     step, more = _step_variable(number), _more_variable(number)
     for one in loop["carried"]:
@@ -73,7 +73,7 @@ def end_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
 
 
 def alias_buffers(loop: Loop) -> Iterator[str]:
-    """Buffers that are names for others' memory."""
+    """Yield the buffers that are names for other buffers' memory."""
     for one in loop["carried"]:
         yield from (one["inside"], one["after"])
     for parts in ("reads", "makes"):
@@ -81,24 +81,24 @@ def alias_buffers(loop: Loop) -> Iterator[str]:
 
 
 def owned_buffers(loop: Loop) -> list[str]:
-    """Buffers whose memory it names, or changes for one another's."""
+    """Return the buffers whose memory the loop renames or swaps."""
     names = [one[key] for one in loop["carried"] for key in ("before", "next")]
     return names + [one["whole"] for key in ("reads", "makes") for one in loop.get(key, ())]
 
 
 def condition_buffers(loop: Loop) -> list[str]:
-    """The buffers that say whether there is a step."""
+    """Return the buffers that decide whether there is a step."""
     return [loop[key] for key in ("condition", "again") if key in loop]
 
 
 def result_buffers(loop: Loop) -> list[str]:
-    """What it leaves."""
+    """Return the loop's results."""
     made = [one["whole"] for one in loop.get("makes", ())]
     return [one["after"] for one in loop["carried"]] + made
 
 
 def reads_and_writes(loop: Loop, *, at_end: bool) -> tuple[list[str], list[str]]:
-    """What a loop's begin or its end needs and gives."""
+    """Return the buffers that a loop's begin or end reads, and those that it provides."""
     if not at_end:
         read = [one["before"] for one in loop["carried"]]
         read += [one["whole"] for one in loop.get("reads", ())]
@@ -106,7 +106,7 @@ def reads_and_writes(loop: Loop, *, at_end: bool) -> tuple[list[str], list[str]]
         inside = [one["inside"] for one in loop["carried"]]
         return read, inside + [one["slice"] for one in loop.get("reads", ())]
     read = [one["next"] for one in loop["carried"]]
-    read += [one["inside"] for one in loop["carried"]]  # missing where there is no first step
+    read += [one["inside"] for one in loop["carried"]]  # missing if there is no first step
     read += [one["slice"] for one in (*loop.get("reads", ()), *loop.get("makes", ()))]
     read += [loop["again"]] if "again" in loop else []
     return read, result_buffers(loop)

@@ -1,15 +1,15 @@
-"""Conflicts in LDS: how many cycles its banks need for one access of a wave.
+"""LDS bank conflicts: how many cycles the banks need for one access of a wave.
 
-A bank gives one 4-byte word a cycle. An access goes in groups of lanes, as many as fill the banks
-at its width; lanes of a group that touch different words of one bank wait for each other, lanes
-that touch the same word do not (it is broadcast). Which lanes are a group depends on the
-instruction: 128-bit reads of CDNA 3 take lanes 0-3 with 20-23, and so on.
+A bank delivers one 4-byte word per cycle. An access is split into groups of lanes, as many as fill
+the banks at its width. Lanes of a group that access different words of one bank are serialized;
+lanes that access the same word are not (it is broadcast). The grouping of the lanes depends on the
+instruction: 128-bit reads of CDNA 3 group lanes 0-3 with 20-23, and so on.
 
 Groups: "AMDGPU Kernel Optimization Guide" and "Empirical LDS measurements" of the IREE project
 (measured on MI300X, MI350X, W7900, RX 9070 XT), Composable Kernel's documentation ("Understanding
 AMD GPU LDS and bank conflicts"), HipKittens' phases of ds_read_b64, b96, b128 and ds_write_b64 on
-MI355X (of which 64 banks are seen by 32-, 64- and 128-bit reads, 32 by the rest), Triton's
-"Refine segment computation to support DS_READ_B128". CDNA 2 is taken to have the groups of CDNA 3.
+MI355X (32-, 64- and 128-bit reads see 64 banks, the others 32), Triton's "Refine segment
+computation to support DS_READ_B128". CDNA 2 is assumed to have the groups of CDNA 3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scheduler.isa.rocm.emulator.trace import Access
 
 _WORD = 4
 _BANKS = 32
-_NOTHING = -1  # no word: a lane that is switched off
+_NOTHING = -1  # no word: an inactive lane
 
 Groups = tuple[tuple[int, ...], ...]
 Addresses = npt.NDArray[np.int64]
@@ -33,8 +33,7 @@ Addresses = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BankRule:
-    """How LDS serves one kind of access: the lanes that go together, and how many banks they
-    meet."""
+    """How LDS serves one kind of access: the groups of lanes, and the number of banks they use."""
 
     groups: Groups
     banks: int
@@ -58,8 +57,8 @@ _CDNA4_WIDE = (_quads(0, 12, 20, 24), _quads(4, 8, 16, 28))
 
 @lru_cache(maxsize=256)
 def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
-    """How an access of ``width`` bytes a lane is served (of an instruction with two addresses a
-    lane: each of the two). Widths of less than a word count as one, 12 bytes as 16."""
+    """Return the rule for an access of ``width`` bytes per lane (with two addresses per lane: for
+    each of the two). Widths below a word count as one word, 12 bytes as 16."""
     rdna = processor.startswith(("gfx10", "gfx11", "gfx12"))
     lanes = 32 if rdna else 64
     words = {8: 2, 12: 4, 16: 4}.get(width, 1)
@@ -78,8 +77,9 @@ def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
 def cycles(
     processor: str, addresses: Addresses, width: int, *, reads: bool, atomic: bool = False
 ) -> npt.NDArray[np.int64]:
-    """Cycles of the banks for each of [n, lanes] accesses of ``width`` bytes a lane at byte
-    addresses (negative: the lane is off). Atomic operations on the same word go one by one."""
+    """Return the bank cycles of each of [n, lanes] accesses of ``width`` bytes per lane at byte
+    addresses (negative: the lane is inactive). Atomic operations on the same word are
+    serialized."""
     served = bank_rule(processor, width, reads)
     words = -(-width // _WORD)
     order = np.array(served.groups)  # [groups, lanes of a group]
@@ -91,8 +91,8 @@ def cycles(
 
 
 def _max_words_per_bank(touched: Addresses, banks: int, atomic: bool) -> npt.NDArray[np.int64]:
-    """The most different words that a bank must give, for [n, groups, words] → [n, groups]; at
-    least 1 where there is any."""
+    """Return the most different words that a bank must deliver, for [n, groups, words] → [n,
+    groups]; at least 1 if there is any word."""
     words = np.sort(touched, axis=2)
     counted = words != _NOTHING
     if not atomic:
@@ -105,7 +105,7 @@ def _max_words_per_bank(touched: Addresses, banks: int, atomic: bool) -> npt.NDA
 
 
 def without_conflicts(processor: str, active: int, width: int, *, reads: bool) -> int:
-    """Cycles that so many lanes would take where each group's lanes meet different banks."""
+    """Return the cycles of so many lanes if each group's lanes access different banks."""
     served = bank_rule(processor, width, reads)
     groups = -(-active // len(served.groups[0]))
     return max(1, groups)
@@ -113,7 +113,7 @@ def without_conflicts(processor: str, active: int, width: int, *, reads: bool) -
 
 @dataclass(frozen=True)
 class BankCost:
-    """Cycles of the banks for one access, and without conflicts."""
+    """Bank cycles of one access, with conflicts and without."""
 
     cycles: int
     free: int
@@ -124,7 +124,7 @@ class BankCost:
 
 
 def access_cost(processor: str, access: Access, *, reads: bool, atomic: bool = False) -> BankCost:
-    """One access as it was traced, both of its addresses."""
+    """Return the cost of one traced access, with both of its addresses."""
     total = free = 0
     for addresses in (access.addresses, access.second):
         if addresses is not None:
@@ -141,14 +141,14 @@ def access_cost(processor: str, access: Access, *, reads: bool, atomic: bool = F
 def _conflict_free_groups(
     processor: str, lanes: npt.NDArray[np.int64], width: int, reads: bool
 ) -> int:
-    """Groups that have a lane switched on."""
+    """Count the groups that have an active lane."""
     groups = lane_groups(processor, width, reads)
     return len(np.unique(groups[lanes])) if lanes.size else 0
 
 
 @lru_cache(maxsize=256)
 def lane_groups(processor: str, width: int, reads: bool) -> npt.NDArray[np.int64]:
-    """The number of the group that each lane is in."""
+    """Return the group number of each lane."""
     groups = bank_rule(processor, width, reads).groups
     found = np.zeros(sum(map(len, groups)), np.int64)
     for number, group in enumerate(groups):
@@ -159,7 +159,7 @@ def lane_groups(processor: str, width: int, reads: bool) -> npt.NDArray[np.int64
 def lane_addresses(
     processor: str, accesses: Sequence[Access], addresses: Sequence[Addresses]
 ) -> Addresses:
-    """Addresses [n, lanes of a wave], -1 for lanes that are off."""
+    """Return addresses [n, lanes of a wave], -1 for inactive lanes."""
     lanes = len(lane_groups(processor, _WORD, True))
     found = np.full((len(accesses), lanes), -1, np.int64)
     for row, (access, given) in enumerate(zip(accesses, addresses, strict=True)):

@@ -1,8 +1,8 @@
-"""How long each block of a launch is, by some that were run.
+"""Estimates the length of every block of a launch from a few that were run.
 
-Where blocks differ (the rows of a causal attention), their lengths go with their place in the grid:
-along one of its axes, which is a division of the block's number. Of all divisions that which agrees
-with every block that was run is taken; without one, the length of the nearest of them.
+If blocks differ (the rows of a causal attention), their length depends on their position along one
+axis of the grid, that is, on a division of the block number. Of all divisions, the one that fits
+every block that was run is used; without one, each block takes the length of the nearest run block.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 UNIFORM_TOLERANCE = 0.03  # blocks that differ by less count as equal
-_FIT_TOLERANCE = 0.02  # of the range of lengths
+_FIT_TOLERANCE = 0.02  # relative to the range of lengths
 _GOLDEN = 0.6180339887498949
 
 Durations = npt.NDArray[np.float64]
 
 
 def sample_blocks(blocks: int, count: int) -> list[int]:
-    """Blocks to run: the first, the last, and ``count`` spread between them so that no axis of the
-    grid has all of them at one place."""
+    """Return the blocks to run: the first, the last, and ``count`` between them, spread so that
+    they do not all lie at one position of a grid axis."""
     spread = {int((number * _GOLDEN) % 1 * blocks) for number in range(1, count + 1)}
     return sorted({0, blocks - 1, *spread})
 
@@ -32,8 +32,8 @@ def is_uniform(found: Mapping[int, float]) -> bool:
 
 
 def representative_blocks(found: Mapping[int, float], blocks: int) -> set[int]:
-    """Which blocks that were run stand for the others: all, or all but the last where that alone is
-    unlike them, cut off by the end of the data."""
+    """Return which run blocks represent the others: all, or all but the last if only that one
+    differs, cut off by the end of the data."""
     inside = {number: length for number, length in found.items() if number != blocks - 1}
     if inside and not is_uniform(found) and is_uniform(inside):
         return set(inside)
@@ -41,7 +41,7 @@ def representative_blocks(found: Mapping[int, float], blocks: int) -> set[int]:
 
 
 def block_durations(found: Mapping[int, float], blocks: int) -> tuple[Durations, bool]:
-    """Of all blocks, and whether a division of their numbers says it."""
+    """Return the length of all blocks, and whether a division of their numbers explains it."""
     if is_uniform(found):
         return np.full(blocks, sum(found.values()) / len(found)), True
     numbers = np.array(sorted(found), np.int64)
@@ -66,6 +66,6 @@ def block_durations(found: Mapping[int, float], blocks: int) -> tuple[Durations,
 
 
 def _divisors(blocks: int) -> list[int]:
-    """Those that may be an axis of the grid."""
+    """Return the divisors that may be an axis of the grid."""
     small = [n for n in range(1, int(blocks**0.5) + 1) if blocks % n == 0]
     return sorted({*small, *(blocks // n for n in small)} - {1})

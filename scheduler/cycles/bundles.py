@@ -1,4 +1,4 @@
-"""The kernels of a bundle at some sizes, each modelled once."""
+"""Models each kernel of a bundle at some sizes once."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def model_bundle(
     asked: str = "",
     limits: Limits = Limits(),
 ) -> Iterator[tuple[str, str, Report]]:
-    """Each kernel that runs at the bindings, once, with its listing and report, in the order of
-    the first calls. ``asked``: the one of that name alone. Raises ``UserError``."""
+    """Yield each kernel that runs at the bindings, once, with its listing and report, in the order
+    of the first calls. ``asked`` selects one kernel by name. Raises ``UserError``."""
     manifest = bundle.manifest
     if asked and asked not in manifest.kernels:
         raise UserError(f"the bundle has no kernel {asked}")
@@ -62,7 +62,8 @@ def model_bundle(
 
 
 def _request_key(request: BenchmarkRequest) -> tuple[object, ...]:
-    """What of a request decides its figures: sizes and strides, and which buffers are the same."""
+    """Return the parts of a request that decide its figures: sizes, strides, and which buffers are
+    shared."""
     numbers: dict[str, int] = {}
     found: list[object] = []
     for arg in request.args:

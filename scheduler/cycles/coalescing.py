@@ -1,9 +1,10 @@
-"""Coalescing: how many cache lines a wave's access to memory touches, and what of them it uses.
+"""Coalescing: how many cache lines a wave's memory access touches, and how much of their data it
+uses.
 
 The address unit merges the lanes' addresses into requests for cache lines (64 bytes on MI200, 128
 on MI300 and later and on RDNA: ROCm Compute Profiler, "Vector L1 cache"; RDNA white paper). The
-cache hands over ``transfer`` bytes a cycle, so an access keeps it for as many cycles as it touches
-pieces of that size. What a store does not fill of its pieces of 64 bytes is written with a mask.
+cache delivers ``transfer`` bytes per cycle, so an access occupies it for one cycle per piece of
+that size. A store that fills its 64-byte pieces only partly writes them with a mask.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _STORE_UNIT = 64  # bytes of a write request: ROCm Compute Profiler, "L2 cache"
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One access of one wave. ``lines`` are numbers of cache lines, ``pieces`` how many cycles the
-    cache hands over data; bytes are those that the lanes touch (each counts once), and those of
-    the lines (stores: of the pieces) that must be moved for them."""
+    """One access of one wave. ``lines`` are numbers of cache lines, ``pieces`` the cycles in which
+    the cache delivers data. The byte counts are those that the lanes touch (each once), and those
+    of the lines (stores: of the pieces) that must be moved for them."""
 
     lines: tuple[int, ...]
     pieces: int
@@ -38,7 +39,7 @@ class Transfer:
 def transfers(
     accesses: Sequence[Access], *, line: int, transfer: int, stores: bool
 ) -> list[Transfer]:
-    """Each of some accesses of one instruction, in their order."""
+    """Return the transfer of each access of one instruction, in their order."""
     found: list[Transfer | None] = [None] * len(accesses)
     alike: dict[tuple[int, int], list[int]] = {}
     for position, access in enumerate(accesses):
@@ -60,7 +61,7 @@ def transfers(
 def _coalesce(
     addresses: npt.NDArray[np.int64], width: int, line: int, transfer: int, stores: bool
 ) -> list[Transfer]:
-    """For sorted addresses [n, lanes] of ``width`` bytes each."""
+    """Coalesce sorted addresses [n, lanes] of ``width`` bytes each."""
     lines, is_line = _touched_units(addresses, width, line)
     _, is_piece = _touched_units(addresses, width, transfer)
     steps = np.diff(addresses, axis=1)
@@ -82,8 +83,8 @@ def _coalesce(
 def _touched_units(
     addresses: npt.NDArray[np.int64], width: int, unit: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Numbers of the units of memory that each access touches [n, m], and which of them come for
-    the first time in their row."""
+    """Return the numbers of the memory units that each access touches [n, m], and which of them
+    occur for the first time in their row."""
     first, last = addresses // unit, (addresses + width - 1) // unit
     if (last > first).any():
         reach = int((last - first).max())

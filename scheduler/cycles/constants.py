@@ -39,7 +39,7 @@ Value = TypeVar("Value")
 
 
 class End(StrEnum):
-    """Which end of the ranges."""
+    """The end of the ranges."""
 
     FAST = "fast"
     MID = "mid"
@@ -48,7 +48,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Constant:
-    """A figure at the end that makes kernels fast, in the middle, and at the slow end."""
+    """A figure at its fast end (fast kernels), in the middle, and at its slow end."""
 
     fast: float
     mid: float
@@ -66,23 +66,23 @@ def _exact(value: float, unit: str, source: str) -> Constant:
 
 @dataclass(frozen=True)
 class Properties(Generic[Value]):
-    """What a target has, each figure as a ``Value``.
+    """The properties of a target, each figure as a ``Value``.
 
     Cycles are those of the compute unit's clock; "a wave" has the target's width.
 
-    Issue: a SIMD looks at its waves every ``cadence`` cycles and takes at most one instruction of a
-    wave, and one for each pipe. Pipes: ``vector`` and so on are the cycles that one instruction
-    keeps its pipe; ``..._latency`` those until its result may be read.
+    Issue: a SIMD considers its waves every ``cadence`` cycles and takes at most one instruction per
+    wave and one per pipe. Pipes: ``vector`` and so on are the cycles for which one instruction
+    occupies its pipe; ``..._latency`` are those until its result may be read.
     """
 
     simds: int
     wave: int
     lds_banks: int
-    """That one access reads at a time; 128-bit writes always meet 32."""
+    """Banks that one access reads at a time; 128-bit writes always use 32."""
     line: int
     """Bytes of a line that L1 and L2 exchange."""
     xcds: int
-    """L2 caches that do not share, on the board's device."""
+    """Separate L2 caches on the board's device."""
     l1_bytes: int
     instruction_line: int
 
@@ -125,7 +125,7 @@ class Machine(Properties[Constant]):
     """One target, each figure with its range and source."""
 
     def at(self, end: End) -> Rates:
-        """All figures of one end, as plain numbers."""
+        """Return all figures of one end, as plain numbers."""
         values: dict[str, Any] = {
             each.name: value.at(end) if isinstance(value, Constant) else value
             for each in fields(self)
@@ -134,7 +134,7 @@ class Machine(Properties[Constant]):
         return Rates(**values)
 
     def constants(self) -> dict[str, Constant]:
-        """Those that have a source of their own, by name, for documents."""
+        """Return the figures with a source of their own, by name, for documents."""
         return {
             each.name: value
             for each in fields(self)
@@ -145,8 +145,8 @@ class Machine(Properties[Constant]):
 
 @dataclass(frozen=True)
 class Rates(Properties[float]):
-    """A machine's figures at one end of their ranges. ``units`` compute units work together as one
-    (RDNA: a work-group processor has two)."""
+    """A machine's figures at one end of their ranges. ``units`` compute units act as one (RDNA: a
+    work-group processor has two)."""
 
     units: int = 1
 
@@ -163,7 +163,7 @@ class Rates(Properties[float]):
         )
 
 
-# What does not differ between the targets of an architecture.
+# Common to the targets of an architecture.
 _ISSUE = "ROCm Compute Profiler: each cycle one SIMD, round robin; CDNA ISA: 64 lanes on 16"
 _CDNA = {
     "simds": 4,
@@ -352,10 +352,10 @@ _MACHINES = {
     "gfx1201": Machine(**_RDNA4),  # type: ignore[arg-type]
 }
 TARGETS: tuple[str, ...] = tuple(_MACHINES)
-"""The targets that the model knows."""
+"""The targets that the model supports."""
 
 
 @lru_cache(maxsize=32)
 def machine(target: Target) -> Machine:
-    """The figures of a target. ``KeyError`` for one that the model does not know."""
+    """Return the figures of a target. ``KeyError`` if the model does not support it."""
     return _MACHINES[amd_hardware(target).processor]

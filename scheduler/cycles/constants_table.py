@@ -56,7 +56,7 @@ MEANINGS: Mapping[str, str] = {
 
 
 def constant_rows() -> Iterator[tuple[str, tuple[str, ...], Constant]]:
-    """Each constant with the targets that have it so, in the order of ``Machine``."""
+    """Yield each constant with the targets that share its value, in the order of ``Machine``."""
     known = {target: machine(find(target)).constants() for target in TARGETS}
     for name in known[TARGETS[0]]:
         alike: dict[Constant, list[str]] = {}
@@ -67,7 +67,7 @@ def constant_rows() -> Iterator[tuple[str, tuple[str, ...], Constant]]:
 
 
 def render_section() -> str:
-    """The part of docs/model.md from its heading on."""
+    """Return the section of docs/model.md, starting at its heading."""
     found = list(constant_rows())
     without = sum(constant.source.startswith(ESTIMATE) for _, _, constant in found)
     return "\n".join(
@@ -109,14 +109,14 @@ def _number(value: float) -> str:
 
 
 def _sources() -> Iterator[str]:
-    """The list in the docstring of ``constants``, a source a line."""
+    """Yield the sources listed in the docstring of ``constants``, one per line."""
     listed = (constants.__doc__ or "").partition("as the rows name them:")[2]
     for one in re.split(r"^\* ", listed, flags=re.MULTILINE)[1:]:
         yield f"- {' '.join(one.split())}"
 
 
 def update_document(document: str) -> str:
-    """The document with the table as it must be."""
+    """Return the document with the current table."""
     return document.partition(f"{HEADING}\n")[0].rstrip() + "\n\n" + render_section()
 
 

@@ -1,8 +1,7 @@
-"""Long loops, shortened: of many equal iterations of a loop a few are kept, and how many each of
-them stands for is written down.
+"""Shortens long loops: keeps a few of many equal iterations, and records how many each represents.
 
-Waves of a block meet at barriers, so an iteration counts as equal to the next only where it is for
-all waves of the block.
+Waves of a block meet at barriers, so two iterations count as equal only if they are equal for all
+waves of the block.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from scheduler.isa.listing import Function
 
 # Iterations kept: until the pipes have settled, those that are measured, and the last ones, which
-# run into what follows.
+# overlap with the code after the loop.
 SETTLING_ITERATIONS, MEASURED_ITERATIONS, LAST_ITERATIONS = 3, 4, 2
 _FEWEST_LEFT_OUT = 3
 
@@ -26,8 +25,8 @@ Indices = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Cut:
-    """``left_out`` iterations between two positions of a shortened trace. They are like the
-    ``measured`` ones from ``start`` to ``end``, positions of the shortened trace too."""
+    """``left_out`` iterations between two positions of a shortened trace. They equal the
+    ``measured`` ones from ``start`` to ``end``, also positions of the shortened trace."""
 
     start: int
     end: int
@@ -37,8 +36,8 @@ class Cut:
 
 @dataclass(frozen=True)
 class ShortenedTrace:
-    """A wave's trace without the iterations that are like others. ``kept`` are positions of the
-    whole trace, ``weights`` how many executions each stands for."""
+    """A wave's trace without repeated iterations. ``kept`` are positions of the whole trace,
+    ``weights`` how many executions each represents."""
 
     kept: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64]
@@ -47,7 +46,7 @@ class ShortenedTrace:
 
 @dataclass
 class _Removed:
-    """Positions [start, end) of the whole trace; the iterations measured for them."""
+    """Positions [start, end) of the whole trace; the iterations measured in their place."""
 
     start: int
     end: int
@@ -59,7 +58,8 @@ class _Removed:
 def shorten(
     function: Function, waves: Sequence[Indices], barriers: frozenset[int]
 ) -> list[ShortenedTrace]:
-    """The traces of one block's waves; ``barriers`` are the instructions at which they meet."""
+    """Shorten the traces of one block's waves; ``barriers`` are the instructions at which they
+    meet."""
     removed: list[list[_Removed]] = [[] for _ in waves]
     if len({len(each) for each in waves}) == 1 and all((w == waves[0]).all() for w in waves[1:]):
         found = _cuts(function, waves[:1], barriers)[0]
@@ -95,7 +95,8 @@ def _cuts(
 
 
 def _iterations(wave: Indices, members: npt.NDArray[np.bool_], header: int) -> list[list[int]]:
-    """For each time that a wave goes through a loop: where its iterations start, and the end."""
+    """Return, for each time that a wave enters a loop, the starts of its iterations, and the
+    end."""
     inside = members[wave]
     edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
     starts = np.flatnonzero(wave == header)
@@ -146,7 +147,7 @@ def _is_removed(position: int, removed: Sequence[_Removed]) -> bool:
 
 
 def _equal_runs(values: Sequence[object]) -> list[tuple[int, int]]:
-    """First and length of each run of equal neighbours."""
+    """Return the first index and the length of each run of equal neighbours."""
     breaks = [0, *(i for i in range(1, len(values)) if values[i] != values[i - 1]), len(values)]
     return [(first, end - first) for first, end in pairwise(breaks)]
 

@@ -1,8 +1,8 @@
-"""What the model must know of an instruction before it is executed: its pipe, how long it keeps it,
-which registers it needs, what it counts and what it waits for.
+"""Decodes an instruction for the model: its pipe and the cycles it occupies it, the registers it
+needs, the counters it increments and those it waits for.
 
-Counters are those of gfx12, which has one for each thing: loads, stores, LDS, scalar loads. On
-gfx9 stores count as loads, up to gfx11 LDS and scalar loads share one.
+Counters are those of gfx12, which has separate ones for loads, stores, LDS and scalar loads. On
+gfx9 stores count as loads; up to gfx11 LDS and scalar loads share one counter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scheduler.isa.rocm.liveness import register_mask, registers
 
 
 class IssueClass(IntEnum):
-    """What the unit does with an instruction."""
+    """How the unit issues an instruction."""
 
     VECTOR = 0
     MATRIX = 1
@@ -32,9 +32,9 @@ class IssueClass(IntEnum):
     BRANCH = 6
     WAIT = 7
     BARRIER = 8
-    PAUSE = 9  # s_nop, s_sleep: nothing for a time
+    PAUSE = 9  # s_nop, s_sleep: idle for a time
     PRIORITY = 10
-    FREE = 11  # taken from the buffer of instructions without a slot
+    FREE = 11  # consumed from the instruction buffer without an issue slot
     END = 12
 
 
@@ -55,10 +55,10 @@ WAIT_REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class DecodedInstruction:
-    """``busy`` cycles of the pipe, ``latency`` those until ``writes`` may be read (0: as soon as
-    the next instruction issues). ``chained`` are registers that only the matrix pipe's own
-    accumulation reads. ``counts`` are the counters it adds to, ``until`` for each counter how many
-    may be left; ``pause`` cycles of doing nothing."""
+    """``busy`` is the cycles of the pipe, ``latency`` those until ``writes`` may be read (0: when
+    the next instruction issues). ``chained`` are registers read only by the matrix pipe's own
+    accumulation. ``counts`` are the counters it increments, ``until`` gives for each counter how
+    many operations may remain; ``pause`` is the idle cycles."""
 
     index: int
     act: IssueClass
@@ -72,18 +72,18 @@ class DecodedInstruction:
     until: tuple[tuple[Counter, int], ...] = ()
     pause: float = 0.0
     priority: int = 0
-    direct: bool = False  # what it loads goes to LDS
-    line: int = 0  # of the instruction cache
+    direct: bool = False  # it loads directly to LDS
+    line: int = 0  # line of the instruction cache
 
 
 @dataclass(frozen=True, slots=True)
 class LocalAccess:
-    """What an LDS instruction does: width a lane of each address, reads or writes."""
+    """The LDS access of an instruction: width per lane of each address, reads or writes."""
 
     reads: bool
     writes: bool
     atomic: bool
-    crossbar: bool  # lanes exchange values; no bank is touched
+    crossbar: bool  # lanes exchange values; no bank is accessed
 
 
 _PIPES = {
@@ -134,7 +134,7 @@ _FREE = (
 def decode(
     function: Function, processor: str, rates: Rates, executed: Container[int] | None = None
 ) -> tuple[DecodedInstruction, ...]:
-    """The instructions of a function; those that are not executed are not looked at."""
+    """Decode the instructions of a function; those that are not executed are skipped."""
     reader = _Decoder(processor, rates)
     address, found = 0, []
     for index, instruction in enumerate(function.instructions):
@@ -194,7 +194,8 @@ class _Decoder:
         )
 
     def _rate(self, name: str) -> tuple[float, float]:
-        """Cycles of the vector pipe and until the result may be read beyond them."""
+        """Return the cycles of the vector pipe, and the further cycles until the result may be
+        read."""
         rates = self._rates
         more = rates.vector_latency - rates.vector
         rate = vector_rate(name, self._processor)
@@ -269,7 +270,7 @@ class _Decoder:
         return DecodedInstruction(index, IssueClass.SCALAR, Pipe.SCALAR, rates.scalar, line=line)
 
     def _wait_counts(self, name: str, operands: str) -> tuple[tuple[Counter, int], ...] | None:
-        """What a wait waits for; None where it is no wait for a counter."""
+        """Return the counters that a wait waits for; None if it waits for no counter."""
         if name == "s_waitcnt":
             return (
                 _parse_symbolic_wait(operands)
@@ -292,7 +293,7 @@ class _Decoder:
 
 
 def vector_rate(name: str, processor: str) -> str:
-    """Which of the constants says how long an instruction of the vector unit keeps its pipe."""
+    """Return the constant for the cycles that a vector instruction occupies its pipe."""
     if _TRANSCENDENTAL.match(name):
         return "transcendental"
     if _DOUBLE.match(name):
@@ -313,7 +314,7 @@ def _parse_symbolic_wait(operands: str) -> tuple[tuple[Counter, int], ...]:
 
 
 def _parse_packed_wait(operands: str) -> tuple[tuple[Counter, int], ...]:
-    """gfx9's immediate: vmcnt in bits 3:0 and 15:14, lgkmcnt in 11:8."""
+    """Parse gfx9's immediate: vmcnt in bits 3:0 and 15:14, lgkmcnt in 11:8."""
     value = _last_number(operands)
     loads = value & 15 | value >> 10 & 48
     lds = value >> 8 & 15
@@ -335,8 +336,8 @@ _LITERAL = re.compile(r"(?:^|[ ,])(?:0x[0-9a-f]{3,}|-?\d{3,}|0x[4-9a-f][0-9a-f])
 
 
 def encoding_size(instruction: Instruction) -> int:
-    """Bytes of its encoding, by its name and operands: 4, 8 with a literal or a long form, 12 with
-    both. The listing does not say it; code addresses are approximate."""
+    """Return the bytes of its encoding, by name and operands: 4, 8 with a literal or a long form,
+    12 with both. The listing does not contain it, so code addresses are approximate."""
     name, operands = instruction.mnemonic, instruction.operands
     if name.startswith(_WIDE_PREFIXES) or name.startswith(("s_load", "s_buffer", "v_pk_")):
         return 8
@@ -357,7 +358,7 @@ _CROSSBAR = re.compile(r"ds_(?:bpermute|permute|swizzle)")
 
 
 def local_access(mnemonic: str) -> LocalAccess:
-    """What an LDS instruction does with memory."""
+    """Return an LDS instruction's memory access."""
     reads = _LOCAL_READ.match(mnemonic) is not None
     writes = _LOCAL_WRITE.match(mnemonic) is not None
     plain = mnemonic.startswith(("ds_write", "ds_store"))

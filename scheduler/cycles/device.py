@@ -1,8 +1,7 @@
-"""From a compute unit to the device: how many blocks each gets, their rounds, and what is shared.
+"""From a compute unit to the device: blocks per unit, their rounds, and shared resources.
 
-Blocks go to the unit that has room first, in their order. Where they differ in length (causal
-attention), cycles go with the instructions that they execute, between those of blocks that were
-run.
+Blocks are assigned in order to the first unit with room. If they differ in length (causal
+attention), their cycles are interpolated, by executed instructions, between blocks that were run.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from scheduler.cycles.report import Pipe
 from scheduler.cycles.unit import MemoryShare, Unit, UnitResult, WaveTimes
 from scheduler.targets import Board
 
-_MAX_SCHEDULED = 200_000  # blocks that are put on the units one by one
-_ROUNDS = 4  # of blocks that are run behind one another on a unit
-_INSTRUCTIONS = 60_000  # of one run of a unit, where fewer rounds show the same
+_MAX_SCHEDULED = 200_000  # blocks that are assigned to units one by one
+_ROUNDS = 4  # rounds of blocks that are run in sequence on a unit
+_INSTRUCTIONS = 60_000  # per run of a unit, if fewer rounds show the same
 _MOST_INSTRUCTIONS = 240_000
 
 
 @dataclass(frozen=True)
 class UnitShare:
-    """What of a board one compute unit has: bytes a cycle of the memory behind L2, of L2; lines
+    """One compute unit's share of a board: bytes per cycle of L2 and of the memory behind it; lines
     of its caches."""
 
     setting: MemoryShare
@@ -38,15 +37,15 @@ class UnitShare:
 
 
 def unit_share(board: Board, rates: Rates, blocks: int, last_level: float) -> UnitShare:
-    """For a launch of so many blocks. ``last_level`` is the share of what L2 fetches that the cache
-    behind it has."""
+    """Return the share in a launch of so many blocks. ``last_level`` is the hit rate of the cache
+    behind L2."""
     units = min(board.compute_units // rates.units, max(1, blocks))
     hertz = board.clock_mhz * 1e6
     memory = board.memory_bytes_per_s * rates.memory_share
     if rates.last_level_bytes_s and last_level > 0:
         behind = (1 - last_level) / memory + last_level / rates.last_level_bytes_s
         memory = 1 / behind
-    # The last round leaves units without work, and their bandwidth to the others.
+    # In the last round some units are idle and leave their bandwidth to the others.
     busy = blocks / -(-blocks // units)
     own = memory / hertz / busy
     return UnitShare(
@@ -62,9 +61,9 @@ def unit_share(board: Board, rates: Rates, blocks: int, last_level: float) -> Un
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """``cycles`` of the launch, ``alone`` those of a unit's first round. ``weights`` says how many
-    blocks of the launch each of ``outcomes`` stands for; ``tail`` which share of the units' time
-    has no work."""
+    """``cycles`` of the launch, ``alone`` those of a unit's first round. ``weights`` is how many
+    blocks of the launch each of ``outcomes`` represents; ``tail`` is the idle share of the units'
+    time."""
 
     cycles: float
     alone: float
@@ -84,8 +83,8 @@ def device_time(
     shared: UnitShare,
     timeline: int = 0,
 ) -> DeviceTime:
-    """A launch whose blocks execute so many instructions each; ``classes`` are some that were run,
-    one where all are alike. ``resident`` fit on a unit."""
+    """Return the time of a launch whose blocks execute so many instructions each. ``classes`` are
+    blocks that were run, one if all are alike; ``resident`` blocks fit on a unit."""
     blocks = len(executed)
     most = -(-blocks // shared.units)
     held = min(resident, most)
@@ -100,7 +99,7 @@ def device_time(
         outcome = unit.run([each.paths.paths] * first)
         outcomes.append(outcome)
         whole = _mean(outcome.ends) + left_out_cycles(each.paths, outcome)
-        # Where not all that fit were run, they are taken to share one pipe.
+        # If fewer were run than fit, all are assumed to share one pipe.
         cycles.append(max(whole, busiest_cycles(outcome, rates) * first) * held / first)
     own = np.interp(executed, [each.paths.executed for each in classes], cycles)
     total, busy = _schedule_blocks(own, shared.units * held)
@@ -115,23 +114,24 @@ def device_time(
 
 
 def apply_memory_bound(time: DeviceTime, distinct: float, board: Board, rates: Rates) -> DeviceTime:
-    """No faster than memory gives the bytes that differ, each once: what caches keep from one block
-    for another is by a few of them, and may be taken for too much."""
+    """Raise the time to what the memory needs for the distinct bytes, each once: the data that
+    caches keep from one block for another is estimated from a few blocks, and may be
+    overestimated."""
     seconds = distinct / (board.memory_bytes_per_s * rates.memory_share)
     return replace(time, cycles=max(time.cycles, seconds * board.clock_mhz * 1e6))
 
 
 @dataclass(frozen=True)
 class BlockClass:
-    """Blocks alike: one of them, and how many of the launch it stands for."""
+    """Equal blocks: one of them, and how many blocks of the launch it represents."""
 
     paths: BlockPaths
     weight: float
 
 
 def classify_blocks(sampled: Sequence[BlockPaths], executed: Durations) -> list[BlockClass]:
-    """The shortest, one between and the longest of the blocks that were run, shortest first, with
-    how many of all each stands for; one where all are alike."""
+    """Return the shortest, a middle and the longest of the run blocks, shortest first, each with
+    the number of blocks it represents; a single one if all are alike."""
     ordered = sorted(sampled, key=lambda each: (each.executed, each.block))
     if is_uniform({each.block: each.executed for each in ordered}):
         return [BlockClass(ordered[len(ordered) // 2], float(len(executed)))]
@@ -148,7 +148,7 @@ def classify_blocks(sampled: Sequence[BlockPaths], executed: Durations) -> list[
 
 
 def _max_copies(paths: BlockPaths, count: int, instructions: int = _INSTRUCTIONS) -> int:
-    """How many copies of a block are run at most, at least one."""
+    """Return how many copies of a block to run at most, at least one."""
     length = sum(len(path.indices) for path in paths.paths)
     return max(1, min(count, instructions // max(1, length)))
 
@@ -164,12 +164,12 @@ def _uniform_time(
     *,
     timeline: int,
 ) -> DeviceTime:
-    """All blocks alike: the first round, and as many more as there are at the pace of the last
-    that was run."""
+    """Return the time of equal blocks: the first round, then all further rounds at the pace of the
+    last one that was run."""
     first = min(held, _max_copies(paths, held, _MOST_INSTRUCTIONS // 2))
     rounds = max(2, min(_ROUNDS, _max_copies(paths, _ROUNDS * first) // first))
     runs = min(most, rounds * first)
-    scale = held / first  # where not all that fit were run, they are taken to share one pipe
+    scale = held / first  # if fewer were run than fit, all are assumed to share one pipe
     later = (most / scale - first) / max(1, runs - first)
     weights = [1.0 if number < first else later for number in range(runs)]
     outcome = Unit(decoded, rates, shared.setting, first, timeline).run(
@@ -191,15 +191,15 @@ def _uniform_time(
 
 
 def busiest_cycles(outcome: UnitResult, rates: Rates) -> float:
-    """Cycles that the busiest of the unit's resources works for one of the blocks that were run,
-    left out iterations too: whatever else goes on, it cannot be faster."""
+    """Return the cycles per run block of the unit's busiest resource, including omitted iterations:
+    a lower bound in any case."""
     pipes = (Pipe.MATRIX, Pipe.VECTOR, Pipe.SCALAR, Pipe.BRANCH)
     of_simds = (outcome.totals.pipes[pipe] / rates.simds for pipe in pipes)
     return max(*outcome.totals.served.values(), *of_simds) / outcome.blocks
 
 
 def _pace(ends: Sequence[float], first: int) -> float:
-    """Cycles of a round of ``first`` blocks behind another, by the last one that was run."""
+    """Return the cycles of a further round of ``first`` blocks, from the last one that was run."""
     if len(ends) <= first:
         return ends[-1]
     count = min(first, len(ends) - first)
@@ -207,8 +207,8 @@ def _pace(ends: Sequence[float], first: int) -> float:
 
 
 def left_out_cycles(paths: BlockPaths, outcome: UnitResult) -> float:
-    """Cycles of the iterations that were left out of one block: of its slowest wave, mean over the
-    blocks that were run."""
+    """Return the cycles of one block's omitted iterations: those of its slowest wave, as a mean
+    over the run blocks."""
     by_block: dict[int, float] = {}
     for wave in outcome.waves:
         cuts = paths.cuts[wave.wave]
@@ -230,8 +230,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _schedule_blocks(cycles: Durations, slots: int) -> tuple[float, float]:
-    """When the last block ends where each goes to the first free slot, and the mean time that a
-    slot has work."""
+    """Return when the last block ends if each goes to the first free slot, and the mean busy time
+    of a slot."""
     step = max(1, -(-len(cycles) // _MAX_SCHEDULED))
     ends = [0.0] * max(1, min(slots, len(cycles[::step])))
     for length in cycles[::step].tolist():

@@ -1,7 +1,7 @@
-"""What is known of one instruction's cost, by its name alone, each figure with its source.
+"""The known cost of an instruction, by its name alone, each figure with its source.
 
-AMD's: the constants of the model, and what ``decode`` makes of the name. NVIDIA's: the rates that
-are published; latencies of SASS are not.
+AMD: the constants of the model, and what ``decode`` derives from the name. NVIDIA: published rates;
+latencies of SASS are not published.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GUIDE = "CUDA C++ Programming Guide: throughput of native arithmetic instructio
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure of an instruction with its unit, and who says so."""
+    """A figure of an instruction with its unit and its source."""
 
     name: str
     value: str
@@ -36,14 +36,14 @@ class Fact:
 
 @dataclass(frozen=True)
 class Cost:
-    """What is known of a cost; ``note`` says what is not."""
+    """The known figures; ``note`` says what is unknown."""
 
     facts: tuple[Fact, ...]
     note: str
 
 
 def cost_of(target: Target, mnemonic: str) -> Cost:
-    """The cost of an instruction on a target."""
+    """Return the cost of an instruction on a target."""
     if isinstance(target.hardware, NvidiaHardware):
         return _nvidia(target, mnemonic)
     if not isinstance(target.hardware, AmdHardware) or target.emulates:
@@ -102,7 +102,7 @@ def _decode_alone(target: Target, mnemonic: str, end: End) -> DecodedInstruction
 
 
 def _constant(name: str, constant: Constant, double: float | None) -> Fact:
-    """``double``: what one of two passes takes, where it is not what the constant says."""
+    """``double`` is the cycles of one of two passes, if they differ from the constant."""
     ends = sorted({constant.fast, constant.slow})
     if double is not None and double != constant.fast:
         ends = [double]
@@ -145,7 +145,7 @@ _HMMA = re.compile(r"HMMA\.16(?P<n>8)(?P<k>8|16)\b")
 
 
 def _tensor(mnemonic: str, rate: float | None) -> Fact | None:
-    """Of products of 16-bit floats: the least distance of two that the published peak allows."""
+    """For products of 16-bit floats: the least distance of two that the published peak allows."""
     match = _HMMA.match(mnemonic)
     if match is None or not rate or "TF32" in mnemonic:
         return None

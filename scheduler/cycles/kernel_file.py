@@ -1,4 +1,4 @@
-"""A kernel in a file of its own, a code object or a listing, with its launch: modelled."""
+"""Models a kernel from a file, a code object or a listing, with its launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_BYTES = 64 << 20  # of a listing
 _OBJECTS = (b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 _KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.MULTILINE)
 _TARGET = re.compile(r'\.amdgcn_target[ \t]+"[^"\n]*--(gfx\w+)')
-# Letters that no listing has, which terminals and pages would act upon.
+# Control characters, which no listing has: terminals and pages would act on them.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -35,7 +35,8 @@ class KernelFile:
     kernels: tuple[str, ...]
 
     def select_kernel(self, asked: str) -> str:
-        """The kernel of that name, or the only one. ``UserError`` naming those that there are."""
+        """Return the kernel of that name, or the only one. ``UserError`` lists the kernels there
+        are."""
         there = ", ".join(map(shorten, self.kernels[:20])) or "none"
         if asked and asked not in self.kernels:
             raise UserError(f"{self.name}: no kernel {shorten(asked)}; there are: {there}")
@@ -47,9 +48,8 @@ class KernelFile:
 def read_kernels(
     file: Path, target: Target, asked: str = "", cancellation: Cancellation | None = None
 ) -> KernelFile:
-    """What is in a file, by its content: a code object is disassembled (the kernel that is asked
-    for, or all), a listing taken as it is. Raises ``UserError`` for what is neither, or for
-    another target."""
+    """Read a file by its content: a code object is disassembled (the named kernel, or all), a
+    listing is taken as it is. Raises ``UserError`` if it is neither, or for another target."""
     processor = amd_hardware(target).processor
     if file.stat().st_size > MOST_BYTES:
         raise UserError(f"{file.name}: larger than the {MOST_BYTES >> 20} MiB that are read")
@@ -82,7 +82,7 @@ def model_file(
     text: LaunchSpec,
     limits: Limits = Limits(),
 ) -> Report:
-    """One launch of a kernel of the file on a board. Raises ``UserError``."""
+    """Model one launch of a kernel of the file on a board. Raises ``UserError``."""
     function = kernels.select_kernel(text.function)
     program = program_of(kernels.listing, function, amd_hardware(target).processor)
     launch, memory = bind_launch(text, program, target)

@@ -1,7 +1,7 @@
-"""A kernel's launches, modelled: the emulator's traces through the model of a unit and the device.
+"""Models a kernel's launches: feeds the emulator's traces to the models of a unit and the device.
 
-Of each launch a few blocks are run from begin to end, and a round of blocks of one die up to their
-first accesses, for what they share in L2.
+Of each launch a few blocks are run completely. A round of blocks of one die is run up to their
+first accesses, to find what they share in L2.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from scheduler.targets.amd import amd_hardware
 
 __all__ = ["TARGETS", "Limits", "model_kernel"]
 
-_LOAD_COVERAGE = 0.95  # of the loads
-_INNER_SAMPLES = 3  # blocks that are run beside the first and the last
+_LOAD_COVERAGE = 0.95  # share of the loads
+_INNER_SAMPLES = 3  # blocks to run besides the first and the last
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What modelling may take: the emulator's limits for the blocks that are run whole, how many
-    blocks of a round are looked at for what they share, and for how many instructions of each."""
+    """Limits of modelling: the emulator's limits for the blocks that are run completely, how many
+    waves of a round are examined for sharing, and for how many instructions each."""
 
     emulator: EmulatorLimits = EmulatorLimits()
     round_waves: int = 192
@@ -64,7 +64,7 @@ def model_kernel(
     sizes: Mapping[str, int],
     limits: Limits = Limits(),
 ) -> Report:
-    """All launches of a kernel on a board, modelled. ``listing`` has their functions; ``memory``
+    """Model all launches of a kernel on a board. ``listing`` has their functions; ``memory`` is
     what their arguments point to (stores change it).
 
     Raises:
@@ -101,7 +101,7 @@ def model_kernel(
 
 
 class _LaunchModel:
-    """One launch on its way to a report."""
+    """Builds the report of one launch."""
 
     def __init__(
         self,
@@ -125,14 +125,15 @@ class _LaunchModel:
         self._waves = -(-launch.threads // rates.wave)
         self._resident = resident_groups(self._demand, target, exact_lds=True)
         self._unknown: Count[str] = Count()
-        self._complete_blocks = 0  # blocks that were run from begin to end
+        self._complete_blocks = 0  # blocks that were run completely
         self._notes: list[str] = []
         self._cut = False
         if self._demand.wgp_mode:
             self._note("a unit is a work-group processor: two compute units that share blocks")
 
     def _rates(self, end: End) -> Rates:
-        """Of the unit that blocks are given to: where they may use two compute units, both."""
+        """Return the rates of the unit that blocks are assigned to: two compute units if they may
+        use both."""
         rates = self._machine.at(end)
         return rates.paired if self._demand.wgp_mode else rates
 
@@ -206,7 +207,7 @@ class _LaunchModel:
         return write_launch_report(modelled), self._unknown, text
 
     def _sample_blocks(self) -> dict[int, list[WaveTrace]]:
-        """A few whole blocks; more where they differ and it is not clear how."""
+        """Run a few whole blocks; more if they differ and the pattern is unclear."""
         count = self._launch.blocks
         traces = self._run(sample_blocks(count, _INNER_SAMPLES), self._limits.emulator)
         self._complete_blocks = len(traces)
@@ -267,7 +268,7 @@ class _LaunchModel:
         traces: Mapping[int, Sequence[WaveTrace]],
         first: Round,
     ) -> list[BlockPaths]:
-        """Of the blocks that stand for others: where all are alike, of one."""
+        """Return the paths of the blocks that represent others: of one if all are alike."""
         rates = self._rates(End.MID)
         executed = _instruction_counts(traces)
         chosen = list(traces)
@@ -281,8 +282,8 @@ class _LaunchModel:
 
 
 def _reach(decoded: Sequence[DecodedInstruction], waves: Sequence[WaveTrace]) -> int:
-    """How many instructions a wave has executed when it has met the loads that make up nearly all
-    of its loads once."""
+    """Return the number of instructions after which a wave has executed, at least once, the loads
+    that make up nearly all of its loads."""
     loads = {
         one.index for one in decoded if one.act is IssueClass.MEMORY and Counter.LOADS in one.counts
     }
@@ -303,7 +304,7 @@ def _reach(decoded: Sequence[DecodedInstruction], waves: Sequence[WaveTrace]) ->
 
 
 def _instruction_counts(traces: Mapping[int, Sequence[WaveTrace]]) -> dict[int, float]:
-    """Instructions that the waves of each block execute."""
+    """Return the instructions that the waves of each block execute."""
     return {
         block: float(sum(len(wave.executed) for wave in waves)) for block, waves in traces.items()
     }

@@ -1,8 +1,8 @@
-"""A benchmark request as the emulator takes it: memory with its buffers, and the launches.
+"""Converts a benchmark request for the emulator: memory with its buffers, and the launches.
 
-No buffer is allocated: a page gets its contents when a wave touches it. Contents repeat after
-64 KiB, which no address depends on: floats are normal, integers small or, where they are positions
-of another tensor, within it (``benchmark/case_builder.py`` draws the same kinds).
+No buffer is allocated: a page is filled when a wave first accesses it. Contents repeat after 64
+KiB, which affects no address: floats are normal, integers small or, if they are indices into
+another tensor, within it (``benchmark/case_builder.py`` draws the same kinds).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scheduler.isa.rocm.emulator.memory import Memory
 
 WORKSPACE = "workspace"
 _FIRST = 1 << 32
-_LARGE, _SMALL = 1 << 21, 1 << 12  # alignment of buffers that have a page of 2 MiB, and of others
+_LARGE, _SMALL = 1 << 21, 1 << 12  # alignment of buffers with a page of 2 MiB, and of others
 _REPEATS = 1 << 16  # bytes
 _PLAIN_INTEGERS = 8
 
@@ -36,11 +36,11 @@ def prepare_launches(
     workspace_bytes: int = 0,
     seed: int = 0,
 ) -> tuple[tuple[Launch, ...], Memory]:
-    """What a kernel's exported function launches for a request, and the memory that it is about.
+    """Return the launches of a kernel's exported function for a request, and their memory.
 
-    ``inputs`` are storages by the buffers' names, where some are given; ``index_limits`` says for
-    buffers of positions how many there are (``benchmark/case_builder.py:index_limits``). A launch
-    with an empty grid is left out, as the exported function leaves it out.
+    ``inputs`` are given storages by buffer name; ``index_limits`` gives, for buffers of indices,
+    the number of valid ones (``benchmark/case_builder.py:index_limits``). A launch with an empty
+    grid is left out, as the exported function does.
 
     Raises:
         UserError: a launch takes an argument that the request does not have.
@@ -91,7 +91,7 @@ def _launches(
 
 
 def storage_bytes(arg: TensorArg) -> int:
-    """Bytes from the first element to the last, at least one element."""
+    """Return the bytes from the first element to the last, at least one element."""
     last = sum((size - 1) * stride for size, stride in zip(arg.size, arg.stride, strict=True))
     return (max(0, last) + 1) * DType.from_label(arg.dtype).itemsize
 
@@ -105,7 +105,7 @@ def _next_address(address: int, size: int) -> int:
 def buffer_filler(
     dtype: DType, limit: int | None, rng: np.random.Generator
 ) -> Callable[[int, int], bytes]:
-    """The contents of a buffer from an offset on, both in bytes."""
+    """Return a function that fills a buffer from an offset; offset and size are in bytes."""
     count = _REPEATS // dtype.itemsize
     if dtype is DType.BOOL:
         drawn: Array = rng.integers(0, 2, count).astype(dtype.numpy)

@@ -1,4 +1,4 @@
-"""The report of one launch, from the runs of its unit at both ends of the constants."""
+"""Writes the report of one launch, from runs of its unit at both ends of the constants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from scheduler.targets import Board
 
 @dataclass(frozen=True)
 class ModelledLaunch:
-    """All that is known of a launch when its report is written."""
+    """All results about a launch from which its report is written."""
 
     function: Function
     decoded: Sequence[DecodedInstruction]
@@ -49,7 +49,7 @@ class ModelledLaunch:
 
 
 def write_launch_report(modelled: ModelledLaunch) -> LaunchReport:
-    """Write it."""
+    """Write the report."""
     middle = modelled.ends[End.MID]
     means = _Means(middle, modelled)
     cycles = Band(*(modelled.ends[end].cycles for end in End))
@@ -92,20 +92,21 @@ def write_launch_report(modelled: ModelledLaunch) -> LaunchReport:
 
 
 def _times(modelled: ModelledLaunch, cycles: Band, matrix: float) -> Band:
-    """Microseconds. At the slow end the clock sinks by how busy the matrix pipes are."""
+    """Return microseconds. At the slow end the clock drops with the load of the matrix pipes."""
     hertz = modelled.board.clock_mhz
     lowered = 1 - min(1.0, matrix) * (1 - modelled.machine.at(End.SLOW).matrix_clock)
     return Band(cycles.low / hertz, cycles.mid / hertz, cycles.high / hertz / lowered)
 
 
 class _Means:
-    """Means over the waves of a launch, each class of blocks by how many it stands for."""
+    """Means over the waves of a launch; each class of blocks is weighted by the blocks it
+    represents."""
 
     def __init__(self, time: DeviceTime, modelled: ModelledLaunch) -> None:
         self._time, self._modelled = time, modelled
         self._rates = modelled.rates
         whole = sum(time.weights)
-        # What a sum over an outcome's waves counts for in the mean of one wave.
+        # The weight of a sum over an outcome's waves in the mean of one wave.
         self._scale = [
             weight / whole / (outcome.blocks * modelled.waves)
             for outcome, weight in zip(time.outcomes, time.weights, strict=True)
@@ -136,7 +137,7 @@ class _Means:
         return float(self._modelled.launch.blocks * self._modelled.waves)
 
     def instances(self, pipe: Pipe) -> int:
-        """How many of a pipe the board has."""
+        """Return how many of a pipe the board has."""
         alone = pipe in (Pipe.LDS, Pipe.MEMORY)
         each = 1 if alone else self._rates.simds // self._rates.units
         return each * self._modelled.board.compute_units
@@ -208,8 +209,8 @@ class _Means:
         }
 
     def loops(self) -> tuple[LoopFigures, ...]:
-        """Those that were executed. While a wave is in a loop within another one, the other waves
-        are anywhere in that."""
+        """Return the executed loops. While a wave is in an inner loop, the other waves are anywhere
+        in the enclosing one."""
         function = self._modelled.function
         others = max(0.0, self._modelled.resident * self._modelled.waves / self._rates.simds - 1)
         found = []
@@ -238,7 +239,8 @@ class _Means:
         return [index for block in blocks for index in range(block.first, block.end)]
 
     def _matrix_share(self, loop: Loop) -> float:
-        """Of a wave's time in a loop, in which its own matrix instructions keep the pipe."""
+        """Return the share of a wave's time in a loop in which its own matrix instructions occupy
+        the pipe."""
         members = self._members(loop)
         spent = sum(self.spent[index] for index in members)
         decoded = self._modelled.decoded
@@ -255,7 +257,7 @@ _NAMES = {
 
 
 def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...]:
-    """The least time of each resource alone, the longest first; of what is used at all."""
+    """Return the least time of each used resource alone, the longest first."""
     hertz = modelled.board.clock_mhz
     found = []
     for pipe, name in _NAMES.items():

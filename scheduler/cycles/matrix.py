@@ -1,10 +1,10 @@
-"""How long a matrix instruction keeps the matrix pipe of its SIMD.
+"""How many cycles a matrix instruction occupies the matrix pipe of its SIMD.
 
 A pass is 4 cycles. MFMA: "passes" of the CDNA instruction set architecture documents and of LLVM's
-SISchedule.td, which are the operations over the rate of the white papers' tables (per clock and
-compute unit, four SIMDs), and at least 8, 16 and 32 cycles for rows of 4, 16 and 32: an instruction
-that takes half of the k that its element type has an instruction for is no faster. WMMA: over the
-rates of the RDNA 3 and RDNA 4 documents, two SIMDs.
+SISchedule.td: the operations over the rate of the white papers' tables (per clock and compute unit,
+four SIMDs), but at least 8, 16 and 32 cycles for 4, 16 and 32 rows: an instruction with half of the
+k that another one has for its element type is no faster. WMMA: by the rates of the RDNA 3 and RDNA
+4 documents, two SIMDs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _NAME = re.compile(
     r"v_(?P<family>mfma|smfmac|wmma|swmmac)(?:_scale)?_(?P<result>[fi]\d+|bf16)_"
     r"(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?P<blocks>\d+b_)?(?P<element>\w+)"
 )
-_LEAST = {4: 8, 16: 16, 32: 32}  # MFMA: cycles of the fewest passes that its rows have
+_LEAST = {4: 8, 16: 16, 32: 32}  # MFMA: the fewest cycles for that number of rows
 
-# Operations a clock and compute unit by element. 8 bits are integers and floats alike.
+# Operations per clock and compute unit by element. 8 bits: integers and floats alike.
 _CDNA2 = {"f64": 256, "f32": 256, "f16": 1024, "bf16": 1024, "8": 1024}
 _CDNA3 = {"f64": 256, "f32": 256, "xf32": 1024, "f16": 2048, "bf16": 2048, "8": 4096}
 _CDNA4 = {"f64": 128, "f32": 256, "f16": 4096, "bf16": 4096, "8": 8192, "6": 16384, "4": 16384}
@@ -31,16 +31,15 @@ _RATES = {
     "gfx11": (_RDNA3, 2),
     "gfx12": (_RDNA4, 2),
 }
-# Blocks that an instruction multiplies side by side, where its name does not say: a lane holds
-# as many results as 64 lanes are short of.
+# Blocks that an instruction multiplies in parallel, by rows and k, if its name does not say.
 _BLOCKS = {(4, 4): 16, (16, 4): 4, (16, 1): 4, (16, 2): 4, (32, 1): 2, (32, 2): 2, (32, 4): 2}
-_SINGLE = {"f64", "xf32"}  # no instruction of these has blocks, but the 4x4 ones
+_SINGLE = {"f64", "xf32"}  # only the 4x4 instructions of these have blocks
 
 
 @lru_cache(maxsize=512)
 def cycles(mnemonic: str, processor: str, operands: str = "") -> int | None:
-    """Cycles of its pipe; None where it is no matrix instruction. An element type that the target
-    has no rate for counts as f32's, the slowest. ``operands`` name the formats of f8f6f4."""
+    """Return the cycles of its pipe; None if it is no matrix instruction. An element type without a
+    rate on the target counts as f32, the slowest. ``operands`` name the formats of f8f6f4."""
     match = _NAME.match(mnemonic)
     if not match:
         return None
@@ -50,7 +49,7 @@ def cycles(mnemonic: str, processor: str, operands: str = "") -> int | None:
     operations = 2 * m * n * k * _blocks(m, k, element, match["blocks"])
     rate = rates.get(element) or rates.get("f32") or min(rates.values())
     if match["family"] in ("smfmac", "swmmac"):
-        operations //= 2  # the half of A that is zero is not multiplied
+        operations //= 2  # the zero half of A is not multiplied
     length = round(operations * simds / rate)
     if match["family"] in ("mfma", "smfmac"):
         return max(length, 16 if element == "f64" else _LEAST.get(m, 16))
@@ -58,7 +57,7 @@ def cycles(mnemonic: str, processor: str, operands: str = "") -> int | None:
 
 
 def flops(mnemonic: str) -> int:
-    """Multiplications and additions of one; 0 for others."""
+    """Return the multiplications and additions of one instruction; 0 for others."""
     match = _NAME.match(mnemonic)
     if not match:
         return 0
@@ -67,7 +66,7 @@ def flops(mnemonic: str) -> int:
 
 
 def _element(text: str, operands: str) -> str:
-    """f64, f32, xf32, f16, bf16, or bits of the narrow ones."""
+    """Return f64, f32, xf32, f16, bf16, or the number of bits of a narrow element."""
     name = text.removesuffix("_1k").removesuffix("_e32").removesuffix("_e64")
     if name.startswith("f8f6f4"):
         formats = re.findall(r"\b(?:cbsz|blgp):(\d)", operands)

@@ -1,4 +1,4 @@
-"""From the traces of a block's waves to what a unit runs: shortened, each access with its costs."""
+"""Converts the traces of a block's waves for a unit: shortened, each access with its costs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 
 @dataclass
 class InstructionSums:
-    """Sums over the executions of one instruction: ``count`` of those that touched memory,
-    ``lanes`` over ``executed`` ones; cycles of LDS's banks and those without conflicts."""
+    """Sums over the executions of one instruction: ``count`` is those that accessed memory,
+    ``lanes`` is summed over the ``executed`` ones; LDS bank cycles, with conflicts and without."""
 
     executed: float = 0.0
     lanes: float = 0.0
@@ -34,8 +34,8 @@ class InstructionSums:
 
 @dataclass(frozen=True)
 class BlockPaths:
-    """One block: its waves' paths, what was left out of each, and how often it was cut short by
-    the emulator's limits."""
+    """One block: its waves' paths, what was omitted from each, and how often the emulator's limits
+    cut it short."""
 
     block: int
     paths: tuple[Path, ...]
@@ -47,7 +47,7 @@ class BlockPaths:
 
 @dataclass
 class _Accesses:
-    """The accesses of one instruction: where they stand and what they are."""
+    """The accesses of one instruction and their positions."""
 
     waves: list[int] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
@@ -62,8 +62,8 @@ def paths_of(
     rates: Rates,
     fresh: Mapping[int, float],
 ) -> BlockPaths:
-    """The waves of one block. ``fresh`` says of instructions which share of their lines comes from
-    memory behind L2 (1 where nothing is said)."""
+    """Return the paths of one block's waves. ``fresh`` gives, by instruction, the share of lines
+    that come from the memory behind L2 (default 1)."""
     barriers = frozenset(one.index for one in decoded if one.act is IssueClass.BARRIER)
     shortened = shorten(function, [trace.executed for trace in traces], barriers)
     effects: list[list[Effect]] = [[None] * len(each.kept) for each in shortened]
@@ -117,7 +117,7 @@ def _count_lanes(
     weights: np.ndarray[tuple[int], np.dtype[np.float64]],
     touched: dict[int, InstructionSums],
 ) -> None:
-    """How often each instruction was executed, with how many lanes."""
+    """Sum how often each instruction was executed, and with how many lanes."""
     indices = trace.executed[kept]
     size = int(indices.max()) + 1 if len(indices) else 0
     executed = np.bincount(indices, weights, size)

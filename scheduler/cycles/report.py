@@ -1,7 +1,8 @@
-"""What the model says of a kernel: modelled, never measured. As JSON in bundles, rows and pages.
+"""The model's report on a kernel: modelled, never measured. Stored as JSON in bundles, rows and
+pages.
 
-Times are microseconds, cycles those of the compute unit's clock. A figure that rests on a constant
-with a range is a ``Band``; shares are of 1.
+Times are in microseconds, cycles are those of the compute unit's clock. A figure that depends on a
+constant with a range is a ``Band``; shares are of 1.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ class Band:
 
 
 class Pipe(StrEnum):
-    """What of a compute unit an instruction keeps busy."""
+    """The part of a compute unit that an instruction occupies."""
 
     MATRIX = "matrix"
     VECTOR = "vector"
     SCALAR = "scalar"
     LDS = "lds"
-    MEMORY = "memory"  # the path of vector memory: addresses, L1
+    MEMORY = "memory"  # the vector memory path: addresses, L1
     BRANCH = "branch"
 
 
@@ -51,11 +52,11 @@ class StallReason(StrEnum):
 class InstructionFigures:
     """One instruction, by its index in the function: means over the waves that were run.
 
-    ``executed`` is how often a wave executes it, ``lanes`` how many of its lanes are switched on;
-    ``issue`` the cycles in which it keeps its pipe, ``stall`` those in which its wave waits before
-    it, by ``reasons``. Of LDS, ``conflict`` is its cycles over those without bank conflicts (1
-    where there are none). Of memory: ``requests`` cache lines an execution, ``bytes_used`` of
-    ``bytes_moved`` of them.
+    ``executed`` is how often a wave executes it, ``lanes`` how many of its lanes are active;
+    ``issue`` the cycles for which it occupies its pipe, ``stall`` those its wave waits before it,
+    by ``reasons``. For LDS, ``conflict`` is its cycles over those without bank conflicts (1 if
+    there are none). For memory, ``requests`` is cache lines per execution; ``bytes_used`` of their
+    ``bytes_moved`` are used.
     """
 
     index: int
@@ -72,8 +73,8 @@ class InstructionFigures:
 
 @dataclass(frozen=True)
 class LoopFigures:
-    """A loop by its first and last instruction: how often a wave goes round, cycles each time of
-    a compute unit that is full, and the share of them in which the matrix pipes are busy."""
+    """A loop by its first and last instruction: its iterations per wave, the cycles per iteration
+    on a full compute unit, and the share of them in which the matrix pipes are busy."""
 
     first: int
     last: int
@@ -84,7 +85,7 @@ class LoopFigures:
 
 @dataclass(frozen=True)
 class ResourceLimit:
-    """The least time that one resource alone would take for the whole launch."""
+    """The least time that one resource alone needs for the whole launch."""
 
     name: str
     time_us: Band
@@ -93,8 +94,8 @@ class ResourceLimit:
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a wave's life for the timeline: from cycle ``start`` to ``end`` it keeps a
-    pipe busy, or waits for a reason, at the instruction ``index``."""
+    """A span of a wave's timeline: from cycle ``start`` to ``end`` it occupies a pipe, or waits for
+    a reason, at the instruction ``index``."""
 
     start: int
     end: int
@@ -115,9 +116,9 @@ class Lane:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Memory behind the L1 caches for the whole launch, in bytes: what blocks ask for, what of it
-    is different (compulsory), what the L2 must fetch where blocks that run together share lines,
-    and how many L2 caches (XCDs) each fetch for themselves."""
+    """Memory traffic behind the L1 caches for the whole launch, in bytes: requested by blocks,
+    distinct (compulsory), and fetched by L2 when concurrent blocks share lines; and how many L2
+    caches (XCDs) fetch separately."""
 
     asked: float
     distinct: float
@@ -127,11 +128,11 @@ class Sharing:
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """One launch. ``rounds`` is how many waves of blocks the device needs, ``resident`` blocks a
-    compute unit at a time, ``tail`` the share of the time in which units have no work.
+    """One launch. ``rounds`` is the number of waves of blocks on the device, ``resident`` the
+    blocks per compute unit at a time, ``tail`` the share of the time in which units are idle.
 
-    ``cut``: the emulator's limits ended some of the waves that were run, and the figures are of
-    what they did until then. ``notes`` say so too, and what else a reader should know.
+    ``cut``: the emulator's limits ended some of the run waves, and the figures cover what they did
+    until then. ``notes`` say so too, and what else a reader should know.
     """
 
     function: str
@@ -158,8 +159,9 @@ class LaunchReport:
 
 @dataclass(frozen=True)
 class Report:
-    """A kernel on one board at one binding of its sizes. ``unknown`` counts the instructions that
-    the emulator does not know, by mnemonic; ``sampled`` says which part of the launch was run."""
+    """A kernel on one board at one binding of its sizes. ``unknown`` counts, by mnemonic, the
+    instructions that the emulator does not know; ``sampled`` says which part of the launch was
+    run."""
 
     version: int
     kernel: str

@@ -1,4 +1,4 @@
-"""A report as JSON text, and read again: in rows, caches and files (``ir/codec.py``)."""
+"""Converts a report to and from JSON text, for rows, caches and files (``ir/codec.py``)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _CODEC = make_codec()
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """The report in JSON's own types."""
+    """Return the report in JSON's own types."""
     plain: dict[str, Any] = _CODEC.unstructure(report)
     return plain
 
 
 def from_json(data: Any) -> Report:
-    """What ``to_json`` wrote. Raises ``UserError`` for what is no report, or one of another version
-    of the model: its figures stand for something else."""
+    """Parse what ``to_json`` returned. Raises ``UserError`` if it is no report, or one of another
+    version of the model, whose figures have other meanings."""
     version = data.get("version") if isinstance(data, dict) else None
     if version != VERSION:
         raise UserError(
@@ -31,12 +31,12 @@ def from_json(data: Any) -> Report:
 
 
 def write(report: Report) -> bytes:
-    """The report as a file."""
+    """Return the report as a file's content."""
     return json.dumps(to_json(report), separators=(",", ":"), allow_nan=False).encode()
 
 
 def read(content: bytes) -> Report:
-    """The report of a file. Raises ``UserError`` as ``from_json``."""
+    """Parse a file's content. Raises ``UserError`` as ``from_json`` does."""
     try:
         return from_json(json.loads(content))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""One plain sentence on where a launch's time goes."""
+"""Writes one plain sentence on where a launch's time goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from scheduler.cycles.report import InstructionFigures, Pipe, ResourceLimit, StallReason
 from scheduler.isa.listing import Function
 
-_BOUND = 0.6  # of the time: a pipe that is busy for so much is called the bound
+_BOUND = 0.6  # share of the time: a pipe at least this busy is called the bound
 _WORTH_SAYING = 0.1
 _CONFLICT = 1.15
 _FEW_UNITS = 0.75
@@ -39,8 +39,9 @@ def bottleneck_sentence(
     tail: float,
     units: tuple[int, int],
 ) -> str:
-    """``pipes`` are shares of the launch's time, ``waits`` of the waves'; ``tail`` the share in
-    which units have no work; ``units`` are how many units get a block, and how many there are."""
+    """Return the sentence. ``pipes`` are shares of the launch's time, ``waits`` of the waves';
+    ``tail`` is the share in which units are idle; ``units`` is how many units get a block, and how
+    many exist."""
     used, there = units
     pipes = {pipe: min(1.0, busy * there / used) for pipe, busy in pipes.items()}
     name, busy = _find_bound(time_us, pipes, limits)
@@ -83,7 +84,7 @@ def _find_bound(
 def _conflicts(
     function: Function, pipes: Mapping[Pipe, float], figures: Sequence[InstructionFigures]
 ) -> list[str]:
-    """The kind of access to LDS that loses most by conflicts, if it loses much."""
+    """Return the kind of LDS access that loses most to conflicts, if it loses much."""
     if pipes.get(Pipe.LDS, 0.0) < _WORTH_SAYING:
         return []
     wasted: dict[str, list[float]] = {}
@@ -110,7 +111,7 @@ def _access(mnemonic: str) -> str:
 
 
 def _wasted_transfers(function: Function, figures: Sequence[InstructionFigures]) -> list[str]:
-    """Whether loads or stores use little of what they move."""
+    """Say whether loads or stores use little of what they move."""
     found = []
     for kind, word in (("loads", "_load"), ("stores", "_store")):
         chosen = [

@@ -1,9 +1,9 @@
-"""What blocks that run together share in L2: how much of what they ask for it must fetch.
+"""Estimates what concurrent blocks share in L2: how much of their requests it must fetch.
 
 Blocks are dealt to the dies of a device in turn (HIP documentation, "Hardware implementation", and
-AMD's blogs on XCDs), so every eighth block of an MI300X meets in one L2. For a round of blocks on
-the first of them the lines of each instruction's first accesses are compared: where 20 blocks read
-the same row of A, one in 20 of those lines is fetched.
+AMD's blogs on XCDs), so every eighth block of an MI300X shares one L2. For a round of blocks on the
+first die, the lines of each instruction's first accesses are compared: if 20 blocks read the same
+row of A, one in 20 of those lines is fetched.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 
-_ACCESSES = 16  # of an instruction and wave that are looked at
+_ACCESSES = 16  # accesses examined per instruction and wave
 
 
 @dataclass(frozen=True)
 class Round:
-    """Of blocks that run together on one die: the share of each instruction's lines that are
-    new to its L2, and an address that it touched."""
+    """Blocks that run together on one die: the share of each instruction's lines that are new to
+    its L2, and an address that it accessed."""
 
     fresh: Mapping[int, float]
     address: Mapping[int, int]
@@ -41,9 +41,9 @@ def round_of(
     rates: Rates,
     whole: Iterable[WaveTrace] = (),
 ) -> Round:
-    """Traces of those blocks; they may be cut after their first accesses. ``whole`` are waves that
-    were run to their end: they know the addresses of instructions that the others did not reach,
-    stores at a kernel's end above all."""
+    """Compare the traces of those blocks; they may be cut after their first accesses. ``whole`` are
+    waves that were run completely: they have the addresses of instructions that the others did not
+    reach, mainly stores at a kernel's end."""
     asked: dict[int, int] = {}
     blocks: dict[tuple[int, int], set[int]] = {}
     address: dict[int, int] = {}
@@ -92,7 +92,7 @@ def _by_instruction(
 
 
 def concurrent_blocks(blocks: int, units: int, resident: int, caches: int, most: int) -> list[int]:
-    """The first blocks that run at a time on the first die, at most ``most``."""
+    """Return the first blocks that run at a time on the first die, at most ``most``."""
     held = -(-units * resident // caches)
     return list(range(0, blocks, caches))[: max(1, min(held, most))]
 
@@ -103,8 +103,8 @@ def estimate_sharing(
     memory: Memory,
     rates: Rates,
 ) -> Sharing | None:
-    """For the launch: ``sampled`` blocks with how many each stands for. None where no memory is
-    touched."""
+    """Estimate the sharing of the launch from ``sampled`` blocks with their weights. None if no
+    memory is accessed."""
     asked: dict[int, float] = {}
     for block, weight in sampled:
         for index, touched in block.touched.items():
@@ -116,12 +116,12 @@ def estimate_sharing(
     for index, moved in asked.items():
         at = found.address.get(index)
         region = memory.region_at(at) if at is not None else None
-        # What is not known to meet others in a buffer is taken to be its own.
+        # An access outside all known buffers is assumed to share with no other.
         name, size = (region.name, float(region.size)) if region else (f"#{index}", moved)
         entry = regions.setdefault(name, [0.0, 0.0, size])
         entry[0] += moved
         entry[1] += moved * found.fresh.get(index, 1.0)
-    # What L2 keeps from one round to the next lies between nothing and all of a buffer.
+    # L2 keeps between nothing and all of a buffer from one round to the next.
     high = sum(fetched for _, fetched, _ in regions.values())
     low = sum(min(fetched, rates.xcds * size) for _, fetched, size in regions.values())
     distinct = sum(min(moved, size) for moved, _, size in regions.values())

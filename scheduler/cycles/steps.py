@@ -1,7 +1,7 @@
-"""What a path's instructions are to a unit, looked up once: all that does not depend on time.
+"""Prepares a path's instructions for a unit: looks up once all that does not depend on time.
 
-A path is run by many blocks; which results an instruction needs, whether its code is on another
-line of the cache than the one before, and how long a wave goes on after it follow from the path.
+Many blocks run the same path. The path determines which results an instruction needs, whether its
+code is on another cache line than the one before, and how long after it its wave continues.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduler.cycles.report import StallReason
 
 @dataclass(frozen=True, slots=True)
 class LdsEffect:
-    """One access to LDS: cycles of the banks, bytes in (with addresses) and back."""
+    """One LDS access: cycles of the banks, bytes in (with addresses) and out."""
 
     banks: float
     bytes_in: float
@@ -28,8 +28,8 @@ class LdsEffect:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEffect:
-    """One access to memory: cycles of the address unit and L1, the lines, and the share of them
-    that L2 has not got yet."""
+    """One memory access: cycles of the address unit and L1, the lines, and the share of them that
+    L2 does not have yet."""
 
     cycles: float
     lines: tuple[int, ...]
@@ -44,8 +44,8 @@ Effect = LdsEffect | MemoryEffect | None
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What a wave does: instructions, what each does to memory, and how many executions each
-    stands for. ``marks`` are positions whose time of issue is asked for."""
+    """A wave's path: instructions, the memory effect of each, and how many executions each
+    represents. ``marks`` are positions whose issue time is recorded."""
 
     indices: list[int]
     effects: list[Effect]
@@ -56,20 +56,20 @@ class Path:
 REASON_CODES = {reason: number for number, reason in enumerate(StallReason)}
 
 Need = tuple[int, float, float, int]
-"""A result: how many instructions before, and the cycles behind its issue until it is there, in
-two parts; why it is waited for, as a number of ``CODES``."""
+"""A needed result: how many instructions before, the cycles from its issue until it is available,
+in two parts, and the stall reason, as a number of ``REASON_CODES``."""
 
 Step = tuple[int, int, tuple[Need, ...], float, float, bool, DecodedInstruction]
-"""An instruction where it stands: its act, the line of code it begins (else ``SAME_LINE``; behind
-the last ``NO_LINE``), results it needs, cycles until its wave goes on, those of its pipe, and
-whether its issue and what follows concern its wave alone."""
+"""An instruction at its position: its issue class, the code line it begins (else ``SAME_LINE``; at
+the end ``NO_LINE``), the results it needs, the cycles until its wave continues, those of its pipe,
+and whether its issue and what follows concern only its own wave."""
 
 SAME_LINE, NO_LINE = -1, -2
 _WAVE_LOCAL = (
     IssueClass.WAIT,
     IssueClass.PAUSE,
     IssueClass.FREE,
-)  # take no pipe, change nothing that others see
+)  # use no pipe, change nothing visible to other waves
 _END_STEP: Step = (
     IssueClass.END,
     NO_LINE,
@@ -86,9 +86,9 @@ Cycles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PreparedPath:
-    """A path's steps and one behind the last. For the sums: indices, weights, cycles after each
-    issue, cycles of its pipe. Of its accesses to LDS, by position: cycles into it, of its banks and
-    back, and those that are counted as its work."""
+    """A path's steps plus an end step. For the sums: indices, weights, cycles after each issue,
+    cycles of its pipe. For its LDS accesses, by position: cycles in, of the banks and out, and
+    those counted as its work."""
 
     steps: list[Step]
     indices: Indices
@@ -99,7 +99,7 @@ class PreparedPath:
 
 
 class PathPreparer:
-    """Steps of the paths of one function at one end of the constants."""
+    """Prepares the paths of one function at one end of the constants."""
 
     def __init__(self, decoded: Sequence[DecodedInstruction], rates: Rates) -> None:
         self._decoded = decoded
@@ -145,7 +145,7 @@ class PathPreparer:
         lines = self._lines[indices]
         begins = np.ones(len(indices), bool)
         begins[1:] = lines[1:] != lines[:-1]
-        follows = np.zeros(len(indices), bool)  # the one before it in the code
+        follows = np.zeros(len(indices), bool)  # follows the previous one in the code
         follows[1:] = indices[1:] == indices[:-1] + 1
         jumps = np.zeros(len(indices), bool)
         jumps[:-1] = self._branches[indices[:-1]] & ~follows[1:]
@@ -178,8 +178,9 @@ class PathPreparer:
         return step
 
     def _needs(self, path: Sequence[int], position: int, run: int) -> tuple[Need, ...]:
-        """Results of those before it that may be missing when it is next: a wave takes some cycles
-        from each to the next. ``run`` instructions before it are those before it in the code."""
+        """Return the earlier results that may be missing when it is next: a wave takes some cycles
+        from each instruction to the next. The ``run`` instructions before it also precede it in the
+        code."""
         index = path[position]
         known = self._straight.get(index)
         if known is not None and known[1] <= run:
@@ -206,8 +207,8 @@ class PathPreparer:
 
 @dataclass(frozen=True)
 class _Result:
-    """What an instruction writes, and the cycles from its issue until that may be read, and until
-    the matrix pipe may add to it; each in two parts, as they are added."""
+    """The registers that an instruction writes, the cycles from its issue until they may be read,
+    and until the matrix pipe may accumulate into them; each in two parts, as they are added."""
 
     registers: int
     read: tuple[float, float]
@@ -216,7 +217,7 @@ class _Result:
 
 
 def _result_of(one: DecodedInstruction, rates: Rates) -> _Result | None:
-    """None where whoever reads it need not wait."""
+    """Return the result; None if its readers need not wait."""
     read = (one.latency, 0.0)
     if one.act is IssueClass.MATRIX:
         return _Result(
@@ -228,8 +229,8 @@ def _result_of(one: DecodedInstruction, rates: Rates) -> _Result | None:
 
 
 def _issue_cycles(one: DecodedInstruction, rates: Rates) -> float:
-    """Cycles from its issue until its wave could issue the next."""
-    if one.act in (IssueClass.FREE, IssueClass.BARRIER):  # a barrier's end is when all are there
+    """Return the cycles from its issue until its wave can issue the next one."""
+    if one.act in (IssueClass.FREE, IssueClass.BARRIER):  # ends when all waves have arrived
         return 0.0
     return rates.cadence + one.pause
 

@@ -1,4 +1,4 @@
-"""What waves did, when a unit has run them: sums by instruction, and the timeline of a few."""
+"""Summarizes what waves did on a unit: sums by instruction, and the timeline of a few."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scheduler.cycles.report import Pipe, Span, StallReason
 from scheduler.cycles.steps import REASON_CODES, Cycles
 from scheduler.cycles.waves import Wave
 
-_SPANS = 1200  # of one wave of the timeline
+_SPANS = 1200  # per wave of the timeline
 _REASONS = list(REASON_CODES)
 
 
 @dataclass
 class Totals:
     """Sums over all waves, by instruction; cycles as executed, with the weights of the paths.
-    ``served`` are cycles that what the unit has once was busy."""
+    ``served`` is the busy cycles of the resources that the unit has once."""
 
     executed: list[float]
     busy: list[float]
@@ -36,8 +36,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class _Waits:
-    """Of each instruction of a wave: when it could have issued, when it did; for what it waited
-    before it (a number of ``_REASONS``, -1 for nothing) until when, and then for its pipe."""
+    """For each instruction of a wave: when it could have issued, when it did; what it waited for (a
+    number of ``_REASONS``, -1 for nothing) and until when, before waiting for its pipe."""
 
     base: Cycles
     time: Cycles
@@ -56,10 +56,10 @@ def _waits(wave: Wave, rates: Rates) -> _Waits:
     if wave.held:
         positions, ends, codes = (list(column) for column in zip(*wave.held, strict=True))
         ready[positions], reason[positions] = ends, codes
-    # A wave's way to a barrier is what it is; it waits from there.
+    # The way to a barrier is no wait; a wave waits from its arrival.
     for position, arrived in wave.arrived.items():
         base[position] = arrived
-    # The few cycles until its SIMD looks again belong to what it waited for.
+    # The few cycles until its SIMD considers it again count as part of the wait.
     until = np.where(time - ready < rates.cadence, time, np.minimum(ready, time))
     until = np.where(reason >= 0, until, base)
     queued = time - until >= rates.cadence
@@ -68,7 +68,7 @@ def _waits(wave: Wave, rates: Rates) -> _Waits:
 
 
 def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequence[Wave]) -> Totals:
-    """Of all waves but for what passes behind L1, which the unit counts."""
+    """Sum all waves, without the traffic behind L1, which the unit counts."""
     size = len(decoded)
     totals = Totals(
         [0.0] * size,
@@ -120,7 +120,7 @@ def _sum_by_index(
 
 
 def _add_pipes(decoded: Sequence[DecodedInstruction], rates: Rates, totals: Totals) -> None:
-    """From the cycles of each instruction those of each pipe."""
+    """Derive the cycles of each pipe from those of each instruction."""
     for one, busy, executed in zip(decoded, totals.busy, totals.executed, strict=True):
         if one.pipe is not None:
             totals.pipes[one.pipe] += busy
@@ -131,7 +131,7 @@ def _add_pipes(decoded: Sequence[DecodedInstruction], rates: Rates, totals: Tota
 
 
 def wave_spans(decoded: Sequence[DecodedInstruction], rates: Rates, wave: Wave) -> tuple[Span, ...]:
-    """What a wave of the timeline waited for and did, in its order."""
+    """Return what a wave of the timeline waited for and did, in order."""
     waits, found = _waits(wave, rates), list[Span]()
 
     def add(

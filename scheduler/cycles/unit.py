@@ -1,14 +1,14 @@
 """A compute unit that runs traces of waves: when each instruction issues, and what it waits for.
 
-Waves issue in order. Each SIMD looks at its waves every ``cadence`` cycles and takes, for each
+Waves issue in order. Each SIMD considers its waves every ``cadence`` cycles and takes, for each
 pipe, the first that is ready: by priority, then by age. A wave waits for results of the matrix pipe
 (and on RDNA of the vector pipe) before it reads them, at ``s_waitcnt`` and the like for counters
 whose operations return in order, at barriers for its block, for instructions that are not in the
-cache, and wherever its pipe has another instruction.
+cache, and for its pipe while that has another instruction.
 
-LDS is three stations: a port of a pair of SIMDs into it (addresses and data that are written), the
-banks (``banks.py``), a port back. Memory is the address unit (``lines.py``), L1, this unit's share
-of L2's bandwidth and of the memory's, and the latency of where the lines are found.
+LDS has three stages: a port into it per pair of SIMDs (addresses and written data), the banks
+(``banks.py``), a port out. Memory is the address unit (``coalescing.py``), L1, this unit's share of
+L2's bandwidth and of the memory's, and the latency of the level at which the lines are found.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from scheduler.cycles.steps import (
 from scheduler.cycles.sums import Totals, sum_waves, wave_spans
 from scheduler.cycles.waves import Block, Queue, Wave
 
-_MAX_OUTSTANDING = 64  # of the operations under way that a counter remembers
+_MAX_OUTSTANDING = 64  # outstanding operations that a counter remembers
 
 
-_AFTER_WAVES = 1 << 30  # what a pipe becomes free for comes behind all waves of that time
+_AFTER_WAVES = 1 << 30  # entries for free pipes come after all waves of that time
 _VECTOR, _WAIT, _BARRIER, _END = (
     int(IssueClass.VECTOR),
     int(IssueClass.WAIT),
     int(IssueClass.BARRIER),
     int(IssueClass.END),
 )
-_LAST_PIPE = int(IssueClass.BRANCH)  # acts behind it need none
+_LAST_PIPE = int(IssueClass.BRANCH)  # later issue classes need no pipe
 _PIPE_ONLY = frozenset(
     map(int, (IssueClass.VECTOR, IssueClass.SCALAR, IssueClass.BRANCH))
-)  # keep a pipe, no more
+)  # they only occupy a pipe
 _QUEUED = frozenset(
     map(int, (IssueClass.VECTOR, IssueClass.MATRIX, IssueClass.LDS, IssueClass.MEMORY))
 )
@@ -57,13 +57,13 @@ _FETCH, _LDS, _SCALAR = (
 _COUNTED = [REASON_CODES[WAIT_REASONS[counter]] for counter in Counter]
 
 _Entry = tuple[float, int, int, Wave | None, Step | None, Queue | None]
-"""Of the heap: a wave that is next with a step, or a queue whose pipe may be free."""
+"""A heap entry: a wave whose step is next, or a queue whose pipe may be free."""
 
 
 @dataclass(frozen=True)
 class MemoryShare:
-    """The unit's share of what others use too, in bytes a cycle; lines of its caches; whether the
-    code may be larger than the instruction cache."""
+    """The unit's share of shared resources, in bytes per cycle; lines of its caches; whether the
+    code may exceed the instruction cache."""
 
     memory_bytes_cycle: float
     l2_bytes_cycle: float
@@ -73,7 +73,7 @@ class MemoryShare:
 
 @dataclass(frozen=True)
 class WaveTimes:
-    """When a wave began, ended and passed its marks; its spans where it is on the timeline."""
+    """When a wave began, ended and passed its marks; its spans if it is on the timeline."""
 
     block: int
     wave: int
@@ -86,8 +86,8 @@ class WaveTimes:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """``ends`` are the times at which the blocks ended, in their order; ``totals`` are of
-    ``blocks`` blocks, as many as those that were run stand for."""
+    """``ends`` are the end times of the blocks, in their order; ``totals`` cover ``blocks`` blocks,
+    as many as the run blocks represent."""
 
     cycles: float
     ends: tuple[float, ...]
@@ -98,8 +98,8 @@ class UnitResult:
 
 
 class Unit:
-    """One run over ``blocks``, each a list of its waves' paths: ``resident`` at a time, the next
-    begins where one ends."""
+    """One run over ``blocks``, each a list of its waves' paths: ``resident`` at a time; when one
+    ends, the next begins."""
 
     def __init__(
         self,
@@ -119,9 +119,9 @@ class Unit:
         simds = rates.simds
         self._heap: list[_Entry] = []
         self._wave_counts = [0] * simds
-        # Of each SIMD, by act: when its pipe is free, whose instruction it had last, and the waves
-        # that are ready but for their pipe, by priority and age. Of each queue that is not empty
-        # an entry is in the heap, under the time when the pipe is free.
+        # For each SIMD, by issue class: when its pipe is free, the wave whose instruction it had
+        # last, and the waves that wait only for their pipe, by priority and age. Each queue that is
+        # not empty has an entry in the heap, at the time when the pipe is free.
         self._free = [[0.0] * len(IssueClass) for _ in range(simds)]
         self._owners: list[list[Wave | None]] = [[None] * len(IssueClass) for _ in range(simds)]
         self._queues: list[list[Queue]] = [[[] for _ in IssueClass] for _ in range(simds)]
@@ -151,8 +151,8 @@ class Unit:
     def run(
         self, blocks: Sequence[Sequence[Path]], weights: Sequence[float] | None = None
     ) -> UnitResult:
-        """Run all blocks, each of which stands for one or for as many as ``weights`` says. They
-        are taken to touch lines of their own."""
+        """Run all blocks; each represents one block, or as many as ``weights`` says. Their lines
+        are assumed to be disjoint."""
         self._queue = list(blocks)
         self._weights = [1.0] * len(blocks) if weights is None else list(weights)
         for _ in range(min(self._resident, len(self._queue))):
@@ -233,7 +233,7 @@ class Unit:
             self._release(time, block)
 
     def _release(self, time: float, block: Block) -> None:
-        """All waves are at the barrier."""
+        """Release a block: all its waves are at the barrier."""
         end = time + self._rates.barrier
         waiting, block.waiting = block.waiting, []
         for wave in waiting:
@@ -249,8 +249,8 @@ class Unit:
             heappush(self._heap, entry)
 
     def _next_entry(self, wave: Wave, base: float) -> _Entry | None:  # noqa: PLR0912
-        """What a wave, which could issue at ``base``, is up for next. Instructions that concern it
-        alone issue here."""
+        """Return the next heap entry of a wave that could issue at ``base``. Instructions that
+        concern only this wave issue here."""
         times, steps = wave.times, wave.prepared.steps
         cadence = self._rates.cadence
         while True:
@@ -276,7 +276,7 @@ class Unit:
                     if len(queue) > left and queue[-1 - left] > ready:
                         ready, reason = queue[-1 - left], _COUNTED[counter]
                 if ready > base and reason == _LDS and ready in wave.counters[_SCALARS]:
-                    # Up to gfx11 LDS and scalar loads have one counter: whose time is the last.
+                    # Up to gfx11 LDS and scalar loads share a counter: the last one decides.
                     reason = _SCALAR
             if ready > base:
                 wave.held.append((position, ready, reason))
@@ -288,7 +288,7 @@ class Unit:
             base = ready + after
 
     def _fetch_line(self, line: int, time: float) -> float:
-        """When a line of code is there; those behind it are asked for with it."""
+        """Return when a code line arrives; the lines after it are requested with it."""
         code, latency = self._code, self._rates.fetch_latency
         known = code.pop(line, None)
         code[line] = known = time + latency if known is None else known
@@ -302,15 +302,15 @@ class Unit:
     # -- instructions ---------------------------------------------------------------------------
 
     def _loop(self) -> None:  # noqa: PLR0912, PLR0915
-        """All that happens, in order of time. Nearly all of a run's time is spent here, once for
-        each instruction: so this is long, and what can wait is left to ``sums.py``."""
+        """Process all events in order of time. Nearly all of a run's time is spent here, once per
+        instruction, which is why it is long; what can be done later is in ``sums.py``."""
         heap, put_take = self._heap, heappushpop
         cadence, does = self._rates.cadence, self._handlers
         entry = heappop(heap) if heap else None
         while entry is not None:
             time, order, _, wave, step, queue = entry
             if wave is None or step is None:
-                # A pipe may be free: the first of those that wait for it issues.
+                # A pipe may be free: the first wave that waits for it issues.
                 assert queue is not None
                 _, _, wave, step = queue[0]
                 act = step[0]
@@ -366,7 +366,7 @@ class Unit:
                 entry = heappop(heap) if heap else None
 
     def _arrive(self, time: float, wave: Wave) -> None:
-        """A wave is at a barrier."""
+        """Handle a wave's arrival at a barrier."""
         wave.arrived[len(wave.times)] = time
         block = wave.block
         block.waiting.append(wave)
@@ -374,7 +374,7 @@ class Unit:
             self._release(time, block)
 
     def _slot(self, time: float, simd: int) -> float:
-        """When the SIMD looks at its waves next."""
+        """Return when the SIMD considers its waves next."""
         cadence = self._rates.cadence
         return simd - cadence * ((simd - time) // cadence) if cadence > 1 else time
 
@@ -382,7 +382,7 @@ class Unit:
         return (self._slot(time, simd), _AFTER_WAVES + act, simd, None, None, queue)
 
     def _blocked(self, time: float, wave: Wave, act: int) -> float:  # noqa: ARG002
-        """When the pipe takes an instruction of that kind, at the earliest."""
+        """Return the earliest time at which the pipe takes an instruction of that class."""
         free = wave.free
         later = free[IssueClass.SCALAR if act == IssueClass.SCALAR_LOAD else act]
         if act == IssueClass.MATRIX:
@@ -452,7 +452,7 @@ class Unit:
         if isinstance(effect, MemoryEffect) and effect.lines:
             weight = wave.path.weights[position] * wave.block.weight
             end = self._behind_l1(start, end, wave, effect, weight)
-            if one.direct:  # the banks take it when it comes, as if none conflicted
+            if one.direct:  # the banks take the data when it arrives, assuming no conflicts
                 self._banks = max(self._banks, start) + effect.bytes_used / (4 * rates.lds_banks)
         for counter in one.counts:
             self._count(wave, counter, end)
@@ -462,7 +462,7 @@ class Unit:
     def _behind_l1(
         self, start: float, end: float, wave: Wave, effect: MemoryEffect, weight: float
     ) -> float:
-        """When an access is done that L1 has begun with."""
+        """Return when an access is done, given when L1 began with it."""
         rates = self._rates
         if effect.store:
             behind = effect.bytes_used * effect.fresh
@@ -480,7 +480,7 @@ class Unit:
         return end + rates.l2_latency + some * (rates.memory_latency - rates.l2_latency)
 
     def _pass_l2(self, start: float, moved: float, behind: float, weight: float) -> None:
-        """Bytes through L2, and those of them that it must fetch or write."""
+        """Pass bytes through L2, and the part that it must fetch or write."""
         setting, served = self._setting, self._passed
         cycles = moved / setting.l2_bytes_cycle
         self._l2 = max(self._l2, start) + cycles
@@ -491,7 +491,7 @@ class Unit:
             served["memory"] += weight * cycles
 
     def _count_misses(self, wave: Wave, lines: tuple[int, ...]) -> int:
-        """How many lines L1 does not have; it has them from now on."""
+        """Count the lines that L1 does not have, and add them."""
         cache = self._l1
         own = wave.block.number << 48
         missing = 0

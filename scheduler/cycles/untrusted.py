@@ -1,7 +1,7 @@
-"""A kernel that nobody has checked, modelled in a process of its own.
+"""Models an untrusted kernel in a process of its own.
 
-Its listing and its launch may say anything: the process has both to read, nothing to write, no
-network, and limits of time and memory (``scheduler/sandbox``); it answers with one line of JSON.
+Its listing and its launch may contain anything: the process can read both and write nothing, has no
+network, and limited time and memory (``scheduler/sandbox``); it answers with one line of JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHILD = ChildProgram("scheduler.cycles.untrusted_child", "the model", "be model
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What modelling one launch may take of its process."""
+    """The resources that modelling one launch may use."""
 
     seconds: float = 300.0
     memory_bytes: int = 4 << 30
@@ -36,10 +36,10 @@ def model_untrusted(
     limits: ProcessLimits = ProcessLimits(),
     cancellation: Cancellation | None = None,
 ) -> Report:
-    """One launch (JSON) of a kernel of the file on a board, as ``model_file`` models it.
+    """Model one launch (JSON) of a kernel of the file on a board, as ``model_file`` does.
 
-    Raises ``UserError`` in one line, also where it takes more than the limits; ``MachineError``
-    where the process was ended from outside; ``Cancelled``.
+    Raises ``UserError`` in one line, also if it exceeds the limits; ``MachineError`` if the process
+    was ended from outside; ``Cancelled``.
     """
     with tempfile.TemporaryDirectory(prefix="kiln-model-") as place:
         folder = Path(place)

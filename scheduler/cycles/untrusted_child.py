@@ -25,8 +25,9 @@ from scheduler.targets import boards, find
 
 
 def main(request: dict[str, Any], listing: Path, launch: Path) -> None:
-    """Entry of the process: one answer on standard output, whatever the kernel does."""
-    validator()  # imported before the fence
+    """Entry point of the process: writes one answer to standard output, whatever the kernel
+    does."""
+    validator()  # imported before the sandbox is entered
     memory = request["limits"]["memory_bytes"]
     seconds = math.ceil(request["limits"]["seconds"]) + 1
     limits = FenceLimits(memory_bytes=memory, file_bytes=MIB, cpu_seconds=seconds)

@@ -1,4 +1,4 @@
-"""Waves and blocks on their way through a unit."""
+"""The state of waves and blocks that run on a unit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from scheduler.cycles.steps import Path, PreparedPath, Step
 
 @dataclass(slots=True, eq=False)
 class Wave:
-    """A wave on its way. ``times`` are when its instructions issued (barriers: when all were
-    there), so that their count is its position; ``held`` which of them had to wait until when and
-    for what (of ``CODES``), ``arrived`` when it came to its barriers, ``own`` which waited for a
-    pipe that it kept itself; ``served`` on the timeline when LDS and memory were done with one."""
+    """A running wave. ``times`` are when its instructions issued (barriers: when all waves had
+    arrived), so their number is its position; ``held`` lists which of them waited, until when and
+    for what (of ``REASON_CODES``), ``arrived`` when it reached its barriers, ``own`` which waited
+    for a pipe that it occupied itself; ``served``, on the timeline, when LDS and memory completed
+    an access."""
 
     path: Path
     prepared: PreparedPath
@@ -24,7 +25,7 @@ class Wave:
     queues: list[Queue]
     started: float
     order: int = 0
-    """The less, the sooner: its priority."""
+    """Its priority: smaller values issue sooner."""
     counters: tuple[list[float], list[float], list[float], list[float]] = field(
         default_factory=lambda: ([], [], [], [])
     )
@@ -41,7 +42,7 @@ Queue = list[tuple[int, int, Wave, Step]]
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Blocks that run, and how many each stands for."""
+    """A running block, and how many blocks it represents."""
 
     number: int
     alive: int

@@ -1,8 +1,9 @@
-"""The zip around a torch.export model: only its JSON is read, under limits, and never unpickled.
+"""Read the zip archive around a torch.export model. Only its JSON is read, under limits; nothing is
+unpickled.
 
-A file of a few kilobytes can unpack to gigabytes, or name members outside any folder. So sizes
-are checked before and while unpacking, only the model's member is unpacked, to memory, and members
-whose names climb out of the archive are as good as absent.
+A file of a few kilobytes can unpack to gigabytes, or name members outside any folder. Sizes are
+therefore checked before and while unpacking, only the model's member is unpacked, to memory, and
+members whose names climb out of the archive are ignored.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ _MAX_LISTED = 8  # models that a message names
 
 
 def default_name(stem: str, model_name: str) -> str:
-    """The name of a graph: that of its file without suffix, and the model's where it was chosen."""
+    """The name of a graph: the file's stem, followed by the model's name if one was chosen."""
     return f"{stem}:{model_name}" if model_name else stem
 
 
 def read_model_json(path: Path, model_name: str = "") -> Any:
-    """A model's JSON document, parsed: that of the only one, or of the one with that name.
+    """Return the parsed JSON document of a model: the only one, or the one named ``model_name``.
 
-    Raises ``UserError`` naming the file or the member where it cannot be read, and one that lists
-    the models where there are several, or none of that name.
+    Raises ``UserError`` naming the file or the member if it cannot be read. If there are several
+    models, or none of that name, the error lists them.
     """
     with open_archive(path) as archive:
         member = _find_model(path.name, archive, model_name)
@@ -53,8 +54,8 @@ def read_model_json(path: Path, model_name: str = "") -> Any:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive, of a size and with a table of members that may be read. What is wrong with it
-    is a ``UserError`` within, too."""
+    """Open the archive after checking its size and its table of members. Errors inside the context
+    are raised as ``UserError`` too."""
     try:
         size = path.stat().st_size
         if not path.is_file():
@@ -71,7 +72,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _check_directory(path: Path, size: int) -> None:
-    """Raise ``UserError`` for a table of members too large for zipfile, which reads all of it."""
+    """Raise ``UserError`` if the table of members is too large; zipfile reads all of it."""
     with path.open("rb") as file:
         file.seek(max(0, size - _END.size - _MAX_COMMENT - _END_LOCATOR_64.size))
         tail = file.read()
@@ -90,8 +91,8 @@ def _check_directory(path: Path, size: int) -> None:
 
 
 def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The members with models by their names: ``<root>/models/<name>.json``, or the older root
-    file, whose model is called ``model``. Raises ``UserError`` where there are none."""
+    """Return the members that hold models by model name: ``<root>/models/<name>.json``, or the
+    older root file, whose model is called ``model``. Raises ``UserError`` if there are none."""
     found: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         parts = PurePosixPath(member.filename).parts
@@ -112,7 +113,7 @@ def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipI
 
 
 def _explain_no_model(archive: zipfile.ZipFile) -> str:
-    """What an archive without a model is instead."""
+    """Explain what an archive without a model is."""
     members = [PurePosixPath(name) for name in archive.namelist()]
     inner = [member for member in members if member.suffix in (".pt2", ".zip")]
     if inner:

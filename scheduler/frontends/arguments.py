@@ -1,6 +1,6 @@
-"""Arguments and tensor metas of a torch.export file (schema major 8) as the IR's.
+"""Convert the arguments and tensor metas of a torch.export file (schema major 8) to the IR.
 
-The tags and the numbers of the enumerations are those of torch/_export/serde/schema.py.
+The tags and enumeration numbers are those of torch/_export/serde/schema.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OTHER_DTYPES = {
 
 
 def read_dtype(code: Any, where: str) -> DType:
-    """The element type with torch's number."""
+    """The element type with this torch number."""
     try:
         return DType.from_torch_code(code if type(code) is int else -1)
     except KeyError as error:
@@ -57,7 +57,7 @@ def read_int(value: Any, where: str) -> int:
 
 
 def read_float(value: Any, where: str) -> float:
-    """A number; infinities and NaN are written as text."""
+    """A number; infinities and NaN are stored as text."""
     if value in ("Infinity", "-Infinity", "NaN"):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -69,9 +69,9 @@ def read_float(value: Any, where: str) -> float:
 
 
 class Expressions:
-    """Expressions of one file, each text parsed once, with the example values seen beside them.
+    """The expressions of one file. Each text is parsed once; example values are collected along.
 
-    ``plain``: the file has them as sympy prints them, as files before schema 8 do.
+    ``plain``: the file writes them as sympy prints them, as files before schema 8 do.
     """
 
     def __init__(self, plain: bool = False) -> None:
@@ -95,8 +95,8 @@ class Expressions:
         return expr
 
     def read_number(self, data: Any, where: str) -> Expr | None:
-        """A ``SymInt`` that is no size of a tensor: None where it is an expression that integers
-        do not make; its node says then what it is."""
+        """A ``SymInt`` that is not a tensor size. Returns None for an expression that is not made
+        of integers; the node that makes it then defines the value."""
         try:
             return self.read(data, where)
         except NotAnIntegerError:
@@ -157,7 +157,7 @@ def _check_length(parts: list[Any], where: str) -> None:
 
 
 def value_names(data: Any, where: str) -> Iterator[str | None]:
-    """Names of the values that an output makes, None for an output without a value."""
+    """Names of the values that an output makes; None for an output without a value."""
     tag, content = read_union(data, where)
     if tag in ("as_tensor", "as_custom_obj", "as_token"):
         yield value_name(content, where)
@@ -180,7 +180,7 @@ def value_names(data: Any, where: str) -> Iterator[str | None]:
 
 
 def output_values(data: Any, where: str) -> list[Ref | Constant]:
-    """What an output of the whole graph is: values, or constants."""
+    """The values or constants that an output of the whole graph consists of."""
     names = list(value_names(data, where))
     if None not in names:
         return [Ref(name) for name in names if name is not None]
@@ -217,7 +217,7 @@ def _none(_data: Any, _where: str) -> Argument:
 
 
 def _symbolic(data: Any, where: str) -> Argument:
-    """A name of a symbolic value, or the number itself."""
+    """The name of a symbolic value, or the number itself."""
     tag, content = read_union(data, where)
     if tag == "as_name":
         return Ref(value_name(data, where, "as_name"))
@@ -293,5 +293,5 @@ _LISTS: dict[str, _Reader] = {
 
 
 def is_graph(data: Json) -> bool:
-    """Whether an argument is a graph of its own (of a higher-order op)."""
+    """Whether an argument is a graph (of a higher-order op)."""
     return isinstance(data, dict) and "as_graph" in data

@@ -1,4 +1,4 @@
-"""One model of an archive with several, as an archive of its own."""
+"""Extract one model from an archive with several, as a separate archive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.frontends.archive import (
 from scheduler.frontends.fields import field, quote_value
 
 _OWN_NAME = "model"  # what torch.export.load looks for
-#: Where each model's list of its tensors is, and whose folder they are in.
+#: The list of tensors of each model, and the folder that holds the tensors.
 _TENSORS = {
     "data/weights": "{}_weights_config.json",
     "data/constants": "{}_constants_config.json",
@@ -27,12 +27,12 @@ _BYTES = 1 << 20
 
 def extract_model(path: Path, model_name: str, out: Path) -> None:
     """Write the model of that name to ``out`` as ``torch.export.save`` would have: with its weights
-    and constants, and nothing of the others. Nothing is unpickled.
+    and constants, and nothing of the other models. Nothing is unpickled.
 
-    Raises ``UserError`` as ``read_model_json``, and where a part is compressed or encrypted, as
-    torch's are not.
+    Raises ``UserError`` as ``read_model_json`` does, and if a part is compressed or encrypted,
+    which torch never does.
     """
-    read_model_json(path, model_name)  # it is there, and within the limits
+    read_model_json(path, model_name)  # checks that it exists and is within the limits
     with open_archive(path) as archive, zipfile.ZipFile(out, "w") as made:
         member = model_members(path.name, archive)[model_name]
         root = PurePosixPath(member.filename).parts[0]
@@ -51,7 +51,7 @@ def extract_model(path: Path, model_name: str, out: Path) -> None:
 def _parts(
     file: str, archive: zipfile.ZipFile, root: str, model_name: str
 ) -> Iterator[tuple[str, str]]:
-    """The members that the model needs, by their names there and in an archive of its own."""
+    """The members that the model needs: their names in this archive and in the new one."""
     yield f"models/{model_name}.json", f"models/{_OWN_NAME}.json"
     for name in ("archive_format", "archive_version", "byteorder", ".data/version"):
         yield name, name

@@ -1,4 +1,4 @@
-"""Typed access to parsed JSON whose shape is not to be trusted: each error names the part."""
+"""Typed access to parsed JSON of untrusted shape. Each error names the part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def field(data: Any, label: str, kind: Any, where: str) -> Any:
-    """``data[label]``, which must be there and be of that kind (a bool is no int)."""
+    """``data[label]``, which must exist and be of that kind (a bool is not an int)."""
     if not isinstance(data, dict) or label not in data:
         raise UserError(f"{where}: {label!r} is missing")
     value = data[label]
@@ -26,7 +26,7 @@ def optional_field(data: Json, label: str, kind: Any, where: str) -> Any:
 
 
 def value_name(data: Any, where: str, label: str = "name") -> str:
-    """A value's name: text that is not empty."""
+    """A value's name: non-empty text."""
     name: str = field(data, label, str, where)
     if not 0 < len(name) <= MAX_NAME:
         raise UserError(f"{where}: {label!r} is empty or too long: {quote_value(name)}")
@@ -34,7 +34,7 @@ def value_name(data: Any, where: str, label: str = "name") -> str:
 
 
 def read_union(data: Any, where: str) -> tuple[str, Any]:
-    """Tag and content of one of torch's unions: an object with one key."""
+    """The tag and content of one of torch's unions: an object with one key."""
     if not isinstance(data, dict) or len(data) != 1:
         raise UserError(f"{where}: not a tagged value: {quote_value(data)}")
     ((tag, content),) = data.items()
@@ -42,7 +42,7 @@ def read_union(data: Any, where: str) -> tuple[str, Any]:
 
 
 def quote_value(value: Any) -> str:
-    """A value for an error's line, cut short."""
+    """A value shortened for an error message."""
     if isinstance(value, dict | list) and len(value) > 8:
         return f"{type(value).__name__} of {len(value)}"
     text = repr(value)

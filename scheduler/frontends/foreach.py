@@ -1,7 +1,7 @@
-"""Ops on lists of tensors (``_foreach_add_``), each as the op of its tensors one by one.
+"""Split ops on lists of tensors (``_foreach_add_``) into ops on single tensors.
 
-``aten._foreach_add_.Scalar([a, b], 2)`` writes to both and has no result; here it is
-``aten.add_.Scalar(a, 2)`` and ``aten.add_.Scalar(b, 2)``, which have.
+``aten._foreach_add_.Scalar([a, b], 2)`` writes to both and has no result; it becomes
+``aten.add_.Scalar(a, 2)`` and ``aten.add_.Scalar(b, 2)``, which have results.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from scheduler.lowering.ops import lookup_op
 
 _PREFIX = "aten._foreach_"
 
-# Overloads of a list's op by those of its tensors'; the first that there is. Those of ``pow`` name
-# both operands, some ops take numbers by their plain form alone.
+# Overloads of the list op, with the overloads of the single-tensor op to try in order. Those of
+# ``pow`` name both operands; some ops take numbers only in their default overload.
 _OVERLOADS = MappingProxyType(
     {
         "Scalar": ("Scalar", "Tensor_Scalar", "default"),
@@ -27,12 +27,12 @@ _OVERLOADS = MappingProxyType(
         "default": ("default",),
     }
 )
-# With a number, where ``maximum`` takes none.
+# The op to use with a number, which ``maximum`` and ``minimum`` do not take.
 _OF_NUMBERS = MappingProxyType({"maximum": "clamp_min", "minimum": "clamp_max"})
 
 
 def with_single_ops(graph: Graph) -> Graph:
-    """The graph without ops on lists of tensors, but those that no op of one tensor does."""
+    """Return the graph with list ops split. A list op without a single-tensor op is kept."""
     tensors = dict(graph.tensors)
     nodes = tuple(each for node in graph.nodes for each in _single_ops(node, tensors))
     return graph if nodes == graph.nodes else replace(graph, nodes=nodes, tensors=tensors)
@@ -62,12 +62,12 @@ def _single_ops(node: Node, tensors: dict[str, TensorMeta]) -> Iterator[Node]:
 
 
 def _part(value: Argument, place: int, count: int) -> Argument:
-    """A list's part for one tensor; anything else is for all."""
+    """The element of a list for one tensor; any other value applies to all tensors."""
     return value[place] if isinstance(value, tuple) and len(value) == count else value
 
 
 def _target(target: str) -> str:
-    """``aten.add_.Scalar`` for ``aten._foreach_add_.Scalar``; "" where there is no such op."""
+    """``aten.add_.Scalar`` for ``aten._foreach_add_.Scalar``; "" if there is no such op."""
     if not target.startswith(_PREFIX):
         return ""
     name, _, overload = target.removeprefix(_PREFIX).partition(".")

@@ -1,5 +1,5 @@
-"""The guards of a torch.export file: its ``guards_code``, Python expressions over the inputs of the
-model such as ``L['x'].size()[0] % 4 == 0``. They are parsed, never run."""
+"""Read the guards of a torch.export file: ``guards_code``, Python expressions over the model's
+inputs such as ``L['x'].size()[0] % 4 == 0``. They are parsed, never executed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Path = tuple[str | int, ...]
 
 
 class _NoGuardError(Exception):
-    """A text that is no comparison of sizes, or of a form that is not read."""
+    """The text is not a comparison of sizes, or has an unsupported form."""
 
 
 def read_guards(
@@ -42,10 +42,10 @@ def read_guards(
     numbers: Mapping[str, Expr],
     symbols: Mapping[str, SymbolInfo],
 ) -> tuple[Guard, ...]:
-    """What of the file's guards the ranges of sizes do not imply.
+    """Return the file's guards that are not implied by the ranges of sizes.
 
-    Guards of other things than integers that are compared (of floats, of strides of inputs of a
-    class of its own) are left out. Raises ``UserError`` where the file says them in no such form.
+    Guards that do not compare integers (floats, strides of inputs of a custom class) are left out.
+    Raises ``UserError`` if the file does not store them as a list of text.
     """
     texts = optional_field(document, "guards_code", list, "model.json") or []
     if len(texts) > MAX_GUARDS:
@@ -63,7 +63,7 @@ def read_guards(
 
 
 class _Reader:
-    """One text on its way to guards: parts that all hold."""
+    """Parses one guard text into guards that must all hold."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class _Reader:
         return expr.xreplace({symbol(f"_{n}"): value for n, value in enumerate(sizes)})
 
     def _replaced(self, node: ast.expr, sizes: list[Expr]) -> ast.expr:
-        """The tree with a name (``_0``, ``_1`` …) for each size, added to ``sizes``."""
+        """The tree with each size replaced by a name (``_0``, ``_1`` …); the sizes are added to
+        ``sizes``."""
         match node:
             case ast.BinOp():
                 left, right = (self._replaced(one, sizes) for one in (node.left, node.right))
@@ -117,7 +118,7 @@ class _Reader:
         return ast.Name(f"_{len(sizes) - 1}")
 
     def _size(self, node: ast.expr) -> Expr:
-        """A number among the inputs, or a size or a stride of one."""
+        """A number among the inputs, or a size or stride of an input."""
         match node:
             case ast.Subscript(
                 value=ast.Call(func=ast.Attribute(value=tensor, attr="size" | "stride" as what)),
@@ -142,20 +143,20 @@ class _Reader:
             raise _NoGuardError
         path.reverse()
         if tuple(path) not in self._inputs and len(path) > 1:
-            # Of *args and **kwargs: the file names each argument for itself.
+            # The file names each argument of *args and **kwargs separately.
             first, key, *rest = path
             path = [key if isinstance(key, str) else f"{first}_{key}", *rest]
         return self._inputs.get(tuple(path), "")
 
 
 def _parts(node: ast.expr, kind: type[ast.boolop]) -> list[ast.expr]:
-    """What is joined by ``and``, or by ``or``."""
+    """The operands of ``and`` or ``or``."""
     joined = isinstance(node, ast.BoolOp) and isinstance(node.op, kind)
     return node.values if joined else [node]  # type: ignore[attr-defined]
 
 
 def _inputs_by_path(document: Json) -> dict[_Path, str]:
-    """Names of the user's inputs by where they stand among the arguments of the model."""
+    """Names of the user's inputs by their path in the model's arguments."""
     module = field(document, "graph_module", dict, "model.json")
     signature = field(module, "signature", dict, "graph_module")
     names: list[str | None] = []
@@ -172,7 +173,7 @@ def _inputs_by_path(document: Json) -> dict[_Path, str]:
 
 
 def _paths(module: Json) -> Iterator[_Path]:
-    """Where each input stands, in their order; nothing where the file does not say."""
+    """The path of each input, in order; nothing if the file does not state them."""
     calls = optional_field(module, "module_call_graph", list, "graph_module") or []
     top = next((c for c in calls if isinstance(c, dict) and c.get("fqn") == ""), {})
     signature = optional_field(top, "signature", dict, "module_call_graph") or {}
@@ -191,7 +192,8 @@ def _paths(module: Json) -> Iterator[_Path]:
 
 
 def _leaves(spec: Any) -> Iterator[_Path]:
-    """Paths of a tree's leaves; what is neither a list nor a dict has parts without a key."""
+    """Paths of a tree's leaves. The children of a node that is neither a list nor a dict have no
+    keys."""
     kind, children = spec["type"], spec["children_spec"]
     if kind is None:
         yield ()

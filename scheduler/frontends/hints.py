@@ -1,4 +1,4 @@
-"""The example's value of each symbol, from the example's values of expressions over them."""
+"""Infer the example value of each symbol from example values of expressions over symbols."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduler.ir.index.functions import evaluate
 
 
 def infer_hints(hints: Mapping[Expr, int]) -> dict[str, int]:
-    """Value by symbol name: as the file says it, or solved from a linear expression of it.
+    """Value by symbol name: stated in the file, or solved from an expression linear in the symbol.
 
     A symbol that no expression determines is not in the result.
     """
@@ -24,7 +24,8 @@ def infer_hints(hints: Mapping[Expr, int]) -> dict[str, int]:
 
 
 def _solve(expr: Expr, hint: int, name: str, values: Mapping[str, int]) -> int | None:
-    """The value at which the expression is ``hint``, taking it for linear, and then checked."""
+    """Solve for the value at which the expression is ``hint``, assuming it is linear; the solution
+    is then checked."""
     try:
         at_0, at_1 = (evaluate(expr, {**values, name: value}) for value in (0, 1))
         if at_1 == at_0:

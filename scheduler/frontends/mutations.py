@@ -1,7 +1,7 @@
-"""Inputs that a graph writes in place.
+"""Find inputs that a graph writes in place.
 
-The signature of a plain ``torch.export.export`` says nothing of them: its nodes are in-place ops,
-on the inputs or on views of them. Their memory is followed as lowering follows it.
+The signature of a plain ``torch.export.export`` does not list them: its nodes are in-place ops on
+the inputs or on views. Memory is tracked the same way as in lowering.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _KINDS = {
 
 
 def with_written_inputs(graph: Graph) -> Graph:
-    """The graph with each input that an op writes in place as a further output, behind the others.
+    """Return the graph with each input that is written in place as an additional, last output.
 
-    The output has the input's name: what that names when all nodes have run is the new value.
+    The output has the input's name: after all nodes have run, that name refers to the new value.
     """
     written = written_values(graph) - {mutation.input for mutation in graph.mutations}
     found = [given for given in graph.inputs if given.name in written]
@@ -37,8 +37,8 @@ def with_written_inputs(graph: Graph) -> Graph:
 
 
 def writers(graph: Graph) -> dict[str, list[str]]:
-    """Of each input that the model writes, the nodes that do: those that make its new value, or
-    write its memory in place."""
+    """Map each input that the model writes to the nodes that write it: those that make its new
+    value, and those that write its memory in place."""
     found: dict[str, dict[str, None]] = {mutation.input: {} for mutation in graph.mutations}
     for mutation in graph.mutations:
         if (maker := graph.producers.get(mutation.value)) is not None:

@@ -1,8 +1,8 @@
-"""Views by strides of tensors that begin within other memory.
+"""Strided views of tensors that begin inside other memory.
 
-torch counts the ``storage_offset`` of ``as_strided`` from the start of the memory that a tensor is
-in. An example input of an export may have been a part of a larger tensor; the model is then run
-with arrays of its own, whose memory begins with their first element.
+torch counts the ``storage_offset`` of ``as_strided`` from the start of the tensor's storage. An
+example input of an export may have been part of a larger tensor, but the model runs with separate
+arrays whose memory begins at their first element.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler.frontends.fields import Json
 from scheduler.ir.graph import Node, Ref
 
 _LABEL = "storage_offset"
-# Its place among the arguments of each op that has it.
+# Position of the offset among the arguments of each op that takes one.
 _PLACES = {
     "aten.as_strided.default": 3,
     "aten.as_strided_.default": 3,
@@ -25,7 +25,8 @@ _PLACES = {
 
 
 def first_element(meta: Json) -> int | None:
-    """Where a value begins in its memory, in elements; None where that depends on sizes."""
+    """The offset of a value's first element in its storage, in elements; None if it depends on
+    sizes."""
     offset: Any = meta.get(_LABEL)
     if not isinstance(offset, dict):
         return 0
@@ -34,9 +35,10 @@ def first_element(meta: Json) -> int | None:
 
 
 def rebase_offset(node: Node, begins: dict[str, int | None]) -> Node:
-    """The node with its offset counted from where its tensor begins, as ``begins`` has it by name.
+    """Return the node with its offset relative to the first element of its tensor; ``begins`` maps
+    names to first elements.
 
-    Raises ``UserError`` where one of the two is no plain number.
+    Raises ``UserError`` if either of the two is not a plain number.
     """
     if node.target not in _PLACES:
         return node

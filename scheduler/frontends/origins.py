@@ -1,6 +1,6 @@
-"""Where a node came from: torch's stack trace and module stack as an ``Origin``.
+"""The origin of a node: torch's stack trace and module stack as an ``Origin``.
 
-Origins are for people; text that does not have the usual form is left out, never an error.
+Origins are informational; text in an unusual form is left out and is never an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def _text(metadata: dict[str, Any], label: str) -> str:
 
 
 def read_frames(stack_trace: str) -> tuple[Frame, ...]:
-    """The frames of a traceback's text, innermost last; of a very deep one, the innermost."""
+    """The frames of a traceback's text, innermost last. A very deep traceback keeps its innermost
+    frames."""
     frames: list[Frame] = []
     for line in stack_trace.splitlines():
         match = _FRAME.fullmatch(line)

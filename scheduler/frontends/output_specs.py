@@ -1,4 +1,4 @@
-"""A graph's outputs: which values and constants they are, and what the signature says of each."""
+"""A graph's outputs: their values and constants, and what the signature states about each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.frontends.arguments import output_values
 from scheduler.frontends.fields import Json, field, read_union, value_name
 from scheduler.ir.graph import ConstantOutput, GraphInput, InputKind, OutputKind, OutputSpec, Ref
 
-# Where a kind of output names the input that it is for, and which kinds of inputs these are.
+# Field in which a kind of output names its input, and the allowed kinds of that input.
 _INPUTS: Mapping[OutputKind, tuple[str, tuple[InputKind, ...]]] = {
     OutputKind.BUFFER_MUTATION: ("buffer_name", (InputKind.BUFFER, InputKind.CONSTANT)),
     OutputKind.PARAMETER_MUTATION: ("parameter_name", (InputKind.PARAMETER,)),
@@ -30,10 +30,10 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(graph: Json, module: Json, inputs: tuple[GraphInput, ...]) -> Outputs:
-    """All that leaves the graph of a module, but what orders effects (a token).
+    """Return all outputs of the graph of a module except tokens, which only order effects.
 
-    Raises ``UserError`` naming the output whose kind is unknown, whose input is none, or that is a
-    constant where an input's new value is due.
+    Raises ``UserError`` naming the output if its kind is unknown, if the input it names does not
+    exist, or if it is a constant where the new value of an input is expected.
     """
     signature = field(module, "signature", dict, "graph_module")
     described = field(signature, "output_specs", list, "signature")
@@ -43,7 +43,7 @@ def read_outputs(graph: Json, module: Json, inputs: tuple[GraphInput, ...]) -> O
     names: list[str] = []
     specs: list[OutputSpec] = []
     constants: list[ConstantOutput] = []
-    place = 0  # among what the model returns
+    place = 0  # position among the model's results
     for index, (part, description) in enumerate(zip(parts, described, strict=True)):
         spec = _read(description, f"signature output {index}", inputs)
         if spec is None:

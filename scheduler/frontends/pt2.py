@@ -1,10 +1,10 @@
-"""A torch.export file (``.pt2``) as a ``Graph``, without torch and without trusting it.
+"""Read a torch.export file (``.pt2``) as a ``Graph``, without torch and without trusting the file.
 
 The format is torch/_export/serde/schema.py, major versions 5 to 8. Weights are not read. A block
-that torch wraps in ``wrap_with_set_grad_enabled``, a switched-off ``wrap_with_autocast`` or a
-checkpoint stands in the graph with its nodes, because none of them changes a value in inference.
-Other graphs among a node's arguments are ``Subgraph``, their values named after the node. What
-``torch.vmap`` hides of tensors is shown again (``vmap.py``).
+that torch wraps in ``wrap_with_set_grad_enabled``, a disabled ``wrap_with_autocast`` or a
+checkpoint is inlined, because none of them changes a value in inference. Other graphs among a
+node's arguments become ``Subgraph``, with values named after the node. Dimensions that
+``torch.vmap`` hides are restored (``vmap.py``).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from scheduler.limits import (
 )
 
 SCHEMA_MAJORS = (5, 6, 7, 8)  # torch 2.4 to 2.15
-_UNBACKED_HINT = 64  # of a size that depends on data
+_UNBACKED_HINT = 64  # for a size that depends on data
 _TRANSPARENT = {
     "higher_order.invoke_subgraph",
     "higher_order.strict_mode",
@@ -88,19 +88,19 @@ _INPUT_KINDS = {
 
 
 def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
-    """The graph of a torch.export file; ``name`` is by default ``default_name``. Where the
-    file holds several models, ``model_name`` says which.
+    """Read the graph of a torch.export file. ``name`` defaults to ``default_name``. If the file
+    holds several models, ``model_name`` selects one.
 
-    Outputs are all of the graph's values that leave it, in the order of the model's results as
-    torch flattens them; those that are constants (None, a number) are ``constant_outputs``.
-    ``output_specs`` say which outputs are new values of inputs: those that the file's signature
-    names, and behind all others the inputs that ops write in place. A value in neither ``tensors``
-    nor ``sym_ints`` is a number that its node makes (a float, a truth value, what is read from
-    data), or None. Symbols without an example value in the file get the least value that their
-    range allows, sizes that depend on data 64 or the nearest one.
+    The outputs are all values that leave the graph, in the order of the model's results as torch
+    flattens them; constants among them (None, a number) are ``constant_outputs``. ``output_specs``
+    states which outputs are new values of inputs: those that the file's signature names, and last,
+    the inputs that ops write in place. A value in neither ``tensors`` nor ``sym_ints`` is a number
+    that its node makes (a float, a truth value, a value read from data), or None. A symbol without
+    an example value in the file gets the least value in its range; a size that depends on data gets
+    64 or the nearest allowed value.
 
-    Raises ``UserError``, one line naming the file and the part, where the file is no such file, is
-    damaged or contradicts itself, or holds what the IR has no form for.
+    Raises ``UserError``, one line naming the file and the part, if the file is not in this format,
+    is damaged or inconsistent, or holds something that the IR cannot represent.
     """
     document = read_model_json(path, model_name)
     try:
@@ -118,7 +118,8 @@ def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
 
 
 def _count_nodes(document: Any) -> int:
-    """Of all graphs, inner ones too; what is wrong with them is said where they are read."""
+    """Count the nodes of all graphs, inner ones included. Errors are reported later, when they are
+    read."""
     try:
         return _count(document["graph_module"]["graph"], 0)
     except (AttributeError, LookupError, TypeError):
@@ -136,7 +137,7 @@ def _count(graph: Any, depth: int) -> int:
     return len(graph["nodes"]) + deeper
 
 
-# Ops whose results after the first one are places and counts.
+# Ops whose results after the first one are indices and counts.
 _UNIQUE_OPS = frozenset(
     f"aten.{name}.default"
     for name in (
@@ -150,16 +151,16 @@ _UNIQUE_OPS = frozenset(
 
 
 class _Reader:
-    """One document on its way to a graph."""
+    """Converts one document to a graph."""
 
     def __init__(self, document: Any) -> None:
         self._document: Json = _check_schema(document)
         self._expressions = Expressions(plain=document["schema_version"]["major"] < 8)
         self._tensors: dict[str, TensorMeta] = {}
-        self._begins: dict[str, int | None] = {}  # where they do in their memory
+        self._begins: dict[str, int | None] = {}  # offset of each value in its storage
         self._sym_ints: dict[str, Expr] = {}
-        self._renamed: dict[str, str] = {}  # sizes of inputs: what the file calls them
-        self._count = 0  # nodes read
+        self._renamed: dict[str, str] = {}  # renamed input sizes: name in the file
+        self._count = 0  # nodes read so far
 
     def graph(self, name: str) -> Graph:
         module = field(self._document, "graph_module", dict, "model.json")
@@ -187,7 +188,7 @@ class _Reader:
         )
 
     def _values(self, data: Json, names: Mapping[str, str]) -> None:
-        """Metas of a graph's values; ``names`` renames those of an inner graph."""
+        """Read the metas of a graph's values; ``names`` renames the values of an inner graph."""
         for name, meta in field(data, "tensor_values", dict, "graph").items():
             where = f"value {name!r}"
             known = names.get(name, name)
@@ -200,7 +201,8 @@ class _Reader:
                 self._sym_ints.setdefault(names.get(name, name), expr)
 
     def _nodes(self, data: Json, names: Mapping[str, str], prefix: str, depth: int) -> list[Node]:
-        """A graph's nodes; of an inner one ``names`` renames the values, ``prefix`` the nodes."""
+        """Read a graph's nodes. For an inner graph, ``names`` renames values and ``prefix`` is
+        prepended to node names."""
         parts = field(data, "nodes", list, "graph")
         self._count += len(parts)
         if self._count > MAX_NODES:
@@ -225,7 +227,7 @@ class _Reader:
         prefix: str,
         depth: int,
     ) -> Node:
-        """A node; the graphs among its arguments take its own name before theirs."""
+        """Read a node. The names in its inner graphs are prefixed with the node's name."""
         node, graphs = _read_node(part, target, index)
         name = prefix + node.name
         inner = {at: self._subgraph(content, name, depth + 1) for at, content in graphs.items()}
@@ -238,14 +240,15 @@ class _Reader:
         return replace(renamed, name=name, args=args)
 
     def _retype(self, names: Iterable[str], dtype: DType) -> None:
-        """Values are of that type, whatever the file says: torch exports places and counts in the
-        type of the values that they are of, and computes them as int64."""
+        """Set the dtype of values, overriding the file: torch exports indices and counts with the
+        dtype of the values they refer to, but computes them as int64."""
         for name in names:
             if name in self._tensors:
                 self._tensors[name] = replace(self._tensors[name], dtype=dtype)
 
     def _bincount_dtype(self, node: Node) -> DType:
-        """What ``bincount`` counts in: sums of weights are float64, if those are not float32."""
+        """The result dtype of ``bincount``: int64 without weights, float32 for float32 weights,
+        otherwise float64."""
         weights = node.args[1] if len(node.args) > 1 else node.kwargs.get("weights")
         if not isinstance(weights, Ref):
             return DType.I64
@@ -270,7 +273,7 @@ class _Reader:
         )
 
     def _inline(self, part: Json, names: Mapping[str, str], outer: str, depth: int) -> list[Node]:
-        """An inner graph's nodes, which stand in place of the node that wraps it."""
+        """Return an inner graph's nodes, which replace the node that wraps it."""
         inputs = field(part, "inputs", list, "wrapping node")
         outputs = _output_names(part, "wrapping node")
         where = f"node {part.get('name') or (outputs or ['wrapping'])[0]!r}"
@@ -296,7 +299,7 @@ class _Reader:
         for name, argument in passed.items():
             if isinstance(argument, Ref):
                 inside[name] = argument.name
-        # What the inner graph returns has the outer name, once, if a node in there makes it.
+        # A value made inside the inner graph takes the outer name, once.
         returned: list[Node] = []
         seen: set[str] = set()
         for name, output in zip(made, outputs, strict=True):
@@ -325,7 +328,7 @@ class _Reader:
                 raise UserError(f"{where}: inputs of kind {kind!r} are not read")
 
     def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
-        """Raise ``UserError`` where the signature has other inputs than the graph."""
+        """Raise ``UserError`` if the signature and the graph have different inputs."""
         signature_names = {
             name
             for part in field(data, "inputs", list, "graph")
@@ -336,7 +339,8 @@ class _Reader:
             raise UserError(f"input {name!r} is not in both the graph and its signature")
 
     def _name_sizes_of_inputs(self, inputs: Iterable[GraphInput]) -> None:
-        """Sizes that torch was told to take for unknown, of inputs, are known like any others."""
+        """Rename unbacked sizes of inputs: an input's size is known even if torch was told
+        otherwise."""
         metas = [self._tensors[one.name] for one in inputs if one.name in self._tensors]
         names = {name for meta in metas for size in meta.size for name in unbacked_sizes(size)}
         if not names:
@@ -370,7 +374,7 @@ class _Reader:
 
 
 def _random_symbols(nodes: Sequence[Node]) -> dict[str, SymbolInfo]:
-    """The symbols of a graph that draws random numbers: our seed, torch's blocks of threads."""
+    """The symbols of a graph that draws random numbers: the seed, and torch's blocks of threads."""
     found: dict[str, SymbolInfo] = {}
     if any(draws_random(node) for node in nodes):
         found[SEED] = SymbolInfo(SEED, hint=0, minimum=0, maximum=SEED_END - 1)
@@ -380,7 +384,8 @@ def _random_symbols(nodes: Sequence[Node]) -> dict[str, SymbolInfo]:
 
 
 def _is_read(expr: Expr, sizes: set[str]) -> bool:
-    """Whether a number is read from data and no size: its node makes it, of whatever sign."""
+    """Whether a number is read from data and is not a size. Its node makes it, and it may be
+    negative."""
     return any(name not in sizes for name in unbacked_sizes(expr))
 
 
@@ -392,7 +397,7 @@ def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
     minimum = 0 if least is None else max(0, read_int(least, where))
     maximum = None if most is None else read_int(most, where)
     if is_unbacked(name) and hint is None:
-        # Well below the most: several of them together may have to fit into one tensor.
+        # Well below the maximum: several such sizes may have to fit into one tensor.
         hint = _UNBACKED_HINT if maximum is None else min(_UNBACKED_HINT, -(-maximum // 4))
         return SymbolInfo(name, max(minimum, hint), minimum, maximum)
     return SymbolInfo(name, minimum if hint is None else hint, minimum, maximum)
@@ -416,7 +421,7 @@ def _inner_values(data: Json) -> list[str]:
 
 
 def _names_of(data: Json, label: str, where: str) -> list[str]:
-    """The values that an inner graph takes or returns."""
+    """The inputs or outputs of an inner graph."""
     names = [n for part in field(data, label, list, where) for n in value_names(part, where)]
     if None in names:
         raise UserError(f"{where}: its inner graph has a constant among its {label}")
@@ -424,26 +429,29 @@ def _names_of(data: Json, label: str, where: str) -> list[str]:
 
 
 def _flatten(argument: Argument) -> tuple[Argument, ...]:
-    """What a wrapped graph is given; a text (of ``invoke_subgraph``) only names it."""
+    """The arguments of a wrapped graph. Text (of ``invoke_subgraph``) only names the graph and is
+    dropped."""
     if isinstance(argument, tuple):
         return argument
     return () if isinstance(argument, str) else (argument,)
 
 
 def _alias(output: str, value: Argument) -> Node:
-    """A node for what an inner graph returns as it came."""
+    """A node for a result that an inner graph passes through or returns twice."""
     return Node(f"{output}_returned", "aten.alias.default", (value,), {}, (output,))
 
 
 def _target(name: str) -> str:
-    """What a file calls an op, as nodes do: torch 2.4 has the modules of higher-order ops."""
+    """The op name of a target in the form that nodes use: torch 2.4 writes the module paths of
+    higher-order ops."""
     if name.startswith("torch._higher_order_ops."):
         return f"higher_order.{name.rpartition('.')[2]}"
     return name.removeprefix("torch.ops.")
 
 
 def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Json]]:
-    """A node, with the graphs among its arguments by position: there it has None."""
+    """Read a node, and the graphs among its arguments by position; the node has None at those
+    positions."""
     outputs = _output_names(part, f"node number {index}")
     name = part.get("name") or (outputs[0] if outputs else f"node_{index}")
     if not isinstance(name, str):
@@ -469,7 +477,8 @@ def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Jso
         value = read_argument(content, f"{where}, argument {label!r}")
         if label and (label in labels or label in kwargs):
             raise UserError(f"{where}: argument {label!r} stands twice")
-        # Kind 2 is by keyword; files before schema 8.3 do not say, and labels alone decide.
+        # Kind 2 is a keyword argument. Files before schema 8.3 do not state kinds; then only labels
+        # decide.
         if entry.get("kind") == 2:
             kwargs[label] = value
         else:
@@ -482,7 +491,7 @@ def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Jso
         kwargs=kwargs,
         outputs=outputs,
         origin=read_origin(part.get("metadata")),
-        # Ops of higher order have arguments without a name.
+        # Higher-order ops have arguments without a name.
         labels=tuple(labels) if all(labels) else (),
     )
     return node, graphs

@@ -1,7 +1,9 @@
-"""Normalisations in training as torch decomposes them: the running statistics written in sight.
+"""Make the writes of running statistics in training normalisations explicit, as torch decomposes
+them.
 
-In a plain export ``batch_norm`` and ``instance_norm`` write the statistics that they are given, and
-nothing of their node says so. Here these become results of a node, and a ``copy_`` writes them.
+In a plain export ``batch_norm`` and ``instance_norm`` write the given statistics in place without
+stating it in the node. Here the new statistics become results of a node, and a ``copy_`` writes
+them.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ _RESERVING_FUNCTIONAL = "aten._batch_norm_with_update_functional.default"
 
 
 def with_written_statistics(graph: Graph) -> Graph:
-    """The graph with each node that updates running statistics as nodes that make the new ones and
-    ``aten.copy_`` that writes them."""
+    """Return the graph with each node that updates running statistics replaced by nodes that
+    compute the new statistics and ``aten.copy_`` nodes that write them."""
     if not any(node.target in (*_BATCH_NORMS, _INSTANCE_NORM) for node in graph.nodes):
         return graph
     made = _StatsRewriter(graph)
@@ -46,13 +48,13 @@ class _StatsRewriter:
         self._names_in_use = {*graph.tensors, *graph.sym_ints, *(node.name for node in graph.nodes)}
 
     def nodes(self, node: Node) -> Iterator[Node]:
-        """What stands in place of a node: itself, where it updates nothing."""
+        """The replacement of a node: the node itself if it updates nothing."""
         if node.target not in (*_BATCH_NORMS, _INSTANCE_NORM):
             yield node
             return
         try:
             args = resolve_op(node.target).bind(node)
-        except (UnsupportedOpError, UserError):  # lowering says what is wrong
+        except (UnsupportedOpError, UserError):  # lowering reports the error
             yield node
             return
         trains = args.get("training", args.get("use_input_stats", node.target == _RESERVING))
@@ -83,14 +85,14 @@ class _StatsRewriter:
             args=tuple(args[label] for label in labels),
             kwargs={},
             labels=labels,
-            # The native forms give the saved statistics themselves.
+            # The native forms return the saved statistics themselves.
             outputs=(*node.outputs, *saved[len(node.outputs) - 1 :], *new),
         )
         yield self._write(node, mean, new[0])
         yield self._write(node, variance, new[1])
 
     def _instance_norm(self, node: Node, args: Mapping[str, Argument]) -> Iterator[Node]:
-        """The mean over the samples of each one's mean and variance, as torch has it."""
+        """The mean over the samples of each sample's mean and variance, as torch computes it."""
         given, momentum = args["input"], args["momentum"]
         assert isinstance(given, Ref) and isinstance(momentum, int | float)
         kept = {**args, "running_mean": None, "running_var": None}
@@ -137,7 +139,8 @@ class _StatsRewriter:
         return self._value(node, part, TensorMeta(dtype, size, stride))
 
     def _value(self, node: Node, part: str, meta: TensorMeta) -> str:
-        """A new value's name: the node's and what it is, counted where that is in use."""
+        """A unique name for a new value: the node's name, the part, and a number if that is
+        taken."""
         plain = part if part.startswith(node.name) else f"{node.name}_{part}"
         name, count = plain, 0
         while name in self._names_in_use:

@@ -1,16 +1,16 @@
-"""Integer expressions as torch.export writes them: the text of sympy's ``srepr``, or, before
+"""Parse integer expressions as torch.export writes them: the text of sympy's ``srepr`` or, before
 torch 2.6, of its ``str``.
 
 ``Mul(Integer(256), Symbol('s27', positive=True, integer=True))`` is parsed with ``ast`` and built
-from a list of known constructors; nothing in it is run. Torch's own functions become ours:
-``FloorDiv``, ``CleanDiv`` → ``FloorDiv``; ``Mod``, ``PythonMod`` → ``Mod``; ``ModularIndexing(a,
-b, c)`` → ``(a // b) % c``.
+from a list of known constructors; nothing is executed. Torch's own functions are mapped:
+``FloorDiv``, ``CleanDiv`` → ``FloorDiv``; ``Mod``, ``PythonMod`` → ``Mod``; ``ModularIndexing(a, b,
+c)`` → ``(a // b) % c``.
 
-A float that is made whole (``FloorToInt``, ``CeilToInt``, ``TruncToInt``) is read where floats
-compute it without rounding, so that a division of integers is the same: a size times 0.5, a
-quotient of two integers. One that rounds (a size times 1.7) is no integer expression, and so are
-a choice between two and a power by a size: each becomes a size of its own (``u1000000`` …), which
-is learned as sizes that depend on data are, when the node that makes it has run.
+A float that is converted to an integer (``FloorToInt``, ``CeilToInt``, ``TruncToInt``) is supported
+if floats compute it without rounding, so that an integer division is equivalent: a size times 0.5,
+a quotient of two integers. A float that rounds (a size times 1.7), a choice between two values and
+a power with a size as exponent are not integer expressions: each becomes a separate size
+(``u1000000`` …) that, like a size that depends on data, is known once its node has run.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from scheduler.ir.index.text import TextParser
 _TORCH_NAMES = {"CleanDiv": "FloorDiv", "PythonMod": "Mod"}
 _WHOLE = frozenset({"FloorToInt", "CeilToInt", "TruncToInt"})
 _MADE_BY_NODES = _WHOLE | {"RoundToInt", "Piecewise", "PowByNatural"}
-_FIRST_UNREAD = 1_000_000  # torch counts its own sizes of that kind from 0
+_FIRST_UNREAD = 1_000_000  # torch numbers its own unbacked sizes from 0
 # Bits of a float's numerator: products with any size of a tensor stay below 53 bits.
 _EXACT_BITS = 20
 _ASSUMPTIONS = frozenset({"positive", "nonnegative", "integer", "negative", "nonzero", "real"})
 
 
 def parse_srepr(text: str, unread: dict[str, Expr]) -> Expr:
-    """The expression over ``functions.symbol`` symbols.
+    """Return the expression over ``functions.symbol`` symbols.
 
-    Raises ``UserError`` for anything that is no integer expression within the limits of
-    ``ir.index.parsing``. ``unread`` takes the parts that become sizes of their own, by their text.
+    Raises ``UserError`` for anything that is not an integer expression within the limits of
+    ``ir.index.parsing``. ``unread`` collects the parts that become separate sizes, by text.
     """
     return _SreprParser(text, unread).parse()
 
 
 def parse_plain(text: str) -> Expr:
-    """As ``parse_srepr``, of the form ``2*s0 + s1//4`` that torch 2.4 and 2.5 write."""
+    """Like ``parse_srepr``, for the form ``2*s0 + s1//4`` that torch 2.4 and 2.5 write."""
     return _PlainParser(text).parse()
 
 
@@ -59,7 +59,7 @@ class _PlainParser(TextParser):
 
 @dataclass(frozen=True)
 class _Quotient:
-    """A float that is ``above / below``, exactly where ``below`` is a power of two."""
+    """A float equal to ``above / below``; the quotient is exact if ``below`` is a power of two."""
 
     above: Expr
     below: int = 1
@@ -135,7 +135,7 @@ class _SreprParser(ExpressionParser):
     # -- floats ----------------------------------------------------------------------------------
 
     def _exact(self, node: ast.expr, depth: int) -> _Quotient:
-        """A float expression that rounds nowhere, but in a last division."""
+        """A float expression that does not round, except in a final division."""
         self.count(depth)
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             raise self.syntax_error()

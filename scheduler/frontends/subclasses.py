@@ -1,8 +1,9 @@
-"""Parameters that are tensors of a library's own class, as quantized ones are: the tensors inside.
+"""Replace parameters that are tensor subclasses of a library, such as quantized tensors, by their
+inner tensors.
 
-torch.export names each where the graph first reads it (``export.access_subclass_inner_tensor``).
-Here they are inputs of their own, called as the parameter with the attribute behind it:
-``layer.weight.qdata``.
+torch.export names each inner tensor where the graph first reads it
+(``export.access_subclass_inner_tensor``). Here they become inputs, named after the parameter and
+the attribute: ``layer.weight.qdata``.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _ACCESS = "export.access_subclass_inner_tensor.default"
 
 
 def with_inner_tensors(graph: Graph) -> Graph:
-    """The graph with what its nodes take out of inputs as inputs; an input of which nothing else
-    is read goes. Raises ``UserError`` where something is taken out of what is no input."""
+    """Return the graph with the inner tensors that nodes access as inputs. An input that is not
+    read otherwise is removed. Raises ``UserError`` if the accessed value is not an input."""
     accesses = [node for node in graph.nodes if node.target == _ACCESS]
     if not accesses:
         return graph
@@ -47,7 +48,7 @@ def with_inner_tensors(graph: Graph) -> Graph:
 
 
 def _access(node: Node) -> tuple[str, str]:
-    """Out of what, and which attribute."""
+    """The accessed value and the attribute name."""
     arguments = [value for _, value in node.arguments()]
     match arguments:
         case [Ref(name=outer), str(attribute)] if len(node.outputs) == 1:

@@ -1,11 +1,11 @@
-"""``torch.vmap`` in a graph, which ``associative_scan`` exports as too: its ops with the batch as
-a dimension of their own.
+"""Remove ``torch.vmap`` from a graph, including vmaps that ``associative_scan`` exports: the batch
+becomes an explicit dimension.
 
-torch records a function under vmap as it is for one example: between ``_add_batch_dim``, which
-hides a dimension of a tensor, and ``_remove_batch_dim``, which shows it again, the shapes that the
-file states lack it (torch/_functorch/predispatch.py). Here hidden dimensions lie in front, those of
-outer levels first. Elementwise ops and products of matrices broadcast over them once their
-operands have as many dimensions as each other.
+torch records a function under vmap as for one example: between ``_add_batch_dim``, which hides a
+dimension of a tensor, and ``_remove_batch_dim``, which restores it, the shapes in the file lack
+that dimension (torch/_functorch/predispatch.py). Here hidden dimensions come first, outer levels
+before inner ones. Elementwise ops and matrix products broadcast over them once their operands have
+the same rank.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _MODULES = ("torch._functorch.predispatch.", "torch._C._functorch.")
 _ADD, _REMOVE = "_add_batch_dim", "_remove_batch_dim"
 _BEGIN, _END = "_vmap_increment_nesting", "_vmap_decrement_nesting"
 _VMAP_CALLS = frozenset((_ADD, _REMOVE, _BEGIN, _END, "lazy_load_decompositions"))
-_ASSERT = "aten._assert_tensor_metadata.default"  # of one example; the export holds it
+_ASSERT = "aten._assert_tensor_metadata.default"  # about one example; true of the export
 _ONE = sympy.Integer(1)
 
 
 def _rules(rows: Sequence[Op], *names: str) -> frozenset[LoweringRule]:
-    """The rules of the rows of these names, which other names of the same ops share."""
+    """The lowering rules of the rows with these names; aliases of an op share its rule."""
     found = (row.lowering for row in rows if row.name.removeprefix("aten.") in names)
     return frozenset(rule for rule in found if not isinstance(rule, NoKernel))
 
@@ -64,8 +64,8 @@ _PRODUCTS = _rules(matmul.ROWS, "mm", "bmm", "matmul")
 
 
 def with_batch_dimensions(graph: Graph) -> Graph:
-    """The graph without vmap. Raises ``UserError`` naming the node of an op under vmap that is
-    neither elementwise nor a product of matrices."""
+    """Return the graph without vmap. Raises ``UserError`` naming the node of an op under vmap that
+    is neither elementwise nor a matrix product."""
     if not any(_step(node) for node in graph.all_nodes_by_name.values()):
         return graph
     unbatched = _Unbatcher(graph)
@@ -74,7 +74,7 @@ def with_batch_dimensions(graph: Graph) -> Graph:
 
 
 def _step(node: Node) -> str:
-    """Which of vmap's own steps a node is; "" for an op."""
+    """The vmap step that a node performs; "" for an op."""
     module = next((each for each in _MODULES if node.target.startswith(each)), "")
     name = node.target.removeprefix(module)
     return name if module and name in _VMAP_CALLS else ""
@@ -82,8 +82,8 @@ def _step(node: Node) -> str:
 
 @dataclass(frozen=True)
 class _Batch:
-    """The dimensions of a value that vmap hides: the level and the size of each, outermost first;
-    ``rank`` is of the others."""
+    """The dimensions of a value that vmap hides: level and size of each, outermost first. ``rank``
+    counts the other dimensions."""
 
     sizes: tuple[tuple[int, Expr], ...]
     rank: int
@@ -94,19 +94,19 @@ class _Batch:
 
 
 class _Unbatcher:
-    """A graph's nodes on their way; ``tensors`` are the metas of what they make."""
+    """Rewrites a graph's nodes; ``tensors`` holds the metas of the new values."""
 
     def __init__(self, graph: Graph) -> None:
         self.tensors = dict(graph.tensors)
         self._batches: dict[str, _Batch] = {}
-        self._modes: list[Argument] = []  # of the vmaps that a node is in: what random numbers do
+        self._modes: list[Argument] = []  # randomness modes of the enclosing vmaps
         self._names = {*graph.all_nodes_by_name, *graph.tensors, *graph.sym_ints}
         self._names.update(
             name for node in graph.all_nodes_by_name.values() for name in node.outputs
         )
 
     def nodes(self, nodes: Sequence[Node], outputs: Sequence[str]) -> Iterator[Node]:
-        """Those of a graph, or of one among a node's arguments."""
+        """Rewrite the nodes of a graph, or of a subgraph among a node's arguments."""
         for node in nodes:
             yield from self._node(_with_inner(node, self._inner))
         for name in outputs:
@@ -134,7 +134,7 @@ class _Unbatcher:
             elif node.target != _ASSERT:
                 yield from self._op(node)
 
-    # -- where a dimension is hidden, and shown --------------------------------------------------
+    # -- hiding and restoring a dimension --------------------------------------------------------
 
     def _add(self, node: Node) -> Node:
         match node.args, node.outputs:
@@ -162,7 +162,7 @@ class _Unbatcher:
         at += len(rest)
         if level in batch.levels:
             yield self._move_dim(node, name, batch.levels.index(level), at)
-        else:  # the function does not depend on its argument: each example has the same result
+        else:  # the function does not depend on its argument: all examples have the same result
             wide = self._insert_dim(node, name, at)
             yield wide
             size = (*(size for _, size in rest), *shown.size)
@@ -177,7 +177,7 @@ class _Unbatcher:
             self.tensors[output] = shown
 
     def _move_dim(self, node: Node, name: str, source: int, to: int) -> Node:
-        """The node as one that moves a dimension, which is in no other memory."""
+        """The node as a ``movedim``, which copies nothing."""
         meta = self.tensors[name]
         order = [d for d in range(len(meta.size)) if d != source]
         order.insert(to, source)
@@ -188,7 +188,7 @@ class _Unbatcher:
     # -- ops -------------------------------------------------------------------------------------
 
     def _op(self, node: Node) -> Iterator[Node]:
-        """Its operands with the same hidden dimensions in front, then the op of them."""
+        """Insert missing hidden dimensions into the operands, then apply the op to them."""
         overload, operands = lookup_op(node.target), _operands(node)
         is_product = overload is not None and overload.op.lowering in _PRODUCTS
         if overload is None or not (is_product or _is_elementwise(overload)) or operands is None:
@@ -218,15 +218,15 @@ class _Unbatcher:
 
     @staticmethod
     def _missing_dims(batch: _Batch, union: _Batch) -> list[int]:
-        """Places of the dimensions that an operand needs, in the order in which they are put in.
-        One that no vmap has hidden anything of broadcasts as it is."""
+        """Positions of the dimensions to insert into an operand, in order. An operand without
+        hidden dimensions broadcasts as is."""
         if not batch.sizes:
             return []
         hidden = [at for at, level in enumerate(union.levels) if level not in batch.levels]
         return hidden + [len(union.sizes)] * (union.rank - batch.rank)
 
     def _insert_dim(self, node: Node, name: str, place: int) -> Node:
-        """A node of our own that puts a dimension of one into an operand."""
+        """A new node that inserts a dimension of size 1 into an operand."""
         meta = self.tensors[name]
         size = (*meta.size[:place], _ONE, *meta.size[place:])
         stride = (*meta.stride[:place], _ONE, *meta.stride[place:])
@@ -248,7 +248,8 @@ class _Unbatcher:
 
 
 def _is_elementwise(overload: Overload) -> bool:
-    """Whether the op makes each element of the elements at its place, and writes nowhere."""
+    """Whether the op computes each element from the elements at the same index and writes
+    nothing."""
     name = overload.target.rpartition(".")[2]
     finds_places = overload.op.name == "aten.where" and name == "default"
     writes = bool(overload.mutates) or "out" in overload.defaults
@@ -256,7 +257,7 @@ def _is_elementwise(overload: Overload) -> bool:
 
 
 def _operands(node: Node) -> list[str] | None:
-    """The values that a node reads; None where they are in a list."""
+    """The values that a node reads; None if they are in a list."""
     arguments = [value for _, value in node.arguments()]
     if any(isinstance(value, tuple) and any(references(value)) for value in arguments):
         return None
@@ -282,7 +283,7 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def _with_inner(node: Node, change: Callable[[Subgraph], Subgraph]) -> Node:
-    """The node with the graphs among its arguments changed."""
+    """The node with ``change`` applied to the graphs among its arguments."""
 
     def changed(value: Argument) -> Argument:
         if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Which operations share a kernel, in which order kernels run, and where buffers live."""
+"""Fusion of operations into kernels, execution order, and memory planning."""
 
 from scheduler.fusion.schedule import schedule
 from scheduler.fusion.verifier import verify

@@ -1,7 +1,7 @@
-"""Profitability of a fusion: the rules that reject what is legal but would be slower.
+"""Profitability of a fusion: rules that reject legal fusions that would be slower.
 
-A pointwise value is computed again wherever a reader reads it. That is free in memory traffic if
-a reader then reads no more bytes than the value itself has, and cheap if it is little arithmetic.
+A pointwise value is recomputed at every read. That adds no memory traffic if the reader then reads
+no more bytes than the value has, and is cheap if it takes little arithmetic.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from scheduler.ir.operations import (
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
 
-#: Arithmetic (in additions) that may be done again for each read.
+#: Arithmetic (in additions) that may be repeated for each read.
 _CHEAP = 8
-#: How many times as many points a reader may compute a dearer value at.
+#: A more expensive value may be recomputed at this multiple of its points.
 _REPEATS = 2
-#: A read that serves so many neighbours, as a quantized block's scale does, is in a cache.
+#: A read shared by this many neighbours, such as a quantized block's scale, hits a cache.
 _BLOCK = 16
-#: Fewer rows than this leave most of a GPU idle while they do a lot of pointwise work.
+#: Fewer rows than this leave most of a GPU idle during a lot of pointwise work.
 _FEW_ROWS = 16
 _MUCH_WORK = 1 << 16
 
 
 def tree_extent(value: Value) -> tuple[int, int]:
-    """Parts of a tree, shared ones counted each time, and its levels."""
+    """Return the number of parts of a tree, shared parts counted at each use, and of levels."""
     below = [tree_extent(child) for child in children(value)]
     return 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
 
 
 def arithmetic_cost(value: Value) -> int:
-    """Operations of a tree, in additions."""
+    """Return the arithmetic cost of a tree, in additions."""
     return sum(FUNCTIONS[part.op].cost for part in walk(value) if isinstance(part, Call))
 
 
 def is_view_like(op: Operation, readers: Sequence[Operation]) -> bool:
     """Whether every reader may compute ``op`` itself: a conversion of one element, or index
-    arithmetic. Not for readers that need it in memory: externs, and templates' operands."""
+    arithmetic. False if a reader needs it in memory: an extern, or a template's operand."""
     (store,) = op.results
     value = store.value
     while isinstance(value, Cast):
@@ -73,7 +73,7 @@ def _operands(op: Operation) -> set[str]:
 
 
 def rows_rejection(op: Operation, hints: Mapping[str, int]) -> str:
-    """Why a reduction should not compute pointwise work in its rows; "" where it may."""
+    """Return why a reduction should not compute pointwise work in its rows, or ""."""
     rows, steps = (evaluate(numel(axes), dict(hints)) for axes in op.nest)
     if rows < _FEW_ROWS and rows * steps > _MUCH_WORK:
         return f"{rows} rows would leave most of the device idle while they compute it"
@@ -81,9 +81,11 @@ def rows_rejection(op: Operation, hints: Mapping[str, int]) -> str:
 
 
 def transpose_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffer]) -> str:
-    """Why a convolution should not store what moves its results into another order; "" where it
-    may. Its tiles have channels side by side: where those lie apart, each element would be stored
-    alone, and a kernel that turns squares moves whole packs both ways."""
+    """Return why a convolution should not store its results in another memory order, or "".
+
+    Its tiles have adjacent channels. If channels are not adjacent in memory, it would store single
+    elements, while a transpose kernel loads and stores whole vectors.
+    """
     if group.kind is not GroupKind.CONVOLUTION:
         return ""
     made = (buffers[store.buffer] for store in group.members[0].results)
@@ -94,7 +96,7 @@ def transpose_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffe
 
 
 def _channels_beside(buffer: Buffer) -> bool:
-    """Whether neighbouring channels (dimension 1) are neighbours in memory."""
+    """Whether channels (dimension 1) are adjacent in memory."""
     return len(buffer.size) > 2 and (buffer.size[1] == 1 or buffer.stride[1] == 1)
 
 
@@ -105,7 +107,7 @@ def inline_rejection(
     buffers: Mapping[str, Buffer],
     hints: Mapping[str, int],
 ) -> str:
-    """Why ``reader`` should not compute ``buffer`` where it reads it; "" where it may."""
+    """Return why ``buffer`` should not be inlined into ``reader``, or ""."""
     if reader.kind is GroupKind.EXTERN:
         return "the reference reads it from memory"
     main = reader.members[0]
@@ -128,8 +130,11 @@ def inline_rejection(
 
 
 def _needs_operand_in_memory(main: Operation, group: Group, buffers: Mapping[str, Buffer]) -> bool:
-    """Whether a template's operand must stay a tensor in memory. A convolution may read what the
-    group only moves from where it was, if channels are not innermost only because of it."""
+    """Whether a template's operand must stay a tensor in memory.
+
+    A convolution may read the source of a group that only moves data, unless the move makes the
+    channels innermost.
+    """
     if main.group_kind is not GroupKind.CONVOLUTION:
         return main.group_kind is GroupKind.DEPTHWISE
     stores = [store for member in group.members for store in member.results]
@@ -143,7 +148,7 @@ def _needs_operand_in_memory(main: Operation, group: Group, buffers: Mapping[str
 
 
 def _gathers_channels(store: Store, buffers: Mapping[str, Buffer]) -> bool:
-    """Whether a move makes channels (dimension 1) innermost that lay apart."""
+    """Whether a move makes channels (dimension 1) innermost that were not adjacent before."""
     made, load = buffers[store.buffer], store.value
     assert isinstance(load, Load)
     if len(made.size) <= 2 or made.stride[1] != 1 or not store.index[1].is_Symbol:
@@ -154,7 +159,7 @@ def _gathers_channels(store: Store, buffers: Mapping[str, Buffer]) -> bool:
 
 
 def _count_reads(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
-    """How many elements of a buffer a group reads, those that it reads again counted again."""
+    """Return the number of reads of a buffer's elements in a group, repeated reads included."""
     times = 0
     for member in reader.members:
         own = isinstance(member, Scatter)  # sources and results have loops of their own
@@ -168,7 +173,7 @@ def _count_reads(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
 
 
 def _operand_rejection(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:
-    """A template reads an operand once for each block: nothing more may be read each time."""
+    """Return why an operand should not be inlined, or "": every block recomputes it."""
     if sum(_work_cost(member) for member in group.members) > _CHEAP:
         return "every block of the template would compute it again"
     if _bytes_read(group, buffers) > buffers[buffer].dtype.itemsize:
@@ -181,7 +186,7 @@ def _work_cost(member: Operation) -> int:
 
 
 def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
-    """Bytes from memory for one point; what all points of a loop share is in a cache."""
+    """Bytes read from memory per point; reads shared by all points of a loop hit a cache."""
     own = set(group.written())
     total = 0
     for member in group.members:
@@ -193,7 +198,7 @@ def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
 
 
 def _stepping_variables(index: Expr) -> set[sympy.Basic]:
-    """Variables of which each step, or nearly, makes another index: not those that count blocks."""
+    """Variables that change the index at (nearly) every step, unlike those that count blocks."""
     blocks = {
         part: sympy.Integer(0)
         for part in index.atoms(FloorDiv)
@@ -203,6 +208,6 @@ def _stepping_variables(index: Expr) -> set[sympy.Basic]:
 
 
 def _varies(load: Load, axes: tuple[Axis, ...]) -> bool:
-    """Whether a read is of another element at every point, or nearly."""
+    """Whether a read accesses a different element at (nearly) every point."""
     symbols = {s for i in load.index for s in _stepping_variables(i)}
     return bool(load.indirect) or all(axis.var in symbols for axis in axes)

@@ -1,4 +1,4 @@
-"""Groups as scheduler nodes: values that no other kernel reads stay out of memory."""
+"""Turns groups into scheduler nodes: values that no other kernel reads are not stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.ir.values import Value, loads
 
 
 def finalize(group: Group, needed: set[str], positions: dict[str, int]) -> SchedulerNode:
-    """The group as one kernel; ``needed`` are the buffers that others read, or outputs."""
+    """Return the group as one kernel; ``needed`` are outputs and buffers that others read."""
     if group.kind in (GroupKind.POINTWISE, GroupKind.REDUCTION):
         members = _inlined_members(group, needed)
         extents = (numel(group.outer), numel(group.inner))
@@ -30,9 +30,9 @@ def finalize(group: Group, needed: set[str], positions: dict[str, int]) -> Sched
 
 
 def _inlined_members(group: Group, needed: set[str]) -> list[Operation]:
-    """Pointwise values put into the members that read them; those needed nowhere else go.
+    """Inline pointwise values into the members that read them, and drop unused members.
 
-    What is computed once a row stays a member of its own for readers at each step of a row.
+    A value that is computed once per row stays a member for readers at each step of a row.
     """
     values: dict[bool, dict[str, Value]] = {True: {}, False: {}}
     nodes: dict[str, tuple[str, ...]] = {}
@@ -52,7 +52,7 @@ def _inlined_members(group: Group, needed: set[str]) -> list[Operation]:
 
 
 def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]) -> Operation:
-    """A template with pointwise operations over its points as stores of its own."""
+    """Return a template with pointwise operations over its points as additional stores."""
     if not epilogues:
         return main
     values = {store.buffer: store.value for store in main.results}

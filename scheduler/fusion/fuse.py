@@ -1,5 +1,5 @@
-"""The passes that make groups: each operation joins its producers, then groups of one operation
-joins its readers."""
+"""The fusion passes: each operation joins its producers, then pointwise groups join their
+readers."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from scheduler.ir.operations import (
 )
 from scheduler.ir.values import loads
 
-#: How many groups a search for a dependency cycle visits before it gives up and says no.
+#: Maximum number of groups visited in a search for a dependency cycle; beyond it, no fusion.
 _MAX_VISITS = 2000
-#: How many readers of a buffer are looked at for a reduction to stand beside.
+#: Maximum number of readers of a buffer considered as siblings of a reduction.
 _MAX_SIBLINGS = 4
-#: How large and how deep a value's tree may grow by fusing, shared parts counted each time.
+#: Maximum size and depth of a fused value's tree; shared parts count at each use.
 LARGEST_TREE = 1024
 DEEPEST_TREE = 96
 _TOO_LARGE = f"its value would be a tree of more than {LARGEST_TREE} parts or {DEEPEST_TREE} levels"
 
 
-#: Parts and levels of a tree.
+#: Number of parts and of levels of a tree.
 Extent: TypeAlias = tuple[int, int]
 
 
 class Fusion:
-    """Groups of operations while they are made. ``run`` gives them; ``decisions`` say why.
+    """Builds groups of operations. ``run`` returns them; ``decisions`` records the reasons.
 
-    ``operations`` are a part of the lowered ones, all that may be joined; ``read_elsewhere`` are
-    buffers that others read.
+    ``operations`` are the lowered operations that may be fused with each other; ``read_elsewhere``
+    are buffers that other operations read.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Fusion:
         self._ops: list[Operation] = []
 
     def run(self) -> list[Group]:
-        """The groups, in an order that can be run."""
+        """Return the groups in a valid execution order."""
         self._ops = inline_views(
             self._operations, self.buffers, self.sizes, self.outputs, self.decisions
         )
@@ -86,7 +86,7 @@ class Fusion:
             self._merge_into_scan(group)
         return self._in_order()
 
-    # one operation after the other
+    # First pass: one operation at a time.
 
     def _place(self, op: Operation, index: int) -> None:
         for group in self._candidates(op):
@@ -104,8 +104,8 @@ class Fusion:
         self._register(op, group)
 
     def _candidates(self, op: Operation) -> list[Group]:
-        """Groups that make what ``op`` reads: templates first, then reductions, latest first; for
-        a reduction also those that read the same."""
+        """Return the groups that produce what ``op`` reads: templates first, then reductions,
+        latest first; for a reduction also the reductions that read the same buffers."""
         if op.group_kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION, GroupKind.SCAN):
             return []
         numbers = {self._writer[name] for name in op.reads if name in self._writer}
@@ -124,7 +124,7 @@ class Fusion:
     def _try(
         self, op: Operation, group: Group, together: Collection[int] = ()
     ) -> Placement | Rejection:
-        """``op`` in the group, and what it reads of the groups ``together`` as well."""
+        """Try to place ``op`` in the group; the groups ``together`` count as part of it."""
         is_pointwise = op.group_kind is GroupKind.POINTWISE
         if group.is_template and is_pointwise and self._belongs_to_reader(op, group):
             return Rejection("its reader computes it without storing it")
@@ -146,7 +146,7 @@ class Fusion:
         return answer
 
     def _rows_rejection(self, group: Group, readers: list[Operation]) -> str:
-        """Why these readers should not compute pointwise work that others need as well."""
+        """Return why these readers should not compute pointwise work that others need, or ""."""
         reduction = next((r for r in readers if r.group_kind is GroupKind.REDUCTION), None)
         names = {reader.name for reader in readers} | {member.name for member in group.members}
         elsewhere = any(
@@ -156,8 +156,8 @@ class Fusion:
         return rows_rejection(reduction, self.hints) if reduction and elsewhere else ""
 
     def _belongs_to_reader(self, op: Operation, group: Group) -> bool:
-        """Whether the readers of ``op`` can compute it themselves, while what it reads of the
-        template goes to memory anyway: as a store of the template it would be an extra write."""
+        """Whether the readers of ``op`` can compute it themselves while the template result that it
+        reads is stored anyway: ``op`` as an epilogue would then add a store."""
         (result,) = op.writes
         readers = self._consumers.get(result, [])
         if result in self.outputs or not all(self._same_points(r, result) for r in readers):
@@ -172,7 +172,7 @@ class Fusion:
         )
 
     def _same_points(self, op: Operation, buffer: str) -> bool:
-        """Whether a pointwise operation or a reduction reads each element exactly once a time."""
+        """Whether a pointwise operation or a reduction reads each element once per access."""
         if op.group_kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION):
             return False
         size = self.buffers[buffer].size
@@ -207,7 +207,7 @@ class Fusion:
             self._extents[name] = extent
 
     def _extent(self, op: Operation, within: set[int], extents: dict[str, Extent]) -> Extent:
-        """The tree of an operation with the values of groups ``within`` put into it."""
+        """The extent of an operation's tree with the values of the groups ``within`` inlined."""
         if op.group_kind is not GroupKind.POINTWISE:
             return 1, 1
         (store,) = op.results
@@ -223,7 +223,7 @@ class Fusion:
         return extent[0] > LARGEST_TREE or extent[1] > DEEPEST_TREE
 
     def _combined_extents(self, group: Group, reader: Group) -> dict[str, Extent] | None:
-        """Trees of the reader with those of the group in them; None where one is too large."""
+        """The extents of the reader's trees with the group inlined; None if one is too large."""
         names = (*group.written(), *reader.written())
         combined = {name: self._extents[name] for name in names}
         for member in reader.members:
@@ -234,7 +234,7 @@ class Fusion:
         return combined
 
     def _reaches(self, starts: Iterable[int], target: Group) -> bool:
-        """Whether a group depends on ``target``; True too after ``_MAX_VISITS`` groups."""
+        """Whether any of ``starts`` depends on ``target``; True after ``_MAX_VISITS`` groups."""
         low = min(target.indices)
         stack = [n for n in starts if max(self.groups[n].indices) > low]
         seen = set(stack)
@@ -250,7 +250,7 @@ class Fusion:
                     stack.append(other)
         return False
 
-    # groups that no operation joined
+    # Second pass: pointwise groups into their readers.
 
     def _join_readers(self, group: Group) -> None:
         numbers = {n for name in group.written() for n in self._readers.get(name, [])}
@@ -297,7 +297,7 @@ class Fusion:
         return True
 
     def _inline(self, group: Group, reader: Group) -> None:
-        """Compute the group's value where its one reader reads it."""
+        """Inline the group's value into its only reader."""
         results = [name for name in group.written() if self._consumed_outside(name, group)]
         rejection = (
             "it has several results"
@@ -324,7 +324,7 @@ class Fusion:
             self._join_producer(reader)
 
     def _join_producer(self, reader: Group) -> None:
-        """What it reads is another group's value now, which may stand at the same points."""
+        """After inlining, join ``reader`` to a producer group that has the same points."""
         for group in self._candidates(reader.members[0]):
             if group.number == reader.number:
                 continue
@@ -338,8 +338,8 @@ class Fusion:
                 return
 
     def _all_joined(self, reader: Group, group: Group) -> list[Placement] | None:
-        """The members of a pointwise group in another one, in their order; None where one of them
-        may not be there."""
+        """Return placements of a pointwise group's members in another group, in order; None if a
+        member is rejected."""
         trial = replace(group, members=list(group.members), inside=set(group.inside))
         joined = []
         for member in reader.members:
@@ -351,7 +351,7 @@ class Fusion:
         return joined
 
     def _merge_into_scan(self, scan: Group) -> None:
-        """Make a pointwise kernel that is the only reader of a scan the scan's store."""
+        """Merge the only reader of a scan into the scan as its store, if it is pointwise."""
         (result,) = scan.written()
         numbers = [n for n in self._readers.get(result, []) if n != scan.number]
         if len(numbers) != 1 or result in self.outputs:
@@ -411,7 +411,7 @@ class Fusion:
         self.decisions.append(FusionDecision(producer, consumer, fused, reason))
 
     def _in_order(self) -> list[Group]:
-        """Otherwise by where they ended in the graph."""
+        """The groups in topological order; ties go by the last position in the graph."""
         groups = self.groups
         depends = {number: group.depends for number, group in groups.items()}
         order = topological_order(depends, lambda number: max(groups[number].indices))

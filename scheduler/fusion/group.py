@@ -1,4 +1,4 @@
-"""A group of operations while it grows: its loops, what it reads and writes, at which points."""
+"""A group of operations during fusion: its loops, reads and writes, and their points."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TEMPLATES = (
 class Group:
     """Operations that share their loops, in order; ``number`` is unique within a schedule.
 
-    ``outer`` and ``inner`` are the loops: a pointwise group has no inner ones, those of a
-    template are the points that it stores. ``indices`` are positions of the operations in the
+    ``outer`` and ``inner`` are the loops. A pointwise group has no inner loops; a template's loops
+    are the points that it stores. ``indices`` are positions of the operations in the
     lowered graph; ``sizes`` are the ranges of the graph's symbolic sizes; ``inside`` names the
     members that run at each step of the inner loops.
     """
@@ -45,24 +45,24 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The name of the operation that it began with."""
+        """The name of its first operation."""
         return self.members[0].name
 
     @property
     def is_template(self) -> bool:
-        """Whether a template renders it, with one main operation."""
+        """Whether a template with one main operation renders it."""
         return self.kind in TEMPLATES
 
     def written(self) -> dict[str, Index]:
-        """Where each buffer is written, over the loops."""
+        """Return the store index of each written buffer, over the loops."""
         return {s.buffer: s.index for member in self.members for s in member.results}
 
     def reads(self) -> set[str]:
-        """Every buffer that a member reads."""
+        """Return all buffers that members read."""
         return {name for member in self.members for name in member.reads}
 
     def accesses(self, buffer: str) -> Iterator[Index]:
-        """Where a buffer is touched: the store first, then reads without repetition."""
+        """Yield the distinct indices at which a buffer is accessed: the store first, then reads."""
         seen: dict[Index, None] = {}
         for member in self.members:
             for store in member.results:
@@ -78,14 +78,16 @@ class Group:
 
 
 def new_group(number: int, op: Operation, index: int, sizes: Ranges) -> Group:
-    """A group of one operation."""
+    """Return a group of one operation."""
     outer, inner = group_loops(op)
     return Group(number, op.group_kind, outer, inner, [op], [index], sizes)
 
 
 def group_loops(op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The loops whose points an operation stores at, and those that it reduces over. Of a sort
-    those that it reads its keys at: no other operation joins it."""
+    """Return the loops over which an operation stores, and those that it reduces over.
+
+    For a sort these are the loops over which it reads its keys: no other operation joins it.
+    """
     if op.group_kind is GroupKind.REDUCTION:
         return op.nest
     if op.group_kind is GroupKind.SORT:

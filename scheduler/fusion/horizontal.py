@@ -1,4 +1,4 @@
-"""Matrix multiplications that share their left operand, in one kernel: horizontal fusion."""
+"""Horizontal fusion: one kernel for matrix multiplications that share their left operand."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Contraction, GroupKind
 
-#: Members of one kernel: queries, keys, values, and one more.
+#: Maximum members of one kernel: queries, keys, values, and one more.
 _MAX_MEMBERS = 4
-#: How many nodes a search for a dependency visits before it gives up and says no.
+#: Maximum number of nodes visited in a search for a dependency; beyond it fusion is rejected.
 _MAX_VISITS = 2000
 
 
 def fuse_horizontally(
     nodes: Sequence[SchedulerNode], positions: dict[str, int]
 ) -> tuple[list[SchedulerNode], list[FusionDecision]]:
-    """The nodes with multiplications of the same ``a`` joined, in an order that can be run.
+    """Fuse multiplications of the same ``a``; return the nodes in a valid execution order.
 
-    They must agree in everything but the columns: ``a``, the batch, m and k axes, the types of
-    ``b``; and none may need, on any way, what another computes.
+    They must agree in everything but the columns: ``a``, the batch, m and k axes, the dtype of
+    ``b``. None may depend, directly or indirectly, on another.
     """
     writers = {name: k for k, node in enumerate(nodes) for name in node.writes}
     decisions: list[FusionDecision] = []
@@ -74,7 +74,7 @@ def _rejection(
 def _needs(
     k: int, targets: set[int], nodes: Sequence[SchedulerNode], writers: dict[str, int]
 ) -> bool:
-    """Whether node ``k`` depends on one of ``targets``; True too after ``_MAX_VISITS`` nodes."""
+    """Whether node ``k`` depends on one of ``targets``; also True after ``_MAX_VISITS`` nodes."""
     low = min(targets)
     stack, seen = [k], {k}
     while stack:
@@ -93,8 +93,8 @@ def _needs(
 def _rebuild(
     nodes: Sequence[SchedulerNode], joined: dict[int, list[int]], positions: dict[str, int]
 ) -> list[SchedulerNode]:
-    """The joined node stands where the last of its members stood: all it reads is there by then,
-    and what reads the earlier ones is moved behind it."""
+    """Put each fused node at the position of its last member, where all its inputs are available,
+    and move readers of the earlier members behind it."""
     made = []
     for k, node in enumerate(nodes):
         group = joined.get(k, [k])
@@ -114,7 +114,7 @@ def _points(members: Sequence[Contraction]) -> Expr:
 
 
 def _sort_nodes(nodes: list[SchedulerNode]) -> list[SchedulerNode]:
-    """The nodes after those they read from, otherwise in their order."""
+    """Sort the nodes topologically, keeping the order otherwise."""
     writers = {name: k for k, node in enumerate(nodes) for name in node.writes}
     depends = {
         k: {writers[name] for name in node.reads if name in writers} for k, node in enumerate(nodes)

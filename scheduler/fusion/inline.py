@@ -1,4 +1,4 @@
-"""Putting a pointwise value into the trees that read it."""
+"""Inlining of a pointwise value into the trees that read it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from scheduler.lowering.builder import bind_indirect
 
 
 def inlined_value(group: Group, buffer: str) -> tuple[Value, tuple[str, ...]]:
-    """The value that a pointwise group stores to ``buffer``, from outside reads alone, and the
-    graph nodes that it computes."""
+    """Return the value that a pointwise group stores to ``buffer``, as a tree over reads from
+    outside the group, and the graph nodes that it computes."""
     values: dict[str, Value] = {}
     nodes: dict[str, dict[str, None]] = {}
     for member in group.members:
@@ -33,7 +33,7 @@ def inlined_value(group: Group, buffer: str) -> tuple[Value, tuple[str, ...]]:
 
 
 def substitute_loads(value: Value, values: Mapping[str, Value]) -> Value:
-    """A tree with trees for reads of some buffers (at the point where they are computed)."""
+    """Replace reads of some buffers by value trees (at the point where they are computed)."""
     if not values:
         return value
     return rebuild(value, lambda p: values.get(p.buffer) if isinstance(p, Load) else None)
@@ -48,9 +48,9 @@ def replace_loads(
     reader: Group,
     buffers: Mapping[str, Buffer],
 ) -> Operation | None:
-    """``op`` computing ``value`` (over the group's loops) where it reads ``buffer``.
+    """Return ``op`` with reads of ``buffer`` replaced by ``value`` (over the group's loops).
 
-    None where the place cannot be expressed over the group's loops.
+    Returns None if the index cannot be expressed over the group's loops.
     """
     place = group.written()[buffer]
     size = buffers[buffer].size
@@ -80,5 +80,5 @@ def replace_loads(
 
 
 def all_ranges(op: Operation, reader: Group) -> Ranges:
-    """Every loop of an operation, those of a template's operands included."""
+    """The ranges of all loops of an operation, including those of a template's operands."""
     return reader.ranges.over(op.loops)

@@ -1,5 +1,5 @@
-"""Legality of a fusion: the operation runs over the group's points, and reads only values that the
-group has at the same point."""
+"""Legality of a fusion: the operation runs over the group's points, and reads the group's values
+only at the same point."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from scheduler.ir.operations import (
 )
 from scheduler.ir.values import Load, loads
 
-#: Bounds the size of a kernel, and the time that fusing takes.
+#: Limits the size of a kernel and the time for fusion.
 MAX_MEMBERS = 64
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """Why an operation does not join a group: a fusion that is not legal, or does not pay."""
+    """Why an operation does not join a group: the fusion is not legal, or not profitable."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The operation over the group's loops; ``inside``: at each step of the inner ones.
+    """An operation over a group's loops; ``inside``: it runs at each step of the inner loops.
 
-    ``outer`` and ``inner`` are the group's loops from now on, and ``regrouped`` its members over
-    them where they change.
+    ``outer`` and ``inner`` are the group's new loops, and ``regrouped`` its members over these if
+    they change.
     """
 
     op: Operation
@@ -57,7 +57,7 @@ Buffers = Mapping[str, Buffer]
 
 
 def join(op: Operation, group: Group, buffers: Buffers) -> Placement | Rejection:
-    """``op`` as a member of ``group``, whose members come before it."""
+    """Place ``op`` after the members of ``group``, or return why it cannot join."""
     if len(group.members) >= MAX_MEMBERS:
         return Rejection(f"the group has {MAX_MEMBERS} operations already")
     if isinstance(op, Pointwise):
@@ -72,7 +72,7 @@ def join(op: Operation, group: Group, buffers: Buffers) -> Placement | Rejection
 
 
 def direct_loads(op: Operation) -> Iterator[Load]:
-    """The reads of an operation whose place does not depend on data."""
+    """Yield the reads of an operation whose index does not depend on data."""
     for tree in op.trees:
         yield from (load for load in loads(tree) if not load.indirect)
 
@@ -93,7 +93,7 @@ def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Placement 
 def _reindexings(
     op: Pointwise, group: Group, buffers: Buffers
 ) -> Iterator[tuple[Reindexing, tuple[Axis, ...]]]:
-    """Ways to run ``op`` over the group's loops, all of them or the outer ones only."""
+    """Yield ways to run ``op`` over all of the group's loops, or over the outer loops only."""
     whole = (*group.outer, *group.inner)
     levels = [whole] if not group.inner else [whole, group.outer]
     for load in dict.fromkeys(direct_loads(op)):
@@ -112,7 +112,7 @@ def _reindexings(
 def _row_reindexings(
     op: Pointwise, group: Group, buffers: Buffers
 ) -> Iterator[tuple[Reindexing, tuple[Axis, ...]]]:
-    """A row's value is read along loops of the inner loops' sizes: those are the inner loops."""
+    """Match loops along which a row's value is broadcast to inner loops of the same sizes."""
     written = group.written()
     for load in dict.fromkeys(direct_loads(op)):
         if load.buffer not in written:
@@ -131,7 +131,7 @@ def _row_reindexings(
 
 
 def _reads_same_points(op: Operation, group: Group) -> bool:
-    """Whether every value of the group that ``op`` reads is that of the same point."""
+    """Whether ``op`` reads the group's values only at the same point."""
     written = group.written()
     every = (load for tree in op.trees for load in loads(tree))
     return all(load.buffer not in written or load.index == written[load.buffer] for load in every)
@@ -171,7 +171,7 @@ def _has_same_steps(op: Reduction, reindexing: Reindexing, inner: tuple[Axis, ..
 
 
 def _join_prologues(op: Reduction, group: Group, buffers: Buffers) -> Placement | Rejection:
-    """The pointwise members as prologues, at each step of the reduction's loops."""
+    """Make the pointwise members prologues, run at each step of the reduction's loops."""
     axes = op.loops
     if numel(axes) != numel(group.outer):
         return Rejection("it reduces other points than the group computes")
@@ -209,7 +209,7 @@ def _reindex_member(
 
 
 def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Reindexing | Rejection:
-    """The producer's loops in terms of the consumer's, where both visit the same points."""
+    """Express the producer's loops over the consumer's, if both visit the same points."""
     if len(producer.members) + len(consumer.members) > MAX_MEMBERS:
         return Rejection(f"together they have more than {MAX_MEMBERS} operations")
     whole = (*consumer.outer, *consumer.inner)

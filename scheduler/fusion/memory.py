@@ -1,4 +1,4 @@
-"""When buffers die, and which of them can live in the same memory, one after the other."""
+"""Buffer lifetimes, and reuse of memory by buffers that are not alive at the same time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Buffer, BufferKind, loop_spans, unshared_buffers
 
-#: How many free allocations are looked at for a new buffer: keeps planning linear.
+#: Maximum number of free allocations considered for a new buffer; keeps planning linear.
 _CANDIDATES = 64
 
 
 def with_frees(
     nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer]
 ) -> tuple[SchedulerNode, ...]:
-    """The nodes with the intermediate buffers that die after each."""
+    """Return the nodes with ``frees``: the intermediate buffers whose last use each node is."""
     own = _unshared_buffers(nodes)
     last: dict[str, int] = {}
     for position, node in enumerate(nodes):
@@ -39,8 +39,8 @@ def with_frees(
 
 
 def loop_carried_reads(nodes: Sequence[SchedulerNode]) -> Iterator[tuple[str, int]]:
-    """What a loop's body reads and does not write, with the place of the loop's end: the next
-    step reads it again."""
+    """Yield each buffer that a loop's body reads but does not write, with the position of the
+    loop's end: the next step reads it again."""
     for begin, end in loop_spans([node.members[0] if node.members else None for node in nodes]):
         body = nodes[begin : end + 1]
         written = {name for node in body for name in node.writes}
@@ -54,7 +54,7 @@ def _unshared_buffers(nodes: Sequence[SchedulerNode]) -> set[str]:
 
 
 def size_bytes(buffer: Buffer) -> Expr:
-    """Bytes that a buffer takes: up to its last element, strides included."""
+    """Return the size of a buffer in bytes, up to its last element, strides included."""
     extent = [(s - 1) * stride for s, stride in zip(buffer.size, buffer.stride, strict=True)]
     if any(s == 0 for s in buffer.size):
         return sympy.Integer(0)
@@ -66,12 +66,11 @@ def plan_memory(
     buffers: Mapping[str, Buffer],
     symbols: Mapping[str, SymbolInfo],
 ) -> tuple[dict[str, str], dict[str, Expr]]:
-    """``storage`` and ``pools`` of a schedule.
+    """Return ``storage`` and ``pools`` of a schedule.
 
-    A buffer takes over an allocation whose last reader is an earlier node, if of the two sizes
-    one can be shown to hold the other at every binding; the allocation then has the larger one.
-    Of the fitting ones the nearest in size at the example's sizes is chosen. What loops rename or
-    take slices of is in none of them.
+    A buffer reuses an allocation whose last reader is an earlier node, if one of the two sizes is
+    provably the larger at every binding; the allocation then has that size. Among these the nearest
+    in size at the example's sizes is chosen. Buffers that loops rename or slice have no pool.
     """
     own = _unshared_buffers(nodes)
     sizes = Ranges.from_symbols(symbols)
@@ -84,7 +83,7 @@ def plan_memory(
             if buffers[name].kind is not BufferKind.INTERMEDIATE or name in own:
                 continue
             size = size_bytes(buffers[name])
-            # One that depends on data is allocated when that is known: it shares with none.
+            # A data-dependent size is allocated once it is known, and not shared.
             chosen = None if unbacked_sizes(size) else _choose(size, free, pools, hints, sizes)
             if chosen is None:
                 chosen = f"pool{len(pools)}"
@@ -117,7 +116,7 @@ def _choose(
 
 
 def _larger(a: Expr, b: Expr, sizes: Ranges) -> Expr | None:
-    """The one of two sizes that is never the smaller one, if that can be shown."""
+    """Return the size that is provably never the smaller one, or None."""
     if a == b or is_nonnegative(a - b, sizes):
         return a
     return b if is_nonnegative(b - a, sizes) else None

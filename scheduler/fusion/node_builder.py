@@ -1,4 +1,4 @@
-"""Scheduler nodes from operations: kind, iteration sizes, what is read and written."""
+"""Scheduler nodes from operations: kind, iteration sizes, reads and writes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from scheduler.ir.operations import Axis, GroupKind, Operation
 
 
 def numel(axes: Iterable[Axis]) -> Expr:
-    """How many points loops have."""
+    """Return the number of points of a loop nest."""
     return product(tuple(axis.size for axis in axes))
 
 
 def group_fn(operation: Operation) -> tuple[Expr, Expr]:
-    """Inductor's: the product of the iteration sizes, and that of the reduction sizes."""
+    """Inductor's group_fn: the products of the iteration sizes and of the reduction sizes."""
     outer, inner = operation.nest
     return numel(outer), numel(inner)
 
 
 def single_node(operation: Operation, positions: dict[str, int]) -> SchedulerNode:
-    """An operation as a kernel of its own."""
+    """Return an operation as a separate kernel."""
     return make_node([operation], operation.group_kind, group_fn(operation), positions)
 
 
 def ordered_nodes(members: Sequence[Operation], positions: dict[str, int]) -> tuple[str, ...]:
-    """Graph nodes of operations, each once, in the graph's order."""
+    """Return the graph nodes of operations, without duplicates, in graph order."""
     names = {name for member in members for name in member.nodes}
     return tuple(sorted(names, key=lambda name: positions.get(name, -1)))
 
@@ -39,8 +39,10 @@ def make_node(
     positions: dict[str, int],
     needed: Collection[str] | None = None,
 ) -> SchedulerNode:
-    """One kernel to be: what its members read from outside, and what it writes to memory: of
-    their results those ``needed`` outside (None: all of them)."""
+    """Build a scheduler node with its reads from outside and its writes to memory.
+
+    The writes are the members' results that are ``needed`` outside (None: all results).
+    """
     results = dict.fromkeys(n for m in members for n in m.writes)
     reads = dict.fromkeys(n for m in members for n in m.reads if n not in results)
     writes = [name for name in results if needed is None or name in needed]

@@ -1,8 +1,7 @@
-"""Scheduler nodes: the groups of operations that become one kernel each, and the decisions.
+"""Scheduler nodes: groups of operations that become one kernel each, and fusion decisions.
 
-A group's ``main`` operation decides its template; what was fused into it is already inside its
-trees (prologues) and stores (epilogues), or stands beside it (``members``) where several
-operations share one loop nest.
+A group's ``main`` operation determines its template. Fused operations are part of its trees
+(prologues) and stores (epilogues), or further ``members`` if several operations share a loop nest.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from scheduler.ir.operations import Contraction, Extern, GroupKind, Lowered, Ope
 
 @dataclass(frozen=True)
 class FusionDecision:
-    """Whether ``consumer`` was joined to ``producer``, and the reason, either way."""
+    """Whether ``consumer`` was fused with ``producer``, and the reason in either case."""
 
     producer: str
     consumer: str
@@ -26,16 +25,16 @@ class FusionDecision:
 
 @dataclass(frozen=True)
 class SchedulerNode:
-    """One kernel to be.
+    """A group of operations that becomes one kernel.
 
     ``members`` are the operations in order, all over the same loop variables. A template group
-    has one (its epilogues are its stores), or several contractions that share ``a``, their batch,
-    m and k axes. In a reduction group the axes of a pointwise member are those of the reductions
-    (computed once a row), or these followed by the reduction axes.
+    has one member (its epilogues are its stores), or several contractions that share ``a`` and
+    the batch, m and k axes. In a reduction group the axes of a pointwise member are those of the
+    reductions (computed once per row), or these followed by the reduction axes.
 
-    What a member computes once a row, later members read with a ``Load`` at the very index of its
-    store: kernels take it from a register. It goes to memory only where it is one of ``writes``:
-    the results that another kernel or the user reads.
+    Later members read a value that is computed once per row with a ``Load`` at the index of its
+    store; kernels take it from a register. It is stored to memory only if it is in ``writes``: the
+    results that another kernel or the user reads.
 
     ``group`` is Inductor's group_fn: the simplified product of the iteration sizes and of the
     reduction sizes. ``nodes`` are the graph nodes computed here. ``frees`` are the buffers whose
@@ -53,12 +52,12 @@ class SchedulerNode:
 
     @property
     def contractions(self) -> tuple[Contraction, ...]:
-        """Its members that are multiplications: all of them in a template group of that kind."""
+        """The members that are contractions: all members of a template group of that kind."""
         return tuple(member for member in self.members if isinstance(member, Contraction))
 
     @property
     def externs(self) -> tuple[Extern, ...]:
-        """Its members that have no kernel: all of them in an extern group."""
+        """The members that have no kernel: all members of an extern group."""
         return tuple(member for member in self.members if isinstance(member, Extern))
 
 
@@ -66,8 +65,8 @@ class SchedulerNode:
 class Schedule:
     """The whole graph in execution order.
 
-    ``storage`` maps an intermediate buffer to the allocation that it lives in (reuse of memory
-    whose last reader is done): names of allocations with their size in bytes are ``pools``.
+    ``storage`` maps an intermediate buffer to its allocation; an allocation is reused after its
+    last reader. ``pools`` maps the name of an allocation to its size in bytes.
     """
 
     lowered: Lowered

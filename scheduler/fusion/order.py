@@ -1,4 +1,4 @@
-"""An order in which kernels can run."""
+"""Topological order of kernels."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Name = TypeVar("Name", bound=Hashable)
 def topological_order(
     depends: Mapping[Name, Collection[Name]], priority: Callable[[Name], Any]
 ) -> list[Name]:
-    """Names after those they depend on; of those that may come next always the least by
-    ``priority``, so that the order is the same everywhere."""
+    """Return the names in dependency order. Among ready names the one with the lowest ``priority``
+    comes first, so that the order is deterministic."""
     sorter = TopologicalSorter(depends)
     try:
         sorter.prepare()

@@ -1,4 +1,4 @@
-"""Operations over other loops that visit the same points."""
+"""Rewriting of operations over other loops that visit the same points."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Axis, Pointwise, Reduction, Store
 from scheduler.ir.values import Value
 
-#: For each variable of one loop nest its expression over another's.
+#: Maps each variable of one loop nest to its expression over another loop nest.
 Reindexing = Mapping[sympy.Symbol, Expr]
 
 
 def reindex_value(value: Value, reindexing: Reindexing, ranges: Ranges) -> Value:
-    """``value`` with its variables replaced by ``reindexing``, in normal form over ``ranges``."""
+    """Return ``value`` with variables replaced by ``reindexing``, simplified over ``ranges``."""
     if all(var == expr for var, expr in reindexing.items()):
         return value
     return simplify_tree(substitute(value, reindexing), ranges)

@@ -1,4 +1,4 @@
-"""From operations to kernels-to-be, in execution order."""
+"""Schedules operations: groups that become kernels, in execution order."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from scheduler.limits import SCHEDULING_FUEL
 
 
 def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
-    """Groups of operations that become one kernel each.
+    """Group operations into scheduler nodes that become one kernel each.
 
-    With ``fuse`` False every operation is a kernel of its own: the schedule to compare with.
-    Raises ``LimitError`` where it takes more steps than so many operations may.
+    With ``fuse`` False every operation is a separate kernel: the schedule to compare with.
+    Raises ``LimitError`` if it takes more steps than allowed for the number of operations.
     """
     with fuel_limit("scheduling", SCHEDULING_FUEL.for_parts(len(lowered.operations))):
         return _schedule(lowered, fuse=fuse)
@@ -44,7 +44,7 @@ def _schedule(lowered: Lowered, *, fuse: bool) -> Schedule:
 def _fuse(
     lowered: Lowered, positions: dict[str, int]
 ) -> tuple[list[SchedulerNode], list[FusionDecision]]:
-    """Nothing is joined across the begin or the end of a loop, or moved there."""
+    """Fuse between loop markers; no operation is fused or moved across one."""
     nodes: list[SchedulerNode] = []
     decisions: list[FusionDecision] = []
     parts = _split_at_loops(lowered.operations)
@@ -64,7 +64,7 @@ def _fuse(
 
 
 def _split_at_loops(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """The operations between marks, and each mark by itself."""
+    """Split the operations at loop markers; each marker is a part of its own."""
     parts: list[list[Operation]] = []
     for is_mark, run in groupby(operations, lambda op: op.group_kind is GroupKind.LOOP):
         part = list(run)

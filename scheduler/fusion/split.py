@@ -1,6 +1,6 @@
-"""Splitting fused kernels: the schedule in which some nodes run one operation a kernel.
+"""Splitting of fused kernels: a schedule in which some nodes run one operation per kernel.
 
-Whether a fusion pays is for a measurement to say; this makes the other side of the comparison.
+A measurement decides whether a fusion is faster; this module builds the unfused alternative.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import Operation
 
-#: What a kernel's name in the schedule ends with when it was split from a fused one.
+#: Suffix of the name of a kernel that was split from a fused one.
 UNFUSED_SUFFIX = "_alone"
 
 
 def split_nodes(plan: Schedule, names: Collection[str]) -> Schedule:
     """The schedule with these nodes split, verified.
 
-    Nodes that hold one operation, externs, and nodes that compute on their way what another
-    kernel computes too stay as they are; so does every node that is not named.
+    Nodes with one operation, externs, and nodes that compute a value that another kernel computes
+    too are not changed; neither is any node that is not in ``names``.
     """
     positions = {node.name: position for position, node in enumerate(plan.lowered.graph.nodes)}
     nodes: list[SchedulerNode] = []
@@ -56,7 +56,7 @@ def split_nodes(plan: Schedule, names: Collection[str]) -> Schedule:
 
 
 def part_names(plan: Schedule, name: str) -> tuple[str, ...]:
-    """What the kernels are called into which the node of that name is split."""
+    """Return the names of the kernels that the node of that name is split into."""
     written: set[str] = set()
     for node in plan.nodes:
         if node.name == name:
@@ -66,9 +66,9 @@ def part_names(plan: Schedule, name: str) -> tuple[str, ...]:
 
 
 def _operations(plan: Schedule, node: SchedulerNode, written: Collection[str]) -> list[Operation]:
-    """The graph's own operations that compute what the node writes from what it reads, in order.
+    """Return the lowered operations that compute the node's results from its reads, in order.
 
-    What was written by then is not computed again.
+    Buffers in ``written`` are not computed again.
     """
     if not node.kind.has_kernel:
         return []

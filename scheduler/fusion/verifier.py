@@ -1,4 +1,4 @@
-"""Whether a schedule can be run: order, lifetimes, memory, and every operation of every group."""
+"""Schedule verifier: order, lifetimes, memory, and every operation of every group."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from scheduler.lowering.verifier import InconsistentError, Verifier
 
 
 def verify(plan: Schedule) -> None:
-    """Raise ``InconsistentError`` where the schedule could not be run as it stands.
+    """Raise ``InconsistentError`` if the schedule is not valid.
 
-    Checked: every operation as after lowering; kernels run after those that they read from, and
-    no member reads what a later one writes, or what stayed in another kernel's registers; a
-    group's members have the loops of its kind, and each computes something that is read; memory
-    is written only for the user, or for another kernel; a buffer is freed once, after its last
-    reader, and memory is never shared by two buffers that are both alive; every output is
-    written. Time is linear.
+    Checks each operation as after lowering. Kernels run after their producers; no member reads a
+    value that a later member writes or that stayed in another kernel's registers. A group's members
+    have the loops of its kind, and each result is read. Memory is written only for the user or for
+    another kernel. A buffer is freed once, after its last reader; two live buffers never share
+    memory; every output is written. Time is linear.
     """
     lowered = plan.lowered
     operations = Verifier(lowered.graph, lowered.buffers)
@@ -42,7 +41,7 @@ def verify(plan: Schedule) -> None:
 
 
 def _check_steps(plan: Schedule) -> None:
-    """What a loop's body reads and does not make is still there for the next step."""
+    """Check that buffers read but not written in a loop's body live until the loop's end."""
     freed = {name: place for place, node in enumerate(plan.nodes) for name in node.frees}
     for name, end in loop_carried_reads(plan.nodes):
         if freed.get(name, end) < end:
@@ -65,7 +64,7 @@ def _check_group(node: SchedulerNode) -> None:
 
 
 def _check_readers(node: SchedulerNode, plan: Schedule, read: Collection[str]) -> None:
-    """What is computed has a reader. An extern's reference gives all of its results."""
+    """Check that every result has a reader. Externs always compute all of their results."""
     if not node.kind.has_kernel:
         return
     buffers = plan.lowered.buffers
@@ -108,7 +107,7 @@ def _check_memory(
         if plan.lowered.buffers[name].kind is not BufferKind.INTERMEDIATE:
             continue
         pool = plan.storage.get(name)
-        if pool is None:  # of a loop, in memory of its own
+        if pool is None:  # a loop's buffer, in memory of its own
             continue
         if pool in alive:
             raise InconsistentError(

@@ -1,4 +1,4 @@
-"""What every reader may compute itself, whoever else reads it: before any groups are made."""
+"""Inlining of view-like operations into every reader, before groups are formed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def inline_views(
     outputs: set[str],
     decisions: list[FusionDecision],
 ) -> list[Operation]:
-    """Casts and index arithmetic into every reader: each reads no more than it did."""
+    """Inline casts and index arithmetic into every reader; no reader then reads more bytes."""
     consumers: dict[str, list[Operation]] = {}
     for op in operations:
         for name in op.reads:

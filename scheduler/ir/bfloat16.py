@@ -1,6 +1,6 @@
-"""bfloat16 on the host, where NumPy has no such type: the upper half of a float32's bits.
+"""bfloat16 on the host, which NumPy lacks: the upper half of a float32's bits.
 
-8 bits of exponent as float32 has, 7 of fraction; arrays of it are ``uint16``.
+8 bits of exponent, as in float32, and 7 of fraction; arrays are ``uint16``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _QUIET_NAN = 0x7FC0
 
 
 def float32_to_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
-    """Bits of the nearest bfloat16 of each value, ties to even, any shape.
+    """Return the bits of the nearest bfloat16 of each value, ties to even, any shape.
 
-    Values beyond the largest finite one become infinite; every NaN becomes the quiet one. What is
-    no float32 is made one first.
+    Values beyond the largest finite one become infinite; every NaN becomes the quiet NaN. Other
+    types are converted to float32 first.
     """
     single = np.ascontiguousarray(values, dtype=np.float32).reshape(np.shape(values))
     bits = single.view(np.uint32)
@@ -28,6 +28,6 @@ def float32_to_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
 
 
 def bfloat16_to_float32(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
-    """The values that bfloat16 bits mean, exactly."""
+    """Return the values of bfloat16 bits, exactly."""
     wide = np.ascontiguousarray(bits, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
     return wide.view(np.float32).reshape(np.shape(bits))

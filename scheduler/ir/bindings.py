@@ -1,4 +1,4 @@
-"""Concrete values for symbolic sizes: what a user asks for, and what a check should try."""
+"""Concrete values for symbolic sizes: given by a user, or to be tried by a check."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scheduler.ir.guards import check_guards, guard_holds, guard_sizes
 from scheduler.ir.index.functions import is_unbacked, symbol
 
 Bindings = dict[str, int]
-_MAX_TRIALS = 4096  # sizes that are tried for some that keep the guards
-_LARGEST_PRIME = 1 << 24  # that is looked for: no loop of a check is longer
+_MAX_TRIALS = 4096  # sizes tried in the search for some that satisfy the guards
+_LARGEST_PRIME = 1 << 24  # searched for; limits the loops of a check
 
 
 def parse_bindings(texts: Sequence[str], symbols: Mapping[str, SymbolInfo]) -> Bindings:
-    """``SYMBOL=128`` texts as bindings. ``UserError`` for a name or value that cannot be."""
+    """Parse ``SYMBOL=128`` texts. Raises ``UserError`` for an invalid name or value."""
     given: Bindings = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -29,15 +29,15 @@ def parse_bindings(texts: Sequence[str], symbols: Mapping[str, SymbolInfo]) -> B
 
 
 def format_bindings(bindings: Mapping[str, int]) -> str:
-    """``s0=16 s1=32``, by name, as ``parse_bindings`` takes them one by one."""
+    """Format as ``s0=16 s1=32``, sorted by name; ``parse_bindings`` reads each part."""
     return " ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
 
 
 def check_bindings(
     given: Mapping[str, int], symbols: Mapping[str, SymbolInfo], guards: Iterable[Guard] = ()
 ) -> None:
-    """Raise ``UserError`` unless every binding names a symbol and lies within its range, and all
-    together keep the guards."""
+    """Raise ``UserError`` unless every binding names a symbol and is in its range, and all of them
+    satisfy the guards."""
     for name, value in given.items():
         if name not in symbols:
             known = ", ".join(sorted(symbols)) or "none: all its sizes are fixed"
@@ -52,8 +52,8 @@ def check_bindings(
 def bind_unbacked(
     bindings: Bindings, symbols: Mapping[str, SymbolInfo], found: Mapping[str, int]
 ) -> None:
-    """Note sizes that were read from data. ``UserError`` where one is none that the export allows:
-    its kernels are made for those alone."""
+    """Add sizes that were read from data to ``bindings``. Raises ``UserError`` if one is outside
+    the range of the export: kernels support only that range."""
     for name, value in found.items():
         symbol = symbols.get(name)
         most = None if symbol is None else symbol.maximum
@@ -67,12 +67,12 @@ def bind_unbacked(
 
 
 def backed_bindings(bindings: Mapping[str, int]) -> Bindings:
-    """Without the sizes that depend on data, for which only the data speak."""
+    """Return the bindings without data-dependent sizes, which only the data determine."""
     return {name: value for name, value in bindings.items() if not is_unbacked(name)}
 
 
 def check_backed(given: Mapping[str, int]) -> None:
-    """Raise ``UserError`` where a size is given that only the data can say."""
+    """Raise ``UserError`` if a data-dependent size is given."""
     for name in given:
         if is_unbacked(name):
             raise UserError(f"{name} depends on data: the model says it while it runs")
@@ -81,13 +81,13 @@ def check_backed(given: Mapping[str, int]) -> None:
 def hint_bindings(
     symbols: Mapping[str, SymbolInfo], given: Mapping[str, int] | None = None
 ) -> Bindings:
-    """Every symbol at its hint, where nothing else is given."""
+    """Return every symbol at its given value, else at its hint."""
     return {name: symbol.hint for name, symbol in symbols.items()} | dict(given or {})
 
 
 @dataclass(frozen=True)
 class SizeSource:
-    """A dimension of an input that gives a symbolic size: it is ``factor * size + rest``."""
+    """An input's dimension that determines a symbolic size: it equals ``factor * size + rest``."""
 
     size: str
     input: str
@@ -96,7 +96,7 @@ class SizeSource:
     rest: int
 
     def value(self, extent: int, symbols: Mapping[str, SymbolInfo]) -> int:
-        """The size where the dimension is so large. ``UserError`` where the export allows none."""
+        """Return the size for a dimension of ``extent``. Raises ``UserError`` if it is invalid."""
         info = symbols[self.size]
         value, left = divmod(extent - self.rest, self.factor)
         if left or value < info.minimum or (info.maximum is not None and value > info.maximum):
@@ -107,7 +107,7 @@ class SizeSource:
         return value
 
     def extent_range(self, info: SymbolInfo) -> str:
-        """What the dimension may be: ``4 to 200, in steps of 2``."""
+        """Return the dimension's valid values as text: ``4 to 200, in steps of 2``."""
         least = self.factor * info.minimum + self.rest
         most = None if info.maximum is None else self.factor * info.maximum + self.rest
         upper = " or more" if most is None else f" to {most}"
@@ -117,8 +117,8 @@ class SizeSource:
 def size_sources(
     shapes: Mapping[str, Sequence[Expr]], symbols: Iterable[str]
 ) -> tuple[SizeSource, ...]:
-    """For each size the dimension of an input that gives it: the first that is the size itself,
-    else the first that is linear in it. Sizes that no dimension gives have none."""
+    """Return the dimension that determines each size: the first that equals the size, else the
+    first that is linear in it. Sizes that no dimension determines are omitted."""
     found: dict[str, SizeSource] = {}
     dimensions = [(name, axis, e) for name, size in shapes.items() for axis, e in enumerate(size)]
     for name, axis, expr in sorted(dimensions, key=lambda each: not each[2].is_Symbol):
@@ -133,11 +133,11 @@ def size_sources(
 def trial_bindings(
     symbols: Mapping[str, SymbolInfo], guards: Sequence[Guard] = ()
 ) -> tuple[Bindings, ...]:
-    """What a check should try: the least that each range allows, a prime, and the hint; where
-    these break a guard, the next sizes that keep all, if there are such nearby.
+    """Return the bindings for a check: the minima, a prime, and the hints; if these violate a
+    guard, the next sizes that satisfy all guards, if there are any nearby.
 
-    A prime divides by no tile, so that every edge is met. Without symbols there is one empty
-    binding.
+    A prime is no multiple of a tile, so that all edges are tested. Without symbols there is one
+    empty binding.
     """
     trials = (
         {name: symbol.minimum for name, symbol in symbols.items()},
@@ -155,7 +155,7 @@ def trial_bindings(
 def _nearby(
     trial: Bindings, symbols: Mapping[str, SymbolInfo], guards: Sequence[Guard]
 ) -> Iterator[Bindings]:
-    """Sizes from those of a trial on that are within their ranges and keep the guards."""
+    """Yield sizes, starting at a trial's, that are in their ranges and satisfy the guards."""
     names = sorted({name for guard in guards for name in guard_sizes(guard)})
     reach = int(_MAX_TRIALS ** (1 / max(1, len(names))))
     for steps in sorted(product(range(reach), repeat=len(names)), key=sum):
@@ -168,7 +168,7 @@ def _nearby(
 
 
 def _prime_within(symbol: SymbolInfo) -> int:
-    """The largest prime up to just above the hint; the least value where there is none."""
+    """Return the largest prime up to just above the hint, or the minimum if there is none."""
     top = min(symbol.hint + 2, _LARGEST_PRIME)
     if symbol.maximum is not None:
         top = min(top, symbol.maximum)

@@ -1,4 +1,4 @@
-"""Whether a graph says one consistent thing: names, order of making, metas that fit."""
+"""Checks a graph's consistency: names, order of nodes, metadata."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from scheduler.limits import (
 
 
 def check_graph(graph: Graph) -> None:
-    """Raise ``UserError`` naming the node, value or symbol where the graph contradicts itself.
+    """Raise ``UserError`` naming the node, value or symbol if the graph is inconsistent.
 
-    Checked: every value is made once and before it is used, every input and output is known, every
-    tensor has as many strides as sizes, none of them negative, and fits into memory that 64 bits
-    can address, symbols are known and their hints within their bounds, and nothing is beyond the
-    limits of a graph. Time is linear in the graph's size.
+    Checked: every value is defined once and before its use; every input and output is known; every
+    tensor has as many strides as sizes, none negative, and fits into a 64-bit address space;
+    symbols are known and their hints within their bounds; and the graph is within the limits.
+    Time is linear in the graph's size.
     """
     _check_counts(graph)
     _check_symbols(graph)
@@ -57,7 +57,7 @@ def check_graph(graph: Graph) -> None:
 
 
 def references(argument: Argument) -> Iterator[str]:
-    """Names of the values that an argument refers to, in order."""
+    """Yield the names of the values that an argument refers to, in order."""
     if isinstance(argument, Ref):
         yield argument.name
     elif isinstance(argument, tuple):
@@ -66,13 +66,13 @@ def references(argument: Argument) -> Iterator[str]:
 
 
 def node_references(node: Node) -> Iterator[str]:
-    """Names of the values that a node reads, in order, repeated where it reads them twice."""
+    """Yield the names of the values that a node reads, in order, with repetitions."""
     for argument in (*node.args, *node.kwargs.values()):
         yield from references(argument)
 
 
 def subgraphs(node: Node) -> Iterator[Subgraph]:
-    """The graphs among a node's arguments, in order; those of the nodes in them are not."""
+    """Yield the graphs among a node's arguments, in order, without nested graphs."""
     for argument in (*node.args, *node.kwargs.values()):
         for part in argument if isinstance(argument, tuple) else (argument,):
             if isinstance(part, Subgraph):
@@ -80,13 +80,13 @@ def subgraphs(node: Node) -> Iterator[Subgraph]:
 
 
 def last_uses(graph: Graph) -> dict[str, int]:
-    """Position of the last node that reads each value; the number of nodes for outputs."""
+    """Return the position of each value's last reader; the number of nodes for outputs."""
     last = {name: at for at, node in enumerate(graph.nodes) for name in node_references(node)}
     return last | dict.fromkeys(graph.outputs, len(graph.nodes))
 
 
 def free_symbols(exprs: Iterable[Expr]) -> set[str]:
-    """Names of the symbols in expressions; a graph repeats few of them very often."""
+    """Return the names of the symbols in expressions; duplicates are visited once."""
     return {str(s) for expr in set(exprs) if not expr.is_Integer for s in expr.free_symbols}
 
 
@@ -103,7 +103,7 @@ def _check_counts(graph: Graph) -> None:
 
 
 def _count(nodes: Iterable[Node], depth: int = 0) -> int:
-    """Nodes, those of inner graphs among them."""
+    """Return the number of nodes, including those of inner graphs."""
     if depth > MAX_GRAPH_NESTING:
         raise UserError(f"graphs are nested more than {MAX_GRAPH_NESTING} deep")
     return sum(1 + sum(_count(g.nodes, depth + 1) for g in subgraphs(node)) for node in nodes)
@@ -121,7 +121,7 @@ def _check_symbols(graph: Graph) -> None:
 
 
 class _Sizes:
-    """The values of a graph's expressions at the example's sizes, each worked out once."""
+    """The values of a graph's expressions at the example's sizes, cached."""
 
     def __init__(self, graph: Graph) -> None:
         self._symbols = graph.symbols
@@ -129,8 +129,8 @@ class _Sizes:
         self._values: dict[Expr, int] = {}
 
     def value(self, where: str, expr: Expr) -> int:
-        """Raises ``UserError`` where the expression has a symbol that the graph does not know, or
-        divides by zero."""
+        """Evaluate an expression. Raises ``UserError`` for an unknown symbol or a division by
+        zero."""
         if expr.is_Integer:
             return int(expr)
         if expr not in self._values:
@@ -144,12 +144,12 @@ class _Sizes:
         return self._values[expr]
 
     def values(self, where: str, exprs: Iterable[Expr]) -> list[int]:
-        """``value`` of each."""
+        """Return ``value`` of each expression."""
         return [self.value(where, expr) for expr in exprs]
 
 
 def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
-    """Rank, signs, elements and bytes; where strides leave gaps, the memory with them."""
+    """Check rank, signs, elements and bytes, including gaps that strides leave."""
     if len(meta.size) != len(meta.stride):
         raise UserError(f"{where} has {len(meta.size)} sizes but {len(meta.stride)} strides")
     if len(meta.size) > MAX_RANK:
@@ -183,7 +183,7 @@ def _check_inputs(graph: Graph) -> set[str]:
 
 
 def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
-    """What is written back to an input has its shape and type; each is written back to once."""
+    """Check that each mutation has its input's shape and type, and is the input's only one."""
     specs, inputs = graph.output_specs, {value.name for value in graph.inputs}
     if specs and len(specs) != len(graph.outputs):
         raise UserError(
@@ -209,8 +209,8 @@ def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
 
 
 def check_constants(constants: Sequence[ConstantOutput], returned: int) -> None:
-    """Raise ``UserError`` unless each has a place of its own among all that is returned;
-    ``returned`` counts the values."""
+    """Raise ``UserError`` unless each has a distinct position among all returned values;
+    ``returned`` is the number of values that are not constants."""
     total, seen = returned + len(constants), set[int]()
     for place in (each.place for each in constants):
         if place in seen:
@@ -240,7 +240,7 @@ def _undefined_message(node: Node, name: str, makers: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class _Names:
-    """Names that nothing else in the graph may have, those within inner graphs among them."""
+    """The names used in the graph and its inner graphs, which must be unique."""
 
     graph: Graph
     nodes: set[str]
@@ -248,7 +248,7 @@ class _Names:
 
 
 def _check_nodes(nodes: tuple[Node, ...], made: set[str], known: _Names) -> None:
-    """``made`` are the values that the nodes may use; it grows by what they make."""
+    """Check nodes; ``made`` are the values that they may use, to which results are added."""
     makers = {output: node.name for node in nodes for output in node.outputs}
     for node in nodes:
         if node.name in known.nodes:

@@ -1,8 +1,8 @@
-"""JSON of frozen dataclasses, both ways: one converter, with what all files have in common.
+"""JSON conversion of frozen dataclasses: the converter and the rules common to all files.
 
 Expressions over sizes are text (``index/text.py``), element types their labels, tuples lists.
-Nothing is converted on the way in: a number where a text is due is a mistake, and so is a field
-that is missing. A file adds the names in which it differs from its dataclasses (``rename_fields``).
+Reading does not convert types: a number instead of a text is an error, and so is a missing field. A
+file declares the names that differ from its dataclasses (``rename_fields``).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.index.text import parse_expr, print_expr
 
 T = TypeVar("T")
-_MAX_ERROR_LENGTH = 200  # letters of an error that a file can bring about
+_MAX_ERROR_LENGTH = 200  # characters of an error that a file can cause
 
 
 def make_codec() -> Converter:
-    """A converter that a file's own rules can be added to."""
+    """Return a converter, to which a file adds its own rules."""
     codec = Converter(unstruct_collection_overrides={tuple: list})
     for kind in (int, float, str, bool):
         codec.register_structure_hook(kind, _strict)
@@ -47,8 +47,8 @@ def rename_fields(
     omitted: tuple[str, ...] = (),
     where_default: tuple[str, ...] = (),
 ) -> None:
-    """Fields of a dataclass that JSON calls otherwise, does not have, or has only where they
-    differ from their default."""
+    """Register a dataclass whose fields have other names in JSON, are omitted from it, or are
+    written only if they differ from their default."""
     fields = dict(names or {})
     writing: dict[str, Any] = {
         name: override(
@@ -64,7 +64,7 @@ def rename_fields(
 
 
 def key_by_name(codec: Converter, kind: type, names: Mapping[str, str] | None = None) -> None:
-    """In mappings by name, JSON does not say the name once more among the fields."""
+    """Register a dataclass for mappings by name, whose JSON does not repeat the name."""
     rename_fields(codec, kind, names, omitted=("name",))
 
     def read(data: Mapping[str, Any], _: object) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def key_by_name(codec: Converter, kind: type, names: Mapping[str, str] | None = 
 
 
 def decode(codec: Converter, data: Any, kind: type[T], what: str) -> T:
-    """Read a value. Raises ``UserError``: one line that says what, and which field is wrong."""
+    """Read a value. Raises ``UserError`` with one line: ``what``, and the invalid field."""
     try:
         return codec.structure(data, kind)
     except BaseValidationError as error:
@@ -94,7 +94,7 @@ def decode(codec: Converter, data: Any, kind: type[T], what: str) -> T:
 
 
 def _strict(value: Any, kind: type) -> Any:
-    if issubclass(kind, Enum):  # of texts, which are texts themselves
+    if issubclass(kind, Enum):  # string enumerations, whose members are strings
         return kind(value)
     is_float = kind is float and type(value) is int and abs(value) <= sys.float_info.max
     if not (type(value) is kind or is_float):

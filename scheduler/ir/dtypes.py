@@ -16,9 +16,9 @@ class DTypeInfo:
 
     ``eps`` is the unit roundoff (half the distance from 1 to the next value), 0 for integers;
     ``largest`` the largest finite value of a float type, or of the parts of a complex one.
-    ``numpy`` is the type in which arrays are held on the host; bfloat16 and the floats of 8 bits
-    have none in NumPy and travel as their bit patterns in ``uint16`` and ``uint8``; ``torch`` is
-    what torch calls them, where that is not what NumPy does.
+    ``numpy`` is the type of arrays on the host; bfloat16 and 8-bit floats have no NumPy type and
+    are stored as bit patterns in ``uint16`` and ``uint8``. ``torch`` is torch's name if it differs
+    from NumPy's.
     """
 
     torch_code: int
@@ -39,7 +39,7 @@ def _float8(torch_code: int, name: str, eps: float, largest: float) -> DTypeInfo
 
 
 class DType(Enum):
-    """Element types that the engine knows."""
+    """Element types that the engine supports."""
 
     U8 = DTypeInfo(1, "u8", 1, "uint8_t", "uint8", 0.0)
     I8 = DTypeInfo(2, "i8", 1, "int8_t", "int8", 0.0)
@@ -81,7 +81,7 @@ class DType(Enum):
 
     @property
     def numpy(self) -> str:
-        """Name of the NumPy type that holds it on the host."""
+        """Name of the NumPy type of arrays on the host."""
         return self.value.numpy
 
     @property
@@ -109,8 +109,8 @@ class DType(Enum):
 
     @property
     def smallest_positive(self) -> float:
-        """Least number above 0 of a float type, as kernels hold it: those of f32 and f64 that are
-        less than normal may be 0 there."""
+        """Smallest positive number of a float type in kernels, which may flush subnormal f32 and
+        f64 to 0."""
         return _LEAST.get(self, 0.0)
 
     @property
@@ -135,22 +135,21 @@ class DType(Enum):
 
     @property
     def complex(self) -> DType:
-        """The type of complex numbers whose parts are of this type, or of f32 for narrower ones
-        and integers; itself for complex types."""
+        """The complex type with parts of this type (f32 for narrower types and integers); itself
+        for complex types."""
         if self.is_complex:
             return self
         return DType.C128 if self is DType.F64 else DType.C64
 
     @property
     def accumulator(self) -> DType:
-        """Type in which kernels sum values: the one that holds them; i64 for integers and
-        booleans."""
+        """Type in which kernels sum values: the compute dtype; i64 for integers and booleans."""
         return self.compute_dtype if self.is_inexact else DType.I64
 
     @property
     def product_sum(self) -> DType:
-        """Type in which matrix instructions sum products: the one that holds floats; i32 for i8,
-        whose sums wrap around as those of i64 do once they are as narrow."""
+        """Type in which matrix instructions sum products: the compute dtype; i32 for i8, whose sums
+        wrap around like i64 sums truncated to 32 bits."""
         return DType.I32 if self is DType.I8 else self.compute_dtype
 
     @property
@@ -160,36 +159,36 @@ class DType(Enum):
 
     @property
     def is_integer(self) -> bool:
-        """Whether values are whole numbers; booleans are none."""
+        """Whether values are integers; False for booleans."""
         return not self.is_inexact and self is not DType.BOOL
 
     @property
     def compute_dtype(self) -> DType:
-        """Type in which kernels hold a value between load and store (f32 for floats narrower)."""
+        """Type in which kernels hold a value between load and store (f32 for narrower floats)."""
         return DType.F32 if self.is_float and self.itemsize < 4 else self
 
     @property
     def is_stored_as_bits(self) -> bool:
-        """Whether arrays on the host hold its bit patterns: NumPy has no such type."""
+        """Whether arrays on the host hold bit patterns, since NumPy has no such type."""
         return self.is_float and bool(self.value.torch)
 
     @property
     def is_float8(self) -> bool:
-        """Whether it is a float of 8 bits: what is rounded to one is meant to be (quantized)."""
+        """Whether it is an 8-bit float: rounding to it is intended (quantization)."""
         return self.is_float and self.itemsize == 1
 
     @staticmethod
     def from_torch_code(code: int) -> DType:
-        """The type with torch's serialized number; ``KeyError`` where the engine has none."""
+        """Return the type of torch's serialized number. Raises ``KeyError`` if unsupported."""
         return _BY_CODE[code]
 
     @staticmethod
     def from_label(label: str) -> DType:
-        """The type with Inductor's short name; ``KeyError`` where there is none."""
+        """Return the type of Inductor's short name. Raises ``KeyError`` if there is none."""
         return _BY_LABEL[label]
 
 
-#: Unit roundoff of f32 that is rounded to 10 bits of mantissa (and the one before them).
+#: Unit roundoff of f32 that is rounded to 10 bits of mantissa (plus the implicit bit).
 TF32_EPS = 2.0**-11
 _LEAST = {
     DType.F16: 2.0**-24,

@@ -1,4 +1,4 @@
-"""The 8-bit floats on the host, where NumPy has none: arrays of them are ``uint8``.
+"""8-bit floats on the host, which NumPy lacks: arrays are ``uint8``.
 
 Names and codes are torch's (and the Open Compute Project's, OFP8 and MX): ``e4m3fn`` has 4 bits of
 exponent and 3 of fraction, NaN and no infinity; ``e5m2`` is the upper half of an f16; ``fnuz`` ones
@@ -19,11 +19,11 @@ _SIGN = 0x80
 
 @dataclass(frozen=True)
 class Float8:
-    """A format with a sign.
+    """A signed format.
 
-    Codes are without sign: ``largest`` of the largest number, ``overflow`` of what is beyond it
-    (the same one where conversions saturate), ``nan`` of NaN. A format ``without_negative_zero``
-    has its NaN in that place, whatever sign it came with.
+    Codes are without sign: ``largest`` of the largest number, ``overflow`` of larger numbers (the
+    same if conversions saturate), ``nan`` of NaN. A format ``without_negative_zero`` uses the code
+    of -0 for NaN of either sign.
     """
 
     fraction: int
@@ -52,15 +52,15 @@ class Float8:
 
     @cached_property
     def _halfway(self) -> npt.NDArray[np.float64]:
-        """Between each number that is not negative and the next, the one after the largest too,
-        as if there were one."""
+        """The midpoints between consecutive nonnegative numbers, including a hypothetical number
+        after the largest."""
         magnitudes = self.values[: self.largest + 1].astype(np.float64)
         following = np.append(magnitudes[1:], 2 * magnitudes[-1] - magnitudes[-2])
         return np.asarray((magnitudes + following) / 2)
 
     def encode(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """The codes of the nearest numbers, ties to even codes, as torch's conversion from float32
-        gives them: any shape."""
+        """Return the codes of the nearest numbers, ties to even codes, like torch's conversion from
+        float32; any shape."""
         single = np.asarray(values, dtype=np.float32)
         magnitude = np.abs(single).astype(np.float64)
         below = np.searchsorted(self._halfway, magnitude, side="left")
@@ -90,8 +90,9 @@ class PowerOfTwo:
         return powers.astype(np.float32)
 
     def encode(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """The codes that torch's conversion from float32 gives: the exponent, one more from 1.5 on
-        (where it is not the least). Signs are dropped; infinities become NaN."""
+        """Return the codes of torch's conversion from float32: the exponent, plus one if the
+        fraction is at least half (at the least exponent: more than half). Signs are dropped;
+        infinities become NaN."""
         single = np.ascontiguousarray(values, dtype=np.float32).reshape(np.shape(values))
         bits = single.view(np.uint32) & np.uint32(0x7FFFFFFF)
         exponent, fraction = bits >> np.uint32(23), bits & np.uint32(0x7FFFFF)
@@ -104,7 +105,7 @@ class PowerOfTwo:
         return self.values[codes]
 
 
-#: What encodes and decodes.
+#: A format: it encodes and decodes.
 Format: TypeAlias = Float8 | PowerOfTwo
 
 E4M3FN = Float8(3, 7, largest=0x7E, overflow=0x7E, nan=0x7F)

@@ -1,4 +1,4 @@
-"""The model's graph as a frontend hands it on: values, nodes, symbols, and where each came from."""
+"""The model's graph as produced by a frontend: values, nodes, symbols, and their origins."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _C = TypeVar("_C")
 class SymbolInfo:
     """One symbolic size: the example's value, and the bounds that the export guarantees.
 
-    ``maximum`` is None where the export gives no bound. One that depends on data (``u0``) is
-    known only once the node that makes it has run; its ``hint`` is an example of ours.
+    ``maximum`` is None if the export gives no bound. A data-dependent size (``u0``) is known only
+    after its node has run; its ``hint`` is chosen by Kiln.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Relation:
 
 @dataclass(frozen=True)
 class Guard:
-    """What the export assumes of sizes besides their ranges: one of these holds."""
+    """An assumption of the export on sizes besides their ranges: one alternative holds."""
 
     alternatives: tuple[Relation, ...]
 
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """What is known of a tensor: element type, sizes and strides in elements, as expressions."""
+    """Metadata of a tensor: element type, and sizes and strides in elements as expressions."""
 
     dtype: DType
     size: tuple[Expr, ...]
@@ -69,7 +69,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a node came from in the model: innermost frame last, module path as torch names it."""
+    """The origin of a node in the model: innermost frame last, module path as torch names it."""
 
     frames: tuple[Frame, ...] = ()
     module_path: str = ""
@@ -84,7 +84,7 @@ class Ref:
     name: str
 
 
-# Enumerations of torch (dtype, layout, memory format, device) arrive as themselves or as text.
+# Enumerations of torch: dtype as ``DType``; layout, memory format and device as text.
 Argument: TypeAlias = (
     "Ref | Subgraph | int | float | complex | bool | str | DType | Expr | tuple[Argument, ...]"
     " | None"
@@ -96,9 +96,9 @@ class Node:
     """One call in the graph.
 
     ``target`` is the op with its overload and without ``torch.ops.``: ``aten.addmm.default``.
-    ``args`` are positional, ``kwargs`` by name, both in the file's order. ``labels`` are the names
-    that the file gives the positional ones, as many as they are, or none at all. ``outputs`` name
-    the values made: usually one; several for ``split``; symbolic integers count as values too.
+    ``args`` are positional, ``kwargs`` by name, both in the file's order. ``labels`` are the
+    file's names of all positional arguments, or empty. ``outputs`` are the names of the results:
+    usually one, several for ``split``; symbolic integers are values too.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Node:
     labels: tuple[str, ...] = ()
 
     def arguments(self) -> Iterator[tuple[str, Argument]]:
-        """All arguments by name; one that the file does not name by its position, from 0."""
+        """Yield all arguments by name; unnamed ones by position, from 0."""
         for place, argument in enumerate(self.args):
             yield (self.labels[place] if self.labels else str(place)), argument
         yield from self.kwargs.items()
@@ -118,10 +118,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """A graph that a node of a higher-order op has for an argument: a branch, a loop's body.
+    """A graph that is an argument of a higher-order op: a branch, a loop's body.
 
-    Its nodes read its ``inputs`` and each other's values alone. Names of its values stand nowhere
-    else in the graph, which holds their metas; an output may be an input as it came.
+    Its nodes read only its ``inputs`` and each other's values. The names of its values are unique
+    in the enclosing graph, which holds their metadata; an output may be an unchanged input.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Subgraph:
 
 
 class InputKind(StrEnum):
-    """What an input of the graph is for."""
+    """The role of a graph's input."""
 
     USER = "input"
     PARAMETER = "parameter"
@@ -141,7 +141,7 @@ class InputKind(StrEnum):
 
 @dataclass(frozen=True)
 class GraphInput:
-    """An input, with the name that the model's own state dictionary has for it, if any."""
+    """An input, with its name in the model's state dictionary, if any."""
 
     name: str
     kind: InputKind
@@ -149,7 +149,7 @@ class GraphInput:
 
 
 class OutputKind(StrEnum):
-    """What becomes of an output, in torch.export's words."""
+    """The role of an output, in torch.export's terms."""
 
     USER = "user_output"
     LOSS = "loss_output"
@@ -161,14 +161,14 @@ class OutputKind(StrEnum):
 
     @property
     def is_mutation(self) -> bool:
-        """Whether the output is an input's new value, and not the model's to return."""
+        """Whether the output is an input's new value, which the model does not return."""
         return self.value.endswith("_mutation")
 
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """What one output is for. ``input`` is the graph's input that it is written back to, or whose
-    gradient it is; empty for what the model returns."""
+    """The role of one output. ``input`` is the graph's input that it is written back to, or whose
+    gradient it is; empty for an output that the model returns."""
 
     kind: OutputKind = OutputKind.USER
     input: str = ""
@@ -179,7 +179,7 @@ Constant: TypeAlias = "int | float | bool | str | None"
 
 @dataclass(frozen=True)
 class ConstantOutput:
-    """A constant that the model returns: at ``place`` of everything that it returns, from 0."""
+    """A constant that the model returns; ``place`` is its position among all returned values."""
 
     place: int
     value: Constant
@@ -187,8 +187,8 @@ class ConstantOutput:
 
 @dataclass(frozen=True)
 class Mutation:
-    """An input that the model writes: the output at place ``output``, the value ``value``, is its
-    new value when the model has run."""
+    """An input that the model writes: output number ``output``, the value ``value``, is its new
+    value after the run."""
 
     output: int
     value: str
@@ -196,13 +196,11 @@ class Mutation:
 
 
 class MatmulPrecision(StrEnum):
-    """What products of f32 are computed in, in torch's words (``set_float32_matmul_precision``).
-    Its "medium" (bf16) is not here."""
+    """The precision of f32 matrix products, as in torch's ``set_float32_matmul_precision``.
+    Torch's "medium" (bf16) is not supported."""
 
     HIGHEST = "highest"
-    HIGH = (
-        "high"  # tf32 where there is such an instruction: operands rounded to 10 bits of mantissa
-    )
+    HIGH = "high"  # tf32 if there is such an instruction: operands rounded to 10 bits of mantissa
 
 
 @dataclass(frozen=True)
@@ -210,16 +208,15 @@ class Graph:
     """A whole model: topologically ordered nodes over named values.
 
     ``tensors`` maps every tensor value to its meta; ``sym_ints`` every symbolic integer value to
-    its expression. ``digest`` is the sha256 of what the graph says (not of the file's bytes), so
+    its expression. ``digest`` is the sha256 of the graph's content (not of the file's bytes), so
     that the same model saved twice is the same graph.
 
-    ``outputs`` are all values that leave the graph, new values of written inputs among them.
-    ``output_specs`` say what each is for; there are none where the model returns all of them.
+    ``outputs`` are all values that leave the graph, including new values of written inputs.
+    ``output_specs`` are their roles; empty if the model returns all outputs.
 
-    ``constant_outputs`` are no values and not among them: ``insert_constants`` puts them in
-    between.
+    ``constant_outputs`` are not values and not in ``outputs``: ``insert_constants`` inserts them.
 
-    ``float32_matmul_precision`` is not in an exported graph: it is as whoever compiles it says.
+    ``float32_matmul_precision`` is not part of an export: it is a compile option.
     """
 
     name: str
@@ -234,11 +231,11 @@ class Graph:
     output_specs: tuple[OutputSpec, ...] = ()
     constant_outputs: tuple[ConstantOutput, ...] = ()
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
-    guards: tuple[Guard, ...] = ()  # none that the ranges of the sizes imply
+    guards: tuple[Guard, ...] = ()  # without guards that the ranges of the sizes imply
 
     @property
     def mutations(self) -> tuple[Mutation, ...]:
-        """Which outputs are written back to which inputs, in the order of the outputs."""
+        """The outputs that are written back to inputs, in the order of the outputs."""
         return tuple(
             Mutation(place, value, spec.input)
             for place, (value, spec) in enumerate(
@@ -249,12 +246,12 @@ class Graph:
 
     @property
     def returned_outputs(self) -> tuple[int, ...]:
-        """Places of the outputs that the model returns: all but new values of inputs."""
+        """Positions of the outputs that the model returns: all but new values of inputs."""
         written = {mutation.output for mutation in self.mutations}
         return tuple(place for place in range(len(self.outputs)) if place not in written)
 
     def subgraph(self, part: Subgraph) -> Graph:
-        """One of the graphs in it as a graph, its inputs given by whoever runs it."""
+        """Return a subgraph as a graph whose inputs the caller provides."""
         inputs = tuple(GraphInput(name, InputKind.USER) for name in part.inputs)
         return replace(
             self,
@@ -268,12 +265,12 @@ class Graph:
 
     @cached_property
     def nodes_by_name(self) -> Mapping[str, Node]:
-        """Its nodes: to look at all of them for each kernel takes minutes where there are many."""
+        """The nodes by name: a linear search for each kernel takes minutes in large graphs."""
         return {node.name: node for node in self.nodes}
 
     @cached_property
     def all_nodes_by_name(self) -> Mapping[str, Node]:
-        """Its nodes and those of the graphs among their arguments, by name."""
+        """The nodes, including those of subgraphs, by name."""
         found: dict[str, Node] = {}
         pending = list(self.nodes)
         while pending:
@@ -287,18 +284,18 @@ class Graph:
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:
-        """The node that makes each value; inputs have none."""
+        """The node that produces each value; inputs have none."""
         return {output: node for node in self.nodes for output in node.outputs}
 
     def nodes_named(self, names: Iterable[str]) -> tuple[Node, ...]:
-        """The nodes of these names, in their order; names of no node are left out."""
+        """Return the nodes of these names, in their order; unknown names are skipped."""
         known = self.nodes_by_name
         return tuple(known[name] for name in names if name in known)
 
 
 def insert_constants(values: Sequence[_T], constants: Mapping[int, _C]) -> list[_T | _C]:
-    """All that a model returns, in its order: ``constants`` at their places, and ``values`` in
-    between. Places are as ``check_constants`` wants them."""
+    """Return everything that a model returns, in order: ``constants`` at their positions, and
+    ``values`` at the others. Positions must satisfy ``check_constants``."""
     rest = iter(values)
     total = len(values) + len(constants)
     return [constants[place] if place in constants else next(rest) for place in range(total)]

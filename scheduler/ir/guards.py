@@ -1,7 +1,7 @@
-"""Guards: what an export assumes of a model's sizes besides their ranges, as ``s0%4 == 0``.
+"""Guards: an export's assumptions on sizes besides their ranges, such as ``s0%4 == 0``.
 
-torch decides while it traces: that ``x.reshape(-1, 4)`` leaves no rest, which branch of the model
-is taken. At sizes that break a guard the graph is another model's.
+torch makes decisions while tracing: that ``x.reshape(-1, 4)`` leaves no remainder, or which branch
+of the model is taken. The graph is not valid at sizes that violate a guard.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SIGN = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*")
 
 
 def print_guard(guard: Guard) -> str:
-    """``s0%4 == 0 or s0 == 1``: Python's text, which ``parse_guard`` reads back."""
+    """Format in Python's syntax: ``s0%4 == 0 or s0 == 1``; ``parse_guard`` reads it back."""
     return " or ".join(
         f"{print_expr(one.left)} {one.sign} {print_expr(one.right)}" for one in guard.alternatives
     )
@@ -51,13 +51,13 @@ def parse_guard(text: str) -> Guard:
 
 
 def guard_sizes(guard: Guard) -> tuple[str, ...]:
-    """Names of the sizes that a guard is about, in order."""
+    """Return the names of a guard's sizes, sorted."""
     exprs = [e for one in guard.alternatives for e in (one.left, one.right)]
     return tuple(sorted({symbol.name for expr in exprs for symbol in expr.free_symbols}))
 
 
 def guard_holds(guard: Guard, bindings: Mapping[str, int]) -> bool:
-    """Whether a guard holds at these sizes; one that divides by zero there does not."""
+    """Whether a guard holds at these sizes; False if it divides by zero."""
     try:
         return any(
             COMPARISONS[one.sign](evaluate(one.left, bindings), evaluate(one.right, bindings))
@@ -68,7 +68,7 @@ def guard_holds(guard: Guard, bindings: Mapping[str, int]) -> bool:
 
 
 def check_guards(guards: Iterable[Guard], bindings: Mapping[str, int]) -> None:
-    """Raise ``UserError`` at sizes that break a guard; guards of other sizes are left alone."""
+    """Raise ``UserError`` if sizes violate a guard; guards with unknown sizes are skipped."""
     for guard in guards:
         names = guard_sizes(guard)
         if all(name in bindings for name in names) and not guard_holds(guard, bindings):
@@ -77,7 +77,7 @@ def check_guards(guards: Iterable[Guard], bindings: Mapping[str, int]) -> None:
 
 
 def is_implied(guard: Guard, symbols: Mapping[str, SymbolInfo]) -> bool:
-    """Whether a guard can be shown to hold at all sizes within the ranges."""
+    """Whether a guard provably holds at all sizes in the ranges."""
     ranges = Ranges.from_symbols(symbols)
     return any(_is_proven(one, ranges) for one in guard.alternatives)
 

@@ -1,4 +1,4 @@
-"""Floats that NumPy has no type for: their bits as they lie in memory, and what they mean."""
+"""Floats without a NumPy type: conversion between values and bits."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _FLOAT8: Mapping[DType, float8.Format] = {
 
 
 def to_bits(values: npt.ArrayLike, dtype: DType) -> npt.NDArray[Any]:
-    """The bits of the nearest elements of ``dtype``, as ``dtype.numpy``; by way of float32."""
+    """Return the bits of the nearest values of ``dtype``, as ``dtype.numpy``; through float32."""
     if dtype is DType.BF16:
         return float32_to_bfloat16(np.asarray(values))
     return _FLOAT8[dtype].encode(np.asarray(values))
 
 
 def from_bits(bits: npt.NDArray[Any], dtype: DType) -> npt.NDArray[np.float32]:
-    """The numbers that bits of ``dtype`` mean, exactly."""
+    """Return the values of bits of ``dtype``, exactly."""
     if dtype is DType.BF16:
         return bfloat16_to_float32(bits.astype(np.uint16, copy=False))
     return _FLOAT8[dtype].decode(bits.astype(np.uint8, copy=False))
 
 
 def round_to_minifloat(values: npt.ArrayLike, dtype: DType) -> npt.NDArray[np.float64]:
-    """The nearest values of a type of 8 bits or bfloat16, as float64."""
+    """Round to an 8-bit float type or bfloat16; the result is float64."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return from_bits(to_bits(values, dtype), dtype).astype(np.float64)

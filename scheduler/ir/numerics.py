@@ -1,6 +1,6 @@
-"""Functions of numbers that NumPy lacks, or computes otherwise than torch.
+"""Numeric functions that NumPy lacks, or computes differently from torch.
 
-SciPy is loaded where it is called: lowering and compiling run none of these.
+SciPy is imported on use: lowering and compiling do not need it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _in_float64(function: Any, x: Any) -> Any:
 
 
 def make_complex(re: Any, im: Any) -> Any:
-    """The complex numbers of these parts. (``re + 1j * im`` makes NaN of infinities.)"""
+    """Return complex numbers with these parts. (``re + 1j * im`` turns infinities into NaN.)"""
     re, im = np.broadcast_arrays(re, im)
     made = np.empty(re.shape, dtype=np.result_type(re, im, np.complex64))
     made.real, made.imag = re, im
@@ -70,19 +70,19 @@ def rsqrt(x: Any) -> Any:
 
 
 def truncdiv(a: Any, b: Any) -> Any:
-    """Division rounded towards zero: C's on integers, the rounded quotient's on floats. Integers
-    by 0 as ``floordiv``."""
+    """Division rounded towards zero: C's for integers, the truncated quotient for floats. Integer
+    division by 0 is as in ``floordiv``."""
     if _any_float(a, b):
         return np.trunc(np.true_divide(a, b))
-    # Without the detour through floats, which would lose digits.
+    # Floats would lose digits.
     quotient, rest = np.floor_divide(a, b), np.remainder(a, b)
     upwards = (rest != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
     return _where_zero(b, ~np.zeros_like(quotient), quotient + upwards.astype(quotient.dtype))
 
 
 def floordiv(a: Any, b: Any) -> Any:
-    """Division rounded towards minus infinity. torch raises an error for integers by 0, or gives
-    what its device gives; here the quotient has all its bits set, as kernels give it."""
+    """Division rounded towards minus infinity. For integer division by 0 torch raises an error or
+    returns the device's result; here all bits of the quotient are set, as in kernels."""
     quotient = np.floor_divide(a, b)
     if _any_float(a, b):
         return quotient
@@ -90,7 +90,7 @@ def floordiv(a: Any, b: Any) -> Any:
 
 
 def power(a: Any, b: Any) -> Any:
-    """A power. Of integers to negative ones, as torch: 1 and -1 have theirs, others 0."""
+    """Power. With negative integer exponents, as in torch, integers but 1 and -1 give 0."""
     if not np.issubdtype(np.result_type(a, b), np.integer):
         return np.power(a, b)
     made = np.power(a, np.maximum(b, 0))
@@ -99,13 +99,13 @@ def power(a: Any, b: Any) -> Any:
 
 
 def remainder(a: Any, b: Any) -> Any:
-    """What ``floordiv`` leaves, with the divisor's sign; of integers by 0 the dividend."""
+    """The remainder of ``floordiv``, with the divisor's sign; the dividend for integers by 0."""
     rest = np.remainder(a, b)
     return rest if _any_float(a, b) else _where_zero(b, a, rest)
 
 
 def fmod(a: Any, b: Any) -> Any:
-    """What ``truncdiv`` leaves, with the dividend's sign; of integers by 0 the dividend."""
+    """The remainder of ``truncdiv``, with the dividend's sign; the dividend for integers by 0."""
     rest = np.fmod(a, b)
     return rest if _any_float(a, b) else _where_zero(b, a, rest)
 
@@ -119,8 +119,8 @@ def _where_zero(divisor: Any, value: Any, other: Any) -> Any:
 
 
 def to_integer(x: Any, host: Any) -> Any:
-    """Floats towards zero as integers of the NumPy type ``host``. What it does not hold wraps
-    around by way of int64, as torch's conversion does; NaN and infinities have no one answer."""
+    """Convert floats to integers of the NumPy type ``host``, towards zero. Values out of range wrap
+    around through int64, as in torch; results for NaN and infinities are unspecified."""
     whole = np.trunc(np.asarray(x))
     with np.errstate(invalid="ignore"):
         low = whole.astype(np.int64)
@@ -130,41 +130,41 @@ def to_integer(x: Any, host: Any) -> Any:
 
 
 def wrap_integer(value: int, host: Any) -> Any:
-    """An integer of any size as an array without dimensions of an integer type, as C wraps it."""
+    """Convert an integer of any size to a 0-dim array of an integer type, wrapping as in C."""
     bits = 8 * np.dtype(host).itemsize
     return np.asarray(int(value) % (1 << bits), dtype=f"u{bits // 8}").astype(host)
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1; torch gives 0 for NaN."""
+    """Return -1, 0 or 1; 0 for NaN, as in torch."""
     return np.where(np.isnan(x), 0, np.sign(x)).astype(np.asarray(x).dtype)
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of log(gamma(x)): minus and plus infinity at 0 and -0, as torch has it."""
+    """The derivative of log(gamma(x)): minus and plus infinity at 0 and -0, as in torch."""
     x = np.asarray(x)
     own = scipy_function("psi")(x)
     return np.where(x == 0, np.copysign(np.inf, -x), own).astype(x.dtype)
 
 
 def lgamma(x: Any) -> Any:
-    """log |gamma(x)|, infinite at both infinities, as C has it."""
+    """log |gamma(x)|, infinite at both infinities, as in C."""
     return np.where(np.isinf(x), np.inf, scipy_function("gammaln")(x)).astype(np.asarray(x).dtype)
 
 
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0, also where exp(x) alone would overflow; NaN at
-    infinity, as torch has it."""
+    infinity, as in torch."""
     return _unscaled(scipy_function("i0e")(x), x)
 
 
 def i1(x: Any) -> Any:
-    """The same of order 1."""
+    """The modified Bessel function of order 1."""
     return _unscaled(i1e(x), x)
 
 
 def i1e(x: Any) -> Any:
-    """exp(-|x|) I1(x), with the sign of x at 0 too."""
+    """exp(-|x|) I1(x), with the sign of x also at 0."""
     return np.copysign(scipy_function("i1e")(x), x)
 
 
@@ -175,14 +175,14 @@ def _unscaled(scaled: Any, x: Any) -> Any:
 
 
 def round_to_float32(x: Any) -> Any:
-    """The nearest number that float32 has, in the type of ``x``."""
+    """Round to float32; the result has the type of ``x``."""
     x = np.asarray(x)
     with np.errstate(over="ignore"):
         return x.astype(np.float32).astype(x.dtype)
 
 
 def philox(word: int) -> Callable[[Any, Any], Any]:
-    """A word of 32 bits of Philox 4x32-10, of a counter and a key of 64 bits each."""
+    """Return a function for a 32-bit word of Philox 4x32-10, from 64-bit counter and key."""
 
     def function(counter: Any, key: Any) -> Any:
         return _philox(counter, np.int64(0), key)[word].astype(np.asarray(counter).dtype)
@@ -191,7 +191,7 @@ def philox(word: int) -> Callable[[Any, Any], Any]:
 
 
 def philox_word(counter: Any, upper: Any, key: Any, word: Any) -> Any:
-    """Whichever of its four words, of a counter in two halves of 64 bits and a key."""
+    """Return word number ``word`` of Philox 4x32-10, for a counter in two 64-bit halves."""
     words = np.broadcast_arrays(*_philox(counter, upper, key))
     return np.choose(np.asarray(word) & 3, words).astype(np.asarray(counter).dtype)
 

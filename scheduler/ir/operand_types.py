@@ -1,11 +1,12 @@
-"""In which type an op takes its operands, where that decides what it gives.
+"""The type in which an op takes its operands, if the result depends on it.
 
-Kernels hold f16 and bf16 in f32, and the reference holds everything in float64: sums and products
-gain by it. A comparison does not: ``x == 0.1`` is true of the f16 nearest to 0.1, since torch
-rounds the number to the tensor's type first, and ``floor(x * 0.3)`` is that of the rounded product.
+Kernels compute f16 and bf16 in f32, and the reference computes floats in float64, which makes sums
+and products more accurate. Comparisons need torch's types: ``x == 0.1`` is true for the f16 nearest
+to 0.1, since torch rounds the number to the tensor's type first, and ``floor(x * 0.3)`` is that of
+the rounded product.
 
 Numbers: https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/TensorIterator.cpp, which
-converts operands to their common type; arithmetic takes them exactly instead
+converts operands to their common type; arithmetic uses exact numbers instead
 (``opmath_t`` in BinaryOps).
 """
 
@@ -46,11 +47,11 @@ _ROUNDINGS = frozenset({"floor", "ceil", "round", "trunc", "frac", "fix", "floor
 _CONVERSIONS = frozenset({"to", "_to_copy", "type_as"})
 _THRESHOLDS = frozenset({"threshold", "threshold_backward"})
 
-#: Ops that take numbers as kernels hold them, in f32 with f16.
+#: Ops that take numbers in the compute dtype: in f32 with f16.
 _UPCAST_NUMBERS = _THRESHOLDS | {"div", "floor_divide"}
 #: Ops whose numbers are rounded to their tensors' type.
 _ROUNDED_NUMBERS = _COMPARISONS | _STEP_FUNCTIONS | _SELECTIONS
-#: Ops that see tensors as their own types hold them.
+#: Ops that see tensors rounded to their own types.
 _ROUNDED_TENSORS = _COMPARISONS | _STEP_FUNCTIONS | _TESTS | _ROUNDINGS | _THRESHOLDS
 _ROUNDING_OPS = _ROUNDED_NUMBERS | _ROUNDED_TENSORS | _UPCAST_NUMBERS | _CONVERSIONS
 #: Arguments that are numbers of another kind.
@@ -71,10 +72,10 @@ def round_operands(
     result: DType | None,
     cast: Callable[[T, DType], T],
 ) -> dict[str, T | float]:
-    """Those of an op's arguments that are rounded before it decides, by name.
+    """Return the arguments that are rounded before an op uses them, by name.
 
     ``tensors`` are the tensors among ``arguments`` with their types, ``cast`` rounds one to a type;
-    ``result`` is the type of what the op makes, where it is known.
+    ``result`` is the type of the op's result, if known.
     """
     name = _short(op)
     made: dict[str, T | float] = {}
@@ -104,8 +105,8 @@ def _short(op: str) -> str:
 
 
 def _sees_own_types(name: str, arguments: Mapping[str, Any], result: DType | None) -> bool:
-    """A division sees tensors as their types hold them where it rounds, a conversion where the
-    result is no float."""
+    """Whether an op sees tensors rounded to their own types: a division only with a rounding mode,
+    a conversion only if the result is not a float."""
     if name == "div":
         return arguments.get("rounding_mode") is not None
     if name in _CONVERSIONS:
@@ -114,8 +115,8 @@ def _sees_own_types(name: str, arguments: Mapping[str, Any], result: DType | Non
 
 
 def _common_type(name: str, operands: Sequence[Operand], result: DType | None) -> DType | None:
-    """The float type to which the op converts its operands; None where it does not, or converts
-    them to another kind of type."""
+    """Return the float type to which the op converts its operands, or None if it does not convert
+    them to a float type."""
     if name not in _ROUNDED_NUMBERS and name not in _UPCAST_NUMBERS:
         return None
     is_comparison = result is None or result is DType.BOOL
@@ -126,7 +127,7 @@ def _common_type(name: str, operands: Sequence[Operand], result: DType | None) -
 
 
 def _is_converted(name: str, own: DType, common: DType) -> bool:
-    """Floats of another type are, and integers that are compared; indices and masks are not."""
+    """Whether a tensor is converted: other floats and compared integers; not indices or masks."""
     if own is common:
         return False
     return own.is_float or (own.is_integer and name in _COMPARISONS)

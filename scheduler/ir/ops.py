@@ -1,6 +1,6 @@
-"""What the row of an op says, and a node's arguments by their names in torch's schema.
+"""The row of an op in the op table, and binding of a node's arguments to torch's schema.
 
-The rows are in ``lowering/ops/``, the lowest layer that sees all their columns.
+The rows are in ``lowering/ops/``, the lowest layer with access to all columns.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from scheduler.ir.graph import Argument, Node
 from scheduler.ir.reference.constraints import Requirements
 from scheduler.ir.reference.rule import Rule
 
-#: From a builder and the op's arguments by name to its results.
+#: Maps a builder and the op's arguments by name to its results.
 LoweringRule: TypeAlias = Callable[..., Any]
 
 
 class UnsupportedOpError(Exception):
-    """An op, or a use of one, for which there is no rule; ``reason`` is one line for the user, and
-    ``node`` says which node of the graph it is, where that is known."""
+    """An op, or a use of an op, without a rule. ``reason`` is one line for the user; ``node`` is
+    the location of the graph's node, if known."""
 
     def __init__(self, target: str, reason: str, node: str = "") -> None:
         super().__init__(f"{target}: {reason}" + (f" (node {node})" if node else ""))
@@ -34,21 +34,21 @@ class UnsupportedOpError(Exception):
 
 
 class Elements(StrEnum):
-    """What the elements of an op's results are."""
+    """The relation of the elements of an op's results to its arguments."""
 
     COMPUTED = "computed"
-    COPIED = "copied"  # an argument's own, at other places of a new tensor
-    VIEWED = "viewed"  # the first argument's own, in its memory
-    RESHAPED = "reshaped"  # viewed where strides allow it
+    COPIED = "copied"  # an argument's elements, at other positions of a new tensor
+    VIEWED = "viewed"  # the first argument's elements, in its memory
+    RESHAPED = "reshaped"  # viewed if strides allow it
     VIEWED_IF_CONTIGUOUS = "viewed if contiguous"  # by the argument ``memory_format``
     VIEWED_UNLESS_TRAINING = "viewed unless training"  # by the argument ``train``
-    CONVERTED = "converted"  # the first argument's in another type; in its type, viewed
+    CONVERTED = "converted"  # the first argument's in another type; viewed if the same
     CONVERTED_COPY = "converted copy"
 
 
 @dataclass(frozen=True)
 class NoKernel:
-    """In place of a lowering rule: the op runs through its reference, for this reason."""
+    """Replaces a lowering rule: the op runs through its reference, for this reason."""
 
     reason: str
 
@@ -65,10 +65,10 @@ class Param:
 
 @dataclass(frozen=True)
 class Op:
-    """One row: ``aten.addmm``, in all its overloads.
+    """One row of the op table: ``aten.addmm`` with all of its overloads.
 
-    ``signatures`` are Python's text for parameters by the name of the overload (empty for a
-    function of Python's own). ``requires`` is what random inputs must respect.
+    ``signatures`` maps the name of an overload (empty for a Python function) to its parameters
+    in Python's syntax. ``requires`` are the constraints on random inputs.
     """
 
     name: str
@@ -80,15 +80,15 @@ class Op:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Its names with overload, as nodes have them: ``aten.addmm.default``."""
+        """The op's names with overload, as in nodes: ``aten.addmm.default``."""
         return tuple(f"{self.name}.{each}" if each else self.name for each in self.signatures)
 
 
 @dataclass(frozen=True)
 class Overload:
-    """An op's one form: ``aten.addmm.default``.
+    """One overload of an op: ``aten.addmm.default``.
 
-    ``mutates`` is the argument that an in-place form writes; its ``op`` is the functional one.
+    ``mutates`` is the argument that an in-place form writes; ``op`` is the functional form.
     """
 
     target: str
@@ -107,16 +107,16 @@ class Overload:
         return MappingProxyType({param.name: param.default for param in self.params})
 
     def _own_name(self, name: str) -> str:
-        """What the functional form calls an argument: dropout's ``input`` is ``self`` in place."""
+        """Return an argument's name in the functional form: dropout_'s ``self`` is ``input``."""
         inplace = functional_target(self.target) != self.target
         renamed = inplace and name == "self" and name not in self.defaults
         return self.params[0].name if renamed else name
 
     def bind(self, node: Node) -> Mapping[str, Argument]:
-        """A node's arguments by name, defaults filled in, in the schema's order.
+        """Return a node's arguments by name, with defaults, in the schema's order.
 
-        Positional arguments go by the names that the file gives them, and by position only where
-        it gives none. Raises ``UserError`` where they do not fit the schema.
+        Positional arguments are matched by the file's names, and by position only without names.
+        Raises ``UserError`` if they do not fit the schema.
         """
         where = f"node {node.name!r}: {node.target}"
         if not node.labels and len(node.args) > len(self.positional):
@@ -145,11 +145,11 @@ def op(
     *,
     requires: Requirements | None = None,
 ) -> Op:
-    """A row.
+    """Return a row of the op table.
 
-    ``signatures`` are torch's, as far as binding needs them (names, order, defaults, which are by
-    keyword only), with a semicolon between them, the overloads that share one before a colon:
-    ``"self; dim dims: self, dim"``. Without a name before it the overload is ``default``.
+    ``signatures`` are torch's, as far as binding needs them (names, order, defaults, keyword-only),
+    separated by semicolons and preceded by the overloads that share one and a colon:
+    ``"self; dim dims: self, dim"``. A signature without a name is that of ``default``.
     """
     texts: dict[str, str] = {}
     for part in signatures.split("; "):
@@ -159,7 +159,7 @@ def op(
     return Op(name, MappingProxyType(texts), lowering, reference, elements, requires)
 
 
-# In-place forms whose functional form has another name or overload.
+# In-place forms whose functional form has a different name or overload.
 _INPLACE_NAMES = MappingProxyType(
     {
         "aten.transpose_.default": "aten.transpose.int",
@@ -173,11 +173,11 @@ _INPLACE_NAMES = MappingProxyType(
 )
 
 
-_OUT = "_out"  # at the end of an overload that writes its result to an argument
+_OUT = "_out"  # suffix of an overload that writes its result to an argument
 
 
 def functional_target(target: str) -> str:
-    """The op that computes the same without writing to its argument: itself if it is that one.
+    """Return the op that computes the same without writing to its argument; possibly itself.
 
     ``aten.add_.Tensor`` → ``aten.add.Tensor``.
     """
@@ -190,8 +190,9 @@ def functional_target(target: str) -> str:
 
 
 def functional_forms(target: str) -> Iterator[str]:
-    """The ops that compute what this one does, without writing to an argument, the likeliest first:
-    overloads of in-place ops and of those with ``out`` are not always called as the plain ones.
+    """Yield the possible ops that compute the same without writing to an argument, likeliest first.
+
+    Overloads of in-place ops and of ``out`` variants may have other names than the plain ones.
 
     ``aten.floor_divide_.Tensor`` → ``aten.floor_divide.Tensor``, ``aten.floor_divide.default``.
     """
@@ -210,18 +211,18 @@ def functional_forms(target: str) -> Iterator[str]:
 
 
 def is_in_place(target: str) -> bool:
-    """Whether an op's name says that it writes to its first argument, as torch's rule for names is:
+    """Whether an op writes to its first argument, by torch's naming rule:
     ``aten.add_.Tensor``, ``mylib.scale_.default``."""
     name = target.partition(".")[2].partition(".")[0]
     return name.endswith("_") and not name.endswith("__")
 
 
 def make_overload(row: Op, target: str, form: str) -> Overload:
-    """The form of a row that a node's target names, in place or not; ``form`` is one of its own.
+    """Return the overload for a node's target, in-place or not; ``form`` is the row's own target.
 
-    In place, an op that only views its argument changes a tensor's shape or history, not its
-    elements, and torch.export lets all later nodes use its result: it mutates nothing. The overload
-    ``out`` writes its result to the argument of that name.
+    The in-place form of an op that only views its argument changes a tensor's shape or history,
+    not its elements, and torch.export makes all later nodes use its result: it mutates nothing. The
+    overload ``out`` writes its result to the argument of that name.
     """
     params = parse_signature(row.signatures[form.removeprefix(row.name).removeprefix(".")])
     if target.endswith((".out", _OUT)):
@@ -229,14 +230,14 @@ def make_overload(row: Op, target: str, form: str) -> Overload:
             params = (*params, Param("out", required=True, keyword_only=True))
         return Overload(target, row, params, mutates="out")
     writes = form != target and row.elements is not Elements.VIEWED
-    # ``polygamma`` has its order first, ``dropout`` calls what it writes its input.
+    # ``polygamma`` has its order first; ``dropout`` writes its ``input``.
     written = next((param.name for param in params if param.name == "self"), params[0].name)
     return Overload(target, row, params, mutates=written if writes else "")
 
 
 @cache
 def parse_signature(text: str) -> tuple[Param, ...]:
-    """Parameters from Python's own form for them, read by Python's own parser."""
+    """Parse parameters in Python's syntax with Python's parser."""
     (definition,) = ast.parse(f"def op({text}): pass").body
     assert isinstance(definition, ast.FunctionDef)
     args = definition.args
@@ -250,7 +251,7 @@ def parse_signature(text: str) -> tuple[Param, ...]:
 
 
 def _param(name: str, default: ast.expr | None, keyword_only: bool) -> Param:
-    # ``from_``: Python's own words are no names of parameters.
+    # ``from_``: Python's keywords cannot be parameter names.
     name = name.removesuffix("_") if iskeyword(name.removesuffix("_")) else name
     if default is None:
         return Param(name, required=True, keyword_only=keyword_only)

@@ -1,9 +1,9 @@
-"""The pointwise functions that ``Call.op`` may name: one row a function, in NumPy and in C++.
+"""The pointwise functions that ``Call.op`` may name: one row per function, in NumPy and C++.
 
-One rule for types: the arguments of a call all have its ``dtype`` (comparisons: one common type,
-and the result is a bool; ``where``: a bool first). Lowering promotes by torch's rules and puts the
-casts into the tree, so that printers translate a call by its name alone. A value of f16 or bf16 is
-held in f32 (``DType.compute``): calls on it have the type f32.
+All arguments of a call have its ``dtype`` (comparisons: one common type, and a bool result;
+``where``: a bool first). Lowering promotes by torch's rules and inserts casts into the tree, so
+that printers translate a call by its name alone. A value of f16 or bf16 is computed in f32
+(``DType.compute_dtype``): calls on it have the type f32.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scheduler.ir.dtypes import DType
 
 
 class Domain(StrEnum):
-    """Which element types a function takes."""
+    """The element types that a function accepts."""
 
     FLOAT = "float"
     NUMBER = "number"  # floats and integers
@@ -37,7 +37,7 @@ class Result(StrEnum):
     BOOL = "bool"
     REAL = "real"  # that of the arguments' real parts
     COMPLEX = "complex"  # that of complex numbers of the arguments as parts
-    BITS = "bits"  # whatever the call says: the argument's bits as an element of that type
+    BITS = "bits"  # the call's dtype: the argument's bits as an element of that type
     SECOND = "second"  # ``where``: that of the second and third argument
 
 
@@ -48,10 +48,10 @@ class PointwiseFunction:
     ``numpy`` computes it on arrays of the arguments' type, rounding and NaN as in torch. In C++ it
     is the ``operator``, and without one the function of its name in namespace ``kiln``
     (``kiln/math.h`` and ``kiln/pointwise.h``).
-    One that is of ``complex_numbers`` takes them too (``Domain.ANY`` by itself says nothing of
-    them); one of ``Domain.COMPLEX`` takes nothing else.
-    ``cost`` is in simple arithmetic operations, for the rules that decide what may be computed
-    twice: 1 is an addition, a division about 8, a transcendental function about 16.
+    With ``complex_numbers`` it accepts them too (``Domain.ANY`` does not include them);
+    with ``Domain.COMPLEX`` it accepts nothing else.
+    ``cost`` is in simple arithmetic operations, for the rules that decide what may be recomputed:
+    1 is an addition, a division about 8, a transcendental function about 16.
     """
 
     name: str
@@ -64,7 +64,7 @@ class PointwiseFunction:
     complex_numbers: bool = False
 
     def takes(self, dtype: DType) -> bool:
-        """Whether arguments may have that type, a held one."""
+        """Whether arguments may have that compute dtype."""
         if dtype.is_complex or self.domain is Domain.COMPLEX:
             return dtype.is_complex and (self.complex_numbers or self.domain is Domain.COMPLEX)
         if self.domain is Domain.FLOAT:
@@ -76,7 +76,7 @@ class PointwiseFunction:
         return self.domain is Domain.ANY or dtype is not DType.BOOL
 
     def result_type(self, dtype: DType) -> DType:
-        """The held type of a call's result, from that of its arguments (the last of them)."""
+        """Return the compute dtype of a call's result, from the type of its (last) argument."""
         if self.result is Result.BOOL:
             return DType.BOOL
         held = dtype.compute_dtype
@@ -157,11 +157,11 @@ def _bits(name: str, arity: int, numpy: Any, operator: str) -> PointwiseFunction
     return PointwiseFunction(name, arity, Domain.INTEGER, Result.SAME, numpy, operator=operator)
 
 
-# ``maximum`` and ``minimum`` hand a NaN on, as torch's do; ``floordiv`` and ``remainder`` follow
+# ``maximum`` and ``minimum`` propagate NaN, as in torch; ``floordiv`` and ``remainder`` follow
 # Python (towards minus infinity, the divisor's sign), ``truncdiv`` and ``fmod`` follow C;
 # ``round`` is half to even; ``lshift``/``rshift`` are C's on the type (rshift is arithmetic);
-# ``philox_word0`` and ``1`` are words of a counter and a key of 64 bits each; ``philox_word`` is
-# whichever of the four words of a counter in two halves and a key.
+# ``philox_word0`` and ``1`` are words for a counter and a key of 64 bits each; ``philox_word`` is
+# a selected one of the four words for a counter in two halves and a key.
 FUNCTIONS: dict[str, PointwiseFunction] = {
     function.name: function
     for function in (
@@ -195,7 +195,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         ),
         _number("pow", 2, numerics.power, 32, complex_numbers=True),
         PointwiseFunction("atan2", 2, Domain.FLOAT, Result.SAME, np.arctan2, 32),
-        # The nearest number that float32 has, in whatever type: as torch finds nearest pixels.
+        # Rounds to float32 in any type, as torch does to find nearest pixels.
         _unary("float32_of", numerics.round_to_float32, 1),
         PointwiseFunction("copysign", 2, Domain.FLOAT, Result.SAME, np.copysign, 2),
         PointwiseFunction("nextafter", 2, Domain.FLOAT, Result.SAME, np.nextafter, 4),

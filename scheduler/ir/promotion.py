@@ -1,8 +1,8 @@
-"""torch's rules for the type of a result of operands of several types.
+"""torch's type promotion: the result type of operands of several types.
 
 https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc: the category
-(bool, integer, float) of the highest operand decides; within it tensors with dimensions go before
-tensors without, and those before numbers.
+(bool, integer, float) of the highest operand decides; within it tensors with dimensions take
+precedence over tensors without, and those over numbers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand's type and its rank in the rules: 2 a tensor, 1 one without dimensions, 0 a
-    number."""
+    """An operand's type and its rank in the rules: 2 for a tensor, 1 for a tensor without
+    dimensions, 0 for a number."""
 
     dtype: DType
     rank: int
 
 
 def category(dtype: DType) -> int:
-    """0 bool, 1 integer, 2 float, 3 complex."""
+    """Return the category: 0 bool, 1 integer, 2 float, 3 complex."""
     if dtype is DType.BOOL:
         return 0
     if dtype.is_complex:
@@ -35,10 +35,10 @@ def category(dtype: DType) -> int:
 
 
 def promote_types(a: DType, b: DType) -> DType:
-    """The least type that holds both.
+    """Return the smallest type that holds both.
 
-    Raises ``UserError`` for those of which torch makes no common one: uint16, uint32 and uint64
-    with any other type that is no float, floats of 8 bits with any other type.
+    Raises ``UserError`` for types that torch does not promote: uint16, uint32 and uint64 with any
+    other type that is not a float, 8-bit floats with any other type.
     """
     if a is b:
         return a
@@ -63,7 +63,7 @@ def promote_types(a: DType, b: DType) -> DType:
 
 
 def result_type(operands: Iterable[Operand]) -> DType:
-    """The type in which an operation on these operands computes."""
+    """Return the type in which an operation on these operands computes."""
     best: list[DType | None] = [None, None, None]
     for operand in operands:
         known = best[operand.rank]

@@ -1,6 +1,6 @@
-"""Random numbers of a graph: which ops draw them, and from which stream (docs/random.md).
+"""Random numbers of a graph: the ops that draw them, and their streams (docs/random.md).
 
-An op's element with the number n in row-major order draws from Philox 4x32-10 with the counter
+Element number n of an op, in row-major order, draws from Philox 4x32-10 with the counter
 (n mod 2^32, n / 2^32, 0, 0) and the key (seed, stream): the seed is the symbol ``seed`` of the
 graph, the stream comes from the name of the op's first result.
 """
@@ -13,15 +13,15 @@ from collections.abc import Iterable, Mapping
 from scheduler.ir.check import subgraphs
 from scheduler.ir.graph import Node
 
-#: The symbol of a graph that draws random numbers: bound like a size, 0 where nothing is given.
+#: The symbol of a graph that draws random numbers: bound like a size; default 0.
 SEED = "seed"
 SEED_END = 1 << 31
 
-#: torch's own generator as a function: what a file says where torch drew on an NVIDIA GPU.
+#: torch's generator as a function: in files exported from an NVIDIA GPU.
 PHILOX_RAND = "rngprims.philox_rand.default"
-#: The symbol of a graph that calls it: how many blocks of 256 threads torch's GPU holds at once.
+#: The symbol of a graph that calls it: resident blocks of 256 threads on torch's GPU.
 BLOCKS = "rng_blocks"
-#: Those of an H100 or H200: 132 multiprocessors of 2048 threads.
+#: The value for an H100 or H200: 132 multiprocessors of 2048 threads.
 DEFAULT_BLOCKS = 132 * 2048 // 256
 BLOCKS_END = 1 << 20
 
@@ -33,8 +33,8 @@ RANDOM_OPS = frozenset(
         *("cauchy", "geometric", "multinomial", "poisson"),
     ]
 )
-#: Those that draw in training: the flag's name (or the chance's, 0 outside of it), its place, and
-#: what it is where it is not given.
+#: Ops that draw in training: the name of the flag (or of the probability, 0 if not in training),
+#: its position, and its default.
 TRAINING_RANDOM_OPS: Mapping[str, tuple[str, int, float]] = {
     "dropout": ("train", 2, True),
     "alpha_dropout": ("train", 2, True),
@@ -53,8 +53,8 @@ def may_draw_random(target: str) -> bool:
 
 
 def draws_random(node: Node) -> bool:
-    """Whether a node draws random numbers, or one of the graphs among its arguments does: in
-    training alone, if it says whether that is so."""
+    """Whether a node or one of its subgraphs draws random numbers; an op with a training flag
+    draws in training only."""
     name = _aten_name(node.target)
     if name not in TRAINING_RANDOM_OPS:
         return name in RANDOM_OPS or any(
@@ -66,23 +66,23 @@ def draws_random(node: Node) -> bool:
 
 
 def _aten_name(target: str) -> str:
-    """The name of torch's op that a target is, also in place; empty for what is none."""
+    """Return the name of a target's aten op, without the in-place suffix; else empty."""
     namespace, _, rest = target.partition(".")
     return rest.partition(".")[0].removesuffix("_") if namespace == "aten" else ""
 
 
 def has_target(node: Node, target: str) -> bool:
-    """Whether a node is of this target, or one of those in the graphs among its arguments."""
+    """Whether a node, or one in its subgraphs, has this target."""
     inner = (one for part in subgraphs(node) for one in part.nodes)
     return node.target == target or any(has_target(one, target) for one in inner)
 
 
 def default_bindings(names: Iterable[str]) -> dict[str, int]:
-    """What those of the symbols that random numbers need are, where nothing is given."""
+    """Return the default values of the symbols that random numbers need."""
     known = {SEED: 0, BLOCKS: DEFAULT_BLOCKS}
     return {name: known[name] for name in names if name in known}
 
 
 def stream_id(name: str) -> int:
-    """The stream of the op whose first result has this name: 31 bits of its CRC-32."""
+    """Return the stream of the op whose first result has this name: 31 bits of its CRC-32."""
     return zlib.crc32(name.encode()) >> 1

@@ -1,10 +1,9 @@
-"""Roundings drawn at random: how far those of a kernel may move a result.
+"""Random roundings: an estimate of how far a kernel's roundings may move a result.
 
-A sum that cancels, the quotient by one that does, a row whose variance is nearly 0: there the
-rounding errors of an exact kernel are large beside the result, and no bound that is made of the
-result alone admits them. Computed again, with each step off by at most what its own rounding may
-be, the result moves as far as they carry. Where a step leaves its type's range it is infinite, as
-it is in the kernel.
+With cancellation in a sum, division by such a sum, or a row with a variance near 0, the rounding
+errors of a correct kernel are large relative to the result, and a bound from the result alone is
+too small. Recomputing with each step perturbed by at most its rounding error shows their effect. A
+step that leaves its type's range is infinite, as in the kernel.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from scheduler.ir.ops import Elements, Op
 
 Array: TypeAlias = npt.NDArray[Any]
 
-# Where a float type's range ends: what is at least as large is rounded to infinity.
-# Ops that give one of their arguments' elements, or compare them: nothing is rounded there.
+# End of a float type's range: magnitudes from here on are rounded to infinity.
+# Ops that select or compare their arguments' elements: nothing is rounded.
 _SELECTION_OPS = frozenset(
     f"aten.{name}"
     for name in (
@@ -33,7 +32,7 @@ _SELECTION_OPS = frozenset(
         *("max_pool1d", "max_pool2d", "max_pool3d", "copy", "fill", "embedding", "gather"),
     )
 )
-#: Ops whose products of f32 may be rounded to tf32, where a graph allows that.
+#: Ops whose f32 products may be rounded to tf32, if the graph allows it.
 MATMUL_OPS = frozenset(
     f"aten.{name}"
     for name in (
@@ -61,24 +60,24 @@ _OVERFLOW_THRESHOLDS = {
 
 
 def overflow_threshold(dtype: DType | None) -> float:
-    """The least magnitude that a float type holds as an infinity only; inf where there is none."""
+    """Return the least magnitude that a float type rounds to infinity; inf if there is none."""
     return _OVERFLOW_THRESHOLDS.get(dtype, np.inf) if dtype is not None else np.inf
 
 
 def is_arithmetic(op: Op) -> bool:
-    """Whether an op computes, and a kernel of it rounds."""
+    """Whether an op does arithmetic, so that its kernel rounds."""
     return op.elements is Elements.COMPUTED and op.name not in _SELECTION_OPS
 
 
 @dataclass(frozen=True)
 class RoundingNoise:
-    """One draw of them. What is no float stays as it is."""
+    """One draw of roundings. Values that are not floats are unchanged."""
 
     rng: np.random.Generator
 
     def perturb(self, value: Array, dtype: DType, eps: float = 0.0) -> Array:
-        """A value as if it were rounded to a type, by up to ``eps`` (that of the type in which it
-        is computed, if none is given)."""
+        """Perturb a value as if rounded to a type, by up to ``eps`` (default: that of the type's
+        compute dtype)."""
         if not _is_float(value):
             return value
         size = eps or dtype.compute_dtype.eps
@@ -87,7 +86,7 @@ class RoundingNoise:
         return overflow_to_inf(off, dtype)
 
     def perturb_sum(self, value: Array, spread: Any) -> Array:
-        """A sum off by up to ``spread``."""
+        """Perturb a sum by up to ``spread``."""
         if not _is_float(value):
             return value
         with np.errstate(all="ignore"):
@@ -96,7 +95,7 @@ class RoundingNoise:
 
 
 def overflow_to_inf(value: Array, dtype: DType) -> Array:
-    """Values with those beyond the type's range as infinities."""
+    """Replace values beyond the type's range by infinities."""
     end = overflow_threshold(dtype)
     if not _is_float(value) or end == np.inf:
         return value
@@ -105,7 +104,7 @@ def overflow_to_inf(value: Array, dtype: DType) -> Array:
 
 
 def sum_spread(terms: Array, axis: int) -> Array:
-    """How far the sum of many terms is off in float32, one after the other."""
+    """Return the error of summing many terms sequentially in float32."""
     count = terms.shape[axis]
     with np.errstate(all="ignore"):
         squares = np.square(np.asarray(terms, np.float64)).sum(axis=axis)
@@ -113,8 +112,8 @@ def sum_spread(terms: Array, axis: int) -> Array:
 
 
 def scan_spread(sums: Array, axis: int) -> Array:
-    """How far each of the running sums along an axis is off in float32: each by itself, by what
-    the largest before it was rounded to."""
+    """Return the error of each running sum along an axis in float32, from the rounding of the
+    largest sum before it."""
     steps = 1 + max(sums.shape[axis], 1).bit_length()
     with np.errstate(all="ignore"):
         most = np.maximum.accumulate(np.nan_to_num(np.abs(sums), posinf=0.0), axis=axis)

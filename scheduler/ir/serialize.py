@@ -1,6 +1,6 @@
-"""The graph as JSON and back, exactly: ``graph.json`` of a bundle, and what the digest is of.
+"""Exact conversion of the graph to and from JSON: ``graph.json`` of a bundle, and the digest.
 
-An argument that JSON has no type for is an object with one key: ``{"ref": name}``,
+An argument without a JSON type is an object with one key: ``{"ref": name}``,
 ``{"dtype": "f16"}``, ``{"expr": "2*s0"}``, ``{"float": "inf"}``, ``{"complex": ["0.0", "1.0"]}``,
 ``{"graph": {…}}``. Tuples are lists.
 """
@@ -57,9 +57,9 @@ _T = TypeVar("_T")
 
 
 def with_digest(graph: Graph) -> Graph:
-    """The graph with the sha256 of its content.
+    """Return the graph with the sha256 of its content.
 
-    That is all of it but its name, its producer, and the names of positional arguments.
+    The content excludes its name, its producer, and the names of positional arguments.
     """
     content = graph_to_json(graph)
     for label in ("name", "digest", "producer"):
@@ -70,7 +70,7 @@ def with_digest(graph: Graph) -> Graph:
 
 
 def _drop_labels(nodes: list[dict[str, Any]]) -> None:
-    """They say again what the op's schema says."""
+    """Remove labels, which repeat the op's schema."""
     for node in nodes:
         node.pop("labels", None)
         for argument in (*node["args"], *node["kwargs"].values()):
@@ -80,9 +80,9 @@ def _drop_labels(nodes: list[dict[str, Any]]) -> None:
 
 
 def graph_to_json(graph: Graph) -> dict[str, Any]:
-    """The whole graph as JSON's own types (no NaN, no infinity), in the graph's order."""
+    """Convert the graph to JSON types (no NaN, no infinity), in the graph's order."""
     constants = [constant_to_json(each) for each in graph.constant_outputs]
-    text = cache(print_expr)  # a graph repeats few expressions very often
+    text = cache(print_expr)  # graphs repeat a few expressions often
     return {
         "schema": SCHEMA,
         "name": graph.name,
@@ -97,7 +97,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
             for i in graph.inputs
         ],
         "outputs": list(graph.outputs),
-        # Graphs whose model returns every output are written as before there were other kinds.
+        # Omitted if the model returns every output, for compatibility with older files.
         **({"output_specs": _specs_to_json(graph)} if graph.output_specs else {}),
         **({"constant_outputs": constants} if constants else {}),
         **_precision_to_json(graph),
@@ -116,12 +116,12 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
 
 
 def constant_to_json(constant: ConstantOutput) -> dict[str, Any]:
-    """``{"place": 1, "value": 3}``; a float that is not finite as among a node's arguments."""
+    """Convert to ``{"place": 1, "value": 3}``; non-finite floats as in a node's arguments."""
     return {"place": constant.place, "value": _argument_to_json(constant.value)}
 
 
 def _precision_to_json(graph: Graph) -> dict[str, str]:
-    """Nothing where products of f32 are those of f32."""
+    """Return the precision of f32 products; empty for the default."""
     precision = graph.float32_matmul_precision
     if precision is MatmulPrecision.HIGHEST:
         return {}
@@ -181,10 +181,10 @@ def _subgraph_to_json(inner: Subgraph) -> dict[str, Any]:
 
 
 def graph_from_json(data: Mapping[str, Any]) -> Graph:
-    """The graph that ``graph_to_json`` wrote.
+    """Read a graph that ``graph_to_json`` wrote.
 
-    Raises ``UserError`` naming the part for anything else, a graph that contradicts itself
-    included (``check_graph``). Nothing in it is run; the digest is taken as it stands.
+    Raises ``UserError`` naming the invalid part, also for an inconsistent graph (``check_graph``).
+    Nothing in it is executed; the digest is not verified.
     """
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
         raise UserError(f"graph.json: not a graph of schema {SCHEMA}")
@@ -283,7 +283,7 @@ def _spec(data: Any, where: str) -> OutputSpec:
 
 
 def constant_from_json(data: Any, where: str) -> ConstantOutput:
-    """What ``constant_to_json`` wrote. Raises ``UserError`` that names ``where`` for all else."""
+    """Read a result of ``constant_to_json``. Raises ``UserError`` naming ``where``."""
     place = _read_field(data, "place", int, where)
     if "value" not in data:
         raise UserError(f"graph.json: {where}: 'value' is missing")
@@ -358,7 +358,7 @@ def _frame(data: Any, where: str) -> Frame:
 
 
 def _complex(data: Any, where: str) -> complex:
-    """A number from the texts of its parts."""
+    """Read a complex number from the texts of its parts."""
     if isinstance(data, list) and [type(part) for part in data] == [str, str]:
         try:
             return complex(float(data[0]), float(data[1]))

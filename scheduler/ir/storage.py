@@ -1,4 +1,4 @@
-"""A tensor's values on the host: logical (float64, int, bool) and as a buffer's own bytes."""
+"""A tensor's values on the host: logical (float64, int, bool), and as a buffer's storage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.ir.minifloat import from_bits, to_bits
 from scheduler.ir.operations import Buffer
 
 Array: TypeAlias = npt.NDArray[Any]
-_MAX_BYTES = 2**47  # of one buffer: what an address has
+_MAX_BYTES = 2**47  # maximum of one buffer: the address space
 _CHUNK = 2**22  # elements converted at a time, so that no copy of a whole large tensor is made
 
 
@@ -31,7 +31,7 @@ class BoundBuffer:
 
     @property
     def elements(self) -> int:
-        """Elements from the first to the last that the strides reach; 0 where a size is 0."""
+        """Elements from the first to the last that the strides reach; 0 if a size is 0."""
         if any(size == 0 for size in self.size):
             return 0
         reach = zip(self.size, self.stride, strict=True)
@@ -44,10 +44,10 @@ class BoundBuffer:
 
 
 def bind_buffer(buffer: Buffer, bindings: Bindings) -> BoundBuffer:
-    """The buffer at these sizes; ``KeyError`` for a symbol without a value.
+    """Return the buffer at these sizes. Raises ``KeyError`` for a symbol without a value.
 
-    Raises ``UserError`` where a size or stride is negative, or more bytes than any machine has:
-    what indexes the storage relies on it.
+    Raises ``UserError`` if a size or stride is negative, or the buffer exceeds the address space:
+    code that indexes the storage relies on it.
     """
     size = tuple(evaluate(extent, bindings) for extent in buffer.size)
     stride = tuple(evaluate(extent, bindings) for extent in buffer.stride)
@@ -64,7 +64,7 @@ def _format_sizes(bindings: Bindings) -> str:
 
 
 def to_storage(values: Array, buffer: BoundBuffer) -> Array:
-    """Logical values (in the buffer's shape) as the buffer's storage, 1-D.
+    """Convert logical values (in the buffer's shape) to the buffer's storage, 1-D.
 
     Elements that no index reaches are 0. Floats are rounded to the buffer's type.
     """
@@ -75,16 +75,18 @@ def to_storage(values: Array, buffer: BoundBuffer) -> Array:
 
 
 def from_storage(storage: Array, buffer: BoundBuffer) -> Array:
-    """The logical values of a buffer: float64 for floats, complex128 for
-    complex numbers, the own type for the rest."""
+    """Return the logical values of a buffer: float64 for floats, complex128 for complex numbers,
+    its own type for others."""
     if not buffer.elements:
         return np.zeros(buffer.size, dtype=buffer.dtype.reference_numpy)
     return widen(_strided(storage, buffer), buffer.dtype)
 
 
 def from_storage_native(storage: Array, buffer: BoundBuffer) -> Array:
-    """The logical values of a buffer without a copy where its type is one of NumPy's: f16, f32
-    and f64 as they are, what travels as bits as float32."""
+    """Return the logical values of a buffer, without a copy if NumPy has its type.
+
+    f16, f32 and f64 are unchanged; types stored as bits become float32.
+    """
     if not buffer.elements:
         return np.zeros(buffer.size, dtype=buffer.dtype.reference_numpy)
     if buffer.dtype.is_stored_as_bits:
@@ -97,12 +99,12 @@ def from_storage_native(storage: Array, buffer: BoundBuffer) -> Array:
 
 
 def encode_values(values: Array, dtype: DType) -> Array:
-    """Values in the type's own bits."""
+    """Round values to the type's host representation."""
     return _round(values, dtype)
 
 
 def widen(array: Array, dtype: DType) -> Array:
-    """Floats as float64, complex numbers as complex128; integers and booleans as they are."""
+    """Convert floats to float64 and complex numbers to complex128; others are unchanged."""
     if dtype.is_stored_as_bits:
         return from_bits(array, dtype).astype(np.float64)
     return array.astype(dtype.reference_numpy)

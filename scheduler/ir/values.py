@@ -1,7 +1,7 @@
-"""What a kernel computes at one point of its loops: a small tree of loads, constants and calls.
+"""The value that a kernel computes at one point: a small tree of loads, constants and calls.
 
-Views cost nothing here: a view is a change of the index expressions of a ``Load``. Trees are
-frozen and hashable; they know no C++ (codegen prints them) and no NumPy (the reference runs the
+Views are free: a view only changes the index expressions of a ``Load``. Trees are frozen and
+hashable; they are independent of C++ (codegen prints them) and of NumPy (the reference runs the
 graph's own ops).
 """
 
@@ -24,7 +24,7 @@ class Indirect:
 
     ``value`` is an integer tree. A negative value counts from the end of an axis of ``size``
     elements, as in Python (``wrap`` False: it is known not to be negative). A value outside the
-    axis is the caller's fault; kernels clamp it so that no memory is touched outside the buffer.
+    axis is a caller's error; kernels clamp it so that no memory outside the buffer is accessed.
     """
 
     symbol: sympy.Symbol
@@ -63,8 +63,8 @@ class IndexValue:
 class Call:
     """A pointwise function of ``ir/pointwise.py``; ``dtype`` is the result's.
 
-    ``node`` is the graph node that asks for it, where that is known: it goes beside the line that
-    computes it and is no part of what is computed.
+    ``node`` is the graph node that it implements, if known: it is written as a comment beside the
+    line, and is not part of the value.
     """
 
     op: str
@@ -77,8 +77,8 @@ class Call:
 class Cast:
     """Conversion to another element type; it rounds when the type is narrower.
 
-    ``decides``: what reads it decides by what it is rounded to, so that the reference rounds too,
-    which holds floats in float64 otherwise.
+    ``decides``: its readers depend on the exact rounding (such as comparisons), so that the
+    reference rounds too, which otherwise keeps floats in float64.
     """
 
     value: Value
@@ -88,14 +88,14 @@ class Cast:
 
     @property
     def rounds(self) -> bool:
-        """Whether the value that kernels hold is another one afterwards."""
+        """Whether the cast changes the value that kernels hold."""
         source = self.value.dtype
         return source is not self.dtype and self.dtype is not source.compute_dtype
 
 
 @dataclass(frozen=True)
 class Masked:
-    """``value`` where ``condition`` holds, else ``other``; elsewhere nothing in it is read."""
+    """``value`` where ``condition`` holds, else ``other``; ``value`` is not read elsewhere."""
 
     condition: Value
     value: Value
@@ -117,12 +117,12 @@ class Accumulator:
 Value: TypeAlias = Load | Const | IndexValue | Call | Cast | Masked | Accumulator
 
 
-_NODES_PER_FUEL = 16  # parts of a tree that are visited in a step
+_NODES_PER_FUEL = 16  # tree nodes visited per step
 _LEAVES = (Const, IndexValue, Accumulator)
 
 
 def children(value: Value) -> tuple[Value, ...]:
-    """The direct parts of a tree, those behind indirect indices included."""
+    """Return the direct children of a tree, including those in indirect indices."""
     if isinstance(value, Call):
         return value.args
     if isinstance(value, Cast):
@@ -135,7 +135,7 @@ def children(value: Value) -> tuple[Value, ...]:
 
 
 def walk(value: Value) -> Iterator[Value]:
-    """Every part of a tree, itself first, then its children's from the first on."""
+    """Yield every node of a tree in pre-order."""
     spend_fuel()
     pending = [value]
     visited = 0
@@ -150,12 +150,12 @@ def walk(value: Value) -> Iterator[Value]:
 
 
 def loads(value: Value) -> Iterator[Load]:
-    """Every read in a tree."""
+    """Return all loads of a tree."""
     return (part for part in walk(value) if isinstance(part, Load))
 
 
 def rebuild(value: Value, change: Callable[[Value], Value | None]) -> Value:
-    """The tree with parts exchanged, outermost first: where ``change`` gives None, go deeper."""
+    """Replace nodes of a tree, outermost first; where ``change`` returns None, descend."""
     spend_fuel()
     changed = change(value)
     if changed is not None:

@@ -1,4 +1,4 @@
-"""Reads what compilers write in GNU's assembly syntax: for AMD's GPUs, for x86, for Arm."""
+"""Reads GNU assembly syntax as compilers write it: for AMD GPUs, x86 and Arm."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from scheduler.isa.listing import Function, Instruction, LineKind, Listing, head
 
 @dataclass(frozen=True)
 class Syntax:
-    """What a machine's listings differ in: the name of the kernel's source in debug lines (where a
-    listing has no file 0, which is its source), what a mnemonic does, and whether the next
-    instruction may be executed after it."""
+    """Differences between machines' listings: the name of the kernel's source in debug lines (if a
+    listing has no file 0, which is its source), the kind of a mnemonic, and whether execution may
+    fall through to the next instruction."""
 
     source_file: str
     kind_of: Callable[[str], Kind]
@@ -29,7 +29,7 @@ _REFERENCE = re.compile(r"\.L\w+")
 
 
 class _Reader:
-    """Goes through the lines once; what it has at the end is the listing."""
+    """Reads the lines in one pass and builds the listing."""
 
     def __init__(self, syntax: Syntax) -> None:
         self._syntax = syntax
@@ -38,7 +38,7 @@ class _Reader:
         self.functions: list[Function] = []
         self._declared: set[str] = set()
         self._files: dict[str, str] = {}
-        self._headers: dict[str, tuple[str, str]] = {}  # of ours, with their MD5
+        self._headers: dict[str, tuple[str, str]] = {}  # Kiln's headers, with their MD5
         self._inlined: tuple[str, int] = ("", 0)
         self._name = ""
         self._first_line = 0
@@ -72,7 +72,7 @@ class _Reader:
             self._directive(number, stripped)
             return LineKind.DIRECTIVE
         if not self._name:
-            return LineKind.DIRECTIVE  # the metadata's own text, between functions
+            return LineKind.DIRECTIVE  # text of the metadata, between functions
         self._instruction(number, stripped)
         return LineKind.INSTRUCTION
 
@@ -82,7 +82,7 @@ class _Reader:
             self._name, self._first_line = label, number
         elif label.startswith(".Lfunc_end"):
             self._finish(number)
-        elif self._name and not label.startswith((".Ltmp", ".Lfunc_begin")):  # of debug lines
+        elif self._name and not label.startswith((".Ltmp", ".Lfunc_begin")):  # for debug lines
             self._labels[label] = len(self._instructions)
 
     def _directive(self, number: int, text: str) -> None:
@@ -156,5 +156,5 @@ class _Reader:
 
 
 def parse(text: str, syntax: Syntax) -> Listing:
-    """Read a listing. Lines that mean nothing to it are directives; nothing is raised."""
+    """Read a listing. Lines it does not recognize are directives; it raises nothing."""
     return _Reader(syntax).read(text)

@@ -1,4 +1,4 @@
-"""How much less of a resource lets in more waves."""
+"""Finds how much less of a resource admits more waves."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 
 def greatest_smaller(have: int, least: int, now: int, waves: Callable[[int], int]) -> int | None:
-    """The greatest amount below ``have``, not below ``least``, with more than ``now`` waves: they
-    only rise as the amount falls. None where there is none."""
+    """Return the greatest amount below ``have``, not below ``least``, with more than ``now`` waves,
+    or None. The waves must not fall as the amount falls."""
     low, high = least, have  # waves(low) is more than now, waves(high) is not
     if low >= have or waves(low) <= now:
         return None

@@ -1,4 +1,4 @@
-"""What is live at the ends of a function's blocks, whoever's instructions they are."""
+"""Computes which registers are live at the ends of a function's blocks, for any instruction set."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TypeAlias
 from scheduler.isa.listing import Function
 
 Effect: TypeAlias = tuple[int, int]
-"""Of an instruction: masks of the registers that it reads, and of those that it gives new values
-in any case."""
+"""An instruction's effect: masks of the registers that it reads, and of those that it always
+overwrites."""
 
 
 def live_out(function: Function, effects: Sequence[Effect]) -> list[int]:
-    """What may still be read after each block, as masks."""
+    """Return what may still be read after each block, as masks."""
     blocks = function.blocks
     reads, kills = [0] * len(blocks), [0] * len(blocks)
     for number, block in enumerate(blocks):

@@ -1,4 +1,4 @@
-"""What an instruction does, in a few words: what readers of listings say of a name."""
+"""Short descriptions of instructions, for readers of listings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Description:
 
 
 Row = tuple[str, str, str]
-"""A pattern of names, the title, the text. Groups of the pattern stand in both as ``{name}``."""
+"""A pattern of names, the title, the text. Both may contain groups of the pattern as ``{name}``."""
 
 
 def look_up(rows: Iterable[Row], name: str, words: Mapping[str, str]) -> Description | None:
-    """What the first row says whose pattern fits the whole name; None where none does. What a
-    group matched is replaced by what ``words`` call it."""
+    """Return the description of the first row whose pattern matches the whole name, or None.
+    Matched groups are replaced by their entries in ``words``."""
     for pattern, title, text in rows:
         if match := re.fullmatch(pattern, name):
             groups = {

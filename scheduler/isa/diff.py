@@ -1,9 +1,9 @@
-"""The difference of two listings, blind to addresses, labels and the choice of registers.
+"""The difference of two listings, ignoring addresses, labels and the choice of registers.
 
-The longest common subsequence, exactly, by rapidfuzz's bit-parallel dynamic programming (H. Hyyrö,
-"Bit-Parallel LCS-length Computation Revisited", 2004). Its table has a bit for each pair of lines;
-beyond what that may hold in memory, runs of instructions that stand once on either side cut the two
-into pieces first.
+It computes the exact longest common subsequence with rapidfuzz's bit-parallel dynamic programming
+(H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004). The table has a bit for each pair
+of lines; if it would exceed its memory limit, both sides are first cut at runs of instructions that
+occur once on each side.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TABLE_BITS = 1 << 29  # 64 MiB
 
 
 class Change(StrEnum):
-    """``renamed``: equal but for registers, labels or addresses."""
+    """``renamed``: equal except for registers, labels or addresses."""
 
     SAME = "same"
     RENAMED = "renamed"
@@ -36,7 +36,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """One row of the two sides: instructions by index, None where a side has none."""
+    """One row of the two sides: instructions by index, None if a side has none."""
 
     change: Change
     left: int | None
@@ -49,8 +49,8 @@ def diff(
     readers: tuple[ListingReader, ListingReader],
     table_bits: int = _TABLE_BITS,
 ) -> tuple[DiffRow, ...]:
-    """Rows in the order of both sides, each side read by its own reader. ``table_bits`` bounds the
-    memory of an exact comparison."""
+    """Return rows in the order of both sides, each side read by its own reader. ``table_bits``
+    limits the memory of an exact comparison."""
     old = [readers[0].normalized(instruction) for instruction in left.instructions]
     new = [readers[1].normalized(instruction) for instruction in right.instructions]
     rows: list[DiffRow] = []
@@ -69,12 +69,13 @@ def diff(
 def common_runs(
     old: Sequence[str], new: Sequence[str], table_bits: int = _TABLE_BITS
 ) -> list[tuple[int, int, int]]:
-    """What two texts share, by lines: runs (left, right, length) that ascend on both sides."""
+    """Return the common lines of two texts: runs (left, right, length) that ascend on both
+    sides."""
     return _merge_runs(_matching_runs(old, new, table_bits))
 
 
 def count_changes(rows: Sequence[DiffRow]) -> dict[Change, int]:
-    """How many rows of each kind."""
+    """Count the rows of each kind."""
     found = Counter(row.change for row in rows)
     return {change: found[change] for change in Change}
 
@@ -82,7 +83,7 @@ def count_changes(rows: Sequence[DiffRow]) -> dict[Change, int]:
 def _gap_rows(
     left: Function, right: Function, of_left: tuple[int, int], of_right: tuple[int, int]
 ) -> Iterator[DiffRow]:
-    """What has no partner: side by side where the mnemonics' kinds agree, else one by one."""
+    """Yield unmatched instructions: side by side if their kinds agree, else one by one."""
     one, other = of_left[0], of_right[0]
     while one < of_left[1] and other < of_right[1]:
         kind: Kind = left.instructions[one].kind
@@ -113,7 +114,7 @@ def _merge_runs(matches: list[tuple[int, int, int]]) -> list[tuple[int, int, int
 def _matching_runs(
     old: Sequence[str], new: Sequence[str], table_bits: int
 ) -> list[tuple[int, int, int]]:
-    """Runs (left, right, length) that are equal and ascend on both sides, in no order."""
+    """Return equal runs (left, right, length) that ascend on both sides, in no order."""
     found: list[tuple[int, int, int]] = []
     work = [(0, len(old), 0, len(new))]
     while work:
@@ -140,7 +141,7 @@ def _matching_runs(
 def _common_length(
     old: Sequence[str], new: Sequence[str], one: int, other: int, most: int, step: int
 ) -> int:
-    """How many lines agree from there on, forwards or backwards."""
+    """Count how many lines agree from there on, forwards or backwards."""
     count = 0
     while count < most and old[one + step * count] == new[other + step * count]:
         count += 1
@@ -150,7 +151,8 @@ def _common_length(
 def _cuts(
     old: Sequence[str], new: Sequence[str], of_old: tuple[int, int], of_new: tuple[int, int]
 ) -> list[tuple[int, int]]:
-    """Where to cut both sides: at the anchors of the longest runs that give any, else halfway."""
+    """Return where to cut both sides: at the anchors of the longest runs that have any, else
+    halfway."""
     for run in _ANCHOR_RUNS:
         anchors = [
             pair
@@ -169,7 +171,8 @@ def _anchors(
     of_new: tuple[int, int],
     run: int,
 ) -> list[tuple[int, int]]:
-    """Places where a run of lines stands that each side has once, in ascending order on both."""
+    """Return the positions of runs of lines that occur once on each side, in ascending order on
+    both."""
     left = _unique(old, *of_old, run)
     right = _unique(new, *of_new, run)
     pairs = sorted((place, right[key]) for key, place in left.items() if key in right)
@@ -190,7 +193,7 @@ def _unique(lines: Sequence[str], low: int, high: int, run: int) -> dict[Hashabl
 
 
 def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest subsequence whose second numbers ascend (patience sorting)."""
+    """Return the longest subsequence whose second numbers ascend (patience sorting)."""
     tails: list[int] = []
     tail_index: list[int] = []
     before: list[int] = []

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Instructions ``first`` to ``end`` (exclusive) that run one after the other. ``label`` is ""
-    where no label stands; ``successors`` are numbers of blocks."""
+    """Instructions ``first`` to ``end`` (exclusive) that run in sequence. ``label`` is "" without a
+    label; ``successors`` are numbers of blocks."""
 
     label: str
     first: int
@@ -22,8 +22,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A natural loop: its header's block, all of its blocks, its depth (1 outermost), the loop
-    around it (an index, or -1)."""
+    """A natural loop: its header's block, all its blocks, its depth (1 outermost), and its parent
+    loop (an index, or -1)."""
 
     header: int
     blocks: frozenset[int]
@@ -40,8 +40,8 @@ def build_blocks(
 ) -> tuple[Block, ...]:
     """Cut ``count`` instructions into blocks.
 
-    ``branches`` gives for each branch the instruction it jumps to (None: out of the function),
-    ``ends`` the instructions after which control does not go on.
+    ``branches`` maps each branch to the instruction it jumps to (None: out of the function);
+    ``ends`` are the instructions that do not fall through.
     """
     starts = {0, *labels.values(), *(index + 1 for index in branches), *(i + 1 for i in ends)}
     order = sorted(start for start in starts if start < count)
@@ -64,7 +64,7 @@ def build_blocks(
 
 
 def find_loops(blocks: tuple[Block, ...]) -> tuple[Loop, ...]:
-    """The natural loops, outer before inner; back edges to one header make one loop."""
+    """Return the natural loops, outer before inner; back edges to one header make one loop."""
     if not blocks:
         return ()
     order = _reverse_postorder(blocks)
@@ -96,7 +96,7 @@ def _nest_loops(bodies: dict[int, set[int]]) -> tuple[Loop, ...]:
     loops: list[Loop] = []
     for header in order:
         around = [index for index, loop in enumerate(loops) if header in loop.blocks]
-        parent = around[-1] if around else -1  # the smallest that holds it came last
+        parent = around[-1] if around else -1  # the smallest enclosing loop came last
         depth = loops[parent].depth + 1 if around else 1
         inside = any(other != header and other in bodies[header] for other in bodies)
         loops.append(Loop(header, frozenset(bodies[header]), depth, parent, not inside))
@@ -120,7 +120,7 @@ def _reverse_postorder(blocks: tuple[Block, ...]) -> list[int]:
 
 
 def _dominators(order: list[int], predecessors: list[list[int]]) -> dict[int, int]:
-    """The immediate dominator of each reachable block; the entry's is itself."""
+    """Return the immediate dominator of each reachable block; the entry's is itself."""
     position = {block: place for place, block in enumerate(order)}
     dominator = {order[0]: order[0]}
 

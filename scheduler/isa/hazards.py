@@ -1,4 +1,4 @@
-"""What in a kernel's resources and in its listing is likely to cost time, whoever's hardware."""
+"""Performance hazards in a kernel's resources and listing, for any hardware."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class HazardKind(StrEnum):
 
 @dataclass(frozen=True)
 class Hazard:
-    """One hazard of a build, with its figures in ``text``; ``lines`` are those of the listing
-    whose instructions it is about, where it is about some."""
+    """One hazard of a build, with its figures in ``text``; ``lines`` are the listing's lines of the
+    instructions concerned, if any."""
 
     hazard: HazardKind
     text: str
@@ -32,8 +32,8 @@ class Hazard:
 
 
 def code_size_hazards(code_bytes: int, target: str) -> tuple[Hazard, ...]:
-    """Code that is more than the instruction cache of the target's reference board
-    (``Board.instruction_cache_bytes``) holds."""
+    """Return a hazard if the code exceeds the instruction cache of the target's reference board
+    (``Board.instruction_cache_bytes``)."""
     return tuple(
         Hazard(
             HazardKind.CODE_SIZE,
@@ -46,8 +46,8 @@ def code_size_hazards(code_bytes: int, target: str) -> tuple[Hazard, ...]:
 
 
 def private_memory_hazards(function: Function) -> tuple[Hazard, ...]:
-    """The instructions that go to memory for what a thread keeps for itself: spilled registers,
-    and arrays whose index is only known at run time."""
+    """Return the instructions that access a thread's private memory: spilled registers, and arrays
+    whose index is known only at run time."""
     lines = tuple(one.line for one in function.instructions if one.kind is Kind.SCRATCH)
     if not lines:
         return ()

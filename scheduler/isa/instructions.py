@@ -1,4 +1,4 @@
-"""Kinds of instructions, whoever's they are."""
+"""Kinds of instructions, common to all makers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduler.targets.terms import Terms
 
 
 class Kind(StrEnum):
-    """Classes of instructions: each has a count and a colour of its own."""
+    """Classes of instructions: each has its own count and colour."""
 
     MATRIX = "matrix"
     VECTOR = "vector"
@@ -19,10 +19,10 @@ class Kind(StrEnum):
     SCRATCH = "scratch"
     WAIT = "wait"
     BRANCH = "branch"
-    OTHER = "other"  # of a listing for the host: not classified further
+    OTHER = "other"  # in a listing for the host: not classified further
 
 
 def kind_titles(words: Terms) -> Mapping[Kind, str]:
-    """What tables call each class, in a maker's words."""
+    """Return the table heading of each class, in a maker's terms."""
     own = {Kind.SCALAR: words.scalar, Kind.LDS: words.shared, Kind.SCRATCH: words.scratch}
     return {kind: own.get(kind, kind.value) for kind in Kind}

@@ -1,4 +1,4 @@
-"""How a maker's listings are read: what a backend gives for its targets."""
+"""Reads a maker's listings: the interface that a backend implements for its targets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scheduler.targets.registry import backend_of, load_part
 
 @dataclass(frozen=True)
 class LiveRegisters:
-    """Per instruction, in order, how many vector registers hold a value that may still be read.
+    """For each instruction, in order, the number of vector registers whose value may still be read.
 
-    ``peaks`` are the instructions (indices) at which the count is greatest.
+    ``peaks`` are the indices of the instructions with the greatest count.
     """
 
     counts: tuple[int, ...]
@@ -26,41 +26,42 @@ class LiveRegisters:
 
 
 class ListingReader(ABC):
-    """Reads the listings of one backend. Nothing is raised for text that means nothing to it."""
+    """Reads the listings of one backend. It raises nothing for text it does not recognize."""
 
     dialect: ClassVar[str] = "gas"
-    """What a highlighter calls the language: a name of Pygments', or of a lexer of ours."""
+    """The highlighter's name of the language: Pygments', or one of Kiln's lexers."""
 
     registers_title: ClassVar[str] = "registers"
     """What is counted as live."""
 
     @abstractmethod
     def parse(self, text: str) -> Listing:
-        """Functions, instructions, and where each comes from in the source."""
+        """Return functions, instructions, and their positions in the source."""
 
     @abstractmethod
     def normalized(self, instruction: Instruction) -> str:
-        """What two instructions must share to be compared: without registers' numbers, labels
+        """Return the form in which instructions are compared: without registers' numbers, labels
         and addresses."""
 
     def dialect_of(self, text: str) -> str:  # noqa: ARG002 - most have one
-        """The language of this listing, for those whose builds give it in several."""
+        """Return the language of this listing, for backends whose builds give several."""
         return self.dialect
 
     def describe(self, mnemonic: str) -> Description | None:  # noqa: ARG002
-        """What an instruction does, in our words; None for one that is not known."""
+        """Return a short description of an instruction; None if it is unknown."""
         return None
 
     def live_registers(self, function: Function) -> LiveRegisters | None:  # noqa: ARG002
-        """Live vector registers at each instruction; None where the reader does not follow them."""
+        """Return the live vector registers at each instruction; None if the reader does not track
+        them."""
         return None
 
     def hazards(self, function: Function) -> tuple[Hazard, ...]:
-        """What its instructions show to be likely to cost time, with their lines."""
+        """Return the performance hazards that its instructions show, with their lines."""
         return private_memory_hazards(function)
 
 
 def reader_of(target: Target) -> ListingReader:
-    """The reader of the target's backend."""
+    """Return the reader of the target's backend."""
     reader: ListingReader = load_part(backend_of(target).listings)
     return reader

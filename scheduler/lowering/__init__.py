@@ -1,4 +1,4 @@
-"""From a graph to operations over buffers."""
+"""Lower a graph to operations over buffers."""
 
 from scheduler.lowering.lower import lower
 from scheduler.lowering.verifier import verify

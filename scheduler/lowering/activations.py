@@ -14,7 +14,7 @@ from scheduler.lowering.trees import call, const
 
 
 def relu(x: Value) -> Value:
-    """max(x, 0), a NaN stays."""
+    """max(x, 0); a NaN is kept."""
     return call("maximum", x, const(0, x.dtype))
 
 
@@ -121,7 +121,7 @@ def softplus(b: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -
 
 
 def selu(x: Value) -> Value:
-    """torch's constants for scale and alpha."""
+    """Uses torch's constants for scale and alpha."""
     low = _times(call("expm1", x), 1.6732632423543772848170429916717 * _SELU_SCALE)
     return call("where", _is_positive(x), _times(x, _SELU_SCALE), low)
 
@@ -158,7 +158,7 @@ def softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """max(x, y) + log(1 + exp(-|x - y|)); of two equal infinities, that infinity."""
+    """max(x, y) + log(1 + exp(-|x - y|)); for two equal infinities, that infinity."""
 
     def function(x: Value, y: Value) -> Value:
         tail = call("log1p", call("exp", call("neg", call("abs", call("sub", x, y)))))
@@ -171,7 +171,7 @@ def logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 
 def _complex_logaddexp(x: Value, y: Value) -> Value:
-    """log(exp(x) + exp(y)) of complex numbers, about the one with the greater real part."""
+    """log(exp(x) + exp(y)) of complex numbers, shifted by the one with the greater real part."""
     first = call("lt", call("real", x), call("real", y))
     low, high = call("where", first, x, y), call("where", first, y, x)
     one = const(1, x.dtype)
@@ -192,7 +192,7 @@ def log_sigmoid(x: Value) -> Value:
 
 
 def mish(x: Value) -> Value:
-    """x tanh(softplus(x)), softplus written so that exp does not overflow."""
+    """x tanh(softplus(x)), with softplus in a form whose exp does not overflow."""
     soft = call(
         "sub", relu(x), call("neg", call("log1p", call("exp", call("neg", call("abs", x)))))
     )

@@ -1,6 +1,6 @@
-"""Gradients of activation functions and of losses by class: functions of one element each.
+"""Gradients of activation functions and of classification losses: pointwise functions.
 
-Where a function has a kink, the side that torch's kernels take (ATen/native/cpu/Activation.cpp).
+At a kink of the function, the side of torch's kernels is used (ATen/native/cpu/Activation.cpp).
 """
 
 # ruff: noqa: ARG001 - rules have the signature of their op
@@ -23,8 +23,8 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
-_SIXTH = 0.16666667163372039794921875  # float32's, which torch multiplies by in every type
-_MEAN = 1  # of torch's numbers for a loss's reduction
+_SIXTH = 0.16666667163372039794921875  # the float32 value, which torch uses in every type
+_MEAN = 1  # torch's number for the reduction of a loss
 
 
 def _number(x: Value, value: float) -> Value:
@@ -44,7 +44,7 @@ def _test(name: str, x: Value, value: float) -> Value:
 
 
 def _input_rule(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]:
-    """A function of the gradient and the argument."""
+    """The rule of a function of the gradient and the argument."""
 
     def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
         return elementwise(b, (grad_output, self), function)
@@ -53,7 +53,7 @@ def _input_rule(function: Callable[[Value, Value], Value]) -> Callable[..., Tens
 
 
 def _output_rule(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]:
-    """A function of the gradient and the result."""
+    """The rule of a function of the gradient and the result."""
 
     def rule(b: Builder, grad_output: Tensor, output: Tensor) -> Tensor:
         return elementwise(b, (grad_output, output), function)
@@ -166,7 +166,7 @@ def rrelu_backward(
     training: bool,
     self_is_result: bool,
 ) -> Tensor:
-    if training and upper - lower > 1e-6:  # as torch asks whether the slopes differ
+    if training and upper - lower > 1e-6:  # torch's test for different slopes
         return elementwise(b, (grad_output, noise), lambda g, n: call("mul", g, n))
     return leaky_relu_backward(b, grad_output, self, (lower + upper) / 2, self_is_result)
 
@@ -203,14 +203,14 @@ def softplus_backward(
 
 
 def log_sigmoid_backward(b: Builder, grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:
-    """``buffer`` holds what torch's CPU kernel keeps from forward: it is computed anew."""
+    """``buffer`` is what torch's CPU kernel keeps from the forward pass; it is recomputed here."""
     return elementwise(
         b, (grad_output, self), lambda g, x: call("mul", g, call("sigmoid", call("neg", x)))
     )
 
 
 def _outside(g: Value, x: Value, lambd: float) -> Value:
-    """Nothing comes back from within the bounds."""
+    """The gradient outside the bounds; 0 inside."""
     inside = call("logical_and", _test("ge", x, -lambd), _test("le", x, lambd))
     return call("where", inside, _number(g, 0), g)
 
@@ -237,7 +237,7 @@ def logit_backward(
 
 
 def glu_backward(b: Builder, grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
-    """By the first half the gate, by the gate the first half times the gate's slope."""
+    """For the first half, the gate; for the gate, the first half times the gate's slope."""
     at, held = dim % self.rank, self.dtype.compute_dtype
     half = grad_output.size[at]
 
@@ -257,7 +257,8 @@ def glu_backward(b: Builder, grad_output: Tensor, self: Tensor, dim: int) -> Ten
 def prelu_kernel_backward(
     b: Builder, grad_output: Tensor, self: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """By the argument, and by the weight before it is summed over what it was spread to."""
+    """The gradients of the argument, and of the weight before the sum over its broadcast
+    dimensions."""
     held = self.dtype.compute_dtype
     wide = broadcast(weight, self.size)
 
@@ -285,14 +286,14 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:
-    """-weight[class] of each element's own class (over the total of weights for a mean), 0 at all
-    other classes and where the class is the one to ignore."""
+    """-weight[class] at each row's own class (divided by the total weight for a mean), 0 at all
+    other classes and where the class is ignored."""
     at = 0 if self.rank < 2 else 1
     held = self.dtype.compute_dtype
 
     def read(i: Index) -> Value:
         place = (*i[:at], *i[at + 1 :])
-        # Without a batch the class may be a tensor of one element.
+        # Without a batch the class may be a one-element tensor.
         own = trees.upcast(
             target.at((sympy.Integer(0),) * target.rank if at == 0 else place), DType.I64
         )

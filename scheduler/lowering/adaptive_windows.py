@@ -1,4 +1,4 @@
-"""The windows of adaptive poolings, which cover the input evenly whatever its size."""
+"""The windows of adaptive poolings, which cover an input of any size evenly."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from scheduler.lowering.tensor import Index
 
 @dataclass(frozen=True)
 class AdaptiveWindows:
-    """Windows of an adaptive pooling: output i is over floor(i n / o) to ceil((i + 1) n / o)."""
+    """Windows of an adaptive pooling: output i covers floor(i n / o) to ceil((i + 1) n / o)."""
 
     input: tuple[Expr, ...]
     output: tuple[Expr, ...]
 
     @property
     def taps(self) -> tuple[Expr, ...]:
-        """Sizes of the longest window."""
+        """The extents of the longest window."""
         return tuple(_longest_window(n, o) for n, o in zip(self.input, self.output, strict=True))
 
     def start(self, position: Index) -> Index:
-        """First input position of a window."""
+        """The first input position of a window."""
         sizes = zip(position, self.input, self.output, strict=True)
         return tuple(FloorDiv(i * n, o) for i, n, o in sizes)
 
     def end(self, position: Index) -> Index:
-        """Input position after the last of a window."""
+        """The input position after the last of a window."""
         sizes = zip(position, self.input, self.output, strict=True)
         return tuple(FloorDiv((i + 1) * n + o - 1, o) for i, n, o in sizes)
 
     def place(self, position: Index, tap: Index) -> Index:
-        """Input position of an element of a window."""
+        """The input position of an element of a window."""
         return tuple(s + t for s, t in zip(self.start(position), tap, strict=True))
 
     def inside(self, position: Index, place: Index) -> Value:
@@ -49,19 +49,19 @@ class AdaptiveWindows:
 
     @property
     def inverse(self) -> AdaptiveWindows:
-        """The windows of the output that touch a position of the input: they lie as the windows of
-        a pooling from the output's size to the input's."""
+        """The windows of the output that touch an input position. They equal the windows of a
+        pooling from the output's size to the input's."""
         return AdaptiveWindows(self.output, self.input)
 
     def count(self, position: Index) -> Expr:
-        """Elements of a window."""
+        """The number of elements of a window."""
         if all(map(_is_even, self.input, self.output)):
             return product(self.taps)
         ends = zip(self.start(position), self.end(position), strict=True)
         return sympy.Mul(*(end - start for start, end in ends))
 
 
-_MAX_ENUMERATED = 1 << 16  # windows that are looked at one by one
+_MAX_ENUMERATED = 1 << 16  # windows whose lengths are computed one by one
 
 
 def _is_even(size: Expr, output: Expr) -> bool:
@@ -73,7 +73,7 @@ def _is_even(size: Expr, output: Expr) -> bool:
 
 
 def _longest_window(size: Expr, output: Expr) -> Expr:
-    """The longest window: size / output, one or two more where that is uneven."""
+    """The longest window: size / output, or one or two more if that is not an integer."""
     if _is_even(size, output):
         return simplify(FloorDiv(size, output))
     if size.is_Integer and output.is_Integer and int(output) <= _MAX_ENUMERATED:

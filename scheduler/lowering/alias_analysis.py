@@ -1,7 +1,8 @@
-"""Which values share memory in torch: views with what they show, in-place ops with what they write.
+"""Track which values share memory in torch: views and their bases, in-place ops and the values they
+write.
 
-Lowered values share nothing (``functionalize.py`` makes writes functional); this only keeps
-account.
+Lowered values never share memory (``functionalize.py`` makes writes functional); this module only
+records the sharing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from scheduler.lowering.ops import lookup_op
 
 
 class AliasTracker:
-    """An account that grows node by node. ``last_use``: position of the last reader of a value."""
+    """Records aliases node by node. ``last_use`` maps a value to the position of its last
+    reader."""
 
     def __init__(self, graph: Graph, last_use: Mapping[str, int]) -> None:
         self._graph = graph
@@ -30,11 +32,12 @@ class AliasTracker:
         self._inputs = {given.name for given in graph.inputs}
 
     def root(self, name: str) -> str:
-        """The value whose memory this one is."""
+        """The value whose memory this value uses."""
         return self._roots.get(name, name)
 
     def record(self, node: Node) -> str | None:
-        """Note whose memory a node's results are. The value that it writes in place, or None."""
+        """Record the memory of a node's results. Returns the value that the node writes in place,
+        or None."""
         found = lookup_op(node.target)
         if found is None:
             return self._note_unknown(node)
@@ -53,12 +56,12 @@ class AliasTracker:
         return first.name if found.mutates else None
 
     def shares(self, name: str) -> bool:
-        """Whether a value is memory of another, as far as that is known."""
+        """Whether a value is known to use the memory of another."""
         return name in self._roots
 
     def _note_unknown(self, node: Node) -> str | None:
-        """Of an op without a row its name says it: one that writes in place ends in ``_``, and
-        gives its first argument back."""
+        """Handle an op without a row by its name: an in-place op ends in ``_`` and returns its
+        first argument."""
         first = next((given for _, given in node.arguments()), None)
         if not (is_in_place(node.target) and isinstance(first, Ref) and len(node.outputs) == 1):
             return None
@@ -78,9 +81,9 @@ class AliasTracker:
             self._uncertain.update(outputs)
 
     def live_aliases(self, node: Node, written: str, position: int) -> list[str]:
-        """What else shows the memory that an in-place op writes, and is used after it.
+        """The other values that use the memory an in-place op writes and are read after it.
 
-        ``UserError`` where it is not known of one whether it does.
+        Raises ``UserError`` if it is unknown whether one of them shares the memory.
         """
         root = self.root(written)
         alive = [n for n in self._members[root] if self._last_use.get(n, -1) > position]
@@ -100,7 +103,7 @@ class AliasTracker:
     def _shares(
         self, found: Overload, given: Mapping[str, Argument], source: str, node: Node
     ) -> bool | None:
-        """Whether the result is the first argument's memory; None where that depends on sizes."""
+        """Whether the result uses the first argument's memory; None if that depends on sizes."""
         before = self._graph.tensors.get(source)
         after = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
         if before is None or after is None:
@@ -122,7 +125,7 @@ class AliasTracker:
 
 
 def memory_root(graph: Graph, name: str) -> str:
-    """The value that the memory of a value was made with: itself where it is no view."""
+    """The value that owns a value's memory: the value itself if it is not a view."""
     while (node := graph.producers.get(name)) is not None:
         spend_fuel()
         root = AliasTracker(graph, {})
@@ -134,11 +137,11 @@ def memory_root(graph: Graph, name: str) -> str:
 
 
 def knows_strides(graph: Graph, name: str) -> bool:
-    """Whether the strides that a file states of a value are those in eager mode.
+    """Whether the strides that a file states for a value are those in eager mode.
 
-    They are of an input, of its views and copies, and of what is computed from tensors in row-major
-    order. What eager mode's kernels make of others (``roll`` of a tensor with its channels
-    innermost) is not always what the export's shape functions say.
+    They are for inputs, their views and copies, and values computed from row-major tensors. For
+    other layouts, eager kernels may choose strides other than the export's shape functions state
+    (``roll`` of a channels-last tensor).
     """
     left, seen = [name], set[str]()
     while left:
@@ -160,14 +163,14 @@ def knows_strides(graph: Graph, name: str) -> bool:
 
 
 def _keeps_layout(node: Node) -> bool:
-    """Whether a node's op states itself how its result lies: by its first argument."""
+    """Whether a node's op derives the layout of its result from its first argument."""
     found = lookup_op(node.target)
     kept = (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS)
     return found is not None and (found.op.elements in kept or found.op.name == "aten.clone")
 
 
 def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:
-    """Values whose memory is written to while something else that shows it is used later."""
+    """Values whose memory is written while another value that uses it is read later."""
     memory = AliasTracker(graph, last_use)
     found: set[str] = set()
     for position, node in enumerate(graph.nodes):
@@ -179,13 +182,13 @@ def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:
 
 
 def written_values(graph: Graph) -> set[str]:
-    """Values whose memory ops write in place, themselves or through views: each by the name of the
-    value that the memory was made with. A node whose arguments do not fit its op says nothing."""
+    """Values whose memory ops write in place, directly or through views, each by the name of the
+    value that owns the memory. A node whose arguments do not fit its op is ignored."""
     return {value for _, value in in_place_writes(graph)}
 
 
 def in_place_writes(graph: Graph) -> Iterator[tuple[Node, str]]:
-    """Each node that writes in place, with the value that the memory was made with."""
+    """Each node that writes in place, with the value that owns the memory."""
     memory = AliasTracker(graph, {})
     for node in graph.nodes:
         try:
@@ -194,6 +197,6 @@ def in_place_writes(graph: Graph) -> Iterator[tuple[Node, str]]:
         except LimitError:
             raise
         except UserError:
-            continue  # lowering says what is wrong
+            continue  # lowering reports the error
         if written is not None:
             yield node, memory.root(written)

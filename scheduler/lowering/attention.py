@@ -25,12 +25,12 @@ from scheduler.lowering.reductions import reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, transpose
 
-# Of a row of q, k or v: 64 KiB hold 32 rows of q, the weights, and 32 rows of k and v each; or of
-# wider elements 16, one after the other.
+# Maximum bytes of a row of q, k or v. 64 KiB of shared memory hold 32 rows of q, the weights, and
+# 32 rows each of k and v; with wider elements, 16 rows, k and v one after the other.
 _MAX_ROW_BYTES = 512
 _MAX_DEEP_ROW_BYTES = 1024
 # With tiles of 16 keys a kernel takes 3 times as long as two products and a softmax (gfx942, 1,024
-# rows, modelled): where those have room for the scores they are better.
+# rows, modelled), so it is used only if the scores would need more memory than this.
 _MANY_SCORES_BYTES = 2**31
 
 
@@ -99,7 +99,7 @@ def attention(
 def is_one_kernel(
     dtype: DType, scores: tuple[Expr, ...], depths: tuple[Expr, ...], hints: Mapping[str, int]
 ) -> bool:
-    """Whether the template serves heads of these depths, and should with so many scores."""
+    """Whether the template supports these head depths and is preferable for this many scores."""
     if not all(depth.is_Integer for depth in depths):
         return False
     row_bytes = max(int(depth) for depth in depths) * dtype.itemsize
@@ -125,8 +125,8 @@ def _unfused_attention(
     scale: float | None,
     dropout_p: float,
 ) -> Tensor:
-    """Attention whose scores lie in memory, for heads too deep for tiles or of symbolic depth, and
-    for weights that are dropped with a chance."""
+    """Attention with the scores in memory: for heads too deep for tiles or of symbolic depth, and
+    for dropout of weights."""
     meta = b.meta()
     held = meta.dtype.compute_dtype
     size = (*meta.size[:-1], k.size[-2])
@@ -148,7 +148,7 @@ def compute_scores(
     size: tuple[Expr, ...],
     held: DType,
 ) -> Tensor:
-    """The scores of that size in memory, scaled and masked."""
+    """The scaled and masked scores, of shape ``size``, in memory."""
     scored = score_epilogue(scale, query.size[-1], is_causal, mask, size, held)
     turned = transpose(key, key.rank - 2, key.rank - 1)
     return product(b, "attention scores", query, turned, size, held, scored)
@@ -162,7 +162,8 @@ def score_epilogue(
     size: tuple[Expr, ...],
     held: DType,
 ) -> Epilogue:
-    """From products of queries and keys to scores of that size: scaled, and masked by -inf."""
+    """The epilogue that turns products of queries and keys into scores of shape ``size``: it scales
+    them and masks them with -inf."""
 
     def scored(accumulator: Value, index: Index) -> Value:
         value = trees.call("mul", accumulator, softmax_scale(scale, depth, held))
@@ -192,7 +193,8 @@ def _causal_condition(index: Index) -> Value:
 
 
 def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Index], Value]]:
-    """The greatest score of each row, 0 where all are -inf; a score's exp(score - that)."""
+    """The maximum score of each row (0 if all are -inf), and a function for exp(score -
+    maximum)."""
     held = scores.dtype
 
     def finite(acc: Value, _: Index) -> Value:
@@ -208,8 +210,7 @@ def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Ind
 
 
 def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
-    """softmax over the last dimension; a row with nothing but -inf gives 0, as torch's attention
-    does."""
+    """softmax over the last dimension. A row of only -inf gives 0, as in torch's attention."""
     held = scores.dtype
     _, power = exp_scores(b, scores)
 
@@ -236,7 +237,7 @@ def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
 
 
 def _typed(tensor: Tensor, index: Index) -> Value:
-    """An element in its own type: what is computed (ones, a mask) is held in f32."""
+    """An element in the tensor's own type. Computed elements (ones, a mask) are held in f32."""
     value = tensor.at(index)
     return value if value.dtype is tensor.dtype else trees.cast(value, tensor.dtype)
 
@@ -244,7 +245,7 @@ def _typed(tensor: Tensor, index: Index) -> Value:
 def _mask(
     b: Builder, mask: Tensor, lead: tuple[Expr, ...], index: Index, row: Axis, column: Axis
 ) -> Value | None:
-    """The mask's tree; None where it selects everything."""
+    """The mask's tree; None if it selects everything."""
     wide = broadcast(mask, (*lead, row.size, column.size))
     value = wide.at((*index, row.var, column.var))
     if isinstance(value, Const):
@@ -255,7 +256,7 @@ def _mask(
 
 
 def _repeat_heads(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
-    """Grouped queries: each head of ``tensor`` serves as many heads of the query in a row."""
+    """Grouped queries: repeat each head of ``tensor`` for consecutive heads of the query."""
     heads, own = lead[-1], tensor.size[-3]
     times = simplify(FloorDiv(heads, own))
     size = (*tensor.size[:-3], heads, *tensor.size[-2:])
@@ -263,14 +264,14 @@ def _repeat_heads(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
 
 
 def _stride(b: Builder) -> tuple[Expr, ...] | None:
-    """An output of the model keeps the strides that the graph says."""
+    """The strides of the result; None keeps the graph's strides for an output of the model."""
     assert b.node is not None
     return None if b.node.outputs[0] in b.graph.outputs else rows_first_strides(b.meta().size)
 
 
 def rows_first_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
-    """Rows before heads in memory, as whoever reads the heads side by side wants them; None where
-    there are no heads."""
+    """Strides with rows before heads in memory, the order for readers that concatenate the heads;
+    None if there are no heads."""
     rank = len(size)
     if rank < 4:
         return None

@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Attention as torch's kernels make it, with the logarithms of the rows' sums beside the result,
-and its gradients: products around the weights, which are computed anew from those logarithms."""
+"""Attention as in torch's kernels, which also return the logarithms of the row sums, and its
+gradients: products around the weights, which are recomputed from those logarithms."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def attention_with_sums(
     compute_log_sumexp: bool = True,
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
-    """The result and the logarithms; states of random numbers behind them are zero, for no number
-    is drawn."""
+    """The result and the logarithms of the row sums. The random number states after them are zero,
+    because no number is drawn."""
     mask = attn_bias if attn_mask is None else attn_mask
     _check_dropout(dropout_p)
     made = attention(b, query, key, value, mask, 0.0, is_causal, scale)
@@ -75,7 +75,7 @@ def _log_sums(
     is_causal: bool,
     scale: float | None,
 ) -> Tensor:
-    """log(sum(exp(scores))) of each row. Where nobody reads it, nothing of it is computed."""
+    """log(sum(exp(scores))) of each row. If it is not read, nothing is computed."""
     meta, held = b.meta(1), query.dtype.compute_dtype
     size = (*query.size[:-1], key.size[-2])
     if meta.size[: len(size) - 2] != size[:-2]:
@@ -97,14 +97,15 @@ def _log_sums(
         value = made.at((*index, _ZERO))
         if meta.size[-1] == size[-2]:
             return value
-        # Some kernels fill rows up to a multiple of their tiles.
+        # Some kernels pad rows to a multiple of their tile size.
         return trees.masked_value(trees.less_than(index[-1], size[-2]), value, const(0, held))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def _check_dropout(chance: float) -> None:
-    """What is dropped in a form with further results is known to its gradient by torch's state."""
+    """Reject dropout in forms with further results: the gradient would need torch's random state to
+    know the dropped weights."""
     if chance:
         raise Unsupported("attention with dropout, and a gradient that has to drop the same")
 
@@ -120,7 +121,7 @@ def attention_math(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """With the weights themselves as the second result."""
+    """Attention that also returns the weights."""
     if enable_gqa:
         raise Unsupported("attention of grouped queries with its weights")
     _check_dropout(dropout_p)
@@ -147,10 +148,10 @@ def attention_backward(
     grad_input_mask: tuple[bool, ...] = (True, True, True, False),
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
-    """Gradients by queries, keys and values.
+    """Gradients with respect to queries, keys and values.
 
-    With P the weights and D the sums of ``grad * out`` along rows: ``P^T grad`` by the values, and
-    ``P (grad value^T - D) scale`` in place of the scores for the other two.
+    With P the weights and D the row sums of ``grad * out``: the gradient of the values is ``P^T
+    grad``; those of queries and keys use ``P (grad value^T - D) scale`` in place of the scores.
     """
     grad = grad_out or grad_out_
     assert grad is not None
@@ -164,7 +165,7 @@ def attention_backward(
     held = query.dtype.compute_dtype
     size = (*lead, query.size[-2], key.size[-2])
     mask = attn_bias if attn_mask is None else attn_mask
-    weights = logsumexp  # torch's decomposition of the CPU's attention has the weights there
+    weights = logsumexp  # torch's decomposition of CPU attention passes the weights here
     if logsumexp.rank < query.rank:
         weights = _weights(b, query, key, mask, bool(is_causal), scale, logsumexp, size, held)
     rows = _row_sums(b, grad, out, held)
@@ -203,7 +204,7 @@ def _weights(
     size: tuple[Expr, ...],
     held: DType,
 ) -> Tensor:
-    """exp(score - logarithm of the row's sum); 0 where the score is -inf, whatever that sum is."""
+    """exp(score - logarithm of the row's sum); 0 where the score is -inf, whatever the sum is."""
     scored = score_epilogue(scale, query.size[-1], is_causal, mask, size, held)
 
     def weight(acc: Value, index: Index) -> Value:

@@ -1,5 +1,5 @@
-"""Masks of attention that models wrote out: which columns a row sees, where that follows from
-indices, and what is added to scores so that a kernel in f32 does not overflow."""
+"""Masks of attention written out in a model: which columns a row sees, as far as indices determine
+it, and the value to add to scores so that a kernel in f32 does not overflow."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from scheduler.ir.storage import encode_values, widen
 from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value
 from scheduler.lowering import trees
 
-#: A score of at most this has a weight of 0 beside any that a model computes: f16's exp(-1e4) is 0,
-#: and so is f32's unless every other score of the row is below -9,800.
+#: A score of at most this gets weight 0 beside any score that a model computes: exp(-1e4) is 0 in
+#: f16, and in f32 unless every other score of the row is below -9,800.
 HIDDEN = -1e4
-#: Beside it f32 loses every score, and many times it is a number of f32.
+#: Adding it to a score in f32 absorbs the score, and many multiples of it are finite in f32.
 _ABSORBING = -(2.0**120)
-_PART = 2.0**-8  # of f32's numbers below it: no more than itself
+_PART = 2.0**-8  # factor for f32 numbers below _ABSORBING: not below it after
 
 _AND, _OR = ("logical_and", "bitwise_and"), ("logical_or", "bitwise_or")
-#: A comparison as signs: it holds where sign * (left - right) >= least.
+#: (sign, least) of a comparison of integers: it holds where sign * (left - right) >= least.
 _COMPARISONS: Mapping[str, tuple[int, int]] = {
     "ge": (1, 0),
     "gt": (1, 1),
@@ -41,7 +41,7 @@ _OPPOSITE = {"ge": "lt", "lt": "ge", "le": "gt", "gt": "le"}
 
 
 def literal_value(value: Value) -> float | None:
-    """The real number that a literal is."""
+    """The real number that a literal represents."""
     if isinstance(value, Cast) and value.dtype.is_float:
         number = literal_value(value.value)
         return None if number is None else round_literal(number, value.dtype)
@@ -51,36 +51,37 @@ def literal_value(value: Value) -> float | None:
 
 
 def is_elided_cast(one: DType, other: DType) -> bool:
-    """Whether a conversion between these types is left out as one of floats that loses little."""
+    """Whether a conversion between these types is ignored as a float conversion that loses
+    little."""
     return all(each.is_float and not each.is_float8 for each in (one, other))
 
 
 def round_literal(number: float, dtype: DType) -> float:
-    """A number as a type holds it: f32's least one is minus infinity in f16."""
+    """A number rounded to a type: the least f32 is minus infinity in f16."""
     with np.errstate(over="ignore"):
         return float(widen(encode_values(np.asarray(number, np.float64), dtype), dtype))
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """Scores that become ``fill`` where they are not ``seen``."""
+    """Scores that become ``fill`` where ``seen`` is false."""
 
     seen: Value
     fill: float
-    added: bool = False  # to the scores, which then still count beside it
+    added: bool = False  # fill is added to the scores, which still count
 
     def held(self, dtype: DType) -> Hidden:
-        """The same in memory of that type."""
+        """The same, stored in a buffer of that type."""
         return replace(self, fill=round_literal(self.fill, dtype))
 
 
-#: What becomes of scores one after the other: hidden, or something added.
+#: Steps applied to scores in order: hiding, or adding a value.
 Steps: TypeAlias = tuple[Hidden | Value, ...]
 
 
 @dataclass(frozen=True)
 class Mask:
-    """What an ``Attention`` is told of it. ``sees``: each row certainly sees a column."""
+    """The mask of an ``Attention``. ``sees``: each row certainly sees at least one column."""
 
     causal: bool
     value: Value | None
@@ -88,8 +89,8 @@ class Mask:
 
 
 def match_hidden(value: Value) -> tuple[Hidden, Value] | None:
-    """Of ``where(seen, value, fill)`` with a literal to fill the rest with, either way round: what
-    it hides, and the value."""
+    """Match ``where(seen, value, fill)`` with a literal as ``fill``, in either order of the
+    branches. Returns what it hides, and the value."""
     if isinstance(value, Cast) and value.dtype.is_float and value.value.dtype.is_float:
         found = match_hidden(value.value)
         if found is None:
@@ -111,10 +112,11 @@ def match_hidden(value: Value) -> tuple[Hidden, Value] | None:
 
 
 def combine_mask(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DType) -> Mask | None:
-    """All steps as one mask; None where that would not be the same.
+    """Combine all steps into one mask; None if the result would not be equivalent.
 
-    Of a row that sees nothing a softmax of minus infinity is NaN, and one of equal numbers averages
-    all columns alike. A number stands for minus infinity only where there certainly is no such row.
+    For a row that sees nothing, a softmax over minus infinity gives NaN, while one over equal
+    numbers averages all columns. A finite number is therefore replaced by minus infinity only if
+    such a row certainly does not exist.
     """
     hidden = [step for step in steps if isinstance(step, Hidden)]
     added = [step for step in steps if not isinstance(step, Hidden)]
@@ -132,14 +134,15 @@ def combine_mask(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DT
     sums = tuple(_to_additive(step, held) for step in steps)
     if sums != steps:
         return combine_mask(sums, row, column, ranges, held)
-    # Where all of a row is hidden, what else is added would count beside the number.
+    # In a fully hidden row, another added value would count beside the number.
     alone = len(numbers) == 1 and not added
     return Mask(False, _fold_additive(steps, held), False) if alone else None
 
 
 def _to_additive(step: Hidden | Value, held: DType) -> Hidden | Value:
-    """A number that is added where a row may see nothing: the row's scores still differ by what
-    they differed, and minus infinity stays that."""
+    """Convert a step that adds a finite number to a plain additive mask, for rows that may see
+    nothing: the differences between the row's scores are preserved, and minus infinity is
+    unchanged."""
     if not isinstance(step, Hidden) or not step.added or not math.isfinite(step.fill):
         return step
     kept, fill = trees.const(0, held), bound_mask(trees.const(step.fill, held))
@@ -147,8 +150,8 @@ def _to_additive(step: Hidden | Value, held: DType) -> Hidden | Value:
 
 
 def _fold_additive(steps: Sequence[Hidden | Value], held: DType) -> Value | None:
-    """What is added to scores for all of it. Those that are hidden by a number get one that no
-    score changes: the same for all."""
+    """The sum of all steps as one additive mask. Scores hidden by a finite number get the same
+    number, which absorbs every score."""
     mask: Value | None = None
     for step in steps:
         if isinstance(step, Hidden):
@@ -161,7 +164,7 @@ def _fold_additive(steps: Sequence[Hidden | Value], held: DType) -> Value | None
 
 
 def _conditions(value: Value) -> Iterator[Value]:
-    """What must all hold."""
+    """The conjuncts of a condition."""
     if isinstance(value, Call) and value.op == "logical_not":
         value = _negated(value.args[0])
     if isinstance(value, Call) and value.op in _AND and value.dtype is DType.BOOL:
@@ -172,13 +175,13 @@ def _conditions(value: Value) -> Iterator[Value]:
 
 
 def _is_causal(value: Value, row: Axis, column: Axis) -> bool:
-    """Whether it says that a row sees the columns up to its own number."""
+    """Whether the condition says that a row sees the columns up to its own number."""
     difference = _difference(value)
     return difference is not None and is_equal(difference, row.var - column.var)
 
 
 def _difference(value: Value) -> Expr | None:
-    """What is not negative where a comparison of integers holds."""
+    """An expression that is nonnegative exactly where a comparison of integers holds."""
     if not isinstance(value, Call) or value.op not in _COMPARISONS:
         return None
     left, right = (as_index_expr(part) for part in value.args)
@@ -189,7 +192,7 @@ def _difference(value: Value) -> Expr | None:
 
 
 def _negated(condition: Value) -> Value:
-    """The opposite of a condition; of integers' comparisons, as such."""
+    """The negation of a condition; comparisons of integers are inverted directly."""
     if isinstance(condition, Call):
         if condition.op == "logical_not":
             return condition.args[0]
@@ -203,8 +206,8 @@ def _negated(condition: Value) -> Value:
 
 
 def _sees_a_column(seen: Value, row: Axis, column: Axis, ranges: Ranges) -> bool:
-    """Whether it follows from indices that each row sees a column: the first, its own, or that as
-    far from the last as the row is from the last row."""
+    """Whether indices prove that each row sees a column: the first, the last, its own, or the
+    column as far from the last as the row is from the last row."""
     ends = column.size - row.size
     places: list[Expr] = [sympy.Integer(0), column.size - 1]
     places += [row.var] if is_nonnegative(ends, ranges) else []
@@ -217,7 +220,7 @@ def _sees_a_column(seen: Value, row: Axis, column: Axis, ranges: Ranges) -> bool
 
 
 def _holds(value: Value, ranges: Ranges, *, due: bool) -> bool:
-    """Whether a condition certainly is ``due``."""
+    """Whether a condition provably equals ``due``."""
     if isinstance(value, Const):
         return bool(value.value) is due
     if not isinstance(value, Call):
@@ -235,9 +238,9 @@ def _holds(value: Value, ranges: Ranges, *, due: bool) -> bool:
 
 
 def bound_mask(mask: Value) -> Value:
-    """An additive mask whose numbers a kernel can add up and multiply by log2(e) in f32: models
-    write f32's least number for what is not seen. A small part of it hides as well, and minus
-    infinity stays."""
+    """Bound an additive mask so that a kernel can sum its numbers and multiply them by log2(e) in
+    f32: models use the least f32 for hidden scores. A small fraction of it hides them as well, and
+    minus infinity is unchanged."""
     if any(load.dtype is DType.F16 for load in _direct_loads(mask)):
         return mask
     number = literal_value(mask)
@@ -252,7 +255,7 @@ def bound_mask(mask: Value) -> Value:
 
 
 def _direct_loads(value: Value) -> Iterator[Load]:
-    """The read that a tree is, seen through conversions."""
+    """The load at the root of a tree, below conversions."""
     while isinstance(value, Cast):
         value = value.value
     if isinstance(value, Load):

@@ -1,11 +1,11 @@
-"""Attention that a model wrote out, product by product, as one operation.
+"""Fuse attention that a model writes out as separate ops into one operation.
 
-What torch.export makes of ``softmax(q @ k.T * scale + mask) @ v``, with a soft cap or without, is
-two products with a softmax between them. Where nothing else reads what lies between, it is one
-``Attention``: then no score lies in memory. A row whose scores are all minus infinity is NaN here,
-other than in torch's own attention (``safe``). Roundings to 16 bits between the steps are left
-out, as fusion leaves them out: where a model adds f16's least number to every score of a row, the
-scores still differ in f32.
+torch.export turns ``softmax(q @ k.T * scale + mask) @ v``, with or without a soft cap, into two
+products with a softmax between them. If nothing else reads the intermediate values, they become one
+``Attention``, and no scores are stored in memory. A row whose scores are all minus infinity gives
+NaN here, unlike in torch's own attention (``safe``). Roundings to 16 bits between the steps are
+omitted, as in fusion: if a model adds the least f16 to every score of a row, the scores still
+differ in f32.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
 
 
 def with_attention(lowered: Lowered) -> Lowered:
-    """The same graph with its attention as such operations."""
+    """Return the graph with attention patterns replaced by ``Attention`` operations."""
     sources = Sources(lowered)
     uses = _Uses(lowered)
     made: dict[str, Attention] = {}
@@ -66,7 +66,7 @@ def with_attention(lowered: Lowered) -> Lowered:
 
 
 class _Uses:
-    """Who reads what, and which operations are between the same marks."""
+    """The readers of each buffer, and which operations lie between the same loop marks."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
@@ -82,7 +82,8 @@ class _Uses:
                 self._readers.setdefault(name, set()).add(operation.name)
 
     def is_isolated(self, operations: Sequence[Operation]) -> bool:
-        """Whether what all but the last write is read by none but them, between the same marks."""
+        """Whether all writes except the last operation's are read only by these operations, and all
+        lie between the same loop marks."""
         names = {operation.name for operation in operations}
         written = {name for operation in operations[:-1] for name in operation.writes}
         return (
@@ -92,13 +93,14 @@ class _Uses:
         )
 
     def program_order(self, operations: Sequence[Operation]) -> list[Operation]:
-        """As they run."""
+        """Sort the operations in execution order."""
         return sorted(operations, key=lambda operation: self._order[operation.name])
 
 
 @dataclass(frozen=True)
 class _Match:
-    """A product whose rows are averaged by a softmax of ``scores``, which ``through`` makes."""
+    """A product whose rows are averaged with a softmax of ``scores``; ``through`` are the
+    operations that compute the softmax."""
 
     last: Contraction
     sizes: Ranges
@@ -111,7 +113,7 @@ class _Match:
 
     @staticmethod
     def match(last: Contraction, sources: Sources) -> _Match | None:
-        """What the product is the end of, if it is."""
+        """Match attention that ends with this product; None if there is none."""
         if len(last.k) != 1 or len(last.n) != 1 or len(last.stores) != 1:
             return None
         ranges = sources.ranges(last)
@@ -133,7 +135,7 @@ class _Match:
         )
 
     def operation(self, uses: _Uses) -> Attention | None:
-        """It as one operation; None where that would not be the same, or has no kernel."""
+        """The match as one operation; None if that would not be equivalent or has no kernel."""
         last, first = self.last, self.scores.product
         operations = [*self.scores.through, *self.through, last]
         if len(first.k) != 1 or not uses.is_isolated(operations):
@@ -167,7 +169,7 @@ class _Match:
         return made.with_nodes(tuple(dict.fromkeys(nodes)))
 
     def _attention(self, q: Value, k: Value, v: Value, depth: Axis, mask: Mask) -> Attention:
-        """Over axes as the lowering of torch's own attention calls them."""
+        """Build the operation, with axes named as in the lowering of torch's own attention."""
         last = self.last
         outer = (*last.batch, *last.m[:-1])
         value_depth = last.n[0]
@@ -207,7 +209,7 @@ def _reads(value: Value, axis: Axis) -> bool:
 
 
 def _is_independent(mask: Value, written: Collection[str]) -> bool:
-    """Whether a mask is made of nothing that the attention itself makes."""
+    """Whether a mask reads nothing that the attention itself computes."""
     return not any(
         isinstance(part, Accumulator) or (isinstance(part, Load) and part.buffer in written)
         for part in walk(mask)
@@ -215,8 +217,8 @@ def _is_independent(mask: Value, written: Collection[str]) -> bool:
 
 
 def _rows_first(buffer: Buffer) -> Buffer:
-    """A result with rows before heads in memory, as whoever reads the heads side by side wants
-    them; an output of the model keeps its strides."""
+    """The buffer with rows before heads in memory, the order for readers that concatenate the
+    heads. An output of the model keeps its strides."""
     if buffer.kind is not BufferKind.INTERMEDIATE:
         return buffer
     return replace(buffer, stride=attention.rows_first_strides(buffer.size) or buffer.stride)

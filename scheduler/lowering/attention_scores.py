@@ -1,5 +1,5 @@
-"""From scores as a model wrote them out to the product that they are made of: scale, soft cap and
-mask on the way."""
+"""Trace scores that a model writes out back to the product they come from, collecting scale, soft
+cap and mask."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from scheduler.ir.values import Accumulator, Call, Cast, Load, Masked, Value, re
 from scheduler.lowering import attention_masks as masks
 from scheduler.lowering import trees
 
-#: Reads of a buffer that are followed: more of them is no attention, and could take for ever.
+#: Maximum number of steps followed. Attention needs fewer, and the search must be bounded.
 _MAX_STEPS = 48
-#: Functions of a mask that each score computes anew rather than read it.
+#: Maximum calls and loads of a mask that is recomputed for each score instead of being read.
 _MAX_CALLS = 16
 _ZERO = sympy.Integer(0)
 
@@ -40,8 +40,8 @@ Places: TypeAlias = Mapping[sympy.Symbol, Expr]
 
 
 class Sources:
-    """The operations of a lowered graph by what they write, as seen from the loops (``ranges``) of
-    one that reads."""
+    """The operations of a lowered graph by the buffers they write, as seen from the loops
+    (``ranges``) of a reader."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.buffers = lowered.buffers
@@ -49,16 +49,16 @@ class Sources:
         self.sizes = Ranges.from_symbols(lowered.graph.symbols)
 
     def writer(self, load: Load) -> Operation | None:
-        """Who wrote what is read, where that is at a place that follows from indices alone."""
+        """The operation that wrote the loaded buffer; None if the load is indirect."""
         return None if load.indirect else self._writers.get(load.buffer)
 
     def ranges(self, operation: Operation) -> Ranges:
-        """Of all loops of an operation."""
+        """The ranges of all loops of an operation."""
         return self.sizes.over(operation.loops)
 
     def places(self, store: Store, axes: tuple[Axis, ...], load: Load, at: Ranges) -> Places | None:
-        """The loops over ``axes`` at the point at which ``store`` wrote what is read, in the
-        reader's; None where they do not follow from it."""
+        """The values of the loops over ``axes`` at which ``store`` wrote the loaded element, in
+        terms of the reader's loops; None if they cannot be determined."""
         one = {axis.var: _ZERO for axis in axes if axis.size == 1}
         wide = tuple(axis for axis in axes if axis.size != 1)
         index = tuple(expr.xreplace(one) for expr in store.index)
@@ -67,15 +67,15 @@ class Sources:
         return None if found is None else {**one, **found}
 
     def stored(self, operation: Pointwise, load: Load, at: Ranges) -> Value | None:
-        """What is read, as the tree that was stored."""
+        """The loaded element, as the tree that was stored."""
         places = self.places(operation.store, operation.axes, load, at)
         if places is None:
             return None
         return simplify_tree(substitute(operation.store.value, places), at)
 
     def from_indices(self, value: Value, at: Ranges) -> Value | None:
-        """The tree with what was stored in place of reads, until none is left; None where that
-        does not come to an end soon."""
+        """Replace loads by the stored trees until none is left; None if that does not terminate
+        soon."""
         for _ in range(_MAX_CALLS):
             parts = list(walk(value))
             reads = {part for part in parts if isinstance(part, Load)}
@@ -96,11 +96,11 @@ class Sources:
 
 @dataclass(frozen=True)
 class Scores:
-    """``outer * tanh(inner * product)`` (with ``capped``) or ``inner * product``, and what
-    becomes of them then (``steps``).
+    """``outer * tanh(inner * product)`` (if ``capped``) or ``inner * product``, followed by
+    ``steps``.
 
-    ``places`` are the product's loops in the reader's, ``through`` the operations between the two,
-    that one first.
+    ``places`` maps the product's loops to the reader's. ``through`` are the operations from the
+    product to the reader, the product first.
     """
 
     product: Contraction
@@ -118,12 +118,12 @@ class Scores:
 
     @property
     def scale(self) -> float:
-        """What products are multiplied by before they are capped."""
+        """The factor of products before the soft cap."""
         return self.inner * self.outer
 
     def held(self, dtype: DType) -> Scores:
-        """These scores in memory of that type. Only numbers that hide others may become infinite:
-        other roundings are left out."""
+        """These scores stored in that type. Only a hiding number may round to infinity; other
+        roundings are ignored."""
         steps = (
             step.held(dtype) if isinstance(step, masks.Hidden) else step for step in self.steps
         )
@@ -147,7 +147,8 @@ class Scores:
 
 
 class ScoreReader:
-    """Reads scores as trees over the loops (``ranges``) of the operation that averages by them."""
+    """Reads scores as trees over the loops (``ranges``) of the operation that uses their
+    softmax."""
 
     def __init__(self, sources: Sources, ranges: Ranges) -> None:
         self._sources = sources
@@ -155,7 +156,7 @@ class ScoreReader:
         self._left = _MAX_STEPS
 
     def read(self, value: Value, product: Scores | None = None) -> Scores | None:
-        """The scores that a tree is; ``product``: what the accumulator in it stands for."""
+        """Match a tree as scores. ``product`` is what the accumulator in the tree stands for."""
         self._left -= 1
         if self._left < 0:
             return None
@@ -182,7 +183,7 @@ class ScoreReader:
             is_nonnegative(i, self._ranges) and is_less(i, n, self._ranges)
             for i, n in zip(load.index, size, strict=True)
         ):
-            return None  # a part of it is masked: there is nothing to read beyond
+            return None  # under a mask, some indices are outside the buffer
         if isinstance(writer, Pointwise):
             stored = self._sources.stored(writer, load, self._ranges)
             found = None if stored is None else self.read(stored)
@@ -199,7 +200,7 @@ class ScoreReader:
         return self.read(stored, Scores(writer, places, (writer,)))
 
     def product_first(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
-        """Times a literal, on either side."""
+        """Scores times a literal, on either side."""
         for value, other in (args, args[::-1]):
             factor = masks.literal_value(other)
             if factor is not None:
@@ -208,25 +209,25 @@ class ScoreReader:
         return None
 
     def quotient(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
-        """Divided by a literal."""
+        """Scores divided by a literal."""
         divisor = masks.literal_value(args[1])
         found = None if divisor is None else self.read(args[0], product)
         return found.over(divisor) if found and divisor is not None else None
 
     def negative(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
-        """With the other sign."""
+        """Negated scores."""
         found = self.read(args[0], product)
         return found and found.times(-1.0)
 
     def capped(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
-        """Through tanh."""
+        """tanh of scores."""
         found = self.read(args[0], product)
         if found is None or found.capped or found.steps:
             return None
         return replace(found, capped=True)
 
     def sum(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
-        """With a mask, on either side."""
+        """Scores plus a mask, on either side."""
         for value, other in (args, args[::-1]):
             found = self.read(value, product)
             if found is not None:
@@ -234,7 +235,7 @@ class ScoreReader:
         return None
 
     def difference(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
-        """Less a mask."""
+        """Scores minus a mask."""
         found = self.read(args[0], product)
         if found is None:
             return None
@@ -249,12 +250,12 @@ class ScoreReader:
             step = replace(part[0], added=True)
         else:
             if value.dtype is DType.F64 and held is not DType.F64:
-                return None  # its least number is minus infinity there
+                return None  # the least f64 is minus infinity there
             step = masks.bound_mask(trees.upcast(value, held))
         return replace(found, steps=(*found.steps, step))
 
     def _hidden(self, value: Value, product: Scores | None) -> Scores | None:
-        """With a literal where something hides them."""
+        """Scores hidden by a condition and a literal."""
         part = masks.match_hidden(value)
         if part is None:
             return None
@@ -266,7 +267,7 @@ class ScoreReader:
         return replace(found, steps=(*found.steps, hidden))
 
     def _from_indices(self, value: Value) -> Value:
-        """A mask as a tree that reads nothing, where it was computed from indices by little."""
+        """A mask as a tree without loads, if it is computed from indices in few steps."""
         found = self._sources.from_indices(value, self._ranges)
         return value if found is None else found
 

@@ -1,5 +1,5 @@
-"""Batch normalisation in all its forms: by running statistics, or by those of the batch, which are
-results then, as the running ones that they are mixed into are."""
+"""All forms of batch normalisation: by running statistics, or by the batch's own, which are then
+results, as are the updated running statistics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def batch_norm(
     eps: float = 1e-5,
     **_: Any,
 ) -> Any:
-    """Results as the op has them: the normalised input, the batch's mean and inverse deviation."""
+    """The results of the op: the normalised input, the batch's mean and inverse deviation."""
     made, average, inverse, _, _ = _normalized(
         b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
@@ -60,8 +60,8 @@ def functional_batch_norm(
     eps: float,
     training: bool = True,
 ) -> tuple[Tensor, ...]:
-    """With the new running statistics behind the results, and before them what torch keeps for the
-    gradient, if anything: nothing is in it here."""
+    """Also returns the new running statistics, last. The reserve that torch keeps for the gradient,
+    if the op has it, comes before them and is empty."""
     made = _normalized(
         b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
@@ -71,7 +71,7 @@ def functional_batch_norm(
 
 
 def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]:
-    """Forms with a fourth result, which is empty where no library of the device fills it."""
+    """Forms with a fourth result, the reserve, which is empty unless a device library fills it."""
 
     def rule(
         b: Builder,
@@ -112,7 +112,7 @@ def _normalized(
     held = accumulator_type(input.dtype)
     average: Tensor
     variance: Tensor
-    if input.rank < 2:  # nothing at all: torch lets it pass
+    if input.rank < 2:  # an empty input: torch accepts it
         kept = (_empty(b, 1), _empty(b, 2)) if len(b.node.outputs) > 1 else (None, None)
         return input, *kept, running_mean, running_var
     if training:
@@ -138,7 +138,7 @@ def _normalized(
         return made, None, None, None, None
     if training or b.meta(1).size != (_ZERO,):
         kept = _vector(b, 1, average.at), _vector(b, 2, inverse)
-    else:  # in inference on the CPU the saved statistics are empty
+    else:  # the CPU saves no statistics in inference
         kept = _empty(b, 1), _empty(b, 2)
     if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
         return made, *kept, running_mean, running_var
@@ -182,7 +182,7 @@ def _unbiased(value: Value, number: Expr) -> Value:
 def _running_average(
     b: Builder, running: Tensor, read: Callable[[Index], Value], momentum: float
 ) -> Tensor:
-    """momentum * the batch's + (1 - momentum) * the running one."""
+    """momentum * batch statistic + (1 - momentum) * running statistic."""
     held = running.dtype.compute_dtype
 
     def new(index: Index) -> Value:
@@ -204,10 +204,10 @@ def instance_norm(
     eps: float = 1e-5,
     **_: Any,
 ) -> Any:
-    """Each channel of each sample by itself: group_norm with one channel a group.
+    """Normalise each channel of each sample: group_norm with one channel per group.
 
-    Running statistics are not looked at then; where they are to be kept up to date, the export
-    says so by writes of its own.
+    Running statistics are then not read; if they are to be updated, the export contains explicit
+    writes.
     """
     if not use_input_stats:
         return batch_norm(b, input, weight, bias, running_mean, running_var, False, 0.1, eps)

@@ -1,4 +1,4 @@
-"""Bits of elements read as another type, of the same size or of another one (little-endian)."""
+"""Reinterpret the bits of elements as a type of the same or another size (little-endian)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _UNSIGNED = {1: DType.U8, 2: DType.U16, 4: DType.U32, 8: DType.U64}
 
 
 def view(b: Builder, self: Tensor, **_: Any) -> Tensor:
-    """Another shape of the elements, or another type: then the last dimension is as much longer or
-    shorter as the elements are."""
+    """Another shape of the elements, or another type: the last dimension then scales with the ratio
+    of the element sizes."""
     dtype = b.meta().dtype
     return views.view(b, self) if dtype is self.dtype else bitcast(b, self, dtype)
 
@@ -48,15 +48,15 @@ def bitcast(b: Builder, tensor: Tensor, target: DType) -> Tensor:
 
 
 def _cast(value: Value, source: DType, target: DType) -> Value:
-    """An element's bits as another type of its size."""
+    """An element's bits as another type of the same size."""
     if source is target:
         return value
     return Call("bit_cast", (trees.cast(value, source),), target)
 
 
 def round_exactly(value: Value, dtype: DType) -> Value:
-    """``value`` rounded to ``dtype`` on the way, for what else would be exact where operations are
-    interpreted: of that type, to be held like an element that is read."""
+    """Round ``value`` to ``dtype`` where the interpreter would otherwise keep it exact. The result
+    has that type and is to be upcast like a loaded element."""
     whole = _UNSIGNED[dtype.itemsize]
     return _cast(_cast(value, dtype, whole), whole, dtype)
 
@@ -94,7 +94,7 @@ def _join(tensor: Tensor, target: DType) -> Tensor:
 
 
 def _complex_parts(b: Builder, tensor: Tensor) -> Tensor:
-    """The parts of complex numbers one after the other."""
+    """The real and imaginary parts of complex numbers, interleaved."""
     parts = view_as_real(b, tensor)
     two = sympy.Integer(2)
     size = (*tensor.size[:-1], tensor.size[-1] * 2)
@@ -102,7 +102,7 @@ def _complex_parts(b: Builder, tensor: Tensor) -> Tensor:
 
 
 def _pairs_as_complex(tensor: Tensor) -> Tensor:
-    """Neighbours as the parts of complex numbers."""
+    """Pairs of neighbours as complex numbers."""
     size = simplify(FloorDiv(tensor.size[-1], sympy.Integer(2)))
 
     def at(index: Index) -> Value:

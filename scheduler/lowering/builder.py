@@ -33,16 +33,16 @@ from scheduler.lowering.errors import ContradictionError, Unsupported
 from scheduler.lowering.tensor import Epilogue, Index, Places, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
-#: Elements that leave what was run up before them as it was; of other kinds every one does, where
-#: all are the same, but of LOGSUMEXP none. Packed sequences are told apart by such a sum, which is
-#: 0 throughout where positions are an arange.
+#: Constant elements for which a scan returns that constant everywhere. Kinds not listed do so for
+#: every constant; LOGSUMEXP for none. Packed sequences are told apart by such a sum, which is 0
+#: everywhere if positions are an arange.
 _CONSTANT_SCAN_VALUES: Mapping[ReductionKind, tuple[int, ...]] = {
     ReductionKind.SUM: (0,),
     ReductionKind.PROD: (0, 1),
     ReductionKind.LOGSUMEXP: (),
 }
 
-#: From a graph among a node's arguments and what it is given to what it makes.
+#: Lowers a graph among a node's arguments: from the graph and its inputs to its outputs.
 Inlined: TypeAlias = Callable[[Subgraph, Sequence[Any]], tuple[Tensor, ...]]
 
 
@@ -51,11 +51,11 @@ def _reject_subgraph(part: Subgraph, _given: Sequence[Any]) -> tuple[Tensor, ...
 
 
 class Builder:
-    """What the rules of the ops write to.
+    """Collects the buffers and operations that op rules create.
 
-    ``node`` is the graph node being lowered and ``sources`` the nodes whose views it reads
-    through; both go into the operations made for it. ``inline_subgraph`` lowers an inner graph
-    here.
+    ``node`` is the graph node being lowered and ``sources`` the nodes whose views it reads through;
+    both are recorded in the operations made for it. ``inline_subgraph`` lowers an inner graph in
+    place.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -65,22 +65,22 @@ class Builder:
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[Operation] = []
         self.node: Node | None = None
-        self.outer: Node | None = None  # the node of the whole graph whose inner graph is lowered
-        #: Whether what has no kernel in an inner graph may run by itself, for nothing is computed
-        #: there that the model does not compute: not in branches.
+        self.outer: Node | None = None  # the outermost node whose inner graph is being lowered
+        #: Whether an op without a kernel in an inner graph may run as an extern. Not in branches:
+        #: they compute values that the model does not compute.
         self.externs_inside = True
         self.sources: tuple[str, ...] = ()
         self.inline_subgraph: Inlined = _reject_subgraph
-        #: Strides of the values that take another order in memory than the graph says.
+        #: Strides of values whose memory order differs from the graph's.
         self.reordered: Mapping[str, tuple[Expr, ...]] = {}
-        #: The value that a value's memory was made with: another one for views.
+        #: The value whose memory a value uses: a different one for views.
         self.memory_of: Callable[[str], str] = lambda name: name
         self.knows_strides: Callable[[str], bool] = lambda _: True
         #: Nodes that write in place, with the tensor before and after the write.
         self.writes: list[tuple[str, Tensor, Tensor]] = []
         #: Sizes that must not be 0, in order.
         self.nonzero: dict[Expr, None] = {}
-        #: Assertions of the model: the node, the message, the boolean.
+        #: The model's assertions: node, message, boolean.
         self.assertions: list[tuple[str, str, Value]] = []
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
@@ -90,17 +90,17 @@ class Builder:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The graph nodes that an operation made now computes."""
+        """The graph nodes that the next operation computes."""
         return (*self.sources, self._name) if self.node else self.sources
 
     def meta(self, output: int = 0) -> TensorMeta:
-        """What the graph says of an output of the node."""
+        """The graph's meta of an output of the node."""
         assert self.node is not None
         return self.graph.tensors[self.node.outputs[output]]
 
     def may_be_equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two sizes may be the same. The export's guards are not known here; at the
-        example's sizes they hold. What is known only while the model runs has no example."""
+        """Whether two sizes may be equal. The export's guards are not available here, but they hold
+        at the example's sizes, which are compared. Unbacked sizes have no example value."""
         if a == b:
             return True
         if self.is_unbacked(a, b):
@@ -109,12 +109,12 @@ class Builder:
         return layout.size_hint(a, self.hints) == layout.size_hint(b, self.hints)
 
     def is_unbacked(self, *exprs: Expr) -> bool:
-        """Whether sizes are known only while the model runs."""
+        """Whether any of the sizes is known only at run time."""
         return any(unbacked_sizes(expr) for expr in exprs)
 
     def check_shape(self, name: str, size: Sequence[Expr]) -> None:
-        """Raise ``ContradictionError`` where the graph says another shape of a value than its
-        node's arguments make."""
+        """Raise ``ContradictionError`` if a value's shape in the graph differs from the shape that
+        its node's arguments produce."""
         known = self.graph.tensors[name].size
         if len(known) != len(size) or not all(map(self.may_be_equal, known, size)):
             raise ContradictionError(
@@ -124,7 +124,7 @@ class Builder:
 
     def require_nonempty(self, size: Sequence[Expr], dims: Iterable[int]) -> None:
         """Record that torch raises if one of these dimensions is 0, as ``amax`` does. Raises
-        ``Unsupported`` if the size depends on data in another way than as a factor."""
+        ``Unsupported`` if the size depends on data other than as a factor."""
         for extent in (size[dim] for dim in dims):
             if is_nonnegative(extent - 1, self.sizes):
                 continue
@@ -142,12 +142,12 @@ class Builder:
             self.assertions.append((self.node.name, message, value))
 
     def check_output_shape(self, size: Sequence[Expr], output: int = 0) -> None:
-        """``check_shape`` of an output of the node."""
+        """Call ``check_shape`` for an output of the node."""
         assert self.node is not None
         self.check_shape(self.node.outputs[output], size)
 
     def check_broadcast(self, sizes: Sequence[Sequence[Expr]]) -> None:
-        """``check_output_shape`` of what shapes broadcast to."""
+        """Call ``check_output_shape`` with the broadcast of the shapes."""
         rank = max(map(len, sizes))
         wide: list[Expr] = []
         for place in range(-rank, 0):
@@ -164,7 +164,8 @@ class Builder:
         stride: tuple[Expr, ...] | None = None,
         kind: BufferKind = BufferKind.INTERMEDIATE,
     ) -> Buffer:
-        """New memory. Without ``stride``: as the graph has it for this shape, if without gaps."""
+        """Allocate a buffer. ``stride`` defaults to the graph's strides for this shape if those
+        have no gaps."""
         if stride is None:
             stride = self._stride(size)
         made = Buffer(self._fresh("buf"), dtype, size, stride, kind)
@@ -196,7 +197,7 @@ class Builder:
     # loops
 
     def loops(self, size: Sequence[Expr], prefix: str) -> tuple[tuple[Axis, ...], Index]:
-        """Loops over a shape, those of one step left out, and the index they make."""
+        """Loops over a shape, omitting loops of one step, and the index they form."""
         axes: list[Axis] = []
         index: list[Expr] = []
         for extent in size:
@@ -212,7 +213,7 @@ class Builder:
     def pointwise(
         self, size: tuple[Expr, ...], dtype: DType, read: Reader, stride: Index | None = None
     ) -> Tensor:
-        """One store at each point of a new buffer of this shape."""
+        """Store one value at each point of a new buffer of this shape."""
         buffer = self.buffer(dtype, size, stride)
         axes, index = self._loops_as_it_lies(buffer)
         value = self.finish(read(index), axes)
@@ -221,7 +222,7 @@ class Builder:
         return self.tensor(buffer)
 
     def _loops_as_it_lies(self, buffer: Buffer) -> tuple[tuple[Axis, ...], Index]:
-        """Loops over a buffer, the innermost one along its memory, and the index they make."""
+        """Loops over a buffer in its memory order, innermost last, and the index they form."""
         dims = self._memory_order(buffer)
         axes, ordered = self.loops([buffer.size[d] for d in dims], "i")
         return axes, tuple(ordered[dims.index(d)] for d in range(len(buffer.size)))
@@ -243,9 +244,9 @@ class Builder:
         accumulate: DType,
         after: Epilogue | None = None,
     ) -> Tensor:
-        """``read(index, reduction index)`` reduced, ``after`` the accumulator stored as ``dtype``.
+        """Reduce ``read(index, reduction index)``; store ``after`` of the accumulator as ``dtype``.
 
-        ``size`` is the shape of the result (it keeps reduced dimensions if the caller wants).
+        ``size`` is the shape of the result (with the reduced dimensions if the caller keeps them).
         """
         buffer = self.buffer(dtype, size)
         axes, index = self._loops_as_it_lies(buffer)
@@ -266,7 +267,8 @@ class Builder:
     def scan(
         self, size: tuple[Expr, ...], dim: int, kind: ReductionKind, read: Reader, dtype: DType
     ) -> Tensor:
-        """Running ``kind`` along ``dim``; in no memory where it is one constant throughout."""
+        """Scan with ``kind`` along ``dim``. A result that is one constant everywhere uses no
+        memory."""
         others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
         scan_axis = Axis(variable("r", 0), size[dim])
         remaining = iter(others)
@@ -300,12 +302,12 @@ class Builder:
         value: Reader,
         condition: Reader | None = None,
     ) -> Tensor:
-        """A new buffer of this shape that begins as ``begin`` and gets ``value`` at each point of
-        ``sources`` combined into the element at ``places`` (where ``condition`` holds).
+        """Allocate a buffer of this shape, initialize it from ``begin``, and combine ``value`` at
+        each point of ``sources`` into the element at ``places`` (where ``condition`` holds).
 
-        A place that is a tree counts from the end where it is negative, and is brought inside its
-        dimension, whatever it is. ``dtype`` is one of ``operations.ATOMIC``; f16, bf16 and small
-        integers are combined in a wider type by whoever calls this (``lowering/scatter.py``).
+        A place given as a tree counts from the end if negative, and is always clamped to its
+        dimension. ``dtype`` is one of ``operations.ATOMIC``; the caller combines f16, bf16 and
+        small integers in a wider type (``lowering/scatter.py``).
         """
         buffer = self.buffer(dtype, size)
         axes, index = self.loops(size, "i")
@@ -340,7 +342,7 @@ class Builder:
         return trees.upcast(self.finish(value, axes), dtype)
 
     def _position(self, place: Expr | Value, size: Expr, axes: Sequence[Axis]) -> Expr | Indirect:
-        """A place to write to: as it stands where it is certainly on its dimension."""
+        """A position to write to; used unchanged if it is provably inside its dimension."""
         value = trees.index_value(place) if isinstance(place, sympy.Expr) else place
         value = self.finish(value, axes)
         if isinstance(value, IndexValue):
@@ -358,9 +360,11 @@ class Builder:
         descending: bool = False,
         limit: Expr | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The tensor sorted along ``dim``, and where along it each element was (i64).
+        """Sort a tensor along ``dim``. Returns the values and their original indices along it
+        (i64).
 
-        Always stable, NaN the greatest. ``limit``: only as many of each row, the first in order.
+        Always stable, with NaN greatest. ``limit``: keep only the first elements of each sorted
+        row.
         """
         extent = tensor.size[dim]
         size = (*tensor.size[:dim], extent if limit is None else limit, *tensor.size[dim + 1 :])
@@ -399,7 +403,8 @@ class Builder:
         return values, indices
 
     def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
-        """A tree as operations hold it: indices in normal form, calls named by their node."""
+        """A tree in the form that operations store: indices in normal form, calls tagged with the
+        node."""
         return trees.tag_node(simplify_tree(value, self.sizes.over(axes)), self._name)
 
     @property
@@ -414,7 +419,7 @@ class Builder:
         self.operations.append(operation)
 
     def realize(self, tensor: Tensor, stride: Index | None = None) -> Tensor:
-        """The tensor in memory of its own; itself where it is a whole buffer."""
+        """The tensor in a buffer; the tensor itself if it is a whole buffer already."""
         if tensor.buffer and stride is None:
             return tensor
         return self.pointwise(tensor.size, tensor.dtype, tensor.at, stride)
@@ -424,8 +429,8 @@ class Builder:
     def indirect(
         self, tensor: Tensor, index: Index, size: Expr, read: ReadAt, *, wrap: bool = True
     ) -> Value:
-        """``read(position)`` where the position along an axis of ``size`` is an element of
-        ``tensor`` (negative ones count from the end)."""
+        """``read(position)`` at the position stored in an element of ``tensor``, along an axis of
+        ``size`` (negative positions count from the end)."""
         value = tensor.at(index)
         if isinstance(value, IndexValue) and is_nonnegative(value.expr, self.sizes):
             return read(value.expr)
@@ -437,7 +442,7 @@ class Builder:
 
 
 def bind_indirect(value: Value, indirect: Indirect) -> Value:
-    """The tree with ``indirect`` added to every load that uses its symbol."""
+    """Add ``indirect`` to every load in the tree that uses its symbol."""
 
     def change(part: Value) -> Value | None:
         if isinstance(part, IndexValue) and part.expr.has(indirect.symbol):
@@ -453,7 +458,7 @@ def bind_indirect(value: Value, indirect: Indirect) -> Value:
 
 
 def wrap_position(indirect: Indirect) -> Value:
-    """The position as a value: negative ones counted from the end."""
+    """The position as a value, with negative positions counted from the end."""
     value = trees.upcast(indirect.value, DType.I64)
     if not indirect.wrap:
         return value

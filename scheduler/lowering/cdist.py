@@ -19,7 +19,7 @@ from scheduler.lowering.views import broadcast
 
 
 def cdist(b: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
-    """Between each row of one and each row of the other."""
+    """Distances between each row of ``x1`` and each row of ``x2``."""
     meta = b.meta()
     lead = len(meta.size) - 2
     first, second = (broadcast(t, (*meta.size[:lead], *t.size[-2:])) for t in (x1, x2))
@@ -36,14 +36,15 @@ def euclidean_dist(b: Builder, x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
-    """Between the rows of all pairs, the first row's first."""
+    """Distances between all pairs of rows, those of the first row first."""
     meta = b.meta()
     rows = self.size[0]
     if meta.size[0] == 0:
         return Tensor(meta.size, meta.dtype, lambda _: const(0.0, meta.dtype))
 
     def begins(row: Expr) -> Expr:
-        """The first pair of a row with those after it; a half is no integer expression."""
+        """Twice the number of the first pair of a row with the rows after it: a half is not an
+        integer expression."""
         return row * (2 * rows - row - 1)
 
     def is_before(index: Index, inner: Index) -> Value:
@@ -62,7 +63,7 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
     )
 
     def column(index: Index) -> Value:
-        """How far the pair is from the first one of its row, and one more than the row."""
+        """The second row of the pair: its offset from the first pair, plus the row, plus one."""
         own = row.at(index)
         one, two = const(1, DType.I64), const(2, DType.I64)
         left = call("sub", trees.index_value(2 * rows - 1), own)
@@ -86,7 +87,7 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
 def _distance(
     b: Builder, size: Index, at: Callable[[Index], tuple[Value, Value]], p: float
 ) -> Tensor:
-    """The norm along the last dimension of the differences of pairs."""
+    """The norm of the differences of pairs along the last dimension."""
     dtype = b.meta().dtype
 
     def read(index: Index) -> Value:

@@ -1,9 +1,9 @@
-"""How tensors around convolutions lie in memory with their channels innermost, and which gain.
+"""Channels-last memory layout of tensors around convolutions, and which convolutions gain from it.
 
-A window reads neighbouring channels of one position 16 bytes at a time; in the order that models
-are written in (channels apart by a whole image) it reads single elements. What a convolution that
-gains reads from elsewhere is copied into that order first; values of the graph take it by
-themselves (``channels_last_regions``), as Inductor's layout optimisation has it.
+A window reads neighbouring channels of one position 16 bytes at a time; with the channels a whole
+image apart, as models are written, it reads single elements. Other inputs of a convolution that
+gains are first copied into that layout; values of the graph take it directly
+(``channels_last_regions``), as in Inductor's layout optimisation.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from scheduler.lowering.tensor import Tensor
 Shaped: TypeAlias = TensorMeta | Tensor
 
 _DTYPES = (DType.F16, DType.BF16, DType.F32)
-#: Bytes of the channels of one position that are read at once; of a group of them at least, whose
-#: kernel would read single elements in the other order as well.
+#: Bytes of channels of one position that are read at once; and a lower minimum for groups, whose
+#: kernel would read single elements in the other layout as well.
 _PACK, _GROUP_PACK = 16, 8
-#: Fewer positions than this do not pay for the weight, which is brought into order each time.
+#: Fewer positions do not pay for the copy of the weight, which is made on each run.
 _POSITIONS = 256
 
 
 def channels_last_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Of [N, C, ...] with the channels innermost."""
+    """Channels-last strides of [N, C, ...]."""
     dims = [d for d in (0, *range(2, len(size)), 1) if size[d] != 1]
     return layout.permuted_strides(size, dims)
 
@@ -41,8 +41,8 @@ def is_profitable(
     groups: int,
     hints: Mapping[str, int],
 ) -> bool:
-    """Whether a convolution with these operands reads whole packs of a group's channels, several
-    times, for enough positions."""
+    """Whether a convolution with these operands reads whole packs of a group's channels, more than
+    once, for enough positions."""
     rank = len(weight.size)
     if input.dtype not in _DTYPES or rank < 3 or {len(input.size), len(output)} != {rank}:
         return False
@@ -56,7 +56,7 @@ def is_profitable(
 
 
 def to_channels_last(b: Builder, tensor: Tensor) -> Tensor:
-    """The tensor in memory with its channels innermost, copied where it is not."""
+    """The tensor in channels-last memory, copied if necessary."""
     if tensor.buffer:
         buffer = b.buffers[tensor.buffer]
         if layout.is_same_layout(buffer.size, buffer.stride, channels_last_strides(buffer.size)):

@@ -1,4 +1,4 @@
-"""Which values of a graph take the order of memory that its convolutions gain by."""
+"""Choose which values of a graph use the channels-last layout."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _Kind: TypeAlias = tuple[int, Expr, Expr]
 
 
 def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
-    """Strides, channels innermost, of values that go into or come from a convolution that gains
-    by it, on whatever way that keeps images and channels: made by the graph's nodes. Its outputs
-    are copied into the model's order at the end."""
+    """Channels-last strides of values made by the graph's nodes that are connected to a profitable
+    convolution through ops that keep images and channels. Outputs of the graph are copied into the
+    model's order at the end."""
     hints = {name: info.hint for name, info in graph.symbols.items()}
     gaining = [node.outputs[0] for node in graph.nodes if _is_profitable(graph, node, hints)]
     if not gaining:
@@ -45,13 +45,13 @@ def _is_profitable(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:
 
 
 def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta, int] | None:
-    """Input, weight, output and groups of a convolution that is no transposed one."""
+    """Input, weight, output and groups of a convolution that is not transposed."""
     if not node.target.startswith(_TARGETS):
         return None
     try:
         given = resolve_op(node.target).bind(node)
     except (UnsupportedOpError, UserError):
-        return None  # lowering says what is wrong
+        return None  # lowering reports the error
     operands = [graph.tensors.get(_name(given[name])) for name in ("input", "weight")]
     output = graph.tensors.get(node.outputs[0])
     groups = given.get("groups", 1)
@@ -67,21 +67,21 @@ def _name(argument: Any) -> str:
 
 
 class _Regions:
-    """Values that nodes connect with others of the same rank, images and channels."""
+    """Groups values that nodes connect and that have the same rank, images and channels."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._roots: dict[str, str] = {}
 
     def join(self, node: Node) -> None:
-        """All values of the node that are of one kind become one region."""
+        """Merge the node's values of the same kind into one region."""
         first: dict[_Kind, str] = {}
         for name in (*node.outputs, *node_references(node)):
             for kind in self._kind(name):
                 self._roots[self._root(name)] = self._root(first.setdefault(kind, name))
 
     def containing(self, names: list[str]) -> set[str]:
-        """The whole regions of these values."""
+        """All values in the regions of these values."""
         roots = {self._root(name) for name in names}
         return {name for name in [*self._roots] if self._root(name) in roots}
 

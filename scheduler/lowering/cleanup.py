@@ -1,4 +1,4 @@
-"""The end of lowering: outputs in memory of their own, nothing that nobody reads."""
+"""Finish lowering: copy outputs to separate memory and remove unread operations."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from scheduler.lowering.tensor import Index, Tensor
 
 
 def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
-    """What was built as a ``Lowered``, in the model's order of outputs. A number among them comes
-    as a tensor without dimensions."""
+    """Build the ``Lowered`` graph, with outputs in the model's order. A number among the outputs is
+    returned as a tensor without dimensions."""
     names = []
     for name, value in zip(b.graph.outputs, outputs, strict=True):
         size = isinstance(value, sympy.Expr)
@@ -57,7 +57,7 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
 
 
 def _assertions(b: Builder) -> tuple[Assertion, ...]:
-    """Compute the assertions of the model by one operation, into one boolean buffer."""
+    """Store all assertions of the model in one buffer, written by one operation."""
     if not b.assertions:
         return ()
     nodes, _, values = zip(*b.assertions, strict=True)
@@ -79,13 +79,13 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
 
 
 def _has_same_elements(b: Builder, one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one shape are known to have equal elements: their trees are equal."""
+    """Whether two tensors of one shape have provably equal elements: their trees are equal."""
     _, index = b.loops(one.size, "i")
     return 0 in one.size or one.at(index) == other.at(index)
 
 
 def _remove_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> list[Operation]:
-    """Operations without the stores that nobody reads, where they have others."""
+    """Remove stores that no operation or output reads, from operations that have other stores."""
     read = {*outputs, *(name for op in operations for name in op.reads)}
     made = []
     for op in operations:
@@ -96,7 +96,7 @@ def _remove_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> l
 
 
 def _output(b: Builder, name: str, tensor: Tensor) -> str:
-    """The buffer of an output: the one it is the whole of, or a new one that it is copied to."""
+    """The buffer of an output: the buffer that the tensor fills, or a new copy."""
     meta = b.graph.tensors.get(name)
     stride = () if meta is None else layout.dense_strides(meta.size, meta.stride, b.hints)
     buffer = b.buffers.get(tensor.buffer)
@@ -113,7 +113,7 @@ def _output(b: Builder, name: str, tensor: Tensor) -> str:
 
 
 def _is_reordered(b: Builder, buffer: Buffer, stride: tuple[Expr, ...]) -> bool:
-    """Whether a view that stayed the whole buffer would show another order than the model's."""
+    """Whether returning the whole buffer would change the memory order that the model states."""
     made_here = buffer.kind is BufferKind.INTERMEDIATE and bool(b.reordered)
     if not made_here or len(stride) < 3:
         return False

@@ -1,4 +1,5 @@
-"""Complex numbers: their parts, what is made of parts, and what they are of real ones."""
+"""Complex numbers: their parts, construction from parts, and complex counterparts of real
+functions."""
 
 # ruff: noqa: ARG001 - rules have the signature of their op
 
@@ -23,12 +24,12 @@ _TWO = sympy.Integer(2)
 
 
 def lazy_unary(self: Tensor, dtype: DType, function: Callable[[Value], Value]) -> Tensor:
-    """A function of each element without memory of its own: what torch shows in the argument's."""
+    """A function of each element without memory: torch returns a view of the argument's memory."""
     return replace(self, dtype=dtype, at=lambda i: function(self.at(i)), buffer="")
 
 
 def part(op: str) -> Callable[..., Tensor]:
-    """``real`` or ``imag``; real numbers are their own real part."""
+    """``real`` or ``imag``; the real part of real numbers is the tensor itself."""
 
     def rule(b: Builder, self: Tensor) -> Tensor:
         if self.dtype.is_complex:
@@ -47,7 +48,7 @@ def conj(b: Builder, self: Tensor) -> Tensor:
 
 
 def adjoint(b: Builder, self: Tensor) -> Tensor:
-    """The conjugates, the last two dimensions exchanged."""
+    """The conjugates, with the last two dimensions exchanged."""
     return conj(b, transpose_last(b, self)) if self.rank else conj(b, self)
 
 
@@ -93,7 +94,7 @@ def polar(b: Builder, abs: Tensor, angle: Tensor) -> Tensor:
 
 
 def absolute(b: Builder, self: Tensor) -> Tensor:
-    """Held as the element is: the magnitude of a complex number is a real one."""
+    """Magnitude, computed in the element's type; that of a complex number is real."""
     return elementwise(b, (self,), lambda x: call("abs", x), self.dtype)
 
 
@@ -104,7 +105,7 @@ def angle(b: Builder, self: Tensor) -> Tensor:
 
 
 def sgn(b: Builder, self: Tensor) -> Tensor:
-    """``sign`` of real numbers; complex ones over their magnitude, 0 for 0."""
+    """``sign`` of real numbers; complex numbers divided by their magnitude, 0 for 0."""
 
     def direction(x: Value) -> Value:
         if not x.dtype.is_complex:

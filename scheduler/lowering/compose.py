@@ -1,4 +1,4 @@
-"""What compositions of ops are made of: values that are computed where they are read."""
+"""Building blocks for composite ops: values that are computed where they are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Size: TypeAlias = tuple[Expr, ...]
 
 
 def broadcast_size(sizes: Sequence[Size]) -> Size:
-    """The shape that shapes broadcast to; of two extents that are not 1, the first one's."""
+    """The broadcast of the shapes; of two extents other than 1, the first one's."""
     rank = max(map(len, sizes), default=0)
     wide: list[Expr] = []
     for place in range(-rank, 0):
@@ -28,8 +28,8 @@ def broadcast_size(sizes: Sequence[Size]) -> Size:
 def lazy_elementwise(
     args: Sequence[Argument], function: Callable[..., Value], dtype: DType, size: Size | None = None
 ) -> Tensor:
-    """``function`` of the arguments' elements, each held as ``dtype``, in no memory: it is computed
-    by who reads it. ``size`` is what the arguments broadcast to, if not given."""
+    """``function`` of the arguments' elements, each converted to ``dtype``, without memory: readers
+    compute it. ``size`` defaults to the broadcast of the arguments."""
     if size is None:
         size = broadcast_size([arg.size for arg in args if isinstance(arg, Tensor)])
     shape = size

@@ -1,4 +1,4 @@
-"""Tensors put together from several, or extended: a masked read of each part."""
+"""Concatenation and padding of tensors: a masked read of each part."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, slice_dim
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
-_MAX_DIFFERENCES = 64  # one after the other
+_MAX_DIFFERENCES = 64  # computed one after the other
 
 
 def concatenate(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
-    """The tensors one after the other along ``dim``, each element read from its own."""
+    """Concatenate tensors along ``dim``; each element is read from the tensor it comes from."""
     first = tensors[0]
     ends: list[Expr] = []
     for tensor in tensors:
@@ -51,7 +51,7 @@ def concatenate(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
 
 def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     meta = b.meta()
-    # torch lets tensors of shape [0] pass, whatever the other shapes are.
+    # torch accepts tensors of shape [0], whatever the other shapes are.
     parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
     at = normalize_dim(dim, len(meta.size))
     made = concatenate(parts, at, meta.dtype)
@@ -74,7 +74,8 @@ def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
 
 
 def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
-    """``pad`` has (before, after) for the last dimension, then for the one before it, …"""
+    """Pad with a constant. ``pad`` is (before, after) for the last dimension, then the one before
+    it, …"""
     meta = b.meta()
     before, after = _before(self, pad), _before(self, pad[1:])
     b.check_output_shape([s + p + q for s, p, q in zip(self.size, before, after, strict=True)])
@@ -93,7 +94,7 @@ def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0)
 
 
 def _before(tensor: Tensor, pad: tuple[Any, ...]) -> tuple[Expr, ...]:
-    """What is added before each dimension."""
+    """The padding before each dimension."""
     given = [as_expr(p) for p in pad[::2]][::-1]
     return (*(_ZERO,) * (tensor.rank - len(given)), *given)
 
@@ -110,7 +111,8 @@ def pad_op(
 def source_index(
     tensor: Tensor, size: tuple[Expr, ...], pad: tuple[Any, ...], mode: str
 ) -> Callable[[Index], Index]:
-    """From an index of the padded tensor, of ``size``, to that of the element it is a copy of."""
+    """Return a function that maps an index of the padded tensor, of ``size``, to the index of the
+    element that is copied there."""
     before = _before(tensor, pad)
     if mode == "circular":
         return _circular_index(tensor, size, before, _before(tensor, pad[1:]))
@@ -135,7 +137,7 @@ def source_index(
 def _circular_index(
     tensor: Tensor, size: tuple[Expr, ...], before: tuple[Expr, ...], after: tuple[Expr, ...]
 ) -> Callable[[Index], Index]:
-    """Round and round what is left of each dimension where amounts are negative."""
+    """The circular index map; negative amounts first crop the dimension that is repeated."""
 
     def index(out: Index) -> Index:
         found = []
@@ -158,7 +160,7 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """Each element less the one before it, along ``dim``."""
+    """Each element minus the one before it, along ``dim``."""
     at = normalize_dim(dim, self.rank)
     dtype = b.meta().dtype
     if n > _MAX_DIFFERENCES:
@@ -178,7 +180,7 @@ def diff(
             return call(op, *parts)
 
         made = Tensor(later.size, dtype, less)
-        # Differences of differences read each element again: from memory, now and then.
+        # Higher-order differences read each element repeatedly: from memory at every second order.
         whole = materialize(b, made) if order % 2 or order == n - 1 else made
     return whole
 

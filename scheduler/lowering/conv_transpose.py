@@ -1,8 +1,8 @@
-"""Transposed convolutions: each position of the result meets few windows, and only those are read.
+"""Transposed convolutions that read only the windows that touch each output position.
 
-A stride of s spreads the input: between two of its elements lie s - 1 zeros. Nothing of that is
-made, or multiplied: the positions of one remainder of the stride meet the same taps of the kernel,
-so that these remainders are batches of matrix products whose windows are whole.
+A stride of s inserts s - 1 zeros between neighbouring input elements. These zeros are neither
+stored nor multiplied: output positions with the same remainder modulo the stride meet the same
+kernel taps, so each remainder is a batch of matrix products with complete windows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def transposed_convolution(
 ) -> Tensor:
     """out[n, o, w * stride - padding + t * dilation] = sum over c, t of x[n, c, w] * w[c, o, t].
 
-    ``input`` [N, C, ...], ``weight`` [C, O / groups, ...], ``size`` that of the result [N, O, ...];
+    ``input`` is [N, C, ...], ``weight`` [C, O / groups, ...], ``size`` the result's [N, O, ...];
     ``steps`` are stride, padding and dilation.
     """
     rank = weight.rank - 2
@@ -55,7 +55,7 @@ def transposed_convolution(
 
 
 def plus_bias(bias: Tensor | None) -> Epilogue | None:
-    """The bias of its channel added; None without one."""
+    """Add the channel's bias; None without a bias."""
     if bias is None:
         return None
     return lambda acc, index: call("add", acc, trees.upcast(bias.at(index[1:2]), acc.dtype))
@@ -71,7 +71,7 @@ def _summed(
     size: tuple[Expr, ...],
     dtype: DType,
 ) -> Tensor:
-    """With nothing for matrix instructions: one input channel a group, or integers."""
+    """The sum for cases without matrix instructions: one input channel per group, or integers."""
     held = accumulator_type(dtype)
     out_each = weight.size[1]
 
@@ -95,10 +95,10 @@ def _summed(
 
 @dataclass(frozen=True)
 class _Phase:
-    """One dimension of a result whose positions p are walked as ``p = step * block + phase - cut``.
+    """One dimension of a result with positions ``p = step * block + phase - shift``.
 
-    Where ``step`` is 1 there is but one phase. ``size`` is what is made: ``shift`` positions before
-    the result's first, and some behind its last where the stride does not divide them.
+    ``step`` 1 means one phase. ``size`` is the computed extent: ``shift`` positions before the
+    result's first, and some after its last if the stride does not divide them.
     """
 
     step: int
@@ -189,7 +189,7 @@ def _phase_convolution(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A candidate along one dimension: its window, its tap, and what must hold of either."""
+    """A candidate along one dimension: its window, its tap, and the conditions on each."""
 
     window: Expr
     tap: Expr
@@ -200,7 +200,7 @@ class _Candidate:
 def _candidate(
     view: InverseWindow, d: int, phase: Expr | None, block: Expr | None, tap: Expr
 ) -> _Candidate:
-    """``phase`` None: the positions are not parted; ``block`` None: the window is not asked for."""
+    """``phase`` None: the positions are not split. ``block`` None: the window is not needed."""
     step = sympy.Integer(view.stride[d])
     tapped: list[Value] = []
     if phase is not None:

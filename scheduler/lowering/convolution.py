@@ -24,7 +24,7 @@ from scheduler.lowering.views import reshape
 from scheduler.lowering.windows import Window, expand_to_rank, make_window
 
 _ONE = sympy.Integer(1)
-# Of depthwise filters in a kernel of their own: what a thread holds grows with each.
+# Limits of the depthwise kernel: the registers of a thread grow with both.
 _MAX_DIMENSIONS, _MAX_TAPS = 2, 11
 
 
@@ -63,16 +63,17 @@ def conv_transpose(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """``output_padding`` is in the result's shape alone."""
+    """``output_padding`` only affects the result's shape."""
     return convolution(
         b, input, weight, bias, stride, padding, dilation, True, output_padding, groups
     )
 
 
 def _padding(padding: Any, kernel: tuple[Expr, ...], dilation: Any) -> Any:
-    """What is added before each spatial dimension, from torch's words for a padding.
+    """The padding before each spatial dimension, from torch's ``padding`` argument.
 
-    Where 'same' is uneven, the larger half is behind: there the window only leaves the input.
+    If 'same' padding is odd, the larger half is at the end, where the window simply leaves the
+    input.
     """
     if padding == "valid":
         return 0
@@ -127,7 +128,8 @@ def _depthwise(
     size: tuple[Expr, ...],
     dtype: DType,
 ) -> Tensor:
-    """The axes stay as they are: a thread reads a row of the input once for several results."""
+    """Depthwise convolution. Axes are not merged: a thread reads an input row once for several
+    results."""
     zero = const(0, input.dtype)
 
     def left(g: Index, m: Index, k: Index) -> Value:
@@ -202,7 +204,7 @@ def _summed(
     size: tuple[Expr, ...],
     dtype: DType,
 ) -> Tensor:
-    """A sum over the window, with nothing for matrix instructions: one input channel a group, or
+    """A sum over the window, for cases without matrix instructions: one input channel per group, or
     integers."""
     held = accumulator_type(dtype)
     out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))

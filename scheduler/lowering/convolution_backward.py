@@ -1,5 +1,5 @@
-"""Gradients of convolutions: by the input a transposed convolution, by the weight a product over
-all positions, by the bias a sum."""
+"""Gradients of convolutions: a transposed convolution for the input, a product over all positions
+for the weight, a sum for the bias."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def convolution_backward(
     output_mask: tuple[bool, ...],
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
-    """Gradients by input, weight and bias; None for those that ``output_mask`` leaves out."""
+    """Gradients of input, weight and bias; None for those that ``output_mask`` excludes."""
     steps, parts = (stride, padding, dilation), int(groups)
     by_input, by_weight, by_bias = output_mask
     found: list[Tensor | None] = [None, None, None]
@@ -44,7 +44,7 @@ def convolution_backward(
         make = convolved if transposed else transposed_convolution
         found[0] = make(b, grad_output, weight, None, steps, parts, input.size, input.dtype)
     if by_weight:
-        # A transposed convolution exchanges what moves over what.
+        # A transposed convolution swaps the roles of input and gradient.
         moving, fixed = (grad_output, input) if transposed else (input, grad_output)
         found[1] = _weight_gradient(b, moving, fixed, weight, steps, parts)
     if by_bias:
@@ -107,7 +107,7 @@ def _weight_gradient(
 def _summed(
     b: Builder, moving: Tensor, fixed: Tensor, weight: Tensor, view: Window, groups: int
 ) -> Tensor:
-    """With nothing for matrix instructions: one channel a group, or integers."""
+    """The weight gradient without matrix instructions: one channel per group, or integers."""
     held = accumulator_type(weight.dtype)
     in_each = weight.size[1]
     out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))

@@ -1,4 +1,4 @@
-"""What became of every node of a graph: none of a model's nodes is dropped silently."""
+"""Account for every node of a graph, so that no node is dropped silently."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class NodeStatus(StrEnum):
 
     COMPUTED = "in kernels"
     EXTERN = "externs"
-    CHECK = "checks"  # assertions that hold at all sizes or are in a branch or loop; no outputs
+    CHECK = "checks"  # assertions that hold at all sizes, or are in a branch or loop; no outputs
     FREE = "without work"  # views, sizes, constants, writes that change nothing, unread values
 
 
 def node_statuses(lowered: Lowered) -> dict[str, NodeStatus]:
-    """What became of each node, by its name. A node that is missing from the result was lost: its
-    write is read later, or it has no outputs and is not known."""
+    """The status of each node by name. A node missing from the result was lost: its write is read
+    later, or it has no outputs and is unknown."""
     externs = {op.node for op in lowered.operations if isinstance(op, Extern)}
     computed = {name for op in lowered.operations for name in op.nodes}
     due = _needed_writers(lowered.graph) - lowered.without_work
@@ -52,19 +52,19 @@ def coverage_summary(lowered: Lowered) -> str:
 
 
 def uncovered_nodes(lowered: Lowered) -> list[Node]:
-    """The nodes that are not accounted for. Comparing outputs does not find them, since the
-    reference follows writes by the same rules."""
+    """The nodes that are not accounted for. Comparing outputs does not find them, because the
+    reference tracks writes by the same rules."""
     found = node_statuses(lowered)
     return [node for node in lowered.graph.nodes if node.name not in found]
 
 
 def _needed_writers(graph: Graph) -> set[str]:
-    """Names of the nodes whose writes are certainly read: by an output or a node that an output
+    """Names of the nodes whose writes are certainly read: by an output, or by a node that an output
     depends on, before the next write to the same memory, which may overwrite them."""
     memory = AliasTracker(graph, {})
     written = [memory.record(node) for node in graph.nodes]
     needed = set()
-    read = {memory.root(name) for name in graph.outputs}  # after the node at hand
+    read = {memory.root(name) for name in graph.outputs}  # values read after the current node
     for node, name in zip(reversed(graph.nodes), reversed(written), strict=True):
         root = "" if name is None else memory.root(name)
         if root in read:
@@ -76,6 +76,7 @@ def _needed_writers(graph: Graph) -> set[str]:
 
 
 def _read(node: Node) -> Iterator[str]:
-    """The values whose elements a node reads: ``zeros_like`` and ``new_zeros`` read a shape."""
+    """The values whose elements a node reads. ``zeros_like`` and ``new_zeros`` only read a
+    shape."""
     takes_shape = node.target.startswith("aten.new_") or "_like." in node.target
     return node_references(replace(node, args=node.args[1:]) if takes_shape else node)

@@ -1,4 +1,4 @@
-"""Tensors that are made from nothing: constants and ranges, read without memory."""
+"""Tensors made without inputs: constants and ranges, computed where they are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.lowering.tensor import Index, Tensor
 
 
 def full(size: tuple[Expr, ...], value: Argument, dtype: DType) -> Tensor:
-    """The same number everywhere; a tensor has no dimensions."""
+    """The same number everywhere; ``value`` may be a tensor without dimensions."""
     if isinstance(value, Tensor):
         number = value.at(())
         return Tensor(size, dtype, lambda _: trees.cast(number, dtype))
@@ -81,7 +81,7 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
 
 
 def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
-    """With bounds that are known while the model runs: in float64 or int64, as torch has them."""
+    """arange with bounds known only at run time: computed in float64 or int64, as in torch."""
     kind = DType.F64 if promoted_type((start, step)).is_float else DType.I64
 
     def read(index: Index) -> Value:
@@ -99,7 +99,7 @@ def linspace(b: Builder, start: Argument, end: Argument, steps: int, **_: Any) -
 def logspace(
     b: Builder, start: Argument, end: Argument, steps: int, base: float = 10.0, **_: Any
 ) -> Tensor:
-    """``base`` to the powers between."""
+    """``base`` to evenly spaced powers."""
 
     def power(value: Value) -> Value:
         return trees.call("pow", trees.const(base, value.dtype), value)
@@ -119,11 +119,11 @@ def spaced_values(
     *,
     in_type: bool,
 ) -> Tensor:
-    """``function`` of ``start + i * step`` in the first half, ``end - (steps - 1 - i) * step`` in
-    the second. Integers are computed in float64 and cut, between bounds that are cut too. Bounds
-    of 16 bits, and how far they are from each other, are rounded to their type; with ``in_type``
-    (linspace) so is all that is computed from them, the numbers of the elements too. Without it
-    (logspace) the bound of a single element is taken as it is given."""
+    """``function`` of ``start + i * step`` in the first half and ``end - (steps - 1 - i) * step``
+    in the second. Integers are computed in float64 and truncated, between truncated bounds. 16-bit
+    bounds and their difference are rounded to their type. With ``in_type`` (linspace) every
+    intermediate value is rounded too, element numbers included. Without it (logspace) the bound of
+    a single element is not rounded."""
     meta = b.meta()
     dtype = meta.dtype
     held = dtype.compute_dtype if dtype.is_inexact else DType.F64
@@ -174,8 +174,8 @@ def _width(start: Any, end: Any, dtype: DType) -> complex:
 
 
 def triangle_indices(lower: bool) -> Callable[..., Tensor]:
-    """Rows and columns of the places of a triangle, in row-major order. Those above a diagonal are
-    those below one of the matrix turned half around, backwards."""
+    """Rows and columns of the positions of a triangle, in row-major order. Positions above a
+    diagonal are those below a diagonal of the matrix rotated by half a turn, in reverse."""
 
     def rule(b: Builder, row: int, col: int, offset: int = 0, **_: Any) -> Tensor:
         meta = b.meta()
@@ -197,7 +197,8 @@ def triangle_indices(lower: bool) -> Callable[..., Tensor]:
 
 
 def _below(number: Value, row: int, col: int, offset: int) -> tuple[Value, ...]:
-    """Row and column of a place below a diagonal: rows that grow by one, then whole ones."""
+    """Row and column of a position below a diagonal: first rows that grow by one, then full
+    rows."""
     start = max(0, -offset)
     first = min(col, start + offset + 1)
     growing = max(min(row - start, col - first + 1), 0)

@@ -1,7 +1,7 @@
-"""The negative log-likelihood of classes, and the cross entropy: losses of a row of scores.
+"""Negative log-likelihood and cross entropy: losses of rows of scores.
 
-The classes are dimension 1 of the scores, or the only one. A row's loss is computed where it is
-read, by the reductions over rows.
+The classes are dimension 1 of the scores, or the only one. A row's loss is computed where the
+reductions over rows read it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def class_axis(rank: int) -> int:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of scores with the class that each should have.
+    """Rows of scores with their target classes.
 
     ``target`` has the rows' shape; rows of the class ``ignored`` do not count. ``weight`` is a
     factor for each class.
@@ -63,7 +63,7 @@ class Rows:
         return (*row[: self.axis], chosen, *row[self.axis :])
 
     def counted(self, row: Index, value: Value) -> Value:
-        """The value in a row that counts, else 0; nothing of it is read there."""
+        """``value`` if the row counts, else 0 without reading ``value``."""
         goal = trees.upcast(self.target.at(row), DType.I64)
         counts = call("ne", goal, const(self.ignored, DType.I64))
         return trees.masked_value(counts, value, const(0, self.held))
@@ -73,7 +73,7 @@ class Rows:
         return trees.upcast(value, self.held)
 
     def factor(self, row: Index) -> Value:
-        """The weight of the row's class, 1 without weights; 0 where it does not count."""
+        """The weight of the row's class (1 without weights); 0 if the row does not count."""
         weight = self.weight
         if weight is None:
             return self.counted(row, const(1, self.held))
@@ -84,7 +84,7 @@ class Rows:
         return self.target_value(row, lambda c: self.scores.at(self.place(row, c)))
 
     def loss(self, row: Index) -> Value:
-        """Minus the weighted score of the class."""
+        """The negated, weighted score of the row's class."""
         score = call("neg", self.likelihood(row))
         if self.weight is not None:
             score = call("mul", self.factor(row), score)
@@ -94,7 +94,7 @@ class Rows:
 def _reduced(
     b: Builder, rows: Rows, loss: Callable[[Index], Value], reduction: int, dtype: DType
 ) -> Tensor:
-    """The losses of all rows, their sum, or that over the sum of the factors."""
+    """The losses of all rows, their sum, or their sum divided by the sum of the factors."""
     losses = Tensor(rows.size, rows.held, loss)
     if reduction == NONE:
         return b.pointwise(rows.size, dtype, losses.at)
@@ -133,7 +133,7 @@ def nll_loss_forward(
     reduction: int,
     ignore_index: int,
 ) -> tuple[Tensor, Tensor]:
-    """The loss, and the sum of the factors: 0 where nothing is summed."""
+    """The loss and the sum of the factors, which is 0 without a reduction."""
     rows = _rows(b, self, target, weight, ignore_index)
     dtype = b.meta(1).dtype
     loss = _reduced(b, rows, rows.loss, reduction, b.meta().dtype)
@@ -151,7 +151,7 @@ def cross_entropy(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The negative log-likelihood of the softmax; targets are classes, or probabilities of them."""
+    """The negative log-likelihood of the softmax. Targets are classes or class probabilities."""
     dtype = b.meta().dtype
     held = dtype.compute_dtype
     axis = class_axis(self.rank)
@@ -179,7 +179,7 @@ def _weighted(
     held: DType,
     share: Callable[[Index], Value] | None = None,
 ) -> Tensor:
-    """Minus the sum of a row's scores, each times its weight and its share."""
+    """The negated sum of a row's scores, each times its weight and its share."""
 
     def before(value: Value, place: Index) -> Value:
         value = call("neg", value)
@@ -208,7 +208,8 @@ def _probability_loss(
     reduction: int,
     smoothing: float,
 ) -> Tensor:
-    """Mean: over the rows, whatever their weights."""
+    """The cross entropy with class probabilities. The mean is over the rows, whatever their
+    weights."""
     dtype = b.meta().dtype
     held = dtype.compute_dtype
     axis = class_axis(scores.rank)
@@ -241,7 +242,7 @@ def linear_cross_entropy(
     ignore_index: int = -100,
     **_: Any,
 ) -> Tensor:
-    """A loss a row, of scores that a linear layer makes (torch: those of some rows at a time)."""
+    """One loss per row, of scores made by a linear layer (torch processes some rows at a time)."""
     scores = _linear_scores(b, input, linear_weight, linear_bias)
     return cross_entropy(b, scores, target, weight, NONE, ignore_index)
 
@@ -261,8 +262,8 @@ def linear_cross_entropy_with_gradients(
     compute_linear_bias_grad: bool = False,
     **_: Any,
 ) -> tuple[Tensor, ...]:
-    """The loss of all rows, and gradients that torch may compute with it: empty ones, where none is
-    asked for."""
+    """The loss of all rows. The gradients that torch may compute with it are returned empty;
+    ``Unsupported`` if one is requested."""
     if compute_input_grad or compute_linear_weight_grad or compute_linear_bias_grad:
         raise Unsupported("a loss that computes its gradients ahead of them")
     kind = MEAN if reduction == "mean" else SUM

@@ -1,7 +1,6 @@
-"""Tensors whose elements are others' at other places: diagonals, turned and shuffled ones, grids.
+"""Ops that move elements: diagonals, rotations, shuffles, grids.
 
-What needs no arithmetic is a view (``views.py``); what is zero beside its elements is a
-masked read.
+Ops without arithmetic are views (``views.py``); ops that add zeros are masked reads.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
 
 def rot90(b: Builder, self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """``k`` quarters of a turn from the first of two dimensions towards the second."""
+    """Rotate by ``k`` quarter turns from the first of two dimensions towards the second."""
     first, second = dims
     turns = k % 4
     if turns == 0:
@@ -49,7 +48,7 @@ def flipud(b: Builder, self: Tensor) -> Tensor:
 
 
 def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The last dimension as a diagonal, zeros beside it."""
+    """The last dimension as a diagonal, zeros elsewhere."""
     meta = b.meta()
     row, column = normalize_dim(dim1, self.rank + 1), normalize_dim(dim2, self.rank + 1)
 
@@ -99,7 +98,7 @@ def trace(b: Builder, self: Tensor) -> Tensor:
     )
 
 
-# Pieces. How long they are stands in the graph.
+# Splits. The lengths of the pieces are in the graph.
 
 
 def hsplit(b: Builder, self: Tensor, **_: Any) -> tuple[Tensor, ...]:
@@ -114,11 +113,12 @@ def dsplit(b: Builder, self: Tensor, **_: Any) -> tuple[Tensor, ...]:
     return views.split_op(b, self, 2)
 
 
-# Tensors side by side.
+# Stacking.
 
 
 def _at_least_rank(b: Builder, tensor: Tensor, rank: int) -> Tensor:
-    """As ``atleast_1d``, ``atleast_2d`` and ``atleast_3d``: NumPy's places for the new ones."""
+    """Implement ``atleast_1d``, ``atleast_2d`` and ``atleast_3d``: new dimensions at NumPy's
+    positions."""
     lacking = max(rank - tensor.rank, 0)
     if rank == 3 and tensor.rank in (1, 2):
         before = 1 if tensor.rank == 1 else 0
@@ -131,7 +131,7 @@ def _at_least_rank(b: Builder, tensor: Tensor, rank: int) -> Tensor:
 def atleast(
     b: Builder, self: Tensor | None = None, tensors: tuple[Tensor, ...] = ()
 ) -> tuple[Tensor, ...]:
-    """``atleast_1d``, ``atleast_2d``, ``atleast_3d`` of one tensor, or of several."""
+    """``atleast_1d``, ``atleast_2d``, ``atleast_3d`` for one tensor or several."""
     given = tensors if self is None else (self,)
     return tuple(reshape(b, tensor, b.meta(k).size) for k, tensor in enumerate(given))
 
@@ -157,7 +157,8 @@ def column_stack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
-    """Each matrix to the right of the one before it and below it, zeros beside them."""
+    """Block diagonal matrix: each matrix to the right of and below the one before it, zeros
+    elsewhere."""
     meta = b.meta()
     blocks = [_at_least_rank(b, tensor, 2) for tensor in tensors]
     corners = [(_ZERO, _ZERO)]
@@ -181,8 +182,8 @@ def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int) -> Tensor:
-    """Each tensor in as many chunks along ``dim``, padded with zeros; chunk by chunk side by
-    side."""
+    """Split each tensor into ``num_chunks`` chunks along ``dim``, padded with zeros, and
+    concatenate the tensors chunk by chunk."""
     meta = b.meta()
     at = normalize_dim(dim, tensors[0].rank)
     chunks = as_expr(num_chunks)
@@ -220,7 +221,7 @@ def flatten_dense_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
-    """Rows are all combinations of one element each; the last tensor's changes fastest."""
+    """Rows are all combinations of one element of each tensor; the last tensor's varies fastest."""
     if len(tensors) == 1:
         return tensors[0]
     rows = b.meta().size[0]
@@ -236,7 +237,7 @@ def _repeated(tensor: Tensor, size: tuple[Expr, ...], each: Expr) -> Tensor:
     return tensor.view(size, lambda i: (Mod(FloorDiv(i[0], each), extent),))
 
 
-# Shuffled channels.
+# Channel shuffles.
 
 
 def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
@@ -256,7 +257,7 @@ def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
 
 
 def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
-    """Elements by their place in the tensor laid out flat."""
+    """Elements at positions of the flattened tensor."""
     meta = b.meta()
     count = product(self.size)
     whole = reshape(b, self, (count,))
@@ -268,7 +269,7 @@ def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
 
 
 def vander(b: Builder, x: Tensor, increasing: bool = False, **_: Any) -> Tensor:
-    """Column j: ``x`` to the power j, from the last column on unless ``increasing``."""
+    """Column j is ``x`` to the power j, counted from the last column unless ``increasing``."""
     meta = b.meta()
 
     def read(i: Index) -> Value:
@@ -280,10 +281,10 @@ def vander(b: Builder, x: Tensor, increasing: bool = False, **_: Any) -> Tensor:
 
 
 def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
-    """By squaring; an inverse has no kernel."""
+    """Matrix power by repeated squaring; an inverse has no kernel."""
     meta = b.meta()
     if not isinstance(n, int) or n < 0:
-        raise Unsupported(FACTORS.reason)  # of its inverse
+        raise Unsupported(FACTORS.reason)  # a negative power needs an inverse
     if n == 0:
 
         def unit(i: Index) -> Value:
@@ -307,7 +308,7 @@ def _matrix_product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
 
 
 def sum_to_size(b: Builder, self: Tensor, **_: Any) -> Tensor:
-    """Summed over what the size asked for does not have."""
+    """Sum over the dimensions that the requested size lacks."""
     meta = b.meta()
     lead = self.rank - len(meta.size)
     dims = tuple(
@@ -329,7 +330,7 @@ def sum_to_size(b: Builder, self: Tensor, **_: Any) -> Tensor:
 def unsafe_masked_index(
     b: Builder, self: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], fill: Any
 ) -> Tensor:
-    """Elements where the mask holds, ``fill`` elsewhere: nothing is read there."""
+    """Elements where the mask holds, ``fill`` elsewhere; only elements under the mask are read."""
     meta = b.meta()
     picked = indexing.index_op(b, self, indices)
     test = views.broadcast(mask, meta.size)

@@ -1,4 +1,4 @@
-"""Distances and likeness of vectors, and the losses made of them."""
+"""Distances and similarities of vectors, and the losses based on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reduce_norm(
     size: Any = None,
     after: Callable[[Value], Value] | None = None,
 ) -> Tensor:
-    """(sum |x|^p)^(1/p) over ``dims``, the greatest or least |x|, or the number of non-zeros."""
+    """(sum |x|^p)^(1/p) over ``dims``, the maximum or minimum |x|, or the number of non-zeros."""
     held = dtype.compute_dtype
     if tensor.dtype.is_complex:
         numbers = tensor
@@ -68,7 +68,7 @@ def reduce_norm(
 
 
 def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
-    """x - y + eps: integers are subtracted in their own type, complex numbers stay complex."""
+    """x - y + eps. Integers are subtracted in their own type; complex numbers stay complex."""
     common = promoted_type((x, y))
     between = lazy_elementwise((x, y), lambda one, other: call("sub", one, other), common)
     own = common if common.is_inexact else dtype
@@ -81,7 +81,7 @@ def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
 
 
 def dist(b: Builder, self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
-    """The norm of the difference, over all elements."""
+    """The norm of the difference over all elements."""
     dtype = b.meta().dtype
     difference = _difference(self, other, dtype)
     return reduce_norm(b, difference, tuple(range(difference.rank)), float(p), dtype, ())
@@ -101,7 +101,7 @@ def pairwise_distance(
 def cosine_similarity(
     b: Builder, x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08
 ) -> Tensor:
-    """The sum of the products of both, each divided by its norm (``eps`` at least)."""
+    """The sum of products of both vectors, each divided by its norm (at least ``eps``)."""
     meta = b.meta()
     held = meta.dtype.compute_dtype
     both = lazy_elementwise((x1, x2), lambda x, _: x, meta.dtype)
@@ -195,7 +195,7 @@ def triplet_margin(
 
 
 def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
-    """Slices along ``dim`` whose norm is greater than ``maxnorm`` made as long as that."""
+    """Scale slices along ``dim`` whose norm exceeds ``maxnorm`` down to that norm."""
     meta = b.meta()
     held = meta.dtype.compute_dtype.real
     (kept,) = normalize_dims(dim, self.rank)

@@ -1,7 +1,7 @@
-"""Sums of products over named dimensions: einsum, tensordot and their kin.
+"""Sums of products over named dimensions: einsum, tensordot and similar ops.
 
-Operands are taken two at a time from the left; what no later operand and not the result names is
-summed as early as can be.
+Operands are combined two at a time from the left. A name that neither a later operand nor the
+result uses is summed as early as possible.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Labels: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """A tensor with a name for each of its dimensions, each once."""
+    """A tensor with a unique name for each of its dimensions."""
 
     tensor: Tensor
     labels: Labels
@@ -47,8 +47,9 @@ def einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> 
 
 
 def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
-    """The names of each operand's dimensions, and the result's. Those under dots are named by
-    their place from the right; without an arrow the result has what is there once, in order."""
+    """The names of each operand's dimensions, and the result's. Dimensions under an ellipsis are
+    named by their position from the right. Without an arrow the result has the names that occur
+    once, in order."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     operands = left.split(",")
@@ -84,9 +85,9 @@ def summed_product(
     operands: Sequence[tuple[Tensor, Labels]],
     result: Labels,
 ) -> Tensor:
-    """The product of the operands at each name's value, summed over names not in ``result``.
+    """The product of the operands for each value of the names, summed over names not in ``result``.
 
-    An extent of 1 goes with any other of its name, as in broadcasting.
+    An extent of 1 matches any other extent of its name, as in broadcasting.
     """
     dtype = b.meta().dtype
     parts = [_normalize_operand(tensor, labels) for tensor, labels in operands]
@@ -104,7 +105,7 @@ def summed_product(
 
 
 def _normalize_operand(tensor: Tensor, labels: Labels) -> Part:
-    """Without dimensions of one element, and with the diagonal of those of one name."""
+    """Remove dimensions of one element, and take the diagonal of dimensions with the same name."""
     kept = tuple(
         dict.fromkeys(
             label for label, extent in zip(labels, tensor.size, strict=True) if extent != 1
@@ -124,7 +125,7 @@ def _normalize_operand(tensor: Tensor, labels: Labels) -> Part:
 
 
 def _sum_unused(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
-    """Summed over the names that nobody wants."""
+    """Sum over the names that are not needed."""
     dims = tuple(d for d, label in enumerate(part.labels) if label not in needed)
     if not dims:
         return part
@@ -149,7 +150,7 @@ def _contract_pair(
     order: list[str] | None,
     dtype: DType,
 ) -> Part:
-    """Two operands' product, summed over the names of both that nobody wants."""
+    """The product of two operands, summed over common names that are not needed."""
     both = [label for label in x.labels if label in y.labels]
     batch = [label for label in both if label in needed]
     k = [label for label in both if label not in needed]
@@ -188,7 +189,7 @@ def _contract_pair(
 
 
 def _label_indices(labels: list[str], index: Index) -> dict[str, Expr]:
-    """Names with their place; a group without names has one axis of one step."""
+    """Map names to index values; a group without names has one axis of one step."""
     return dict(zip(labels, index, strict=True)) if labels else {}
 
 
@@ -201,7 +202,7 @@ def _products(
     sizes: dict[str, Expr],
     dtype: DType,
 ) -> Tensor:
-    """Without matrix instructions: nothing is summed, or integers are."""
+    """The product without matrix instructions: no sum, or integers."""
     size = tuple(sizes[label] for label in labels)
     held = accumulator_type(dtype)
 
@@ -222,7 +223,7 @@ def _products(
 
 
 def _permute_result(part: Part, result: Labels) -> Tensor:
-    """The dimensions in the result's order, those of one element back in their places."""
+    """Permute to the result's order and restore dimensions of one element."""
     sizes = dict(zip(part.labels, part.tensor.size, strict=True))
     if part.labels == result:
         return part.tensor
@@ -233,7 +234,7 @@ def _permute_result(part: Part, result: Labels) -> Tensor:
 def tensordot(
     b: Builder, self: Tensor, other: Tensor, dims_self: tuple[int, ...], dims_other: tuple[int, ...]
 ) -> Tensor:
-    """Summed over pairs of dimensions of both."""
+    """The sum over pairs of dimensions of both."""
     left = [f"x{d}" for d in range(self.rank)]
     right = [f"y{d}" for d in range(other.rank)]
     for one, two in zip(dims_self, dims_other, strict=True):
@@ -244,14 +245,14 @@ def tensordot(
 
 
 def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """Over the last dimensions of both; a number's product where one is a number."""
+    """The sum over the last dimensions of both; the product if one is a number."""
     if self.rank == 0 or other.rank == 0:
         return elementwise(b, (self, other), lambda x, y: call("mul", x, y))
     return tensordot(b, self, other, (self.rank - 1,), (other.rank - 1,))
 
 
 def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """Each element of the first times the whole second."""
+    """Each element of the first times all of the second."""
     meta = b.meta()
     rank = len(meta.size)
     extents = (*(_ONE,) * (rank - other.rank), *other.size)
@@ -268,7 +269,7 @@ def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 def addbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
-    """``beta * self`` and ``alpha`` times the sum of the batches' products."""
+    """``beta * self`` plus ``alpha`` times the sum of the batches' products."""
     labels = [("b", "m", "k"), ("b", "k", "n")]
     made = summed_product(b, list(zip((batch1, batch2), labels, strict=True)), ("m", "n"))
     held = b.meta().dtype
@@ -336,7 +337,8 @@ def trilinear(
     sumdim: tuple[int, ...],
     **_: Any,
 ) -> Tensor:
-    """What ``bilinear`` becomes: each operand repeated along its ``expand``, the product summed."""
+    """The decomposed form of ``bilinear``: each operand is repeated along its ``expand``, and the
+    product is summed."""
     rank = i1.rank + len(expand1)
     operands = []
     for tensor, repeated in ((i1, expand1), (i2, expand2), (i3, expand3)):

@@ -34,9 +34,9 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: Any = -1,
 ) -> tuple[Tensor, ...]:
-    """out[bag] = sum, mean or maximum of weight[indices[k]] over the k of the bag, and what torch
-    keeps for its gradient: the bag of each entry, the entries of each bag, and where its maxima
-    are."""
+    """out[bag] = sum, mean or maximum of weight[indices[k]] over the k of the bag. Also returns the
+    values that torch keeps for the gradient: the bag of each entry, the size of each bag, and the
+    rows of the maxima."""
     rows, width = weight.size
     padding = -1 if padding_idx is None else padding_idx
     entries = reshape(b, indices, (product(indices.size),))
@@ -70,7 +70,7 @@ def embedding_bag(
 
 
 def _bags(b: Builder, count: Expr, offsets: Tensor) -> Tensor:
-    """The bag of each entry: how many offsets are at it or before, less one."""
+    """The bag of each entry: the number of offsets at or before it, minus one."""
 
     def inside(i: Index) -> Value:
         return trees.call("lt", trees.upcast(offsets.at(i), DType.I64), trees.index_value(count))
@@ -88,7 +88,7 @@ def _bags(b: Builder, count: Expr, offsets: Tensor) -> Tensor:
 
 
 def _finish_reduction(made: Tensor, counts: Tensor, mode: int) -> Tensor:
-    """Means from sums; of an empty bag 0."""
+    """Means from sums; 0 for an empty bag."""
 
     def read(i: Index) -> Value:
         count, value = counts.at(i[:1]), made.at(i)
@@ -105,7 +105,7 @@ def _finish_reduction(made: Tensor, counts: Tensor, mode: int) -> Tensor:
 def _maxima(
     b: Builder, made: Tensor, counts: Tensor, entries: Tensor, rows: Expr, sources: Sources
 ) -> Tensor:
-    """The row that each maximum is of: that of the first entry of the bag that is as great."""
+    """The row of each maximum: that of the first entry of the bag that equals it."""
     bags, width = made.size
     count = entries.size[0]
 
@@ -140,7 +140,7 @@ def _maxima(
 def _backward_outputs(
     b: Builder, mode: int, bag: Tensor, counts: Tensor, maxima: Tensor | None
 ) -> tuple[Tensor, ...]:
-    """The second result and those after it, in the shapes and types that the graph says."""
+    """The second and later results, with the shapes and types that the graph states."""
     assert b.node is not None
     sizes = counts if mode != _SUM else full(counts.size, 0, DType.I64)
     every = (bag, sizes, maxima or sizes)
@@ -152,7 +152,8 @@ def _backward_outputs(
 
 
 def _zero_padded(tensor: Tensor, meta: TensorMeta) -> Reader:
-    """Its elements, 0 beyond them: the graph may say that there are more, or fewer dimensions."""
+    """The tensor's elements, padded with zeros: the graph may state a larger size or fewer
+    dimensions."""
     nothing = trees.const(0, meta.dtype)
     if len(meta.size) != tensor.rank:
         return lambda _: nothing
@@ -169,7 +170,7 @@ def _zero_padded(tensor: Tensor, meta: TensorMeta) -> Reader:
 def composite_embedding_bag(
     b: Builder, weight: Tensor, padding_idx: Any = None, **rest: Any
 ) -> Any:
-    """The op that models call: its padding may count from the end."""
+    """The op that models call, whose padding index may count from the end."""
     padding = -1 if padding_idx is None else padding_idx
     if padding < 0 and padding_idx is not None:
         padding = weight.size[0] + padding

@@ -1,4 +1,4 @@
-"""Why a node has no kernel."""
+"""Reasons why a node has no kernel, and errors of lowering."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Unsupported(Exception):  # noqa: N818 - an expected answer, not an error
 
 
 def node_location(node: Node) -> str:
-    """A node and its origin, for messages: ``add_1 (aten.add.Tensor, model.h.0, f.py:3)``."""
+    """A node and its origin for messages: ``add_1 (aten.add.Tensor, model.h.0, f.py:3)``."""
     parts = [node.target]
     if node.origin.module_path:
         parts.append(node.origin.module_path)
@@ -37,15 +37,15 @@ def node_location(node: Node) -> str:
 
 
 class ContradictionError(UserError):
-    """The graph says one thing of a node's arguments and another of its result."""
+    """The graph's result of a node contradicts the node's arguments."""
 
 
 @contextmanager
 def error_context(place: str) -> Iterator[None]:
-    """Name the place in an error of what is done for it.
+    """Add a location to errors raised in the context.
 
-    A rule is written for arguments and shapes that torch gives its op. A file may give others:
-    whatever the rule stumbles over then is the file's contradiction.
+    A rule is written for the arguments and shapes that torch gives its op. A file may contain
+    others; any error that the rule then raises is reported as a contradiction in the file.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Why some ops, and some uses of others, are left to the reference: rows and rules say it."""
+"""Reasons why ops, or some uses of ops, are left to the reference; used by rows and rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes with Fourier transforms and is a kernel: shifts, frequencies."""
+"""Ops around Fourier transforms that have kernels: shifts, frequencies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TWO = sympy.Integer(2)
 
 
 def fftshift(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
-    """The middle comes first."""
+    """Rotate by half the size, so that the middle comes first."""
     dims = _dims(self, dim)
     return roll(b, self, tuple(FloorDiv(self.size[d], _TWO) for d in dims), dims)
 
@@ -37,7 +37,7 @@ def _dims(tensor: Tensor, dim: Any) -> tuple[int, ...]:
 
 
 def frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
-    """0, 1, … and then those below 0, over ``n * d``."""
+    """0, 1, …, then the negative frequencies, divided by ``n * d``."""
     points = as_expr(n)
     half = FloorDiv(points + 1, _TWO)
 

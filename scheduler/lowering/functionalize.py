@@ -1,8 +1,8 @@
-"""In-place ops made functional: what else sees the memory that they write to.
+"""Make in-place ops functional by updating every value that shares the written memory.
 
-torch's views share memory; here nothing does. After an in-place op the written tensor's memory is
-a new buffer, in which the elements that the written view shows are the new ones, and every value
-that shared the old memory reads the new one.
+torch's views share memory; lowered values never do. After an in-place op the written tensor's
+memory is a new buffer that holds the new elements where the written view lies, and every value that
+shared the old memory reads the new buffer.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ZERO = sympy.Integer(0)
 def propagate_write(
     b: Builder, sharing: Mapping[str, Tensor], view: Tensor, result: Tensor
 ) -> dict[str, Tensor]:
-    """The values of ``sharing`` after ``result`` was written to ``view``, one of them.
+    """The values of ``sharing`` after ``result`` was written to ``view``, which is one of them.
 
-    Raises ``Unsupported`` where the elements of the view cannot be distinguished from the others.
+    Raises ``Unsupported`` if the elements of the view cannot be distinguished from the others.
     """
     axes, index = b.loops(view.size, "i")
     shown = view.at(index)
@@ -43,7 +43,7 @@ def propagate_write(
     if outside:
         raise Unsupported(f"{outside[0]!r} shares its memory in a way that is not followed")
 
-    if view.buffer:  # the whole memory: what was written is all of the new one
+    if view.buffer:  # the whole memory: the result is the new memory
         new = b.realize(result)
         return {name: _rebase(tensor, base, new) for name, tensor in sharing.items()}
 
@@ -70,7 +70,7 @@ def _is_view_of(b: Builder, tensor: Tensor, base: Tensor) -> bool:
 
 
 def _rebase(tensor: Tensor, base: Tensor, new: Tensor) -> Tensor:
-    """The same elements of other memory."""
+    """The tensor with the same elements of another base."""
     if tensor.buffer == base.buffer:
         return Tensor(tensor.size, tensor.dtype, new.at, new.buffer)
 
@@ -85,9 +85,9 @@ def _rebase(tensor: Tensor, base: Tensor, new: Tensor) -> Tensor:
 def _position(
     at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
 ) -> tuple[Value, dict[Axis, Expr]]:
-    """Whether an element of the memory is in a view, and where: the view's loop at each axis.
+    """Whether an element of the memory is in a view, and the view's loop value at each axis.
 
-    ``place`` is where the view's element lies; each of its parts must be a number, or steps along
+    ``place`` is the position of the view's element; each component must be a number, or steps along
     one axis.
     """
     conditions: list[Value] = []
@@ -107,7 +107,7 @@ def _position(
         if step < 0:
             rest, step = -rest, -step
         here = FloorDiv(rest, step) if step != 1 else rest
-        if axis in found:  # a diagonal: on it where both dimensions name the same element
+        if axis in found:  # a diagonal: on it if both dimensions name the same element
             zero = trees.index_value(0)
             conditions.append(trees.call("eq", trees.index_value(here - found[axis]), zero))
         found[axis] = here
@@ -127,8 +127,9 @@ def _position(
 def _flat_position(
     b: Builder, at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
 ) -> tuple[Value, dict[Axis, Expr]]:
-    """``_position`` for a view that takes the memory's elements in another shape: by their place in
-    row-major order, which must be a sum of steps along the axes, each longer than all within."""
+    """``_position`` for a view with another shape than its memory, by position in row-major order.
+    The position must be a sum of steps along the axes, each longer than the total of the inner
+    ones."""
     strides = layout.contiguous_strides(size)
     shown = simplify(_dot(place, strides), b.sizes.over(axes))
     form = affine(shown, {axis.var for axis in axes})

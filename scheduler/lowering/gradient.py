@@ -1,4 +1,4 @@
-"""Derivatives along dimensions, by differences of neighbours (``torch.gradient``)."""
+"""Derivatives along dimensions by finite differences (``torch.gradient``)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, reshape, slice_dim
 
 _ONE = sympy.Integer(1)
-#: Factors of three neighbours, from the widths of the steps to the left and to the right.
+#: Coefficients of three neighbours, from the step widths to the left and right.
 _Factors = Callable[[Value, Value], tuple[Value, Value, Value]]
 
 
 def gradient(
     b: Builder, self: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
-    """One result a dimension; ``spacing`` is a step for all, one each, or each one's places."""
+    """One result per dimension. ``spacing`` is one step for all, one per dimension, or coordinates
+    per dimension."""
     dims = range(self.rank) if dim is None else (dim,) if isinstance(dim, int) else dim
     steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(dims)
     if edge_order not in (1, 2) or len(steps) != len(dims):
@@ -50,7 +51,7 @@ def gradient(
 def _uniform_gradient(
     b: Builder, x: Tensor, at: int, step: Argument, edge_order: int
 ) -> Sequence[Tensor]:
-    """All steps as wide as one number. Differences are taken in the tensor's own type."""
+    """Steps of one width. Differences are computed in the tensor's own type."""
     dtype = b.meta().dtype
     last = x.size[at]
 
@@ -64,7 +65,7 @@ def _uniform_gradient(
 
     def weighed(start: Any, *factors: float) -> Tensor:
         three = [slice_dim(x, at, start + k, _ONE) for k in range(3)]
-        three[1] = lazy_elementwise((three[1],), _twice, x.dtype)  # wraps there, as torch's does
+        three[1] = lazy_elementwise((three[1],), _twice, x.dtype)  # wraps in this type, as in torch
 
         def function(p: Value, q: Value, r: Value, h: Value) -> Value:
             pairs = zip((p, q, r), factors, strict=True)
@@ -96,7 +97,8 @@ def _between(first: Tensor, center: Tensor, final: Tensor, at: int) -> Sequence[
 def _nonuniform_gradient(
     b: Builder, x: Tensor, at: int, places: Tensor, edge_order: int
 ) -> Sequence[Tensor]:
-    """At places of any distance: factors of three neighbours that hold for parabolas."""
+    """Coordinates with any spacing: coefficients of three neighbours that are exact for
+    parabolas."""
     dtype = b.meta().dtype
     last = x.size[at]
     count = places.size[0] - 1

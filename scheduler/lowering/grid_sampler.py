@@ -1,4 +1,4 @@
-"""Elements at places that a grid says, by torch's modes and paddings; grids of affine maps."""
+"""Sampling at positions given by a grid, with torch's modes and paddings; affine grids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _size_value(size: Expr, dtype: DType) -> Value:
 
 
 def _source(x: Value, size: Expr, aligned: bool) -> Value:
-    """From -1 … 1 to pixels."""
+    """Convert -1 … 1 to pixels."""
     count = _size_value(size, x.dtype)
     if aligned:
         half = call("truediv", call("sub", count, _number(x, 1)), _number(x, 2))
@@ -43,14 +43,14 @@ def _source(x: Value, size: Expr, aligned: bool) -> Value:
 
 
 def _clipped(x: Value, size: Expr) -> Value:
-    """Between the first and the last pixel; what is no number is the first."""
+    """Clip to the first and last pixel; NaN becomes the first."""
     last = call("sub", _size_value(size, x.dtype), _number(x, 1))
     above = call("gt", x, _number(x, 0))  # false for NaN
     return call("where", above, call("minimum", x, last), _number(x, 0))
 
 
 def _reflected(x: Value, size: Expr, aligned: bool) -> Value:
-    """Folded at the first and last pixel, at their centres or at their outer edges."""
+    """Reflect at the first and last pixel, at their centres or outer edges."""
     if aligned and size == 1:
         return _number(x, 0)
     count = _size_value(size, x.dtype)
@@ -77,13 +77,13 @@ def _inside(x: Value, size: Expr) -> Value:
 
 
 class _Sampler:
-    """Reads of one output position; ``places`` are whole numbers held as floats."""
+    """Reads for one output position; ``places`` are integers held as floats."""
 
     def __init__(self, b: Builder, input: Tensor, held: DType) -> None:
         self.b, self.input, self.held = b, input, held
 
     def read(self, known: Index, places: list[Value]) -> Value:
-        """The element there; 0 where a place is outside."""
+        """The element at the position; 0 outside the input."""
         conditions = [
             _inside(place, size) for place, size in zip(places, self.input.size[2:], strict=True)
         ]
@@ -93,7 +93,7 @@ class _Sampler:
         return trees.masked_value(trees.all_of(*conditions), value, const(0, self.held))
 
     def _near(self, place: Value, d: int) -> Value:
-        """Within what an integer holds, wherever it is."""
+        """Clamp the position to a range that an integer can hold."""
         return _clipped(place, self.input.size[2 + d])
 
     def _at(self, known: Index, places: list[Value]) -> Value:
@@ -112,8 +112,8 @@ def grid_sampler(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
-    """``grid`` [N, ..., 2 or 3] says where, its last coordinate along the input's first spatial
-    dimension."""
+    """``grid`` [N, ..., 2 or 3] gives the positions; its last coordinate is along the input's first
+    spatial dimension."""
     meta = b.meta()
     rank = input.rank - 2
     held = accumulator_type(input.dtype)
@@ -155,7 +155,7 @@ def _linear(sampler: _Sampler, known: Index, placed: list[Value]) -> Value:
 def _cubic(
     sampler: _Sampler, known: Index, sources: list[Value], padding: int, aligned: bool
 ) -> Value:
-    """Every one of 4 by 4 pixels is padded by itself."""
+    """Bicubic sampling; each of the 4 by 4 pixels is padded separately."""
     taps = []
     for d, x in enumerate(sources):
         low = call("floor", x)
@@ -186,7 +186,7 @@ def _weighted_sum(
 
 
 def affine_grid(b: Builder, theta: Tensor, size: tuple[Any, ...], align_corners: bool) -> Tensor:
-    """theta [N, d, d + 1] times (x, y, (z,) 1), x along the last dimension of ``size``."""
+    """theta [N, d, d + 1] times (x, y, (z,) 1), with x along the last dimension of ``size``."""
     meta = b.meta()
     held = accumulator_type(meta.dtype)
     spatial = tuple(as_expr(n) for n in size[2:])

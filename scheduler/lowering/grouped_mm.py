@@ -1,7 +1,7 @@
-"""Products of groups of rows, each with a matrix of its own: a mixture of experts' products.
+"""Products of groups of rows with one matrix per group, as in a mixture of experts.
 
-Which group a row is of is counted once for each row; the products are sums along k, each reading
-its group's matrix. No matrix instruction is used: a tile of rows may be of several groups.
+The group of each row is computed once; the products are sums along k that read the group's matrix.
+Matrix instructions are not used, because a tile of rows may span several groups.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from scheduler.lowering.trees import call, const
 
 
 def rows_by_group(b: Builder, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
-    """[S, K] x [E, K, N] → [S, N], rows up to ``offs[e]`` by matrix e; rows of no group give 0."""
+    """[S, K] x [E, K, N] → [S, N]: rows up to ``offs[e]`` times matrix e; rows without a group give
+    0."""
     return _multiply_groups(b, input, weight, _row_groups(b, offs, input.size[0]), lambda i: i)
 
 
@@ -55,7 +56,8 @@ def _transpose(tensor: Tensor) -> Tensor:
 
 
 def _row_groups(b: Builder, offs: Tensor, rows: Expr) -> Tensor:
-    """[rows]: how many groups end at or before each row, which is the number of its own."""
+    """[rows]: the number of groups that end at or before each row, which is the row's group
+    number."""
 
     def read(index: Index, inner: Index) -> Value:
         ends = trees.upcast(offs.at(inner), DType.I64)
@@ -70,8 +72,8 @@ def _row_groups(b: Builder, offs: Tensor, rows: Expr) -> Tensor:
 def _multiply_groups(
     b: Builder, x: Tensor, y: Tensor, groups: Tensor, place: Callable[[Index], Any]
 ) -> Tensor:
-    """x [S, K] by the matrix of each row's group in y [E, K, N]; ``place`` makes the index [S, N]
-    from that of the result."""
+    """Multiply x [S, K] by the matrix of each row's group in y [E, K, N]; ``place`` maps the index
+    of the result to [S, N]."""
     meta = b.meta()
     held = reductions.accumulator_type(meta.dtype)
     count = y.size[0]
@@ -92,7 +94,7 @@ def _multiply_groups(
 
 
 def _sums_by_group(b: Builder, x: Tensor, y: Tensor, groups: Tensor) -> Tensor:
-    """x [M, K] by y [K, N] → [E, M, N], each the sum over the k of its group."""
+    """x [M, K] times y [K, N] → [E, M, N], each summed over the k of its group."""
     meta = b.meta()
     held = reductions.accumulator_type(meta.dtype)
 

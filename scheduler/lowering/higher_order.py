@@ -1,12 +1,13 @@
 """Higher-order ops: their inner graphs are lowered in place.
 
-A loop of few steps is unrolled, its body lowered once for each; of any other the body is lowered
-once, between the marks of a loop (``loop_builder.py``). The condition of a while_loop is computed
-before the loop and again at the end of each step, where it fuses with what the body makes.
+A loop with few steps is unrolled: its body is lowered once per step. The body of any other loop is
+lowered once, between the loop marks (``loop_builder.py``). The condition of a while_loop is
+computed before the loop and at the end of each step, where it fuses with the body's results.
 
-A branch computes nothing but its results, so both are computed and the condition chooses: a
-kernel's reads stay inside its buffers whatever the indices are. What has no kernel may fail, so a
-branch with such an op is left to the reference with its cond; in a body it runs by itself.
+A branch only computes its results, so both branches are computed and the condition selects: a
+kernel's reads stay inside its buffers whatever the indices are. An extern may fail, so a cond whose
+branch contains an op without a kernel is left to the reference; in a loop body such an op runs by
+itself.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def map_op(
 def _carried_values(
     b: Builder, loop: Loop, before: Sequence[Tensor], made: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """What a body hands on to the next step: shaped as what it got."""
+    """The values that a body passes to the next step, with the shapes that it received."""
     if len(before) != len(made):
         raise Unsupported("its body hands on another number of tensors than it gets")
     for old, new in zip(before, made, strict=True):
@@ -171,7 +172,7 @@ def _check_draws(*parts: Subgraph) -> None:
 
 
 def _unroll_count(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
-    """How many times a body is lowered, one step after the other; None where it is a loop's."""
+    """The number of steps if the loop is unrolled; None if it stays a loop."""
     _check_draws(body)
     if not xs or not xs[0].size:
         raise Unsupported("it goes over no tensors")
@@ -191,7 +192,8 @@ def _slice(x: Tensor, step: int) -> Tensor:
 
 
 def _in_memory(b: Builder, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Each in memory: a step that reads the last one's trees twice would double them each time."""
+    """Each tensor in memory. Otherwise a step that reads the previous step's trees twice would
+    double them in each step."""
     return tuple(b.realize(tensor) for tensor in tensors)
 
 

@@ -1,4 +1,4 @@
-"""How many elements fall into each bin: histc."""
+"""histc: count the elements in each bin."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scheduler.lowering.views import reshape
 
 
 def histc(b: Builder, self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """Bins of one width from ``min`` to ``max``, the last one with its end; without a range that of
-    the elements. What lies outside, and NaN, is in none."""
+    """Bins of equal width from ``min`` to ``max``; the last one includes its end. Without a range,
+    the range of the elements is used. Elements outside, and NaN, are in no bin."""
     line = reshape(b, self, (product(self.size),))
     held = self.dtype.compute_dtype
     low, high = _range(b, line, float(min), float(max), held)
@@ -44,8 +44,8 @@ def histc(b: Builder, self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0)
 
 
 def _range(b: Builder, line: Tensor, low: float, high: float, held: DType) -> tuple[Value, Value]:
-    """The ends of the range, that of the elements where both are the same; where they are all equal
-    it is 1 wider on both sides."""
+    """The ends of the range: those of the elements if ``low`` equals ``high``. If all elements are
+    equal, the range is extended by 1 on both sides."""
     if low != high:
         return trees.const(low, held), trees.const(high, held)
     least, most = (

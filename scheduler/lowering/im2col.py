@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
 """Windows as columns of a matrix (im2col, F.unfold), and their sum back into an image (col2im,
-F.fold), which each pixel gathers from the windows that touch it."""
+F.fold), where each pixel gathers from the windows that touch it."""
 
 from __future__ import annotations
 

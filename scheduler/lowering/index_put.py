@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Ops that write at indices: scatter, index_put, index_add and their like."""
+"""Ops that write at indices: scatter, index_put, index_add and similar."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _kind(reduce: str) -> ReductionKind:
 
 
 def with_dimension(b: Builder, tensor: Tensor) -> Tensor:
-    """A tensor without dimensions as one with a single element along one; others as they are."""
+    """The tensor with at least one dimension: a scalar tensor becomes a vector of one element."""
     return tensor if tensor.rank else reshape(b, tensor, (sympy.Integer(1),))
 
 
@@ -58,11 +58,11 @@ def _shaped(b: Builder, made: Tensor, like: Tensor) -> Tensor:
     return materialize(b, made if made.size == like.size else reshape(b, made, like.size))
 
 
-# -- along a dimension, with a place for each element ----------------------------------------------
+# -- along a dimension, one index per element ------------------------------------------------------
 
 
 def _dim_sources(b: Builder, self: Tensor, dim: int, index: Tensor, value: Reader) -> Sources:
-    """Each element of ``index`` a source, whose place along ``dim`` it says."""
+    """Sources that are the elements of ``index``; each states its position along ``dim``."""
     at = normalize_dim(dim, self.rank)
     return Sources(index.size, lambda i: (*i[:at], index.at(i), *i[at + 1 :]), value)
 
@@ -88,8 +88,8 @@ def scatter(
         return _shaped(b, made, self)
     at = normalize_dim(dim, whole.rank)
 
-    # What reaches an element differs from it in its place along the dimension alone, so that
-    # this place is all there is to know of the last of them.
+    # Sources that reach an element differ from it only in their position along the dimension, so
+    # this position identifies the last one.
     winner = last_source(
         b,
         whole.size,
@@ -138,10 +138,10 @@ def _reduce_into(
     key: Callable[[Index], Index],
     counting: Sources,
 ) -> Tensor:
-    """``self`` with the sources reduced into it, or in its place where any source goes.
+    """``self`` with the sources reduced into it, or replacing it where any source goes.
 
-    How many there are of them is counted by ``counting`` in a tensor of size ``counts``, where
-    ``key`` says which count is an element's.
+    ``counting`` counts the sources in a tensor of size ``counts``; ``key`` maps an element to its
+    count.
     """
     kind = _kind(reduce)
     begin = None if include_self else (lambda _: neutral_element(kind, self.dtype))
@@ -166,7 +166,7 @@ def _reduce_into(
 
 
 def _divided(value: Value, count: Value) -> Value:
-    """Integers are divided towards minus infinity, as torch's means of them are."""
+    """Divide; integers round towards minus infinity, as in torch's means."""
     by = "truediv" if value.dtype.is_float else "floordiv"
     return trees.call(by, value, trees.upcast(count, value.dtype))
 
@@ -177,8 +177,8 @@ def _divided(value: Value, count: Value) -> Value:
 def _slice_operands(
     b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor
 ) -> tuple[Tensor, int, Tensor, Tensor]:
-    """Tensor, dimension, vector of places along it and source as index_add and its like mean them:
-    tensors without dimensions have one."""
+    """Tensor, dimension, vector of positions along it and source, as index_add and similar ops
+    define them; scalar tensors are treated as vectors."""
     whole, places = with_dimension(b, self), reshape(b, index, (product(index.size),))
     at = normalize_dim(dim, whole.rank)
     size = (*whole.size[:at], places.size[0], *whole.size[at + 1 :])
@@ -323,8 +323,8 @@ def _broadcast_size(tensors: Sequence[Tensor]) -> tuple[Expr, ...]:
 def _masked_put(
     b: Builder, self: Tensor, first: int, mask: Tensor, values: Tensor, accumulate: bool
 ) -> Tensor:
-    """The elements where a mask over some neighbouring dimensions holds, one after the other: they
-    are one dimension of the values, between those before and behind the mask's."""
+    """Write ``values`` where a mask over neighbouring dimensions holds. The selected elements, in
+    row-major order, form one dimension of the values, between those before and after the mask's."""
     rank, tail = mask.rank, self.rank - first - mask.rank
     along = values.rank - 1 - tail
     number = positions(b, mask) if along >= 0 and values.size[along] != 1 else None
@@ -353,8 +353,8 @@ def _masked_put(
 
 
 def positions(b: Builder, mask: Tensor) -> Tensor:
-    """How many elements of a mask hold before each one that does, in row-major order (-1 before
-    the first of them)."""
+    """For each true element of a mask, the number of true elements before it in row-major order.
+    False elements before the first true one give -1."""
     line = reshape(b, mask, (product(mask.size),))
 
     def read(i: Index) -> Value:
@@ -370,8 +370,8 @@ def positions(b: Builder, mask: Tensor) -> Tensor:
 
 
 def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> Tensor:
-    """One row of places for each element that is not zero, the first of them, as many as the result
-    has rows; ``fill_value`` in those that are lacking."""
+    """One row of indices for each of the first nonzero elements, up to the number of rows of the
+    result; missing rows are ``fill_value``."""
     meta = b.meta()
     count, fill = product(self.size), trees.const(fill_value, DType.I64)
     if 0 in meta.size or count == 0:
@@ -406,7 +406,7 @@ def _coordinate(size: tuple[Expr, ...], dim: int) -> Callable[[Expr], Value]:
 
 
 def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Where the mask holds, the next element of ``source``."""
+    """Replace elements where the mask holds by consecutive elements of ``source``."""
     size = b.meta().size
     whole, chosen = broadcast(self, size), broadcast(mask, size)
     line = reshape(b, source, (product(source.size),))
@@ -419,7 +419,7 @@ def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Te
     return materialize(b, Tensor(size, self.dtype, read))
 
 
-# -- a tensor as one line --------------------------------------------------------------------------
+# -- flattened tensors -----------------------------------------------------------------------------
 
 
 def masked_put(
@@ -429,7 +429,7 @@ def masked_put(
     indices: tuple[Tensor | None, ...],
     values: Tensor,
 ) -> Tensor:
-    """``index_put`` that adds up, only where the mask holds."""
+    """``index_put`` with accumulation, only where the mask holds."""
     zero = trees.const(0, self.dtype)
 
     def read(i: Index) -> Value:
@@ -452,13 +452,13 @@ def put(
     return materialize(b, reshape(b, made, self.size))
 
 
-# -- the gradients of embeddings -------------------------------------------------------------------
+# -- embedding gradients and renormalisation -------------------------------------------------------
 
 
 def embedding_renorm(
     b: Builder, self: Tensor, indices: Tensor, max_norm: float, norm_type: float
 ) -> Tensor:
-    """Rows that are asked for and longer than ``max_norm`` are made that long."""
+    """Scale the rows that are looked up and longer than ``max_norm`` down to that norm."""
     lengths = _row_norms(b, self, float(norm_type))
     asked = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
     reached = count_sources(b, self.size[:1], asked)
@@ -478,7 +478,7 @@ def embedding_renorm(
 
 
 def _row_norms(b: Builder, rows: Tensor, order: float) -> Tensor:
-    """The norm of each row, in a dimension that is kept."""
+    """The norm of each row, with the dimension kept."""
     held = rows.dtype.compute_dtype
     whole = order in (1.0, float("inf"))
 
@@ -501,7 +501,7 @@ def embedding_dense_backward(
     padding_idx: Any,
     scale_grad_by_freq: bool,
 ) -> Tensor:
-    """out[indices[i], d] += grad_output[i, d], but for the padding's row."""
+    """out[indices[i], d] += grad_output[i, d], except for the padding row."""
     rows, width = sympy.Integer(0) + num_weights, grad_output.size[-1]
 
     def condition(i: Index) -> Value:

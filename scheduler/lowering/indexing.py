@@ -1,4 +1,4 @@
-"""Elements chosen by tensors of positions: embedding, gather, index."""
+"""Select elements by index tensors: embedding, gather, index."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
-    """NumPy's indexing by integer tensors: they broadcast; their dimensions stand where the
-    first one stood if they are neighbours, else in front."""
+    """NumPy indexing by integer tensors, which broadcast. Their dimensions replace the first
+    indexed one if the indexed dimensions are adjacent; otherwise they come first."""
     given = [d for d, t in enumerate(indices) if t is not None]
     tensors = [t for t in indices if t is not None]
     if any(t.dtype is DType.BOOL for t in tensors):
@@ -111,7 +111,7 @@ def _chained(
     chosen: Index,
     place: list[Expr | None],
 ) -> Value:
-    """One position after the other, the innermost with all of them known."""
+    """Apply the index tensors one after the other; the innermost read has all positions."""
     if not dims:
         return self.at(tuple(i for i in place if i is not None))
 

@@ -1,8 +1,8 @@
-"""Which pixels of an input the pixels of a resampled output are made from, along one dimension.
+"""The input pixels that each output pixel of a resampling is computed from, along one dimension.
 
-An output pixel i lies at ``(i + 1/2) * ratio - 1/2`` of the input, or at ``i * ratio`` where
-corners are aligned; the ratio is a quotient of integers here, so that positions are index
-expressions and their fractions exact.
+An output pixel i is at position ``(i + 1/2) * ratio - 1/2`` of the input, or ``i * ratio`` if
+corners are aligned. The ratio is a quotient of integers, so positions are index expressions and
+their fractions are exact.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from scheduler.lowering import trees
 from scheduler.lowering.trees import call, const
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
-_DENOMINATOR = 1 << 30  # of a scale that is given as a number: products of it and a place fit i64
-_MAX_ENUMERATED = 1 << 16  # output pixels whose places are compared one by one
+_DENOMINATOR = 1 << 30  # limit for a scale given as a number: its products with positions fit i64
+_MAX_ENUMERATED = 1 << 16  # output pixels whose positions are compared one by one
 _WIDE = DType.F64
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Input pixels for each output pixel: ``above / below``; ``given`` as a number, not by sizes.
+    """Input pixels per output pixel: ``above / below``.
 
-    ``size`` and ``made`` are the sizes of input and output, ``scale`` torch's argument.
+    ``size`` and ``made`` are the sizes of input and output, ``scale`` is torch's argument if the
+    ratio is given as a number.
     """
 
     size: Expr
@@ -45,14 +46,14 @@ class Ratio:
     aligned: bool
 
     def source(self, place: Expr) -> tuple[Expr, Expr]:
-        """Where an output pixel lies in the input: numerator and denominator."""
+        """The position of an output pixel in the input: numerator and denominator."""
         if self.aligned:
             return place * self.above, self.below
         return (2 * place + 1) * self.above - self.below, 2 * self.below
 
 
 def ratio(size: Expr, made: Expr, scale: float | None, aligned: bool = False) -> Ratio:
-    """The ratio of one dimension as torch takes it: ``1 / scale`` where a scale is given."""
+    """The ratio of one dimension as torch computes it: ``1 / scale`` if a scale is given."""
     if aligned:
         one = bool(made.is_Integer and made <= 1)
         above, below = (_ZERO, _ONE) if one else (size - 1, _at_least_one(made - 1))
@@ -69,7 +70,7 @@ def _at_least_one(size: Expr) -> Expr:
 
 
 def fraction(above: Expr, below: Expr, dtype: DType) -> Value:
-    """A quotient of integers as a number."""
+    """A quotient of integers as a floating-point value."""
     if below.is_Integer and above.is_Integer:
         return const(int(above) / int(below), dtype)
     value = Cast(trees.index_value(above), dtype)
@@ -79,7 +80,7 @@ def fraction(above: Expr, below: Expr, dtype: DType) -> Value:
     return call("truediv", value, divisor)
 
 
-#: Input pixels with their weights, of an output pixel.
+#: Input pixels of an output pixel, with their weights.
 Taps = list[tuple[Expr, Value]]
 
 
@@ -91,13 +92,13 @@ def linear(along: Ratio, place: Expr, dtype: DType) -> Taps:
     last = along.size - 1
     low, t = FloorDiv(above, below), fraction(Mod(above, below), below, dtype)
     high = sympy.Min(low + 1, last)
-    if along.scale is not None:  # its last pixels may lie behind the input's last
+    if along.scale is not None:  # its last pixels may lie beyond the input's end
         low = sympy.Min(low, last)
     return [(low, call("sub", const(1, dtype), t)), (high, t)]
 
 
 def cubic(along: Ratio, place: Expr, dtype: DType) -> Taps:
-    """Four pixels by the cubic convolution of torch (A = -3/4), the outermost repeated."""
+    """Four pixels by torch's cubic convolution (A = -3/4), with border pixels repeated."""
     above, below = along.source(place)
     low, t = FloorDiv(above, below), fraction(Mod(above, below), below, dtype)
     weights = cubic_weights(t)
@@ -108,7 +109,7 @@ def cubic(along: Ratio, place: Expr, dtype: DType) -> Taps:
 
 
 def cubic_weights(t: Value) -> list[Value]:
-    """Of the pixels at -1, 0, 1 and 2 for a place at ``t`` from the second."""
+    """The weights of the pixels at -1, 0, 1 and 2 for a position ``t`` after pixel 0."""
     one = const(1, t.dtype)
     other = call("sub", one, t)
     return [
@@ -128,21 +129,21 @@ def _polynomial(x: Value, *factors: float) -> Value:
 
 
 def cubic_near(x: Value, a: float) -> Value:
-    """The cubic convolution from 0 to 1."""
+    """The cubic convolution for distances from 0 to 1."""
     return _polynomial(x, a + 2, -(a + 3), 0.0, 1.0)
 
 
 def cubic_far(x: Value, a: float) -> Value:
-    """From 1 to 2."""
+    """The cubic convolution for distances from 1 to 2."""
     return _polynomial(x, a, -5 * a, 8 * a, -4 * a)
 
 
 def nearest(along: Ratio, exact: bool, wide: bool) -> Callable[[Expr], Expr | Value]:
-    """From an output pixel to the input pixel that torch takes, rounding as its kernels do.
+    """Map an output pixel to the input pixel that torch selects, with the rounding of its kernels.
 
-    ``wide``: the tensor is of float64, whose positions are computed in it and rounded to float32
-    at the end; those of other types in float32. At sizes that are known the places are an integer
-    expression that gives the same; else a tree that rounds where torch does.
+    ``wide``: the tensor is float64; its positions are computed in float64 and rounded to float32 at
+    the end, those of other types in float32. For known sizes the map is an equivalent integer
+    expression if there is one, otherwise a tree that rounds where torch does.
     """
     size, made, scale = along.size, along.made, along.scale
     if size.is_Integer and made.is_Integer and 0 < int(made) <= _MAX_ENUMERATED:
@@ -153,7 +154,7 @@ def nearest(along: Ratio, exact: bool, wide: bool) -> Callable[[Expr], Expr | Va
 
 
 def _places(size: int, made: int, scale: float | None, exact: bool, wide: bool) -> Any:
-    """torch's own places (ATen/native/cpu/UpSampleKernel.cpp)."""
+    """The input pixels that torch selects (ATen/native/cpu/UpSampleKernel.cpp)."""
     kind: Any = np.float64 if wide else np.float32
     step = kind(1 / scale) if scale else kind(size) / kind(made)
     at = np.arange(made, dtype=np.float64)
@@ -167,7 +168,7 @@ def _places(size: int, made: int, scale: float | None, exact: bool, wide: bool) 
 def _expression(
     size: int, made: int, scale: float | None, exact: bool, wide: bool
 ) -> Callable[[Expr], Expr] | None:
-    """An integer expression with the same places, if one of the likely ones has them."""
+    """An integer expression that selects the same pixels, if one of the likely candidates does."""
     spend_fuel(1 + made // 64)
     places = _places(size, made, scale, exact, wide)
     step = Fraction(1 / scale) if scale else Fraction(size, made)
@@ -216,12 +217,12 @@ def _rounded(along: Ratio, place: Expr, exact: bool, wide: bool) -> Value:
 
 
 def tap_count(along: Ratio, reach: int) -> int:
-    """Input pixels that an antialiased output pixel is made from, at most; the ratio is known."""
+    """The maximum number of input pixels of an antialiased output pixel; the ratio is known."""
     widest = max(Fraction(int(along.above), int(along.below)), Fraction(1))
     return math.floor(2 * reach * widest) + 2
 
 
 def explicit_scales(scales: Any, rank: int) -> tuple[float | None, ...]:
-    """A scale for each dimension, None where it follows from the sizes."""
+    """The scale of each dimension; None if it follows from the sizes."""
     given = scales if isinstance(scales, tuple) else (scales,) * rank
     return tuple(None if s is None else float(as_expr(s)) for s in given)

@@ -1,8 +1,8 @@
-"""Operations computed in float64 with NumPy: what a kernel must give for the same inputs.
+"""Interpret operations in float64 with NumPy: the expected results of kernels for the same inputs.
 
-This is the definition that kernels are compared with, one at a time; it shares no text with the
-printers. Floats are float64 throughout and never rounded on the way; integers and booleans have
-their own types. Everything is vectorised over the operation's axes.
+Kernels are compared with this definition, one at a time; it shares no code with the printers.
+Floats are float64 throughout and never rounded in between; integers and booleans keep their types.
+Everything is vectorised over the operation's axes.
 """
 
 from __future__ import annotations
@@ -70,11 +70,10 @@ def interpret(
     """The buffers that an operation writes, by name, each in its logical shape.
 
     ``values`` holds the buffers it reads: floats of any width, integers or booleans. With
-    ``roundings`` every step is off by as much as its rounding may be. ``errors`` is filled with
-    what each element written may be off by in a right kernel, before it is rounded to its buffer's
-    type (``running_error.py``), from what it holds of the buffers that are read. Raises
-    ``IndexError`` for a read outside a buffer and ``KeyError`` for a buffer or symbol without a
-    value.
+    ``roundings`` every step is perturbed by up to its rounding error. ``errors`` holds the errors
+    of the buffers that are read, and receives the error bound of each written element in a correct
+    kernel, before rounding to its buffer's type (``running_error.py``). Raises ``IndexError`` for a
+    read outside a buffer and ``KeyError`` for a buffer or symbol without a value.
     """
     rule = _RULES.get(type(operation))
     if rule is None:
@@ -85,14 +84,14 @@ def interpret(
 
 
 def view_value(view: OperandView, values: Values, lowered: Lowered, bindings: Bindings) -> Array:
-    """An extern's argument over the view's axes (dimensions of one element have none), from the
-    buffers behind it."""
+    """The value of an extern's argument over the view's axes (dimensions of one element have none),
+    read from its buffers."""
     scope = Scope(dict(values), lowered, bindings).with_grid(*view.axes)
     return np.array(evaluate_full(view.value, scope))
 
 
 def _store(stores: Sequence[Store], scope: Scope) -> dict[str, Array]:
-    """The buffers that stores write over the scope's grid; later ones may read earlier ones."""
+    """The buffers that stores write over the scope's grid; later stores may read earlier ones."""
     written: dict[str, Array] = {}
     for store in stores:
         value = evaluate_full(store.value, scope)
@@ -108,7 +107,7 @@ def _store(stores: Sequence[Store], scope: Scope) -> dict[str, Array]:
 
 
 def _lay_out(store: Store, value: Array, scope: Scope, dtype: str = "") -> Array:
-    """What a store writes, as its buffer has it; in the buffer's own type if none is given."""
+    """The value of a store in its buffer's layout; ``dtype`` defaults to the buffer's type."""
     buffer = scope.lowered.buffers[store.buffer]
     dtype = dtype or buffer.dtype.reference_numpy
     shape = tuple(evaluate(size, scope.bindings) for size in buffer.size)
@@ -117,7 +116,7 @@ def _lay_out(store: Store, value: Array, scope: Scope, dtype: str = "") -> Array
     out = np.zeros(shape, dtype=dtype)
     if value.size:
         places = tuple(np.asarray(evaluate_index(expr, scope)) for expr in store.index)
-        # Loops of one step may be in no index: a dot product's has none at all.
+        # Loops of one step may not appear in any index: a dot product's index has none.
         at = np.broadcast_shapes(*(place.shape for place in places))
         out[places] = value.reshape(at)
     return out
@@ -147,7 +146,7 @@ def _reduction(operation: Reduction, scope: Scope) -> dict[str, Array]:
 
 
 def _with_error(scope: Scope, error: Array) -> Scope:
-    """The scope with what its accumulator is off by."""
+    """The scope with the error of its accumulator."""
     return replace(scope, accumulator_errors={"acc": error})
 
 
@@ -165,7 +164,7 @@ _REDUCERS: dict[ReductionKind, Callable[[Array], Array]] = {
 
 
 def _lowest(x: Array) -> Any:
-    """What the maximum of nothing is."""
+    """The maximum of no elements."""
     if x.dtype == bool:
         return False
     return -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
@@ -202,7 +201,7 @@ _RUNNING: dict[ReductionKind, np.ufunc] = {
 
 
 def _scatter(operation: Scatter, scope: Scope) -> dict[str, Array]:
-    """What the result begins with, then the sources one after the other."""
+    """Initialize the result, then combine the sources in order."""
     written = _store(operation.results, scope.with_grid(*operation.points))
     ((name, started),) = written.items()
     made = written[name] = np.array(started, order="C")
@@ -244,7 +243,7 @@ def _sort(operation: Sort, scope: Scope) -> dict[str, Array]:
     found = {"acc": np.take_along_axis(rows, order, -1), Sort.INDEX: order}
     points = scope.with_grid(*operation.points, **found)
     if scope.errors is not None:
-        # Sorted values move by no more than the farthest of those that are sorted.
+        # Sorted values move by at most the largest error in the row.
         off = np.broadcast_to(tree_error(keys.value, scope.with_grid(*keys.axes)), rows.shape)
         points = _with_error(points, np.broadcast_to(off.max(axis=-1, keepdims=True), order.shape))
     return _store(operation.results, points)
@@ -253,8 +252,8 @@ def _sort(operation: Sort, scope: Scope) -> dict[str, Array]:
 def sorted_keys(
     operation: Sort, store: Store, values: Values, lowered: Lowered, bindings: Bindings
 ) -> Array:
-    """What a store's rows are in order of: the keys over the dimensions of its buffer, the rows'
-    own one with all of its elements and last."""
+    """The sort keys of a store's rows, with the dimensions of its buffer; the sorted dimension is
+    last and complete."""
     (keys,) = operation.operands
     scope = Scope(dict(values), lowered, bindings).with_grid(*keys.axes)
     order = {axis.var: place for place, axis in enumerate(keys.axes)}
@@ -267,8 +266,7 @@ def sorted_keys(
 
 
 def sort_order(rows: Array, *, descending: bool) -> Array:
-    """Where along the last axis the elements of each row are, in order: equal ones as they come,
-    NaN the greatest."""
+    """Indices that sort each row along the last axis: stable, NaN greatest."""
     if not descending:
         return rows.argsort(axis=-1, kind="stable")
     backward = rows[..., ::-1].argsort(axis=-1, kind="stable")
@@ -324,7 +322,7 @@ def _contraction_error(
 
 
 def _operand_error(operation: Contraction, view: OperandView, scope: Scope) -> Array:
-    """Of an operand, which may be rounded to tf32."""
+    """The error of an operand, which may be rounded to tf32."""
     inside = scope.with_grid(*view.axes)
     error = tree_error(view.value, inside)
     rounding = operation.products.operand_eps
@@ -335,11 +333,11 @@ def _columns_at_once(left: Array) -> int:
     return max(1, _CHUNK // max(1, int(left.shape[0]) * int(left.shape[-1])))
 
 
-_CHUNK = 2**24  # elements of an operand in float64 at a time: weights may be very large
+_CHUNK = 2**24  # elements of an operand converted to float64 at a time: weights may be very large
 
 
 def _narrow(value: Value, scope: Scope) -> Array:
-    """A tree over the scope's whole grid; a plain read stays in the type that it is held in."""
+    """Evaluate a tree over the scope's whole grid; a plain load keeps its stored type."""
     if isinstance(value, Load):
         plain = transposed_view(value, scope.values[value.buffer], scope)
         if plain is not None:
@@ -379,7 +377,7 @@ def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
 
 
 def _softmax(scores: Array, *, safe: bool) -> Array:
-    """Over the last axis. A row with nothing but -inf gives 0 (``safe``) or NaN."""
+    """softmax over the last axis. A row of only -inf gives 0 (``safe``) or NaN."""
     highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         weights = np.exp(scores - np.where(np.isneginf(highest), 0.0, highest))

@@ -1,4 +1,4 @@
-"""Strides: which the engine gives its own buffers, and what they look like along loops."""
+"""Strides: choose them for the engine's buffers, and analyse them along loops."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def contiguous_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def size_hint(expr: Expr, hints: Mapping[str, int]) -> int:
-    """The value of a size at the example's sizes."""
+    """The value of an expression at the example's sizes."""
     return evaluate(expr, dict(hints))
 
 
 def format_shape(size: Sequence[Expr]) -> str:
-    """A shape as messages show it."""
+    """A shape formatted for messages."""
     texts = (str(extent) for extent in size)
     return (
         f"[{', '.join(t if len(t) <= _MAX_SHOWN else t[: _MAX_SHOWN - 3] + '...' for t in texts)}]"
@@ -40,7 +40,7 @@ def format_shape(size: Sequence[Expr]) -> str:
 def dense_strides(
     size: tuple[Expr, ...], stride: tuple[Expr, ...], hints: Mapping[str, int]
 ) -> tuple[Expr, ...]:
-    """``stride`` if it is an order of the dimensions without gaps; else row-major strides."""
+    """``stride`` if it is a permutation without gaps; otherwise row-major strides."""
     if stride == contiguous_strides(size):
         return stride
     dims = [d for d in range(len(size)) if size[d] != 1]
@@ -50,7 +50,8 @@ def dense_strides(
 
 
 def is_same_layout(size: Sequence[Expr], one: Sequence[Expr], other: Sequence[Expr]) -> bool:
-    """Whether elements lie alike by two strides; of dimensions of one element none matters."""
+    """Whether two strides give the same layout; the stride of a dimension of one element is
+    ignored."""
     return all(
         is_equal(step, due)
         for extent, step, due in zip(size, one, other, strict=True)
@@ -59,10 +60,10 @@ def is_same_layout(size: Sequence[Expr], one: Sequence[Expr], other: Sequence[Ex
 
 
 def permuted_strides(size: tuple[Expr, ...], order: Sequence[int]) -> tuple[Expr, ...]:
-    """Strides without gaps for dimensions that lie in memory in ``order``, slowest first.
+    """Strides without gaps for dimensions in memory ``order``, slowest first.
 
-    Dimensions of one element are left out of ``order``; their stride does not matter and is
-    that of the whole.
+    Dimensions of one element are not in ``order``; their stride is arbitrary and set to that of the
+    whole tensor.
     """
     strides = [product(size)] * len(size)
     step: Expr = _ONE
@@ -75,10 +76,10 @@ def permuted_strides(size: tuple[Expr, ...], order: Sequence[int]) -> tuple[Expr
 def merge_axes(
     axes: Sequence[Axis], offsets: Sequence[Expr], name: str
 ) -> tuple[tuple[Axis, ...], dict[sympy.Symbol, Expr]]:
-    """Neighbouring axes as one, where every one of ``offsets`` runs on from one to the other.
+    """Merge neighbouring axes where every one of ``offsets`` is contiguous across them.
 
-    Returns the new axes (``name`` with a number) and, for each old variable, its expression.
-    Axes of one step are left out (one is kept where there is no other).
+    Returns the new axes (``name`` with a number) and, for each old variable, its expression. Axes
+    of one step are removed (one is kept if there is no other).
     """
     exprs: dict[sympy.Symbol, Expr] = {a.var: _ZERO for a in axes if a.size == 1}
     kept = [a for a in axes if a.size != 1]

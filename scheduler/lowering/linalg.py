@@ -1,4 +1,4 @@
-"""What of linear algebra is products and sums; factors of matrices run through their reference."""
+"""Linear algebra made of products and sums; matrix factorizations run through the reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INFINITY = float("inf")
 
 
 def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
-    """The sum of products along ``dim`` of tensors that broadcast."""
+    """The sum of products along ``dim``; the tensors broadcast."""
     meta = b.meta()
     size = _wide(x, y)
     first, second = broadcast(conj(b, x), size), broadcast(y, size)
@@ -51,7 +51,7 @@ def _wide(x: Tensor, y: Tensor) -> tuple[sympy.Expr, ...]:
 
 
 def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The product of vectors of three elements along ``dim``, by default the first of size 3."""
+    """The cross product of three-element vectors along ``dim``, by default the first of size 3."""
     meta = b.meta()
     at = normalize_dim(dim, len(meta.size)) if dim is not None else _first_of_three(meta.size)
     first, second = broadcast(self, meta.size), broadcast(other, meta.size)
@@ -89,7 +89,7 @@ def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa:
 
 
 def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
-    """The product of matrices from the left; the first and the last may be vectors."""
+    """The product of matrices from left to right; the first and the last may be vectors."""
     meta = b.meta()
     *inner, last = tensors
     if not inner:
@@ -111,7 +111,7 @@ def matrix_norm(
     dim: tuple[int, ...] = (-2, -1),
     **_: Any,
 ) -> Tensor:
-    """The root of the sum of squares, or the greatest or least sum of a column (1) or row (inf)."""
+    """The root of the sum of squares, or the maximum or minimum column (1) or row (inf) sum."""
     rows, columns = (normalize_dim(d, self.rank) for d in dim)
     if ord == "fro":
         return reductions.norm(b, self, ord=2, dim=dim)
@@ -135,7 +135,7 @@ def matrix_norm(
 
 
 def norm(b: Builder, self: Tensor, ord: Any = None, dim: Any = None, **_: Any) -> Tensor:
-    """Of vectors along one dimension, or of matrices; without ``ord`` of all elements."""
+    """The norm of vectors along one dimension, or of matrices; without ``ord``, of all elements."""
     if dim is None and ord is not None and self.rank == 2:
         dim = (-2, -1)
     if isinstance(dim, tuple) and len(dim) == 2 and ord is not None:

@@ -1,6 +1,6 @@
-"""A loop over operations, while the graph is lowered: what it carries, what it takes slices of.
+"""Build a loop over operations while the graph is lowered: its carried values and its slices.
 
-``Loop`` begins one where it is made; what is lowered from then on is its body, until ``end``.
+Creating a ``Loop`` starts it; everything lowered afterwards is its body, until ``end``.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Tensor
 
-#: Where a slice may begin: kernels read runs of so many bytes at once.
+#: Alignment of slices: kernels read this many bytes at once.
 ALIGNED_BYTES = 16
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
 
 @dataclass(frozen=True)
 class LoopResult:
-    """What a loop leaves: what it carried last, and its slices as whole tensors."""
+    """The results of a loop: the final carried values, and the slices stacked to tensors."""
 
     carried: tuple[Tensor, ...]
     stacked: tuple[Tensor, ...]
 
 
 class Loop:
-    """``carried`` are what the first step gets, ``sliced`` what each step gets a slice of."""
+    """A loop under construction. ``carried`` are the carried values inside a step, ``sliced`` the
+    step's slices."""
 
     carried: tuple[Tensor, ...]
     sliced: tuple[Tensor, ...]
@@ -51,8 +52,9 @@ class Loop:
         first: int = 0,
         condition: Tensor | None = None,
     ) -> None:
-        """``init`` in memory of the loop's own (``copy_rows``). Either ``steps`` or ``condition``,
-        one boolean, says how often; ``first`` is the slice of the first step."""
+        """``init`` must be in memory owned by the loop (``copy_rows``). Either ``steps`` or
+        ``condition``, one boolean, determines the number of steps; ``first`` is the slice of the
+        first step."""
         assert (steps is None) is not (condition is None)
         assert b.node is not None
         self._b = b
@@ -78,7 +80,7 @@ class Loop:
         self._used: set[str] = set()
 
     def copy_unshared(self, tensor: Tensor) -> Tensor:
-        """What the body made, in memory that nothing else of the loop is in."""
+        """A result of the body in memory that nothing else in the loop uses."""
         made = {
             store.buffer for op in self._b.operations[self._start :] for store in op.results
         } - self._used
@@ -91,7 +93,8 @@ class Loop:
     def end(
         self, carried: Sequence[Tensor], made: Sequence[Tensor] = (), again: Tensor | None = None
     ) -> LoopResult:
-        """After the body: what it hands on, what it makes a slice of, and whether to go on.
+        """End the body: the values carried to the next step, the slices made, and whether to
+        continue.
 
         ``carried`` and ``made`` are results of ``copy_rows``.
         """
@@ -113,12 +116,12 @@ class Loop:
 
 
 def copy_rows(b: Builder, tensor: Tensor) -> Tensor:
-    """A copy, row by row."""
+    """A row-major copy."""
     return b.pointwise(tensor.size, tensor.dtype, tensor.at, layout.contiguous_strides(tensor.size))
 
 
 def condition_buffer(b: Builder, made: Sequence[Tensor]) -> Tensor:
-    """What a condition's graph makes as a buffer of one boolean, which the host reads."""
+    """The result of a condition's graph as a buffer of one boolean, which the host reads."""
     if len(made) != 1 or any(size != 1 for size in made[0].size):
         raise Unsupported("its condition is no tensor of one element")
     (test,) = made
@@ -141,7 +144,7 @@ def _stack(b: Builder, steps: Expr, part: Tensor) -> Tensor:
 
 
 def _sliceable(b: Builder, x: Tensor) -> Tensor:
-    """The tensor in memory in which every slice is one run, and begins where kernels can read."""
+    """The tensor in memory where every slice is contiguous and aligned for kernels."""
     buffer = b.buffers.get(x.buffer)
     if buffer is not None and buffer.size == x.size:
         rows = layout.dense_strides(x.size[1:], buffer.stride[1:], b.hints)
@@ -155,7 +158,7 @@ def _sliceable(b: Builder, x: Tensor) -> Tensor:
 
 
 def _stride(size: tuple[Expr, ...], dtype: DType) -> Expr:
-    """Elements from one slice to the next: as many as it has, up to where the next may begin."""
+    """Elements between slices: the size of a slice, rounded up to the alignment."""
     count = product(size)
     unit = ALIGNED_BYTES // gcd(ALIGNED_BYTES, dtype.itemsize)
     if unit == 1 or is_multiple(count, unit):

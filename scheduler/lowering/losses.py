@@ -1,4 +1,4 @@
-"""Losses: a value for each element, and their mean, their sum, or all of them."""
+"""Elementwise losses, and their reductions: mean, sum, or none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduler.lowering.reductions import accumulator_type, divide_by_count, red
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
-#: What is done with the elements' losses, as torch numbers it.
+#: torch's numbers for the reduction of a loss.
 NONE, MEAN, SUM = 0, 1, 2
 _ZERO = sympy.Integer(0)
 
@@ -42,7 +42,7 @@ def squared(x: Value) -> Value:
 
 
 def reduce_loss(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> Tensor:
-    """All of the losses, their mean or their sum."""
+    """The losses, their mean or their sum."""
     meta = b.meta(output)
     if reduction == NONE:
         return b.pointwise(losses.size, meta.dtype, losses.at)
@@ -57,7 +57,7 @@ def reduce_loss(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> 
 
 
 def sum_all(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tensor:
-    """The sum of all elements, ``after`` of it stored."""
+    """The sum of all elements; ``after`` is applied to it before the store."""
     return reduce(
         b,
         tensor,
@@ -71,7 +71,7 @@ def sum_all(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tens
 
 
 def pair_loss(function: Callable[..., Value]) -> Callable[..., Tensor]:
-    """The loss of an element and its target."""
+    """The rule of a loss of an element and its target."""
 
     def rule(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
         return elementwise_loss(b, (self, target), function, reduction)
@@ -90,7 +90,7 @@ def squared_error(x: Value, y: Value) -> Value:
 
 
 def l1(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
-    """|x - y|, a real number for complex ones too."""
+    """|x - y|, a real number also for complex arguments."""
     difference = lazy_elementwise((self, target), absolute_error, promoted_type((self, target)))
     return reduce_loss(b, difference, reduction)
 
@@ -107,7 +107,7 @@ def soft_margin(x: Value, y: Value) -> Value:
 def smooth_l1(
     b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0
 ) -> Tensor:
-    """A parabola within ``beta``, the distance less half of it beyond."""
+    """A parabola within ``beta``; beyond it the distance minus half of ``beta``."""
 
     def function(x: Value, y: Value) -> Value:
         distance = absolute_error(x, y)
@@ -135,7 +135,7 @@ def huber(
 def binary_cross_entropy(
     b: Builder, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
-    """-(y log(x) + (1 - y) log(1 - x)), the logarithms held at -100 at least."""
+    """-(y log(x) + (1 - y) log(1 - x)), with the logarithms clamped to at least -100."""
 
     def function(x: Value, y: Value, *weights: Value) -> Value:
         one = const(1, x.dtype)
@@ -156,7 +156,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """The same of the sigmoid of ``self``: (1 - y) x - (1 + (p - 1) y) log sigmoid(x)."""
+    """``binary_cross_entropy`` of the sigmoid: (1 - y) x - (1 + (p - 1) y) log sigmoid(x)."""
     given = [tensor for tensor in (pos_weight, weight) if tensor is not None]
 
     def function(x: Value, y: Value, *rest: Value) -> Value:
@@ -219,7 +219,7 @@ def poisson_nll(
 def hinge_embedding(
     b: Builder, self: Tensor, target: Tensor, margin: float = 1.0, reduction: int = MEAN
 ) -> Tensor:
-    """x where the target is 1, max(0, margin - x) where it is -1; of others both."""
+    """x where the target is 1, max(0, margin - x) where it is -1; both for other targets."""
 
     def function(x: Value, y: Value) -> Value:
         zero = const(0, x.dtype)
@@ -239,7 +239,7 @@ def margin_ranking(
     margin: float = 0.0,
     reduction: int = MEAN,
 ) -> Tensor:
-    """max(0, margin - y (x1 - x2)); integers are multiplied as such, wrapping around."""
+    """max(0, margin - y (x1 - x2)); integers are multiplied as integers and wrap around."""
 
     own = promoted_type((input1, input2))
     difference = lazy_elementwise((input1, input2), lambda x, y: call("sub", x, y), own)
@@ -258,7 +258,8 @@ def multi_margin(
     weight: Tensor | None = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """Over the classes but the target's: max(0, margin - x_target + x_class)^p, their mean."""
+    """max(0, margin - x_target + x_class)^p, summed over all classes except the target's, divided
+    by the number of classes."""
     if p not in (1, 2):
         raise Unsupported(f"a multi-margin loss with p={p}")
     dtype = b.meta().dtype

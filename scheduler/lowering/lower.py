@@ -1,4 +1,4 @@
-"""From a graph to operations over buffers, one node after the other."""
+"""Lower a graph to operations over buffers, node by node."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ _KINDS = {
 
 
 def lower(graph: Graph) -> Lowered:
-    """The graph as operations, in an order that can be run.
+    """Lower a graph to operations in executable order.
 
-    A node that no rule covers becomes an ``Extern`` that says why. Raises ``UserError`` naming
-    the node, with where it came from in the model, where the graph contradicts itself, and
-    ``LimitError`` where it takes more steps than a graph of so many nodes may.
+    A node that no rule covers becomes an ``Extern`` that states the reason. Raises ``UserError``
+    naming the node and its origin in the model if the graph contradicts itself, and ``LimitError``
+    if lowering takes more steps than a graph of that many nodes may.
     """
     with fuel_limit("lowering", LOWERING_FUEL.for_parts(len(graph.nodes))):
         return _Lowering(graph).run()
 
 
 class _Lowering:
-    """Of a graph, or of one within a node of another, with the ``builder`` of that."""
+    """Lowers a graph, or a node's inner graph with the ``builder`` of the outer one."""
 
     def __init__(self, graph: Graph, builder: Builder | None = None) -> None:
         self._graph = graph
@@ -84,13 +84,13 @@ class _Lowering:
         if builder is None:
             self._b.reordered = preferred_strides(graph)
         self._values: dict[str, LoweredValue] = {}
-        self._missing: dict[str, str] = {}  # numbers that there is no tree for, and why
-        self._depths: dict[str, int] = {}  # views on the way from memory to a value
+        self._missing: dict[str, str] = {}  # numbers without a tree, and the reason
+        self._depths: dict[str, int] = {}  # views between memory and a value
         last_use = last_uses(graph)
         self._memory = AliasTracker(graph, last_use)
         self._b.memory_of = self._memory.root
         self._b.knows_strides = partial(knows_strides, self._graph)
-        # What repeats or gathers other memory's elements cannot be written to in their place.
+        # A view that repeats or gathers elements cannot be written in place.
         self._in_own_memory = written_memory(graph, last_use)
 
     def run(self) -> Lowered:
@@ -108,7 +108,8 @@ class _Lowering:
         return made
 
     def _check_sizes(self) -> None:
-        """Of the values outside all inner graphs: of those within, nothing else is as large."""
+        """Check that each unbacked size outside inner graphs is made by a node. Inner graphs add no
+        other sizes."""
         values = {given.name for given in self._graph.inputs}
         values.update(name for node in self._graph.nodes for name in node.outputs)
         tensors, numbers = self._graph.tensors, self._graph.sym_ints
@@ -124,7 +125,7 @@ class _Lowering:
                 self._node(node, position)
 
     def _inline(self, part: Subgraph, given: Sequence[Any]) -> tuple[Tensor, ...]:
-        """What an inner graph of the node being lowered makes of these values."""
+        """Lower an inner graph of the current node with these inputs and return its outputs."""
         b = self._b
         node, sources, outer = b.node, b.sources, b.outer
         memory_of, knows_strides = b.memory_of, b.knows_strides
@@ -139,7 +140,7 @@ class _Lowering:
         return made
 
     def with_inputs(self, given: Sequence[Any]) -> tuple[Tensor, ...]:
-        """The outputs of an inner graph, its inputs being these values."""
+        """The outputs of an inner graph whose inputs are these values."""
         for one, value in zip(self._graph.inputs, given, strict=True):
             self._values[one.name] = value
         self._nodes()
@@ -168,8 +169,8 @@ class _Lowering:
         return known
 
     def _number(self, node: Node) -> None:
-        """A number, as the tree that its users read; a symbolic integer's expression is in the
-        graph. Why there is none is said to who uses it."""
+        """Lower a number to the tree that its users read. The expression of a symbolic integer is
+        in the graph. If there is no tree, the reason is reported to the users of the number."""
         (name, *_) = node.outputs
         if name in self._graph.sym_ints:
             if self._new_sizes(node):
@@ -210,7 +211,7 @@ class _Lowering:
             self._check_count(node, made)
             depth = 1 + max((self._depths.get(n, 0) for n in node_references(node)), default=0)
             for name, value in zip(node.outputs, made, strict=True):
-                if value is None:  # a result that this use of the op does not make
+                if value is None:  # a result that the op does not make in this form
                     continue
                 checked = self._checked(node, name, value)
                 own = name in self._in_own_memory or depth > MAX_VIEWS
@@ -244,8 +245,8 @@ class _Lowering:
         return None if meta is None else meta.dtype
 
     def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
-        """An op may have results that a file leaves out, never others than it makes: None stands
-        for one that this use of it does not make, and has no shape in the graph."""
+        """Raise ``UserError`` if a node has another number of results than its op. None stands for
+        a result that the op does not make in this form; the graph then has no shape for it."""
         if len(made) != len(node.outputs) or not all(
             isinstance(one, Tensor) or (one is None and name not in self._graph.tensors)
             for one, name in zip(made, node.outputs, strict=False)
@@ -259,7 +260,8 @@ class _Lowering:
                 raise UserError(f"{node_location(node)}: its result {name!r} has no shape")
 
     def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:
-        """The value with its node noted; ``UserError`` where the graph says another shape."""
+        """The value with its node recorded. Raises ``UserError`` if its shape or type differs from
+        the graph's."""
         meta = self._graph.tensors[name]
         self._b.check_shape(name, tensor.size)
         if tensor.dtype is not meta.dtype:
@@ -273,9 +275,10 @@ class _Lowering:
         return Tensor(meta.size, tensor.dtype, tensor.at, tensor.buffer, nodes)
 
     def _mutation(self, node: Node, position: int) -> None:
-        """Who shares memory with whom; after an in-place op, all of them see what it wrote.
+        """Track which values share memory. After an in-place op, propagate the write to all of
+        them.
 
-        ``UserError`` where a value that shares the memory is used later but cannot be followed.
+        Raises ``UserError`` if a value that shares the memory is used later but cannot be updated.
         """
         written = self._memory.record(node)
         if written is None:
@@ -301,7 +304,8 @@ class _Lowering:
         self._values[node.outputs[0]] = changed[written]
 
     def _extern(self, node: Node, reason: str) -> None:
-        """The node as a call of the reference: its tensors as views, its results in memory."""
+        """Lower the node to a call of the reference: its inputs are views, its results are in
+        memory."""
         by_name = [name for name, given in node.kwargs.items() if isinstance(given, Ref)]
         if by_name and reason == UNKNOWN:
             raise UserError(
@@ -354,7 +358,7 @@ class _Lowering:
         self._b.add(op)
 
     def _new_sizes(self, node: Node) -> list[str]:
-        """The sizes that depend on data and are known once this node has run."""
+        """The sizes that depend on data and that this node defines."""
         exprs = [
             expr
             for name in node.outputs
@@ -376,8 +380,8 @@ class _Lowering:
 
 
 def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
-    """What the buffers of the inputs are called: as the inputs, where those are identifiers, as
-    torch's are; else by their place. The model's name stays the buffer's ``source_name``."""
+    """Names of the input buffers: the input's name if it is an identifier, as torch's are,
+    otherwise its position. The name in the model stays the buffer's ``source_name``."""
     known = set(inputs)
     for place, name in enumerate(inputs):
         if _IDENTIFIER.fullmatch(name) and not buffer_size_symbol(name):
@@ -394,7 +398,7 @@ def _stride(meta: TensorMeta, b: Builder) -> tuple[Expr, ...]:
 
 
 def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Views and constants on the way to the arguments, each once."""
+    """The views and constants through which the arguments are read, each once."""
     found: dict[str, None] = {}
     for value in arguments.values():
         for part in value if isinstance(value, tuple) else (value,):
@@ -404,5 +408,5 @@ def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _value_names(node: Node, graph: Graph) -> list[str]:
-    """The tensors that a node reads, and the numbers that no expression of sizes is."""
+    """The tensors that a node reads, and the numbers that are not expressions of sizes."""
     return [name for name in dict.fromkeys(node_references(node)) if name not in graph.sym_ints]

@@ -1,4 +1,4 @@
-"""Matrix multiplications of every form, as one kind of operation: ``Contraction``."""
+"""All forms of matrix multiplication, as one kind of operation: ``Contraction``."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape, transpose
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
-# Floats of 8 bits that some hardware multiplies.
+# 8-bit floats that some hardware can multiply.
 _FORMATS = (DType.F8E4M3FN, DType.F8E5M2)
 
-#: What is stored, from the accumulator and the index of the result.
+#: Maps the accumulator and the index of the result to the stored value.
 Epilogue = Callable[[Value, Index], Value]
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One side of a contraction: axes that it alone has, and its element at all indices."""
+    """One side of a contraction: the sizes of its own axes, and its element at all indices."""
 
     sizes: tuple[Expr, ...]
     read: Callable[[Index, Index, Index], Value]  # batch, own, k
@@ -58,9 +58,9 @@ def contract(
 ) -> Tensor:
     """out[place(batch, m, n)] = sum over k of left * right, then ``epilogue``.
 
-    ``size`` is the shape of the result. Neighbouring axes are merged, where that is asked for,
-    wherever every operand's memory and the result's run on, so that the usual problem has one axis
-    each.
+    ``size`` is the shape of the result. With ``merge``, neighbouring axes are merged where they are
+    contiguous in every operand's memory and the result's, so that the usual problem has one axis of
+    each kind.
     """
     buffer = b.buffer(dtype, size)
     axes = [_axes(sizes, name) for sizes, name in _named_axes(batch, left.sizes, right.sizes, k)]
@@ -105,14 +105,14 @@ def contract(
 
 
 def _allows_tf32(b: Builder, template: str, a: Value) -> bool:
-    """Whether f32 may be rounded. Depthwise convolutions take no matrix instructions."""
+    """Whether f32 may be rounded to tf32. Depthwise convolutions use no matrix instructions."""
     allowed = b.graph.float32_matmul_precision is MatmulPrecision.HIGH
     return allowed and a.dtype is DType.F32 and template != "depthwise"
 
 
 def _unify_types(a: Value, b: Value) -> tuple[Value, Value]:
-    """A computed operand (ones, a mask) is held in f32 where the other is read as f16: as its own
-    type says, it is multiplied as f16 too."""
+    """Convert a computed operand (ones, a mask), which is held in f32, to the other operand's type
+    if that is read as f16: both are then multiplied as f16."""
     if a.dtype is b.dtype:
         return a, b
     if a.dtype is b.dtype.compute_dtype:
@@ -145,7 +145,7 @@ def _merge(
     index: Index,
     buffer: Buffer,
 ) -> tuple[list[tuple[Axis, ...]], dict[sympy.Symbol, Expr]]:
-    """Each group of axes merged by the memory of those that it runs over."""
+    """Merge each group of axes where all memory that it runs over is contiguous."""
     ranges = b.sizes.over(axis for group in axes for axis in group)
     a_offsets, b_offsets = (
         [access_offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
@@ -174,7 +174,7 @@ def _merge(
 def matmul(
     b: Builder, problem: str, left: Tensor, right: Tensor, epilogue: Epilogue | None = None
 ) -> Tensor:
-    """``left @ right`` by torch.matmul's rules, dimensions of vectors and broadcasting included."""
+    """``left @ right`` by torch.matmul's rules, including vectors and broadcasting."""
     meta = b.meta()
     if left.rank == 0 or right.rank == 0:
         raise Unsupported("a matrix multiplication of a tensor without dimensions")
@@ -192,7 +192,7 @@ def matmul(
 
 
 def _vector_dims(left: Tensor, right: Tensor, size: tuple[Expr, ...]) -> tuple[int, ...]:
-    """Where the result of the matrix product has dimensions that the vectors' result has not."""
+    """The dimensions of the matrix product that the result for vectors does not have."""
     full = len(size) + (left.rank == 1) + (right.rank == 1)
     return (*((full - 2,) if left.rank == 1 else ()), *((full - 1,) if right.rank == 1 else ()))
 
@@ -220,7 +220,7 @@ def product(
     x, y = _product_operands(x, y)
     lead = size[:-2]
     if all(extent == 1 for extent in y.size[:-2]):
-        # One matrix for all: the leading dimensions are rows.
+        # One matrix for all: fold the leading dimensions into rows.
         x = broadcast(x, (*lead, *x.size[-2:]))
         zeros = (_ZERO,) * (y.rank - 2)
         left = Operand(size[:-1], lambda _, m, k: x.at((*m, *k)))
@@ -248,7 +248,8 @@ def product(
 
 
 def _product_operands(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Floats of 8 bits of one format as they are; else as bfloat16, which has each of them."""
+    """8-bit floats of one supported format unchanged; others as bfloat16, which represents all of
+    their values."""
     first, *others = tensors
     if first.dtype in _FORMATS and all(one.dtype is first.dtype for one in others):
         return tensors
@@ -270,8 +271,8 @@ def _sum_products(
     dtype: DType,
     epilogue: Epilogue | None,
 ) -> Tensor:
-    """Matrix instructions are for floats and integers of 8 bits: other integers and complex numbers
-    are a plain sum of products."""
+    """A plain sum of products. Matrix instructions only support floats and 8-bit integers, not
+    other integers or complex numbers."""
     held = dtype.accumulator
     x = broadcast(x, (*size[:-2], *x.size[-2:]))
     y = broadcast(y, (*size[:-2], *y.size[-2:]))

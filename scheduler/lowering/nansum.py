@@ -1,4 +1,4 @@
-"""Sums of what is a number: reductions of values made on the way."""
+"""Sums and means that ignore NaN: reductions of values computed on the fly."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from scheduler.lowering.trees import call, const
 
 
 def nansum(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
-    """The sum of what is no NaN."""
+    """The sum of the elements that are not NaN."""
     if not self.dtype.is_float:
         return sum_op(b, self, dim)
     return sum_op(b, _nan_to_zero(self), dim)
 
 
 def _nan_to_zero(tensor: Tensor) -> Tensor:
-    """With 0 in place of NaN."""
+    """Replace NaN by 0."""
     return lazy_elementwise(
         (tensor,), lambda x: call("where", call("isnan", x), const(0, x.dtype), x), tensor.dtype
     )
 
 
 def nanmean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
-    """The mean of what is no NaN."""
+    """The mean of the elements that are not NaN."""
     meta = b.meta()
     held = accumulator_type(meta.dtype)
     dims = normalize_dims(dim, self.rank)

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Normalizations: moments by reductions, and one pointwise operation that applies them."""
+"""Normalizations: moments by reductions, applied by one pointwise operation."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def layer_norm(
 
 
 def _as_outputs(b: Builder, average: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and inverse deviation as the node's second and third output."""
+    """Mean and inverse deviation as the node's second and third outputs."""
     made = []
     for output, tensor in ((1, average), (2, inverse)):
         meta = b.meta(output)
@@ -94,12 +94,12 @@ def rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Any:
-    """x / sqrt(mean of squares + eps) over the last dimensions, times weight; with it the factor,
-    where the op has a second result.
+    """x / sqrt(mean of squares + eps) over the last dimensions, times weight. Also returns the
+    factor if the op has a second result.
 
-    Without ``eps`` it is the distance from 1 to the next value of the type that torch computes in:
-    float32 for narrower ones (torch/_decomp/decompositions.py, ``_fused_rms_norm``; the
-    documentation of torch.nn.RMSNorm says the input's own).
+    ``eps`` defaults to the distance from 1 to the next value of the type in which torch computes:
+    float32 for narrower types (torch/_decomp/decompositions.py, ``_fused_rms_norm``; the
+    documentation of torch.nn.RMSNorm states the input's own type).
     """
     lead = input.rank - len(normalized_shape)
     dims = tuple(range(lead, input.rank))
@@ -137,7 +137,8 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Any:
-    """layer_norm over the channels of a group and all positions, weight and bias by channel."""
+    """layer_norm over the channels of a group and all positions, with weight and bias per
+    channel."""
     channels = input.size[1]
     groups = sympy.Integer(int(num_groups))
     each = simplify(FloorDiv(channels, groups))

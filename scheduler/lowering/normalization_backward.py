@@ -1,7 +1,7 @@
 """Gradients of normalisations by the statistics of their input.
 
-One form for all of them. With x̂ the normalised input and g the gradient times the weight, over the
-n elements that share their statistics: ``inverse deviation * (g - sum(g) / n - x̂ sum(g x̂) / n)``.
+All use one formula. With x̂ the normalised input and g the gradient times the weight, over the n
+elements that share statistics: ``inverse deviation * (g - sum(g) / n - x̂ sum(g x̂) / n)``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Read = Callable[[Index], Value]
 def _lazy_product(
     size: tuple[Expr, ...], dtype: DType, *parts: tuple[Tensor | None, _Place]
 ) -> Tensor:
-    """The product of tensors, each read at its place, held as sums are."""
+    """The product of tensors, each read at its mapped index, in the accumulator type."""
     held = accumulator_type(dtype)
 
     def read(index: Index) -> Value:
@@ -49,7 +49,7 @@ def _lazy_product(
 
 
 def _normal(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _Place) -> Tensor:
-    """x̂: the input less its mean, times its inverse deviation."""
+    """x̂: the input minus its mean, times its inverse deviation."""
     held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
@@ -126,7 +126,7 @@ def layer_norm_backward(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Of layer_norm (three results), and without a mean of rms_norm (two)."""
+    """Gradients of layer_norm (three results), or without a mean, of rms_norm (two)."""
     lead = input.rank - len(normalized_shape)
     dims, outer = tuple(range(lead, input.rank)), tuple(range(lead))
     held = accumulator_type(input.dtype)
@@ -164,8 +164,8 @@ def batch_norm_backward(
     update: bool = True,
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
-    """By the saved statistics in training, by the running ones else. What ``batch_norm_backward``
-    calls ``save_var`` is the inverse deviation too."""
+    """Uses the saved statistics in training, otherwise the running ones. In
+    ``batch_norm_backward``, ``save_var`` is the inverse deviation too."""
     learns = bool(train) and bool(update)
     dims = (0, *range(2, input.rank))
     held = accumulator_type(input.dtype)

@@ -1,4 +1,4 @@
-"""The operands of an op that decides, in the types in which torch has it decide."""
+"""Round the operands of ops that make decisions to the types in which torch decides."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from scheduler.lowering.tensor import Scalar, Tensor
 def round_operands(
     op: str, arguments: Mapping[str, Any], result: DType | None
 ) -> Mapping[str, Any]:
-    """The arguments of an op of this name, numbers and tensors rounded as it sees them.
+    """The arguments of the named op, with numbers and tensors rounded to the types that the op
+    sees.
 
-    What kernels hold wider than its type is rounded unless it was just loaded: a fused
-    ``floor(x * 0.3)`` of f16 is that of the product's f16. The cast of a load costs nothing.
+    A value that kernels hold wider than its type is rounded unless it was just loaded: a fused
+    ``floor(x * 0.3)`` of f16 takes the floor of the f16 product. Casting a load costs nothing.
     """
     if not operand_types.sees_rounded_operands(op):
         return arguments
@@ -32,7 +33,7 @@ def round_operands(
 
 
 def _cast(tensor: Tensor, dtype: DType) -> Tensor:
-    """Rounded to a float type, also where kernels hold it wider."""
+    """Round to a float type, even if kernels hold it in a wider one."""
     if not dtype.is_float or dtype is DType.F64:
         return tensor
     at = tensor.at

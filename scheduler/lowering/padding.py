@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Paddings that mirror or repeat, their gradients, and poolings undone: writes back to where an
-element came from."""
+"""Reflection and replication padding, their gradients, and max unpooling, which writes back to
+where an element came from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pad(mode: str) -> Callable[..., Tensor]:
 
 
 def pad_backward(mode: str) -> Callable[..., Tensor]:
-    """Every element's gradient added to the one that it was copied from."""
+    """Add every element's gradient to the element that it was copied from."""
 
     def rule(b: Builder, grad_output: Tensor, self: Tensor, padding: tuple[Any, ...]) -> Tensor:
         meta = b.meta()
@@ -44,7 +44,8 @@ def pad_backward(mode: str) -> Callable[..., Tensor]:
 
 
 def max_unpool(rank: int) -> Callable[..., Tensor]:
-    """Zeros but at the flat places of ``indices`` in each plane; the last of several is kept."""
+    """Zeros except at the flat positions ``indices`` in each plane; the last of several writes
+    wins."""
 
     def rule(b: Builder, self: Tensor, indices: Tensor, output_size: Any, **_: Any) -> Tensor:
         meta = b.meta()

@@ -1,6 +1,7 @@
-"""``rngprims.philox_rand``: what torch draws on an NVIDIA GPU from a seed and an offset.
+"""``rngprims.philox_rand``: the numbers that torch draws on an NVIDIA GPU from a seed and an
+offset.
 
-docs/random.md says which numbers; the reference is written from it, apart from this.
+docs/random.md specifies the numbers; the reference is written from it independently.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
-_BLOCK = 256  # threads
-_PER_CALL = 4  # numbers that a call of the generator counts as, whatever it draws
-_CALLS = 2  # shift of an offset, which counts numbers, to calls
+_BLOCK = 256  # threads per block
+_PER_CALL = 4  # numbers by which a generator call advances the offset, however many it draws
+_CALLS = 2  # shift from an offset, which counts numbers, to generator calls
 
 
 def philox_rand(
     b: Builder, seed: Tensor, offset: Tensor, stride: Any = None, **_: Any
 ) -> tuple[Tensor, Tensor]:
-    """Uniform numbers, and how much further the offset is after them."""
+    """Uniform numbers, and the amount by which the offset advances."""
     meta = b.meta()
     if stride is not None or not meta.dtype.is_float or meta.dtype.is_float8:
         raise Unsupported(
@@ -46,7 +47,7 @@ def philox_rand(
     each = 2 if meta.dtype is DType.F64 else 4  # numbers that a call draws
 
     def words(index: Index) -> tuple[Value, Value, Value]:
-        """The counter's halves of an element, and which of a call's numbers it is."""
+        """Both halves of an element's counter, and which number of the call the element is."""
         strides = layout.contiguous_strides(meta.size)
         place = trees.index_value(sympy.Add(*(i * s for i, s in zip(index, strides, strict=True))))
         turn = call("floordiv", place, threads)
@@ -73,7 +74,8 @@ def _number(tensor: Tensor) -> Value:
 
 
 def _threads(count: Expr) -> Value:
-    """How many threads draw: one an element, as long as torch's GPU holds so many at once."""
+    """The number of threads that draw: one per element, up to the number that torch's GPU runs at
+    once."""
     needed = FloorDiv(count + (_BLOCK - 1), sympy.Integer(_BLOCK)) * _BLOCK
     held = trees.index_value(symbol(BLOCKS) * _BLOCK)
     least = Const(_BLOCK, DType.I64)
@@ -81,7 +83,7 @@ def _threads(count: Expr) -> Value:
 
 
 def _consumed(count: Expr, threads: Value) -> Value:
-    """By calls that draw four numbers each, whatever the type."""
+    """The numbers consumed. Every call counts as four numbers, whatever the type."""
     by_round = call("mul", threads, Const(_PER_CALL, DType.I64))
     rounds = call("floordiv", trees.index_value(count - 1), by_round)
     more = call("add", rounds, Const(1, DType.I64))
@@ -89,7 +91,7 @@ def _consumed(count: Expr, threads: Value) -> Value:
 
 
 def _single(word: Value, dtype: DType) -> Value:
-    """32 bits between 0 and 1, rounded to float32, then to the type; 0 for what became 1."""
+    """32 bits as a number between 0 and 1, rounded to float32, then to the type; 1 becomes 0."""
     f32 = DType.F32
     whole = round_exactly(Cast(word, f32), f32)
     scaled = call("mul", whole, const(2.0**-32, f32))
@@ -97,7 +99,7 @@ def _single(word: Value, dtype: DType) -> Value:
 
 
 def _double(word: Any, which: Value) -> Value:
-    """53 bits of two neighbouring words."""
+    """53 bits from two consecutive words."""
     low = call("mul", which, Const(2, DType.I64))
     high = call("lshift", word(call("add", low, Const(1, DType.I64))), Const(21, DType.I64))
     whole = Cast(call("bitwise_xor", word(low), high), DType.F64)

@@ -1,4 +1,4 @@
-"""The pointwise family: one store an element, whatever the shapes that broadcast to it."""
+"""Pointwise ops: one store per element, for any shapes that broadcast."""
 
 # ruff: noqa: ARG001 - rules have the signature of their op
 
@@ -32,7 +32,7 @@ def elementwise(
 ) -> Tensor:
     """``function`` of the arguments' elements, each held as ``compute`` (the result's type).
 
-    What needs no memory (index arithmetic, an operand unchanged) stays a view.
+    A result that needs no memory (index arithmetic, an unchanged operand) stays a view.
     """
     meta = b.meta()
     dtype = compute or meta.dtype
@@ -46,7 +46,7 @@ def elementwise(
 
 
 def element(arg: Argument, index: Index, dtype: DType) -> Value:
-    """An argument's element, held as ``dtype``."""
+    """An argument's element in the compute type of ``dtype``."""
     if isinstance(arg, Tensor):
         return trees.upcast(arg.at(index), dtype)
     if isinstance(arg, int | float | complex):
@@ -55,7 +55,7 @@ def element(arg: Argument, index: Index, dtype: DType) -> Value:
 
 
 def materialize(b: Builder, tensor: Tensor) -> Tensor:
-    """The tensor in a buffer of its own, unless reading it costs no more than a view."""
+    """The tensor in a separate buffer, unless reading it costs no more than a view."""
     _, index = b.loops(tensor.size, "i")
     value = tensor.at(index)
     if value.dtype.compute_dtype is tensor.dtype.compute_dtype and _is_free(value):
@@ -87,17 +87,17 @@ def _operand(arg: Argument) -> Operand:
 
 
 def unary(op: str) -> Callable[..., Tensor]:
-    """The pointwise function of that name."""
+    """The rule of the pointwise function of that name."""
     return unary_function(lambda x: call(op, x))
 
 
 def times(x: Value, y: Value) -> Value:
-    """A product; of booleans whether both hold."""
+    """A product; for booleans, logical and."""
     return call("logical_and" if x.dtype is DType.BOOL else "mul", x, y)
 
 
 def unary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:
-    """A function of the element's tree."""
+    """The rule of a function of the element's tree."""
 
     def rule(b: Builder, self: Tensor) -> Tensor:
         return elementwise(b, (self,), function)
@@ -106,7 +106,7 @@ def unary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:
 
 
 def binary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:
-    """A function of the trees of two elements."""
+    """The rule of a function of the trees of two elements."""
 
     def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
         return elementwise(b, (self, other), function)
@@ -115,7 +115,7 @@ def binary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:
 
 
 def identity_on_integers(op: str) -> Callable[..., Tensor]:
-    """floor, ceil, round and trunc change nothing in an integer."""
+    """The rule of floor, ceil, round and trunc, which are the identity on integers."""
 
     def rule(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
         if not self.dtype.is_float:
@@ -128,30 +128,31 @@ def identity_on_integers(op: str) -> Callable[..., Tensor]:
 
 
 def sign(b: Builder, self: Tensor) -> Tensor:
-    """-1, 0 or 1; booleans are their own."""
+    """-1, 0 or 1; a boolean is its own sign."""
     return self if self.dtype is DType.BOOL else elementwise(b, (self,), lambda x: call("sign", x))
 
 
 def _round_decimals(x: Value, decimals: int) -> Value:
-    """round(x * 10^d) / 10^d, with the division first for d below 0."""
+    """round(x * 10^d) / 10^d, dividing first if d is negative."""
     ten = const(10.0 ** abs(decimals), x.dtype)
     there, back = ("mul", "truediv") if decimals > 0 else ("truediv", "mul")
     return call(back, call("round", call(there, x, ten)), ten)
 
 
 def binary(op: str) -> Callable[..., Tensor]:
-    """The pointwise function of that name."""
+    """The rule of the pointwise function of that name."""
 
     return binary_function(lambda x, y: call(op, x, y))
 
 
 def extreme_function(op: str, dtype: DType) -> str:
-    """What ``maximum`` and ``minimum`` are of a type: of booleans "or" and "and"."""
+    """The function for ``maximum`` or ``minimum`` of a type; for booleans logical "or" and
+    "and"."""
     return {"maximum": "logical_or", "minimum": "logical_and"}[op] if dtype is DType.BOOL else op
 
 
 def maximum_or_minimum(op: str) -> Callable[..., Tensor]:
-    """``maximum`` or ``minimum``."""
+    """The rule of ``maximum`` or ``minimum``."""
     return binary_function(lambda x, y: call(extreme_function(op, x.dtype), x, y))
 
 
@@ -211,7 +212,7 @@ def logical(op: str) -> Callable[..., Tensor]:
 
 
 def bitwise(op: str) -> Callable[..., Tensor]:
-    """Bitwise on integers is logical on booleans."""
+    """A bitwise function; on booleans it is the logical one."""
 
     def rule(b: Builder, self: Argument, other: Argument | None = None) -> Tensor:
         name = f"logical_{op}" if b.meta().dtype is DType.BOOL else f"bitwise_{op}"
@@ -254,7 +255,7 @@ def masked_fill(b: Builder, self: Tensor, mask: Tensor, value: Argument) -> Tens
 
 
 def integer_power(x: Value, exponent: int) -> Value:
-    """``x`` to a small power by multiplications."""
+    """``x`` to a small integer power by multiplications."""
     result = x
     for _ in range(exponent - 1):
         result = call("mul", result, x)
@@ -327,7 +328,7 @@ def fused_multiply(sign: str) -> Callable[..., Tensor]:
 
 
 def lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
-    """From the nearer end, as torch does: a weight of 1 gives ``end`` as it is."""
+    """Interpolate from the nearer end, as torch does: a weight of 1 gives ``end`` exactly."""
 
     def between(x: Value, y: Value, w: Value) -> Value:
         way, size = call("sub", y, x), call("abs", w)
@@ -343,12 +344,12 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
 
 
 def to(b: Builder, self: Tensor, **_: Any) -> Tensor:
-    """Every form of ``to``: the element type is that of the result; device and layout stay."""
+    """All forms of ``to``: the element type is the result's; device and layout are ignored."""
     return convert_result(b, self)
 
 
 def convert_result(b: Builder, tensor: Tensor) -> Tensor:
-    """The tensor in the element type of the node's result."""
+    """The tensor converted to the element type of the node's result."""
     dtype = b.meta().dtype
     if dtype is tensor.dtype:
         return tensor
@@ -356,12 +357,13 @@ def convert_result(b: Builder, tensor: Tensor) -> Tensor:
 
 
 def copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
-    """The values of ``src`` in the shape and type of ``self``."""
+    """The values of ``src`` with the shape and type of ``self``."""
     return convert_result(b, broadcast(src, self.size))
 
 
 def assertion(b: Builder, self: Argument, assert_msg: str = "") -> tuple[()]:
-    """Assertions of a node's inner graphs are left out: a branch or a body may not run at all."""
+    """Record an assertion. Assertions in inner graphs are dropped: the failing code may never
+    run."""
     if b.outer is None:
         b.assert_true(element(self, (), DType.BOOL), str(assert_msg))
     return ()
@@ -414,7 +416,8 @@ def triangle(keep: str) -> Callable[..., Tensor]:
 def fill_diagonal(
     b: Builder, self: Tensor, fill_value: Argument, *, wrap: Argument = False
 ) -> Tensor:
-    """Of a matrix with ``wrap`` the diagonal begins anew, a row below its end."""
+    """Fill the diagonal. With ``wrap``, the diagonal of a tall matrix restarts one row below its
+    end."""
 
     def read(index: Index) -> Value:
         first = index[0]

@@ -37,7 +37,7 @@ def _pool(
     output: int = 0,
     after: Epilogue | None = None,
 ) -> Tensor:
-    """``kind`` over the window of each position; outside the input stands ``fill``."""
+    """``kind`` over the window of each position; positions outside the input count as ``fill``."""
     meta = b.meta(output)
     lead = tensor.rank - len(view.kernel)
     held = accumulator_type(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
@@ -81,7 +81,7 @@ def max_pool(rank: int) -> Callable[..., Any]:
 
 
 def _max_indices(b: Builder, tensor: Tensor, view: Window) -> Tensor:
-    """Flat position in the input's plane of each maximum."""
+    """The flat position of each maximum in the input's plane."""
     lead = tensor.rank - len(view.kernel)
 
     def after(acc: Value, index: Index) -> Value:
@@ -98,14 +98,14 @@ def _plane_position(
     dilation: tuple[int, ...],
     size: tuple[Expr, ...],
 ) -> Value:
-    """Flat position in a plane of ``size`` of the ``found``-th element of a window at ``start``."""
+    """The flat position in a plane of ``size`` of element ``found`` of a window at ``start``."""
     result: Value = trees.index_value(0)
     for d, stride in enumerate(layout.contiguous_strides(size)):
         tap = call("floordiv", found, trees.index_value(layout.contiguous_strides(kernel)[d]))
         tap = call("remainder", tap, trees.index_value(kernel[d]))
         moved = call("mul", tap, trees.index_value(dilation[d]))
         at = call("add", moved, trees.index_value(start[d]))
-        if not is_nonnegative(start[d]):  # nothing but -inf: the first that is no padding
+        if not is_nonnegative(start[d]):  # only -inf: the first outside the padding
             first = trees.index_value(Mod(start[d], sympy.Integer(dilation[d])))
             at = call("maximum", at, first)
         result = call("add", result, call("mul", at, trees.index_value(stride)))
@@ -138,14 +138,14 @@ def avg_pool(rank: int) -> Callable[..., Tensor]:
 
 
 def _average(total: Value, number: Expr) -> Value:
-    """A total divided by a number of elements; integers towards zero, as in C."""
+    """A total divided by a number of elements; integers truncate towards zero, as in C."""
     if total.dtype.is_float:
         return divide_by_count(total, number)
     return call("truncdiv", total, trees.upcast(trees.index_value(number), total.dtype))
 
 
 def averaged_count(view: Window, position: Index, with_padding: bool) -> Expr:
-    """Elements that an average is over: those of the window within the (padded) input."""
+    """The number of elements in an average: those of the window within the (padded) input."""
     total: Expr = _ONE
     for d, start in enumerate(view.place(position, (_ZERO,) * len(position))):
         pad = view.padding[d] if with_padding else 0

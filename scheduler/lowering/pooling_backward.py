@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Gradients of poolings, each element of the input from the windows that touch it: nothing is
-written at computed places, and the same sums come out in every run."""
+"""Gradients of poolings. Each element of the input sums over the windows that touch it: nothing is
+written to computed positions, and every run gives the same sums."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _sum_over_windows(
     touched: Callable[[Index, Index], tuple[Index, Value]],
     gradient: Callable[[Index, Index, Index], Value],
 ) -> Tensor:
-    """The sum over the windows that touch each position; ``touched`` gives a window and whether it
-    does, ``gradient`` what comes from it: (leading index, window, position)."""
+    """The sum over the windows that touch each position. ``touched`` returns a window and whether
+    it touches; ``gradient`` its contribution: (leading index, window, position)."""
     lead = self.rank - len(taps)
     held = accumulator_type(self.dtype)
 
@@ -48,7 +48,7 @@ def _sum_over_windows(
 def _argmax_gradient(
     grad_output: Tensor, indices: Tensor, size: tuple[Expr, ...], held: DType
 ) -> Callable[[Index, Index, Index], Value]:
-    """A window's gradient where its greatest element is the one asked about."""
+    """A window's gradient if the given position is its maximum."""
 
     def gradient(leading: Index, windows: Index, position: Index) -> Value:
         place = (*leading, *windows)
@@ -124,7 +124,7 @@ def max_pool_backward(rank: int) -> Callable[..., Tensor]:
 def _adaptive_windows(
     self: Tensor, grad_output: Tensor, rank: int
 ) -> tuple[AdaptiveWindows, AdaptiveWindows, Callable[[Index, Index], tuple[Index, Value]]]:
-    """The pooling's windows, those from the input's side, and which of them touch a position."""
+    """The pooling's windows, their inverse, and the function for those that touch a position."""
     lead = self.rank - rank
     windows = AdaptiveWindows(self.size[lead:], grad_output.size[lead:])
     turned = windows.inverse

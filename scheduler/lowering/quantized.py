@@ -1,4 +1,4 @@
-"""Quantized tensors: their products (scales come after them), and conversions to them and back."""
+"""Quantized tensors: products with scales applied afterwards, and conversions from and to them."""
 
 # ruff: noqa: ARG001 - rules have the signature of their op
 
@@ -39,11 +39,11 @@ def scaled_mm(
     out_dtype: Any = None,
     use_fast_accum: bool = False,
 ) -> Tensor:
-    """``(self * scale_a) @ (mat2 * scale_b) + bias`` of matrices of 8-bit floats.
+    """``(self * scale_a) @ (mat2 * scale_b) + bias`` for matrices of 8-bit floats.
 
     A scale is one number, or one for each row of ``self`` and each column of ``mat2``.
-    ``use_fast_accum`` lets hardware be less exact, ``scale_result`` counts for results of 8 bits
-    alone, and on NVIDIA's GPUs alone.
+    ``use_fast_accum`` permits less exact hardware; ``scale_result`` only matters for 8-bit results,
+    and only on NVIDIA GPUs.
     """
     dtype = b.meta().dtype
     if scale_result is not None and dtype.is_float8:
@@ -64,7 +64,7 @@ def scaled_mm(
     return matmul(b, "scaled_mm", self, mat2, epilogue)
 
 
-# torch's ScalingType: one scale for all, one for each row or column.
+# torch's ScalingType: one scale for all, or one for each row or column.
 _WHOLE = ((0,), (1,))
 
 
@@ -82,7 +82,7 @@ def scaled_mm_v2(
     contraction_dim: Any = (),
     **_: Any,
 ) -> Tensor:
-    """The same with lists of scales, whose kinds are named; those of blocks are left out."""
+    """``scaled_mm`` with lists of scales of named kinds; scales of blocks are unsupported."""
     plain = not any((*swizzle_a, *swizzle_b)) and not contraction_dim
     if not plain or tuple(recipe_a) not in _WHOLE or tuple(recipe_b) not in _WHOLE:
         raise Unsupported("a scaled product by blocks")
@@ -90,7 +90,8 @@ def scaled_mm_v2(
 
 
 def _scale(scale: Tensor, by_line: tuple[Expr, ...]) -> Tensor:
-    """A scale over lines: ``by_line`` is the shape of one that has one for each."""
+    """A scale broadcast over rows or columns; ``by_line`` is the shape of a scale with one for
+    each."""
     if all(extent == 1 for extent in scale.size):
         first = (_ZERO,) * scale.rank
         return scale.view(by_line, lambda _: first)
@@ -100,19 +101,20 @@ def _scale(scale: Tensor, by_line: tuple[Expr, ...]) -> Tensor:
     return scale
 
 
-# ---- affine quantization: whole numbers, a scale and a zero point for each block of elements -----
+# ---- affine quantization: integers, with a scale and a zero point for each block of elements -----
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Elements of one scale: how many along each dimension, of a tensor of ``size``."""
+    """Blocks of elements that share a scale: their extent along each dimension of a tensor of
+    ``size``."""
 
     size: tuple[Expr, ...]
     extent: tuple[Expr, ...]
 
     @property
     def counts(self) -> tuple[Expr, ...]:
-        """How many blocks lie along each dimension."""
+        """The number of blocks along each dimension."""
         pairs = zip(self.size, self.extent, strict=True)
         return tuple(simplify(FloorDiv(size, extent)) for size, extent in pairs)
 
@@ -124,12 +126,12 @@ class Blocks:
         )
 
 
-#: A scale or zero point: one number, one for each block in order, or none.
+#: A scale or zero point: one number, one for each block in order, or None.
 Parameter: TypeAlias = Tensor | int | float | Expr | None
 
 
 def make_blocks(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
-    """``block_size`` as torchao has it; -1 is a whole dimension."""
+    """Blocks from torchao's ``block_size``, where -1 is a whole dimension."""
     if len(block_size) != len(size):
         raise Unsupported(f"blocks of {len(block_size)} dimensions in {len(size)}")
     extent = tuple(
@@ -143,12 +145,12 @@ def make_blocks(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
 
 
 def _along(size: tuple[Expr, ...], dim: int) -> Blocks:
-    """One block for each place along a dimension."""
+    """One block for each position along a dimension."""
     return Blocks(size, tuple(_ONE if d == dim else n for d, n in enumerate(size)))
 
 
 def _reader(b: Builder, parameter: Parameter, blocks: Blocks) -> Callable[[Index], Value] | None:
-    """The parameter of the element at an index, in f32; None where there is none."""
+    """Read the parameter of the element at an index, in f32; None if there is no parameter."""
     if parameter is None:
         return None
     if not isinstance(parameter, Tensor):
@@ -188,7 +190,7 @@ def _quantized(
 
 
 def _limits(dtype: DType, given: tuple[Any, Any]) -> tuple[float, float]:
-    """What a type holds, where nothing less is asked for."""
+    """The given limits, or those of the type where None."""
     if dtype.is_float:
         own = -dtype.largest, dtype.largest
     else:
@@ -203,8 +205,8 @@ def _limits(dtype: DType, given: tuple[Any, Any]) -> tuple[float, float]:
 def _dequantized(
     b: Builder, input: Tensor, blocks: Blocks, scale: Parameter, zero_point: Parameter
 ) -> Tensor:
-    """(q - zero point) * scale, in the type of the node's result; no memory of its own, so that it
-    becomes a product's operand."""
+    """(q - zero point) * scale in the type of the node's result. It uses no memory, so that it can
+    become a product's operand."""
     dtype = b.meta().dtype
     scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
     assert scales is not None
@@ -284,7 +286,7 @@ def dequantize_per_channel(
 
 
 def _rows(size: tuple[Expr, ...]) -> Blocks:
-    """A scale for each row of the last dimension."""
+    """One scale for each row of the last dimension."""
     return Blocks(size, (*(_ONE for _ in size[:-1]), size[-1]))
 
 
@@ -343,7 +345,7 @@ def choose_qparams_affine(
     eps: Any = None,
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
-    """The scale and the zero point of each block, from its least and greatest element."""
+    """The scale and zero point of each block, from its minimum and maximum."""
     blocks = make_blocks(input.size, block_size)
     low, high = _limits(target_dtype, (quant_min, quant_max))
     least, greatest = (_extreme(b, input, blocks, kind) for kind in ("MIN", "MAX"))
@@ -374,7 +376,7 @@ def _smallest_normal(dtype: DType) -> float:
 def scale_and_zero_point(
     mapping: str, below: Value, above: Value, low: float, high: float, tiny: float
 ) -> tuple[Value, Value]:
-    """As trees in f32, from the least element (at most 0) and the greatest (at least 0)."""
+    """Trees in f32, from the minimum (at most 0) and the maximum (at least 0)."""
 
     def number(value: float) -> Value:
         return trees.const(value, DType.F32)
@@ -401,7 +403,7 @@ def scale_and_zero_point(
 
 
 def _extreme(b: Builder, input: Tensor, blocks: Blocks, kind: str) -> Tensor:
-    """The least or greatest element of each block, in f32."""
+    """The minimum or maximum of each block, in f32."""
     inside = [d for d, extent in enumerate(blocks.extent) if extent != 1]
 
     def read(index: Index, along: Index) -> Value:
@@ -420,7 +422,7 @@ def _extreme(b: Builder, input: Tensor, blocks: Blocks, kind: str) -> Tensor:
     )
 
 
-# ---- products of whole numbers -------------------------------------------------------------------
+# ---- integer products ----------------------------------------------------------------------------
 
 
 def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""Random numbers as a pointwise function of the seed, the op's stream and the element's number.
+"""Random numbers as a pointwise function of the seed, the op's stream and the element's position.
 
-docs/random.md says which numbers; the reference is written from it, apart from this.
+docs/random.md specifies the numbers; the reference is written from it independently.
 """
 
 # ruff: noqa: ARG001 - rules have the signature of their op
@@ -26,14 +26,14 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
-#: Minus the least value of SELU.
+#: The negated minimum of SELU.
 SELU_LEAST = 1.7580993408473766
-#: From the index of an element to its value.
+#: Maps the index of an element to its value.
 Drawn = Callable[[Index], Value]
 
 
 def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
-    """A word of 32 bits of each element, of the four that there are."""
+    """One of the four 32-bit words of each element."""
     assert b.node is not None
     key = call(
         "bitwise_or",
@@ -57,7 +57,7 @@ def _shifted(word: Value, by: int) -> Value:
 
 
 def _fraction(word: Value, bits: int, held: DType, more: float = 0.0) -> Value:
-    """The highest bits, and ``more`` of the last of them, as a fraction of 1."""
+    """The highest bits as a fraction of 1, plus ``more`` units in the last of them."""
     value: Value = Cast(_shifted(word, 32 - bits), held)
     if more:
         value = call("add", value, const(more, held))
@@ -65,8 +65,8 @@ def _fraction(word: Value, bits: int, held: DType, more: float = 0.0) -> Value:
 
 
 def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
-    """From 0 to below 1, as many bits as the type's numbers have there; both parts of complex
-    numbers."""
+    """Numbers in [0, 1), with as many bits as the type represents there; for complex numbers, both
+    parts."""
     words = [_word(b, size, place) for place in range(4)]
     held = dtype.compute_dtype
     if dtype is DType.F64:
@@ -90,13 +90,14 @@ def _join_53_bits(first: Drawn, second: Drawn) -> Drawn:
 
 
 def _above_zero(b: Builder, size: tuple[Expr, ...], held: DType) -> Drawn:
-    """From above 0 to 1: what a logarithm is taken of."""
+    """Numbers in (0, 1], for use as arguments of a logarithm."""
     first = _word(b, size, 0)
     return lambda i: _fraction(first(i), 24, held, 1.0)
 
 
 def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
-    """Box and Muller's cosine; of complex numbers also the sine, and both of variance one half."""
+    """The cosine of the Box-Muller transform; for complex numbers also the sine, each with variance
+    one half."""
     held = dtype.real.compute_dtype
     above, second = _above_zero(b, size, held), _word(b, size, 1)
 
@@ -127,7 +128,7 @@ def randn(b: Builder, **_: Any) -> Tensor:
 
 
 def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
-    """63 bits modulo the range, as torch takes a modulus."""
+    """63 bits modulo the range, with torch's modulus."""
     meta = b.meta()
     if not isinstance(high, int) or not isinstance(low, int) or not low < high:
         raise Unsupported(f"random integers from {low} to below {high}")
@@ -143,7 +144,7 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
 
 
 def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
-    """1 with the chance ``p``, or that of the element, else 0."""
+    """1 with probability ``p``, or the element's own probability, else 0."""
     meta = b.meta()
     chance = self if p is None else p
     wide = broadcast(chance, meta.size) if isinstance(chance, Tensor) else chance
@@ -219,7 +220,7 @@ def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **
 
 
 def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
-    """How many trials of chance ``p`` the first success takes."""
+    """The number of trials, each with probability ``p``, until the first success."""
     meta = b.meta()
     held = meta.dtype.compute_dtype if meta.dtype.is_float else DType.F32
     above = _above_zero(b, meta.size, held)
@@ -237,13 +238,13 @@ def _keep_mask(b: Builder, size: tuple[Expr, ...], p: float) -> Drawn:
 
 
 def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
-    """In training, elements are 0 with the chance ``p``, and the others grow by 1 / (1 - p)."""
+    """In training, set elements to 0 with probability ``p`` and scale the others by 1 / (1 - p)."""
     return native_dropout(b, input, p, train)[0] if train and p != 0 else input
 
 
 def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
-    """Whole channels at a time (``feature``), or what is dropped at the least value of SELU, all
-    then scaled so that mean and variance stay (``alpha``)."""
+    """Dropout of whole channels (``feature``), or with dropped elements set to SELU's minimum and
+    all scaled to preserve mean and variance (``alpha``)."""
 
     def rule(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
         if not train or p == 0:
@@ -268,7 +269,8 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
 
 
 def dropout_factors(p: float, alpha: bool) -> tuple[float, float, float]:
-    """What is left of an element: it times the first number, and the third; else the second."""
+    """(scale, dropped, more): a kept element becomes it times ``scale`` plus ``more``, a
+    dropped one ``dropped``."""
     if not alpha:
         return 1 / (1 - p), 0.0, 0.0
     scale = 1 / math.sqrt((SELU_LEAST**2 * p + 1) * (1 - p))
@@ -279,7 +281,7 @@ def dropout_factors(p: float, alpha: bool) -> tuple[float, float, float]:
 def native_dropout(
     b: Builder, input: Tensor, p: float, train: bool | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The elements that are left, and which those are."""
+    """The result of dropout, and the mask of the kept elements."""
     size, dtype = input.size, input.dtype
     if train is False or p == 0:
         return input, Tensor(size, DType.BOOL, lambda _: Const(True, DType.BOOL))
@@ -313,7 +315,7 @@ def rrelu(
     training: bool = False,
     **_: Any,
 ) -> Tensor:
-    """A random slope below 0 in training, else the mean of both bounds."""
+    """A random slope below 0 in training, otherwise the mean of both bounds."""
     meta = b.meta()
     drawn = uniform_numbers(b, meta.size, DType.F32)
     held = meta.dtype.compute_dtype

@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Recurrent layers as cells: the products of all inputs at once, then one product and one cell a
-step. Few steps are lowered one after the other; many, or a number that is not fixed, are a loop
+"""Recurrent layers as cells: the products of all inputs at once, then one product and one cell per
+step. A few steps are unrolled; many, or a number that is not fixed, become a loop
 (``loop_builder.py``). All steps share their kernels."""
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast, reshape, transpose
 
 _ONE = sympy.Integer(1)
-#: From products of the input [T, N, G] at a step, the hidden state and a layer's weights to the
-#: new state: what is handed on, first of it what is put out.
+#: A step maps input products [T, N, G] at a step number, the state and a layer's weights to the new
+#: state. The first tensor of a state is the output.
 _State = tuple[Tensor, ...]
 _Step = Callable[[Builder, Tensor, int, _State, "_Weights"], _State]
 
 
 class _Weights:
-    """One layer in one direction."""
+    """The weights of one layer in one direction."""
 
     def __init__(self, params: Sequence[Tensor], has_biases: bool) -> None:
         self.input, self.hidden = params[:2]
@@ -50,7 +50,7 @@ def _held(tensor: Tensor, index: Index, dtype: DType) -> Value:
 def _linear(
     b: Builder, x: Tensor, weight: Tensor, dtype: DType, *added: Callable[[Index], Value | None]
 ) -> Tensor:
-    """``x @ weight.T`` and what is added to it."""
+    """``x @ weight.T`` plus ``added``."""
     held = dtype.compute_dtype
 
     def epilogue(acc: Value, index: Index) -> Value:
@@ -129,13 +129,14 @@ def _tanh(x: Value) -> Value:
 
 
 def _inputs(b: Builder, x: Tensor, weights: _Weights, both: bool) -> Tensor:
-    """Products of all steps' inputs [T, N, G], with the biases (``both`` of them)."""
+    """Products of the inputs of all steps [T, N, G], plus the first bias (``both``: both
+    biases)."""
     added = [_bias(bias) for bias in (weights.biases if both else weights.biases[:1])]
     return _linear(b, x, weights.input, x.dtype.compute_dtype, *added)
 
 
 def _stacked(steps: Sequence[Tensor]) -> Tensor:
-    """[T, N, H] from the steps; which one is found by halves."""
+    """[T, N, H] from the steps; the step is selected by binary search."""
     first = steps[0]
 
     def pick(index: Index, low: int, high: int) -> Value:
@@ -164,7 +165,7 @@ def _run_loop(
 
 
 def _reverse_steps(x: Tensor) -> Tensor:
-    """The steps in the other order."""
+    """The steps in reverse order."""
     return x.view(x.size, lambda i: (x.size[0] - 1 - i[0], *i[1:]))
 
 
@@ -200,7 +201,7 @@ def _layers(
     step: _Step,
     both: bool,
 ) -> tuple[Tensor, list[_State]]:
-    """The last layer's output [T, N, H * directions], and the last states of all."""
+    """The last layer's output [T, N, H * directions], and the final states of all layers."""
     ways = 2 if bidirectional else 1
     unrolled = _should_unroll(x, num_layers * ways)
     each = len(params) // (num_layers * ways)
@@ -222,7 +223,7 @@ def _layers(
 
 
 def _should_unroll(x: Tensor, layers: int) -> bool:
-    """Whether all steps of so many layers and directions are few."""
+    """Whether the steps of this many layers and directions are few enough to unroll."""
     steps = x.size[0]
     if not x.dtype.is_float:
         raise Unsupported("a recurrent layer of integers")
@@ -295,7 +296,7 @@ def mkldnn_rnn_layer(
     batch_first: bool,
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
-    """One LSTM layer in one direction: what torch decomposes to on a CPU."""
+    """One LSTM layer in one direction, as torch decomposes it on a CPU."""
     if mode != 2 or batch_sizes or num_layers != 1 or bidirectional or batch_first:
         raise Unsupported("a layer of oneDNN that is no LSTM of one layer and direction")
     unrolled = _should_unroll(input, 1)
@@ -310,7 +311,7 @@ def mkldnn_rnn_layer(
 
 
 def _workspace(b: Builder) -> Tensor | None:
-    """What is kept for a gradient: nothing."""
+    """The workspace for the gradient: empty."""
     assert b.node is not None
     if b.node.outputs[3] not in b.graph.tensors:
         return None

@@ -25,7 +25,7 @@ _ONE = sympy.Integer(1)
 
 
 def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
-    """Dimensions as torch's ``dim`` means them: none given are all of them."""
+    """Dimensions from torch's ``dim`` argument: None and () mean all."""
     if dim is None or dim == ():
         return tuple(range(rank))
     given = dim if isinstance(dim, tuple) else (dim,)
@@ -33,14 +33,14 @@ def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
 
 
 def accumulator_type(dtype: DType) -> DType:
-    """f32 for f16, bf16 and f32; f64; complex types; i64 for integers and booleans."""
+    """f32 for f16, bf16 and f32; f64 and complex types unchanged; i64 for integers and booleans."""
     return dtype.accumulator
 
 
 def statistics_type(dtype: DType) -> DType:
-    """The type that means and variances of a tensor's are summed in: f64 for f32, as torch's are.
-    In f32 the rounding of a large mean counts in every distance from it, and squares of distances
-    above 1.8e19 are infinite."""
+    """The type in which means and variances are summed: f64 for f32, as in torch. In f32 the
+    rounding of a large mean would affect every difference from it, and squares of differences above
+    1.8e19 would be infinite."""
     return DType.F64 if dtype is DType.F32 else accumulator_type(dtype)
 
 
@@ -56,10 +56,10 @@ def reduce(
     before: Callable[[Value, Index], Value] | None = None,
     after: Epilogue | None = None,
 ) -> Tensor:
-    """The tensor reduced over ``dims``.
+    """Reduce the tensor over ``dims``.
 
-    ``before`` is applied to each element (with its index), ``after`` to the accumulator. The
-    result keeps the reduced dimensions as 1 unless ``size`` is the shape without them.
+    ``before`` is applied to each element (with its index), ``after`` to the accumulator. The result
+    keeps the reduced dimensions as 1 unless ``size`` is the shape without them.
     """
     kept = tuple(_ONE if d in dims else extent for d, extent in enumerate(tensor.size))
     keeps = size is None or len(size) == tensor.rank
@@ -82,7 +82,8 @@ def reduce(
 
 
 def full_index(index: Index, inner: Index, dims: tuple[int, ...], rank: int, keeps: bool) -> Index:
-    """Index of an element from that of the result and that along the reduced dimensions."""
+    """The index of an element, from the result's index and the index along the reduced
+    dimensions."""
     outer, along = iter(index), iter(inner)
     place = []
     for d in range(rank):
@@ -96,7 +97,7 @@ def full_index(index: Index, inner: Index, dims: tuple[int, ...], rank: int, kee
 
 
 def reduced_count(tensor: Tensor, dims: Iterable[int]) -> Expr:
-    """How many elements one result is made of."""
+    """The number of elements reduced to one result."""
     return product(tuple(tensor.size[d] for d in dims))
 
 
@@ -108,7 +109,7 @@ def divide_by_count(value: Value, number: Expr) -> Value:
 
 
 def _divided_by_rest(value: Value, number: Expr, less: float) -> Value:
-    """``value`` divided by a number of elements less the correction, which is at least 0."""
+    """``value`` divided by the number of elements minus the correction, at least 0."""
     if less == int(less):
         return divide_by_count(value, sympy.Max(number - int(less), sympy.Integer(0)))
     held = value.dtype
@@ -165,7 +166,7 @@ def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
 
 
 def max_or_min(kind: ReductionKind) -> Callable[..., Any]:
-    """amax, amin, and max, min in all their forms."""
+    """amax, amin, and all forms of max and min."""
     arg = ReductionKind.ARGMAX if kind is ReductionKind.MAX else ReductionKind.ARGMIN
     of_two = "maximum" if kind is ReductionKind.MAX else "minimum"
 
@@ -244,10 +245,11 @@ def moments(
     dtype: DType | None = None,
     held: DType | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The mean, and ``finish`` of the sum of squares of the distances from it.
+    """The mean, and ``finish`` of the sum of squared differences from it.
 
-    Two passes over the data, as torch's own: no cancellation. Both keep the reduced dimensions
-    and are held in ``held``, by default f32 (f64 for f64), the second unless ``dtype`` is given.
+    Two passes over the data, as in torch, avoid cancellation. Both results keep the reduced
+    dimensions and are held in ``held``, by default f32 (f64 for f64), the second in ``dtype`` if
+    given.
     """
     held = held or accumulator_type(tensor.dtype)
     average = mean(b, tensor, dims, held)
@@ -269,7 +271,7 @@ def moments(
 
 
 def square(value: Value) -> Value:
-    """Of the magnitude, for complex numbers."""
+    """The square; for complex numbers, of the magnitude."""
     if not value.dtype.is_complex:
         return call("mul", value, value)
     parts = call("real", value), call("imag", value)
@@ -315,7 +317,8 @@ def norm(
     keepdim: bool = False,
     **_: Any,
 ) -> Tensor:
-    """The vector norm: (sum |x|^p)^(1/p), the greatest or least |x|, the number of non-zeros."""
+    """The vector norm: (sum |x|^p)^(1/p), the maximum or minimum |x|, or the number of
+    non-zeros."""
     order = float(2 if p is None else p) if ord is None else float(ord)
     meta = b.meta()
     held = meta.dtype.compute_dtype
@@ -358,7 +361,7 @@ def norm(
 
 
 def zero_if_empty(tensor: Tensor, dims: Iterable[int]) -> Epilogue:
-    """The greatest of magnitudes: 0 where there are none."""
+    """The epilogue for the maximum of magnitudes: 0 for no elements."""
     none = any(tensor.size[d] == 0 for d in dims)
 
     def after(acc: Value, _: Index) -> Value:

@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Resampling to another size: by the nearest pixel, by linear and cubic interpolation, with and
-without antialiasing; and the gradients of all."""
+"""Resampling to another size: nearest, linear and cubic, with and without antialiasing, and their
+gradients."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _ratios(
     arguments: dict[str, Any],
     aligned: bool = False,
 ) -> list[Ratio]:
-    """One for each dimension from the third on, by whatever name the form has its scales."""
+    """The ratio of each dimension from the third on, whatever the op names its scales."""
     rank = len(size) - 2
     scales: Any = arguments.get("scale_factors")
     if "scales" in arguments:
@@ -79,7 +79,7 @@ def upsample_nearest(exact: bool) -> Callable[..., Tensor]:
 
 
 def _element_at(b: Builder, tensor: Tensor, known: Index, places: list[Expr | Value]) -> Value:
-    """The element at places of which some are computed as numbers."""
+    """The element at positions, some of which are computed at run time."""
     if not places:
         return tensor.at(known)
     first, *rest = places
@@ -91,13 +91,13 @@ def _element_at(b: Builder, tensor: Tensor, known: Index, places: list[Expr | Va
 
 
 def read_at(b: Builder, place: Value, size: Expr, read: ReadAt) -> Value:
-    """``read`` at a place that a tree says, brought inside a dimension of ``size``."""
+    """``read`` at the position given by a tree, clamped to a dimension of ``size``."""
     held = Tensor((), DType.I64, lambda _: place)
     return b.indirect(held, (), size, read, wrap=False)
 
 
 def upsample(taps: _Tapped) -> Callable[..., Tensor]:
-    """Interpolation by a few pixels along each dimension."""
+    """Interpolation between a few pixels along each dimension."""
 
     def rule(
         b: Builder,
@@ -142,7 +142,7 @@ def _triangle(distance: Value) -> Value:
 
 
 def _keys(distance: Value) -> Value:
-    """Keys' cubic convolution, A = -1/2: what torch's antialiasing and PIL's are made with."""
+    """Keys' cubic convolution with A = -1/2, used by torch's antialiasing and by PIL."""
     far = call("where", _below(distance, 2), cubic_far(distance, -0.5), const(0, distance.dtype))
     return call("where", _below(distance, 1), cubic_near(distance, -0.5), far)
 
@@ -152,9 +152,9 @@ def _below(value: Value, bound: float) -> Value:
 
 
 def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
-    """``reach`` 1: by a triangle, 2: by Keys' cubic; both widened where the output is smaller.
+    """``reach`` 1: a triangle filter; 2: Keys' cubic filter. Both are widened for downsampling.
 
-    One dimension after the other, the last first, as torch does.
+    Dimensions are filtered one after the other, the last first, as in torch.
     """
 
     def rule(
@@ -196,7 +196,7 @@ def _filtered(
         return FloorDiv(start, sympy.Integer(2 * below))
 
     def weight(place: Expr, tap: Expr) -> tuple[Expr, Value, Value]:
-        """An input pixel, its weight, and whether it is there."""
+        """An input pixel, its weight, and whether it is inside the input."""
         pixel = first(place) + tap
         away = (2 * pixel + 1) * below - (2 * place + 1) * above
         distance = call("abs", fraction(away, sympy.Integer(2 * widest), held))
@@ -247,8 +247,8 @@ def upsample_nearest_backward(exact: bool) -> Callable[..., Tensor]:
 
 
 def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
-    """Every output pixel's gradient by its weights to the ``count`` pixels a dimension that it is
-    made from."""
+    """Add the weighted gradient of every output pixel to the ``count`` pixels per dimension that it
+    is computed from."""
 
     def rule(
         b: Builder,
@@ -283,7 +283,7 @@ def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
 
 
 def _select_tap(taps: Taps, number: Expr) -> tuple[Value, Value]:
-    """Place and weight of the tap of that number."""
+    """Position and weight of the tap with this number."""
     place, weight = trees.index_value(taps[-1][0]), taps[-1][1]
     for k in reversed(range(len(taps) - 1)):
         here = call("eq", trees.index_value(number), trees.index_value(k))

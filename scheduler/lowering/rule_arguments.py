@@ -1,4 +1,4 @@
-"""Which of an op's arguments its lowering rule takes, of which kinds, and which it must not get."""
+"""Which arguments of an op its lowering rule accepts: names, kinds, and arguments it rejects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.ir.ops import LoweringRule, Param
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Scalar, Tensor
 
-#: Arguments that change nothing in what is computed here: where memory lies, hints for training.
+#: Arguments that do not change the computed values: memory placement, hints for training.
 WITHOUT_EFFECT = frozenset(
     [
         "device",
@@ -36,14 +36,14 @@ WITHOUT_EFFECT = frozenset(
         "momentum",
         "output_size",
         "generator",
-        "out",  # the result is written to it as an op in place writes
+        "out",  # the result is written to it, as by an in-place op
     ]
 )
 
 
 _LATE = "its argument {!r} is a number that is known only while the model runs"
 
-#: What a rule's annotation lets through; an annotation with another name in it lets all through.
+#: Types that each annotation of a rule accepts. An annotation with any other name accepts all.
 _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {
         "Tensor": (Tensor,),
@@ -63,9 +63,9 @@ def accepted_arguments(
 ) -> dict[str, Any]:
     """The arguments that the rule takes, by name.
 
-    Raises ``Unsupported`` where one that it does not take is neither without effect nor at its
-    default, and ``UserError``, which begins with ``where``, where one is of a kind that the op
-    does not have.
+    Raises ``Unsupported`` if an argument that the rule does not take has an effect and is not at
+    its default. Raises ``UserError``, beginning with ``where``, if an argument has a kind that the
+    op does not accept.
     """
     known = _parameters(rule)
     for name, (several, kinds) in _kinds(rule).items():
@@ -96,7 +96,7 @@ def _has_scalar(value: Any) -> bool:
 
 @cache
 def _parameters(rule: LoweringRule) -> frozenset[str] | None:
-    """Names of the arguments that a rule looks at; None if it takes any."""
+    """Names of the arguments that a rule takes; None if it takes any."""
     parameters = inspect.signature(rule).parameters.values()
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return None
@@ -105,7 +105,7 @@ def _parameters(rule: LoweringRule) -> frozenset[str] | None:
 
 @cache
 def _kinds(rule: LoweringRule) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
-    """By name, for the arguments whose annotation says it: a tuple of these types, or one."""
+    """For each annotated argument: whether it is a tuple, and the accepted types."""
     found = {}
     for parameter in inspect.signature(rule).parameters.values():
         several = re.fullmatch(r"tuple\[(.*), \.\.\.\]", str(parameter.annotation))

@@ -1,18 +1,19 @@
-"""How far a right kernel's results may lie from those of exact arithmetic: running error analysis
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.3) along with the interpretation.
+"""Bound the error of a correct kernel against exact arithmetic by running error analysis (Higham,
+Accuracy and Stability of Numerical Algorithms, section 3.3), alongside interpretation.
 
-A tree's error is carried through it: what each step rounds, and what it makes of the errors of its
-arguments, by its own differences. A sum's terms are added in any order. With unit roundoff u its
-partial sums s_1 … s_n are off by at most u * |s_i| each, independently of each other, so that the
-whole is off by some sqrt(n) * u * max |s_i| (Higham & Mary, A New Approach to Probabilistic
-Rounding Error Analysis, SIAM J. Sci. Comput. 41, 2019), and of terms in no particular order the
-partial sums lie within the terms' 2-norm of the line from 0 to the sum.
+The error is propagated through a tree: the rounding of each step, plus the effect of its arguments'
+errors, by differences. A sum's terms are added in any order. With unit roundoff u its partial sums
+s_1 … s_n have errors of at most u * |s_i| each, independent of each other, so the total error is
+about sqrt(n) * u * max |s_i| (Higham & Mary, A New Approach to Probabilistic Rounding Error
+Analysis, SIAM J. Sci. Comput. 41, 2019). For terms in arbitrary order the partial sums lie within
+the terms' 2-norm of the line from 0 to the sum.
 
-That holds of sums in f32 whose additions cut off instead of rounding to nearest, as matrix
-instructions of NVIDIA do once for each 16 terms (Fasi et al., Numerical behavior of NVIDIA tensor
-cores, PeerJ Comput. Sci. 7, 2021), up to n = 16384. AMD's sum products of 8 bits in f32 (CDNA 3
-ISA, "Matrix Arithmetic"). NVIDIA's sum those of floats of 8 bits in fewer bits, and no kernel here
-uses these instructions (``scheduler/matrix_instructions.py``): nothing is allowed for them.
+This also holds, up to n = 16384, for f32 sums whose additions truncate instead of rounding to
+nearest, as NVIDIA's matrix instructions do once per 16 terms (Fasi et al., Numerical behavior of
+NVIDIA tensor cores, PeerJ Comput. Sci. 7, 2021). AMD's instructions sum products of 8 bits in f32
+(CDNA 3 ISA, "Matrix Arithmetic"). NVIDIA's sum products of 8-bit floats in fewer bits; no kernel
+here uses these instructions (``scheduler/matrix_instructions.py``), so no allowance is made for
+them.
 """
 
 from __future__ import annotations
@@ -38,24 +39,25 @@ from scheduler.lowering.tree_values import (
     restrict_scope,
 )
 
-#: How many times what a sum is off by on average it may be off by.
+#: Ratio of the allowed error of a sum to its average error.
 _SPREAD = 4.0
-# Roundings of a function in units of roundoff: kiln/math.h and libdevice state at most so many.
+# Rounding errors of functions in units of roundoff: the maxima that kiln/math.h and libdevice
+# state.
 _ARITHMETIC = frozenset(("add", "sub", "mul"))
 _DIVISIONS = frozenset(("truediv", "reciprocal", "sqrt", "rsqrt"))
 _OF_DIVISIONS, _OF_FUNCTIONS = 4.0, 16.0
-# Functions on the way to f16, bf16 and floats of 8 bits (docs/math.md, the worst of its table).
+# Functions whose result is stored as f16, bf16 or 8-bit float (docs/math.md, the table's worst).
 _FAST, _FAST_ABSOLUTE = 2.0**-15, 2.0**-21
 
 
 def tree_error(value: Value, scope: Scope, *, fast: bool = False) -> Array:
-    """What a tree is off by in a kernel, broadcastable to the grid; ``fast``: on its way to a float
-    of less than 32 bits."""
+    """The error of a tree in a kernel, broadcastable to the grid. ``fast``: the result becomes a
+    float of less than 32 bits."""
     return _Analysis(fast).analyze(value, scope)[1]
 
 
 def stored_error(value: Value, dtype: DType, scope: Scope) -> Array:
-    """The same of what is stored in a type, without the rounding to it."""
+    """The error of a stored tree, without the rounding to the stored type."""
     fast = dtype.is_float and dtype.itemsize < DType.F32.itemsize
     while isinstance(value, Cast) and value.dtype is dtype and not dtype.is_float8:
         if not (dtype.is_float and value.value.dtype.is_float):
@@ -127,7 +129,7 @@ class _Analysis:
         return exact, reduce(np.add, moved, self._own(value, exact))
 
     def _own(self, call: Call, exact: Array) -> Array:
-        """What the function itself rounds."""
+        """The rounding error of the function itself."""
         if not call.dtype.is_float or call.op in EXACT:
             return _ZERO
         eps, size = call.dtype.compute_dtype.eps, _size(exact)
@@ -143,7 +145,7 @@ def _size(exact: Array) -> Array:
 
 
 def _rounding(exact: Array, dtype: DType) -> Array:
-    """What a number is off by in the type that kernels hold it in."""
+    """The rounding error of a number in the compute type of ``dtype``."""
     if not dtype.is_float:
         return _ZERO
     with np.errstate(all="ignore"):
@@ -158,7 +160,7 @@ def _difference(
     error: Array,
     exact: Array,
 ) -> Array:
-    """How far a result moves where one argument is off by its error, either way."""
+    """The largest change of a result when one argument is off by its error in either direction."""
     if not np.any(error):
         return _ZERO
     most: Array = _ZERO
@@ -175,14 +177,14 @@ def _difference(
 
 
 def sum_error(count: Any, norm: Array, total: Array, eps: float) -> Array:
-    """What a sum of ``count`` terms is off by, from the terms' 2-norm."""
+    """The error of a sum of ``count`` terms, from the terms' 2-norm."""
     return np.asarray(_SPREAD * eps * np.sqrt(count) * (norm + _size(total)))
 
 
 def reduced_error(
     kind: ReductionKind, terms: Array, errors: Array, result: Array, eps: float
 ) -> Array:
-    """Of a reduction along the last axis, whose terms have errors of their own."""
+    """The error of a reduction along the last axis, including the terms' own errors."""
     errors = np.broadcast_to(errors, terms.shape)
     if kind is ReductionKind.SUM:
         norm = np.linalg.norm(_size(terms), axis=-1)
@@ -199,7 +201,7 @@ def reduced_error(
 def running_error(
     kind: ReductionKind, terms: Array, errors: Array, result: Array, eps: float
 ) -> Array:
-    """Of a scan along the last axis."""
+    """The error of a scan along the last axis."""
     errors = np.broadcast_to(errors, terms.shape)
     count = np.arange(1, terms.shape[-1] + 1)
     if kind is ReductionKind.SUM:
@@ -217,10 +219,10 @@ def running_error(
 def product_error(
     left: Array, right: Array, total: Array, eps: float, *, coarse: bool = False
 ) -> Array:
-    """Of ``left @ right``, whose products are added in a type with unit roundoff ``eps``.
+    """The error of ``left @ right``, with products added in a type of unit roundoff ``eps``.
 
-    ``coarse``: the operands have so few bits that most additions are exact (products of floats of
-    8 bits in f32); those are not counted.
+    ``coarse``: the operands have so few bits that most additions are exact (products of 8-bit
+    floats in f32); exact additions are not counted.
     """
     norm, count = norm_of_products(left, right), float(left.shape[-1])
     if coarse:
@@ -230,18 +232,18 @@ def product_error(
 
 
 def _rounded_terms(left: Array, right: Array, spacing: float) -> float:
-    """How many terms of a sum of products have bits below ``spacing`` at most, and so are rounded
-    where they are added to a sum whose last bit is no more than that."""
+    """The maximum number of terms of a sum of products that have bits below ``spacing``, and so are
+    rounded when added to a sum whose last bit is at most ``spacing``."""
     (first, of_first), (second, of_second) = _last_bits(left), _last_bits(right)
     with np.errstate(divide="ignore"):
         below = np.add.outer(first, second) < np.log2(spacing)
     mean = left.shape[-1] * float((np.multiply.outer(of_first, of_second) * below).sum())
-    # Of independent ones hardly ever more than that (a Poisson distribution's deviations).
+    # An upper bound for independent terms (the deviation of a Poisson distribution).
     return min(float(left.shape[-1]), mean + _SPREAD * np.sqrt(mean) + _SPREAD if mean else 0.0)
 
 
 def _last_bits(operand: Array) -> tuple[Array, Array]:
-    """Exponents of the elements' last bits, and the share of the elements that has each."""
+    """Exponents of the elements' last bits, and the share of elements with each."""
     fraction, exponent = np.frexp(_size(operand))
     whole = np.ldexp(fraction, 53).astype(np.int64)
     last = np.log2(np.where(whole == 0, 1, whole & -whole)).astype(int)
@@ -250,7 +252,7 @@ def _last_bits(operand: Array) -> tuple[Array, Array]:
 
 
 def operand_error(left: Array, right: Array, left_error: Array, right_error: Array) -> Array:
-    """Of the same where the operands' elements are off, independently of each other."""
+    """The error of ``left @ right`` from independent errors of the operands' elements."""
     found: Array = _ZERO
     if np.any(left_error):
         found = found + norm_of_products(left_error, right)
@@ -262,7 +264,7 @@ def operand_error(left: Array, right: Array, left_error: Array, right_error: Arr
 def scattered_error(
     operation: Scatter, made: Array, place: Array, value: Array, errors: Array
 ) -> Array:
-    """Of what is combined at places of a buffer, in any order."""
+    """The error of values combined into elements of a buffer, in any order."""
     count, squares, carried = (np.zeros(made.size) for _ in range(3))
     np.add.at(count, place, 1)
     np.add.at(squares, place, np.square(_size(value)))
@@ -271,7 +273,7 @@ def scattered_error(
     eps = operation.value.dtype.compute_dtype.eps
     if operation.kind not in (ReductionKind.SUM, ReductionKind.PROD):
         return carried.reshape(made.shape)
-    # What the place held before is one term more.
+    # The initial value of the element is one more term.
     norm = np.sqrt(squares) + _size(total) if operation.kind is ReductionKind.SUM else _size(total)
     return (sum_error(count, norm, total, eps) + carried).reshape(made.shape)
 
@@ -279,7 +281,7 @@ def scattered_error(
 def scored_error(
     operation: Attention, q: Array, k: Array, products: Array, scores: Array, errors: list[Array]
 ) -> Array:
-    """Of attention's scores: ``products`` as they are scaled, then capped and masked."""
+    """The error of attention's scores: ``products`` after scaling, capping and masking."""
     eps, keys = operation.q.dtype.compute_dtype.eps, np.swapaxes(k, -1, -2)
     scale = abs(operation.scale)
     error = scale * product_error(q, keys, products / (operation.scale or 1.0), eps)
@@ -294,8 +296,8 @@ def scored_error(
 def averaged_error(
     operation: Attention, weights: Array, v: Array, result: Array, scored: Array, off: Array
 ) -> Array:
-    """Of the average of values by weights, which are off by what their scores are, and rounded to
-    the values' type for the products."""
+    """The error of the average of values, from the errors of the weights' scores and the rounding
+    of weights to the values' type for the products."""
     dtype = operation.v.dtype
     weights = np.nan_to_num(weights)
     eps = dtype.compute_dtype.eps
@@ -317,7 +319,7 @@ def norm_of_products(left: Array, right: Array) -> Array:
 
 
 def _squares(operand: Array) -> tuple[Array, float]:
-    """Of the elements over the greatest, which float32 holds, and that one."""
+    """The squares of the elements divided by the largest, which fit float32, and the largest."""
     size = _size(operand)
     greatest = float(size.max(initial=0.0)) or 1.0
     return np.square((size / greatest).astype(np.float32)), greatest

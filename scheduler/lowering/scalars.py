@@ -1,8 +1,8 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Numbers that are no tensors and no sizes: what a model computes from its sizes in floats and
-truth values, and what ``item`` reads from a tensor. Each is a tree that its users read in place.
+"""Numbers that are neither tensors nor sizes: values that a model computes from its sizes in floats
+and truth values, or reads from a tensor with ``item``. Each is a tree that its users read in place.
 
-Floats are float64 and integers int64, as Python's are in torch.export.
+Floats are float64 and integers int64, as in torch.export.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _ZERO = sympy.Integer(0)
 
 
 def scalar(value: Value) -> Scalar:
-    """The number of this tree."""
+    """The number with this tree."""
     return Scalar((), value.dtype, lambda _: value)
 
 
 def scalar_tree(number: Any) -> Value:
-    """A number as a tree of its kind: float64, int64 or a truth value."""
+    """A number as a tree of its kind: float64, int64 or bool."""
     if isinstance(number, Scalar):
         return number.at(())
     if isinstance(number, bool):
@@ -44,23 +44,23 @@ def scalar_tree(number: Any) -> Value:
 
 
 def _promote(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """In the type that Python's arithmetic has for them."""
+    """Convert to the common type in Python's arithmetic."""
     floats = any(value.dtype.is_float for value in values)
     return tuple(upcast(value, DType.F64 if floats else DType.I64) for value in values)
 
 
 def arithmetic(op: str) -> Callable[..., Scalar]:
-    """The pointwise function of that name, of numbers or comparing them."""
+    """The rule of an arithmetic function or comparison of that name."""
     return scalar_rule(lambda *values: call(op, *_promote(values)))
 
 
 def float_function(op: str) -> Callable[..., Scalar]:
-    """The pointwise function of that name in float64, whatever the numbers are."""
+    """The rule of the function of that name, computed in float64 for all kinds of numbers."""
     return scalar_rule(lambda *values: call(op, *(upcast(value, DType.F64) for value in values)))
 
 
 def logical(op: str) -> Callable[..., Scalar]:
-    """``and`` and ``or``: bit by bit where they are integers."""
+    """The rule of ``and`` or ``or``; bitwise for integers."""
 
     def combine(*values: Value) -> Value:
         if all(value.dtype is DType.BOOL for value in values):
@@ -71,7 +71,7 @@ def logical(op: str) -> Callable[..., Scalar]:
 
 
 def to_integer(op: str) -> Callable[..., Scalar]:
-    """A float made whole by the function of that name."""
+    """The rule that rounds a float to an integer with the function of that name."""
 
     def whole(value: Value) -> Value:
         if not value.dtype.is_float:
@@ -82,9 +82,9 @@ def to_integer(op: str) -> Callable[..., Scalar]:
 
 
 def scalar_rule(combine: Callable[..., Value]) -> Callable[..., Scalar]:
-    """A function of the trees of the op's numbers."""
+    """The rule of a function of the trees of the op's numbers."""
 
-    # Operators of Python call their own argument b.
+    # Operators of Python have an argument named b.
     def rule(b: Builder, /, **numbers: Any) -> Scalar:
         given = [scalar_tree(number) for number in numbers.values()]
         return scalar(combine(*given))
@@ -112,7 +112,7 @@ def round_op(b: Builder, number: Any, ndigits: int | None = None) -> Scalar:
 
 
 def item(b: Builder, self: Tensor) -> Scalar:
-    """The only element of a tensor: kernels read it where they use it."""
+    """The only element of a tensor; kernels read it where they use it."""
     value = self.at((_ZERO,) * self.rank)
     if self.dtype.is_float:
         return scalar(upcast(value, DType.F64))
@@ -120,7 +120,7 @@ def item(b: Builder, self: Tensor) -> Scalar:
 
 
 def is_contiguous(b: Builder, self: Tensor, memory_format: str | None = None) -> Scalar:
-    """By the strides that the export knew."""
+    """Uses the strides that the export states."""
     if memory_format not in (None, "contiguous_format"):
         raise Unsupported(f"whether a tensor is contiguous as {memory_format}")
     assert b.node is not None

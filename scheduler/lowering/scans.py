@@ -1,4 +1,4 @@
-"""Running results along a dimension, beyond sums and products."""
+"""Cumulative ops along a dimension, beyond sums and products."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ZERO = sympy.Integer(0)
 def running_reduction(
     b: Builder, tensor: Tensor, dim: int, kind: ReductionKind, dtype: DType
 ) -> Tensor:
-    """``kind`` of the elements along ``dim`` up to each."""
+    """The scan of ``kind`` along ``dim``."""
     if tensor.size[dim] == 1:
         held = tensor.at
         return materialize(b, Tensor(tensor.size, dtype, lambda i: trees.upcast(held(i), dtype)))
@@ -37,8 +37,8 @@ def running_reduction(
 
 
 def cummax_or_cummin(kind: ReductionKind) -> Callable[..., Any]:
-    """cummax and cummin: the greatest so far and where it stood last. A NaN stays, and is found
-    again at every further NaN."""
+    """cummax and cummin: the extreme so far and its last index. A NaN persists, and its index is
+    updated at every further NaN."""
 
     def rule(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if self.rank == 0:
@@ -72,16 +72,17 @@ def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
     )
 
 
-_MANY = 4096  # numbers of which each one sums up all before it
+_MANY = 4096  # maximum length: each element sums all elements before it
 
 
 def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
-    """The logarithm of the sum of all up to each, shifted by the greatest real part among them, and
-    turned as often as torch's is.
+    """The cumulative log-sum-exp of complex numbers, shifted by the greatest real part so far, with
+    the same number of turns of the angle as torch.
 
-    torch takes ``log(exp(a) + exp(x))`` step by step, about whichever has the greater real part:
-    the angle follows that one, within a quarter turn, past half a turn too. So it goes on from the
-    step before, or begins anew from an element that is greater than all before it.
+    torch computes ``log(exp(a) + exp(x))`` step by step, shifted by the operand with the greater
+    real part. The angle stays within a quarter turn of that operand's, and may exceed half a turn.
+    It therefore continues from the previous step, or restarts at an element greater than the sum
+    before it.
     """
     size, held, real = x.size, x.dtype, x.dtype.real
     extent = size[dim]
@@ -94,7 +95,7 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
         return call(which, trees.upcast(tensor.at(index), held))
 
     def turns(angle: Value, index: Index) -> Value:
-        """How many turns an angle is from the plain one here."""
+        """The number of turns between an angle and the principal value at this index."""
         return call("round", call("truediv", call("sub", angle, part("imag", plain, index)), turn))
 
     def after_first(index: Index, value: Callable[[Index], Value], first: Value) -> Value:
@@ -136,7 +137,7 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
 
 
 def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
-    """The principal value at each."""
+    """The principal value at each index."""
     held, real = x.dtype, x.dtype.real
 
     def at(index: Index, place: Expr) -> Value:
@@ -165,8 +166,8 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
 
 
 def _areas(y: Tensor, x: Any, dim: int) -> Tensor:
-    """Twice the areas of the trapezoids between neighbours along ``dim``, of width 1 without
-    ``x``; those of integers are integers, as torch has them."""
+    """Twice the areas of the trapezoids between neighbours along ``dim``, of width 1 without ``x``;
+    integers for integer input, as in torch."""
     dtype = y.dtype if x is None else promoted_type((y, x))
     at = normalize_dim(dim, y.rank)
     length = y.size[at] - 1 if y.size[at] != 0 else _ZERO
@@ -213,7 +214,7 @@ def _halved(value: Value, x: Any, dx: Any) -> Value:
 def cumulative_trapezoid(
     b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1
 ) -> Tensor:
-    """Its running form."""
+    """The cumulative integral by the trapezoidal rule."""
     meta = b.meta()
     areas = _areas(y, x, dim)
     at = normalize_dim(dim, y.rank)

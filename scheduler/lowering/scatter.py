@@ -1,9 +1,9 @@
-"""Writes to places that data decide, over the one operation that makes them: ``Scatter``.
+"""Writes to data-dependent positions, using one operation: ``Scatter``.
 
-Values that are combined (added, multiplied, the greatest, the least) are combined in a type that
-memory has atomic operations for. Of values that overwrite each other the last one stays, as in
-torch on a CPU: the greatest number of a source that reaches a place is found by a scatter, and
-what it brings is read from there, so that the result is the same in every run.
+Values that are combined (sum, product, maximum, minimum) are combined in a type with atomic memory
+operations. Of values that overwrite each other the last one wins, as in torch on a CPU: a scatter
+finds the greatest source number that reaches each position, and its value is read from there, so
+that the result is the same in every run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _BOOL_KINDS = {ReductionKind.SUM: ReductionKind.MAX, ReductionKind.PROD: Reducti
 
 @dataclass(frozen=True)
 class Sources:
-    """What is written: a value at each point of ``size``, to ``places`` of the result, where
-    ``condition`` holds (None: everywhere)."""
+    """The sources of a write: a value at each point of ``size``, written to ``places`` of the
+    result where ``condition`` holds (None: everywhere)."""
 
     size: tuple[Expr, ...]
     places: Places
@@ -40,8 +40,8 @@ class Sources:
 
 
 def combine_dtype(dtype: DType) -> DType:
-    """The type in which values of a type are combined: f32 for narrower floats (rounded once, at
-    the end), i32 for small integers and booleans, i64 for unsigned ones of its size."""
+    """The type in which values are combined: f32 for narrower floats (rounded once, at the end),
+    i32 for small integers and booleans, i64 for unsigned integers of at least 4 bytes."""
     wide = dtype.compute_dtype
     return wide if wide in ATOMIC else DType.I64 if wide.itemsize >= 4 else DType.I32
 
@@ -49,8 +49,8 @@ def combine_dtype(dtype: DType) -> DType:
 def combine(
     b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, begin: Reader | None = None
 ) -> Tensor:
-    """``self`` with every source combined into its place; ``begin`` in place of ``self``'s own
-    elements. The elements are not rounded to the 16-bit floats yet: they are so when stored."""
+    """``self`` with every source combined into its position; ``begin`` replaces ``self``'s own
+    elements. Elements are rounded to 16-bit floats only when stored."""
     if self.dtype.is_complex:
         return _combined_parts(b, self, kind, sources, begin or self.at)
     held = combine_dtype(self.dtype)
@@ -80,7 +80,7 @@ def combine(
 def _combined_parts(
     b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, begin: Reader
 ) -> Tensor:
-    """Sums of complex numbers, each part of them by itself."""
+    """Sums of complex numbers, computed separately for the real and imaginary parts."""
     if kind is not ReductionKind.SUM:
         raise Unsupported("complex numbers are added up at one place, not multiplied")
     dtype = self.dtype
@@ -102,14 +102,14 @@ def _combined_parts(
 
 
 def from_combine_dtype(value: Value, dtype: DType) -> Value:
-    """A value of the type in which it was combined, as kernels hold its own."""
+    """Convert a combined value to the compute type of ``dtype``."""
     if dtype is DType.BOOL:
         return trees.call("ne", value, trees.const(0, value.dtype))
     return trees.upcast(value, dtype)
 
 
 def neutral_element(kind: ReductionKind, dtype: DType) -> Value:
-    """What changes nothing by being combined with a value of a type."""
+    """The identity element of the reduction for a type."""
     if kind in (ReductionKind.SUM, ReductionKind.PROD):
         return trees.const(int(kind is ReductionKind.PROD), dtype)
     greatest = kind is ReductionKind.MIN
@@ -123,7 +123,7 @@ def neutral_element(kind: ReductionKind, dtype: DType) -> Value:
 
 
 def count_sources(b: Builder, size: tuple[Expr, ...], sources: Sources) -> Tensor:
-    """How many sources reach each place."""
+    """The number of sources that reach each position."""
     dtype = _numbering(product(sources.size), b)
     return b.scatter(
         size,
@@ -144,8 +144,8 @@ def last_source(
     number: Callable[[Index], Expr] | None = None,
     count: Expr | None = None,
 ) -> Tensor:
-    """The number of the last source that reaches each place, -1 for none: its row-major one, or
-    ``number`` of its index, which is below ``count``."""
+    """The number of the last source that reaches each position, -1 if there is none. Sources are
+    numbered in row-major order, or by ``number`` of their index, which is below ``count``."""
     numbered = number or (lambda i: flatten_index(i, sources.size))
     dtype = _numbering(product(sources.size) if count is None else count, b)
     return b.scatter(
@@ -168,11 +168,11 @@ def overwrite(
     places: Callable[[Index], Sequence[Expr | Value]],
     value: Callable[[Index, Index], Value],
 ) -> Tensor:
-    """``self`` with what the last source that reaches an element brings.
+    """``self`` with each element replaced by the value of the last source that reaches it.
 
-    Sources are numbered by ``size``; ``places`` are theirs in the dimensions ``keys`` of ``self``,
-    whole slices of whose other dimensions are written. ``value`` is what a source brings to an
-    index of ``self``.
+    Sources are indexed by ``size``. ``places`` are their positions in the dimensions ``keys`` of
+    ``self``; whole slices of the other dimensions are written. ``value`` is the value that a source
+    writes to an index of ``self``.
     """
     extents = tuple(self.size[d] for d in keys)
     winner = last_source(
@@ -192,7 +192,7 @@ def overwrite(
 
 
 def flatten_index(index: Sequence[Expr], size: Sequence[Expr]) -> Expr:
-    """The row-major number of an index."""
+    """The row-major position of an index."""
     number: Expr = sympy.Integer(0)
     for i, extent in zip(index, size, strict=True):
         number = number * extent + i
@@ -200,7 +200,7 @@ def flatten_index(index: Sequence[Expr], size: Sequence[Expr]) -> Expr:
 
 
 def unflatten_index(number: Expr, size: tuple[Expr, ...]) -> Index:
-    """The index with that row-major number."""
+    """The index at a row-major position."""
     index: list[Expr] = []
     for d, extent in enumerate(size):
         rest = FloorDiv(number, product(size[d + 1 :]))
@@ -209,5 +209,5 @@ def unflatten_index(number: Expr, size: tuple[Expr, ...]) -> Index:
 
 
 def _numbering(count: Expr, b: Builder) -> DType:
-    """The integer type that numbers so many sources."""
+    """The integer type that can number this many sources."""
     return DType.I32 if bounds(count, b.sizes)[1] <= INT32_MAX else DType.I64

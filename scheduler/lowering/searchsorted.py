@@ -1,8 +1,8 @@
-"""Searches in sorted sequences, and whether values are among others.
+"""Search in sorted sequences, and membership tests.
 
-How many elements of a sorted sequence come before a value is a sum of comparisons. A long sequence
-is searched step by step: how many of its blocks of equal length come before, then how many
-elements of the next block.
+The number of elements of a sorted sequence before a value is a sum of comparisons. A long sequence
+is searched in steps: first count the preceding blocks of equal length, then the preceding elements
+of the next block.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
 
-_BLOCK = 32  # elements, or blocks, that are compared in a step
-_STEPS = 4  # at most, where the length is known: 32^4 elements; the first one takes what is more
+_BLOCK = 32  # elements or blocks compared in one step
+_STEPS = 4  # at most, for a known length up to 32^4 elements; a longer one has a larger first step
 
 
 def partition_point(
     b: Builder, size: tuple[Expr, ...], length: Expr, before: Callable[[Index, Expr], Value]
 ) -> Tensor:
-    """How many of ``length`` elements are ``before`` the value at each index; those that are come
-    first."""
+    """The number of ``length`` elements that are ``before`` the value at each index. The predicate
+    must hold for a prefix of the elements."""
     step = _first_step(length)
     found: Tensor | None = None
     while True:
@@ -45,7 +45,7 @@ def partition_point(
 
 
 def _first_step(length: Expr) -> int:
-    """Into blocks of how many elements the sequence is cut first."""
+    """The block length of the first step."""
     if not length.is_Integer:
         return _BLOCK
     step = 1
@@ -62,7 +62,8 @@ def _refine_count(
     step: int,
     known: Tensor | None,
 ) -> Tensor:
-    """``known`` and what further blocks of ``step`` elements come before with all of theirs."""
+    """Add to ``known`` the elements of the following blocks of ``step`` elements that are entirely
+    before the value."""
     blocks = as_expr(_BLOCK) if known else FloorDiv(length + (step - 1), as_expr(step))
     zero = const(0, DType.I64)
 
@@ -114,7 +115,7 @@ def _search(
     def before(index: Index, x: Expr) -> Value:
         sought = sought_at(index)
         holds = call("le" if right else "lt", element(index, x), sought)
-        # A NaN is the greatest: every element comes before it.
+        # NaN is the greatest value: every element comes before it.
         return call("logical_or", holds, call("isnan", sought)) if dtype.is_float else holds
 
     if length == 0:
@@ -136,7 +137,7 @@ def searchsorted(
     sorter: Tensor | None = None,
     **_: Any,
 ) -> Tensor:
-    """Where each value would be put so that the sequence stays sorted."""
+    """The insertion index of each value that keeps the sequence sorted."""
     after = bool(right) if side is None else side == "right"
     return _search(b, sorted_sequence, self, after, sorter)
 
@@ -145,7 +146,7 @@ def bucketize(b: Builder, self: Any, boundaries: Tensor, right: bool = False, **
     return _search(b, boundaries, self, bool(right))
 
 
-_FEW = 1024  # values that each element is compared with
+_FEW = 1024  # maximum number of values that each element is compared with
 
 
 def isin(
@@ -157,7 +158,7 @@ def isin(
     invert: bool = False,
     **_: Any,
 ) -> Tensor:
-    """Whether each element equals one of the others. A NaN equals nothing."""
+    """Whether each element equals one of the test elements. NaN equals nothing."""
     own = elements if elements is not None else element
     others = test_elements if test_elements is not None else test_element
     size = b.meta().size
@@ -197,7 +198,7 @@ def _isin_sorted(
     value: Callable[[Index], Value],
     answer: Callable[[Value], Value],
 ) -> Tensor:
-    """The same by a search: the element at the place of a value is that value, or none is."""
+    """``isin`` by binary search: compare the value with the element at its insertion index."""
     length = flat.size[0]
     ordered = b.sort(flat, 0)[0]
     at = partition_point(
@@ -226,8 +227,9 @@ def _isin_sorted(
 def repeat_interleave(
     b: Builder, repeats: Any, self: Tensor | None = None, dim: Any = None, **_: Any
 ) -> Tensor:
-    """Each element as many times as ``repeats`` says; without a tensor, the elements' places. How
-    often each, read from a tensor, is summed up, and each place of the result looked up there."""
+    """Repeat each element as many times as ``repeats`` states; without a tensor, return the
+    elements' indices. Counts read from a tensor are accumulated, and each position of the result is
+    searched there."""
     if isinstance(repeats, int) and self is not None:
         return views.repeat_interleave(b, repeats, self, dim)
     meta = b.meta()
@@ -258,7 +260,7 @@ def repeat_interleave(
 
 
 def _sources(b: Builder, repeats: Tensor, length: Expr, size: Expr) -> Callable[[Index], Value]:
-    """Of which of ``length`` elements each of ``size`` ones is a repetition."""
+    """Return the source position, below ``length``, of each of ``size`` results."""
     counts = views.broadcast(views.reshape(b, repeats, (product(repeats.size),)), (length,))
     wide = Tensor(counts.size, DType.I64, lambda i: trees.upcast(counts.at(i), DType.I64))
     sums = running_reduction(b, wide, 0, ReductionKind.SUM, DType.I64)

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Runs of neighbouring elements, each reduced by itself: segment_reduce."""
+"""segment_reduce: reduce each segment of consecutive elements."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def segment_reduce(
     initial: Any = None,
     unsafe: bool = False,
 ) -> Tensor:
-    """The runs along ``axis``, in each line of the dimensions before it; ``initial`` goes into
-    each of them."""
+    """Reduce the segments along ``axis``, for each index of the dimensions before it. ``initial``
+    is included in each segment."""
     if reduce not in _KINDS:
         raise Unsupported(f"a reduction by {reduce!r}")
     ends = _ends(b, lengths, offsets)
@@ -72,7 +72,7 @@ def segment_reduce(
 
 
 def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
-    """Where each run ends, in each line."""
+    """The end of each segment, for each leading index."""
     if offsets is not None and lengths is None:
         later = (*offsets.size[:-1], offsets.size[-1] - 1)
         return offsets.view(later, lambda i: (*i[:-1], i[-1] + 1))
@@ -86,7 +86,7 @@ def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
 
 
 def _segments(b: Builder, size: tuple[Expr, ...], ends: Tensor) -> Tensor:
-    """The run that each element is in: how many end at it or before."""
+    """The segment of each element: the number of segments that end at or before it."""
 
     def places(i: Index) -> Sequence[Expr | Value]:
         return (*i[:-1], ends.at(i))

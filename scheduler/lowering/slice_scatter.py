@@ -1,6 +1,6 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""A tensor with a part of it exchanged: slice_scatter and its like, and what is 0 but for a part of
-it: the gradients of slices, selections, diagonals and windows."""
+"""Ops that replace part of a tensor (slice_scatter and similar), and gradients that are zero except
+for a part: those of slices, selections, diagonals and windows."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ def diagonal_backward(
 def unfold_backward(
     b: Builder, grad_in: Tensor, input_sizes: Any, dim: int, size: int, step: int
 ) -> Tensor:
-    """The sum over the windows that an element is in: those that begin at most ``size`` before."""
+    """The sum over the windows that contain an element: those that begin less than ``size`` before
+    it."""
     meta = b.meta()
     at = normalize_dim(dim, len(meta.size))
     if not meta.size:

@@ -20,14 +20,14 @@ from scheduler.lowering.trees import call, const
 
 
 def lazy_log_softmax(b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType) -> Tensor:
-    """(x - max) - log(sum), computed where it is read; the two reductions are in memory."""
+    """(x - max) - log(sum), computed where it is read; only the two reductions are in memory."""
     return _normalize(b, tensor, dims, held, log=True, safe=False)
 
 
 def _normalize(
     b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType, *, log: bool, safe: bool
 ) -> Tensor:
-    """``safe``: 0 where all of a row is minus infinity, instead of NaN."""
+    """``safe``: a row of only minus infinity gives 0 instead of NaN."""
 
     def finite(acc: Value, _: Index) -> Value:
         lowest = call("eq", acc, const(-math.inf, held))
@@ -66,7 +66,7 @@ def _normalize(
 
 
 def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
-    """exp(x - max) / sum; the logarithm as (x - max) - log(sum)."""
+    """exp(x - max) / sum, or the logarithm (x - max) - log(sum)."""
 
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
@@ -78,7 +78,7 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
 
 
 def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """max + log(sum(exp(x - max))), an infinite maximum taken as 0 in the difference."""
+    """max + log(sum(exp(x - max))); an infinite maximum counts as 0 in the difference."""
     meta = b.meta()
     held = meta.dtype.compute_dtype
     dims = normalize_dims(dim, self.rank)

@@ -1,4 +1,4 @@
-"""Gradients of softmax and of its logarithm: a sum over each row, then one element each."""
+"""Gradients of softmax and log_softmax: a sum over each row, then a pointwise operation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.lowering.trees import call
 
 
 def softmax_backward(log: bool) -> Callable[..., Tensor]:
-    """``y (g - sum(g y))``; of the logarithm ``g - exp(y) sum(g)``."""
+    """``y (g - sum(g y))``; for the logarithm ``g - exp(y) sum(g)``."""
 
     def rule(b: Builder, grad_output: Tensor, output: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()

@@ -1,4 +1,5 @@
-"""A softmax over the last dimension among lowered operations: two reductions and a quotient."""
+"""Match a softmax over the last dimension among lowered operations: two reductions and a
+quotient."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from scheduler.ir.values import Accumulator, Call, Cast, Const, Load, Value
 from scheduler.lowering.attention_masks import is_elided_cast
 from scheduler.lowering.attention_scores import Sources
 
-_MAX_COPIES = 8  # of the weights, in other types, on the way to who reads them
+_MAX_COPIES = 8  # of the weights, in other types, before they are read
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """Of ``scores``, a tree over the reader's loops. ``through``: the operations that make it.
-    ``safe``: 0 where all scores of a row are minus infinity, instead of NaN."""
+    """A softmax of ``scores``, a tree over the reader's loops. ``through``: the operations that
+    compute it. ``safe``: a row of only minus infinity gives 0 instead of NaN."""
 
     scores: Value
     through: tuple[Operation, ...]
@@ -27,7 +28,7 @@ class Softmax:
 
 
 def match_softmax(value: Value, column: Axis, ranges: Ranges, sources: Sources) -> Softmax | None:
-    """The softmax along ``column`` that a tree over ``ranges`` reads."""
+    """Match a tree over ``ranges`` that reads a softmax along ``column``."""
     through: list[Operation] = []
     for _ in range(_MAX_COPIES):
         value = _strip_casts(value)
@@ -59,14 +60,15 @@ def match_softmax(value: Value, column: Axis, ranges: Ranges, sources: Sources) 
 
 
 def _strip_casts(value: Value) -> Value:
-    """As the float that it was first."""
+    """The value below elided float casts."""
     while isinstance(value, Cast) and is_elided_cast(value.value.dtype, value.dtype):
         value = value.value
     return value
 
 
 def _may_match(value: Value) -> bool:
-    """Whether it is a quotient, or what was stored elsewhere: looked at before places are found."""
+    """Whether the value may be a softmax: a quotient or a load. Checked first because it is
+    cheap."""
     return isinstance(value, Load) or _match_parts(value) is not None
 
 
@@ -94,7 +96,7 @@ def _match_reduction(
     ranges: Ranges,
     sources: Sources,
 ) -> Reduction | None:
-    """The reduction of ``value`` along ``column`` whose result is read, if it is that."""
+    """Match a load of the reduction of ``value`` along ``column``."""
     writer = sources.writer(load)
     if not isinstance(writer, Reduction) or writer.kind is not kind:
         return None
@@ -111,8 +113,8 @@ def _match_reduction(
 
 
 def _is_safe(top: Value, total: Value) -> bool | None:
-    """Whether a row of minus infinity gives 0: by a maximum of 0, and a sum of 1, in that case.
-    None where something else becomes of one of them."""
+    """Whether a row of minus infinity gives 0, because its maximum becomes 0 and its sum 1. None
+    for any other replacement."""
     if isinstance(top, Accumulator) and isinstance(total, Accumulator):
         return False
     return True if _never_infinite(top) and _never_zero(total) else None

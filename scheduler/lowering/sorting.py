@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Sorting, and what is picked from sorted rows."""
+"""Sorting, and selection from sorted rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Sorted = tuple[Tensor, Tensor]
 def sort_along(
     b: Builder, self: Tensor, dim: int, descending: bool = False, limit: Expr | None = None
 ) -> Sorted:
-    """The tensor sorted along ``dim``, which a tensor without dimensions has too, as torch says."""
+    """Sort the tensor along ``dim``. A tensor without dimensions accepts one too, as in torch."""
     if self.rank == 0:
         normalize_dim(dim, 1)
         return self, full((), 0, DType.I64)
@@ -60,7 +60,7 @@ def msort(b: Builder, self: Tensor) -> Tensor:
 def topk(
     b: Builder, self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Sorted:
-    """In order also where any order would do."""
+    """Always sorted, even if ``sorted`` is false."""
     if self.rank == 0 and k == 0:
         size = b.meta().size
         return full(size, 0, self.dtype), full(size, 0, DType.I64)
@@ -79,8 +79,8 @@ def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = Fa
 
 
 def median(*, ignores_nan: bool) -> Callable[..., Any]:
-    """The lower one of the two in the middle, and its index; of rows with a NaN the first NaN, or
-    that of the other elements."""
+    """The lower of the two middle elements, and its index. In a row with NaNs: the first NaN, or
+    the median of the other elements."""
 
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         assert b.node is not None
@@ -127,7 +127,7 @@ def _median(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
 
 
 def _guard_empty(b: Builder, tensor: Tensor, length: Expr) -> Tensor:
-    """What is picked from rows of ``length`` elements; of rows that have none nothing is read."""
+    """A selection from rows of ``length`` elements; nothing is read from empty rows."""
     if is_less(_ZERO, length, b.sizes):
         return tensor
     nothing = const(float("nan") if tensor.dtype.is_float else 0, tensor.dtype)
@@ -138,7 +138,7 @@ def _guard_empty(b: Builder, tensor: Tensor, length: Expr) -> Tensor:
 
 
 def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
-    """How many NaNs each row has; the row's dimension stays as 1."""
+    """The number of NaNs in each row; the row's dimension is kept as 1."""
 
     def is_nan(index: Index) -> Value:
         value = trees.upcast(self.at(index), self.dtype)
@@ -149,7 +149,7 @@ def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
 
 
 def take_place(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
-    """The element of each row at its place; the row's dimension stays as 1."""
+    """The element of each row at its position; the row's dimension is kept as 1."""
 
     def read(i: Index) -> Value:
         return b.indirect(
@@ -165,7 +165,7 @@ def take_place(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
 
 
 def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """The most frequent value, the smallest of several, and the last place where it stands."""
+    """The most frequent value (the smallest if several are), and its last index."""
     if self.rank == 0:
         return sort_along(b, self, dim)
     at = normalize_dim(dim, self.rank)
@@ -173,7 +173,7 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     values, indices = sort_along(b, self, at)
 
     def start(index: Index) -> Value:
-        """The place of an element that begins a run of equals, else 0."""
+        """The position of an element that starts a run of equal elements, else 0."""
         here = index[at]
         own = trees.upcast(values.at(index), self.dtype)
         before = values.at((*index[:at], here - 1, *index[at + 1 :]))
@@ -222,8 +222,8 @@ def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
 
 
 class _Quantile:
-    """Along one dimension of a tensor. The result has the dimension of ``q``, where that has any,
-    before those of the others."""
+    """Quantiles along one dimension of a tensor. The dimension of ``q``, if any, comes first in the
+    result."""
 
     def __init__(
         self, b: Builder, tensor: Tensor, dim: int, q: Any, ignores_nan: bool, interpolation: str
@@ -257,7 +257,7 @@ class _Quantile:
         return call("where", call("lt", weight, half), from_below, from_above)
 
     def _place(self, lead: Index, row: Index) -> Value:
-        """Where between the elements of the row, from 0 to the last one's."""
+        """The position between the elements of the row, from 0 to the last index."""
         held, zero = self._dtype, const(0.0, self._dtype)
         if isinstance(self._q, Tensor):
             q = trees.upcast(self._q.at(lead), held)

@@ -1,4 +1,4 @@
-"""Special functions and tests of numbers, made of simpler pointwise functions."""
+"""Special functions and numeric tests, composed of simpler pointwise functions."""
 
 # ruff: noqa: ARG001 - rules have the signature of their op
 
@@ -23,7 +23,7 @@ from scheduler.lowering.pointwise import (
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.trees import call, const
 
-_MAX_ORDER = 32  # of a multivariate gamma function: its terms are written out
+_MAX_ORDER = 32  # of the multivariate gamma function, whose terms are unrolled
 
 
 def _times(x: Value, factor: float) -> Value:
@@ -35,7 +35,7 @@ def _equals(x: Value, number: float) -> Value:
 
 
 def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
-    """log(x / (1 - x)), x held from ``eps`` to 1 - ``eps`` if that is given."""
+    """log(x / (1 - x)), with x clamped to [``eps``, 1 - ``eps``] if ``eps`` is given."""
 
     def function(x: Value) -> Value:
         if eps is not None:
@@ -46,7 +46,7 @@ def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
 
 
 def x_times_log(log: str) -> Callable[..., Tensor]:
-    """x log(y), or x log(1 + y): 0 where x is 0, whatever y is but NaN."""
+    """x log(y), or x log(1 + y); 0 where x is 0, unless y is NaN."""
 
     def function(x: Value, y: Value) -> Value:
         product = call("mul", x, call(log, y))
@@ -79,7 +79,7 @@ def spherical_bessel_j0(x: Value) -> Value:
 
 
 def x_function(function: Callable[[Value], Value]) -> Callable[..., Tensor]:
-    """A function of the element's tree, of an argument that is called ``x``."""
+    """The rule of a function of the element's tree, for ops whose argument is named ``x``."""
 
     def rule(b: Builder, x: Tensor) -> Tensor:
         return elementwise(b, (x,), function)
@@ -93,7 +93,8 @@ def ndtr(x: Value) -> Value:
 
 
 def log_ndtr(x: Value) -> Value:
-    """Its logarithm; far below 0 by the scaled complement, which does not vanish."""
+    """The logarithm of ``ndtr``; far below 0 it uses the scaled complement, which does not
+    underflow."""
     far = call(
         "sub",
         call("log", _times(call("erfcx", _times(x, -math.sqrt(0.5))), 0.5)),
@@ -124,7 +125,7 @@ def scaled_by(factor: float) -> Callable[[Value], Value]:
 
 
 def logaddexp2(x: Value, y: Value) -> Value:
-    """log2(2^x + 2^y); of two equal infinities, that infinity."""
+    """log2(2^x + 2^y); for two equal infinities, that infinity."""
     distance = call("neg", call("abs", call("sub", x, y)))
     tail = _times(call("log1p", call("exp2", distance)), 1 / math.log(2))
     equal = call("logical_and", call("eq", x, y), call("isinf", x))
@@ -137,7 +138,7 @@ def ldexp(b: Builder, self: Tensor, other: Argument) -> Tensor:
 
 
 def float_power(b: Builder, self: Argument, exponent: Argument) -> Tensor:
-    """A power in float64, whatever the arguments are."""
+    """A power in float64, for all argument types."""
     return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
 
 
@@ -164,7 +165,7 @@ def fmax_or_fmin(op: str) -> Callable[..., Tensor]:
 
 
 def signbit(b: Builder, self: Tensor) -> Tensor:
-    """Whether it is negative, -0 among them."""
+    """Whether the sign bit is set, also for -0."""
     if self.dtype.is_float:
         return elementwise(
             b,
@@ -217,7 +218,7 @@ def isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """``|x - y| <= atol + rtol |y|``, and what is equal."""
+    """``|x - y| <= atol + rtol |y|``, or equal."""
     dtype = promoted_type((self, other))
     held = dtype if dtype.is_float else DType.F64
 
@@ -237,8 +238,9 @@ def isclose(
 
 
 def shift(op: str) -> Callable[..., Tensor]:
-    """Bits moved by ``other`` places; by fewer than none, or by more than there are, all of them
-    leave: 0, or the sign for those moved right. Floats are multiplied by a power of 2."""
+    """Shift by ``other`` bits. A negative shift, or one of at least the width, removes all bits:
+    the result is 0, or the sign for right shifts. Floats are multiplied by (right: divided by) a
+    power of 2."""
 
     def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
         dtype = b.meta().dtype
@@ -274,7 +276,8 @@ def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """In the element's own type: kernels hold smaller ones in f32, whose neighbours are others."""
+    """The next value in the element's own type: kernels hold narrow types in f32, whose neighbours
+    differ."""
     dtype = b.meta().dtype
     if dtype.is_float8:
         raise Unsupported(f"the next number in {dtype.label}")
@@ -283,13 +286,14 @@ def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return elementwise(b, (self, other), lambda x, y: call("nextafter", x, y))
 
 
-#: The least number above 0 of the types that float32 holds whole.
+#: The smallest positive number of the types that float32 represents exactly.
 _LEAST = {DType.F16: 2.0**-24, DType.BF16: 2.0**-133}
 
 
 def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
-    """The neighbour in a type that float32 holds whole, made of a float32's bits; below the
-    smallest normal number (float16 has them normal in float32) all spacings are the same."""
+    """The neighbour in a type that float32 represents exactly, computed on the float32's bits.
+    Below the smallest normal number (float16's subnormals are normal in float32) the spacing is
+    constant."""
     spacing = 2**13 if dtype is DType.F16 else 2**16
     least, normal = _LEAST[dtype], const(_LEAST[dtype] / (2 * dtype.eps), x.dtype)
     size, away = call("abs", x), call("eq", call("gt", y, x), call("gt", x, const(0, x.dtype)))

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Counts and extremes."""
+"""Counts and extrema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views by strides in memory: as_strided, and writes through one."""
+"""Strided views of memory: as_strided, and writes through them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_strided(
 
 
 def resize(b: Builder, self: Tensor, memory_format: Any = None, **_: Any) -> Tensor:
-    """The elements as they lie in memory, as many of them as the new shape has, in its order."""
+    """The elements in memory order, as many as the new shape has, in its row-major order."""
     size = b.meta().size
     if memory_format is not None:
         raise Unsupported("a tensor that is resized into another order of memory")
@@ -42,7 +42,8 @@ def resize(b: Builder, self: Tensor, memory_format: Any = None, **_: Any) -> Ten
 def as_strided_scatter(
     b: Builder, self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: Any = None
 ) -> Tensor:
-    """A copy of ``self`` with ``src`` written through such a view; of equal places the last."""
+    """A copy of ``self`` with ``src`` written through a strided view; if positions repeat, the last
+    write wins."""
     line = _flat_memory(b, self)
     at = _strided_offset(b, line, size, stride, storage_offset)
     made = overwrite(b, line, (0,), src.size, lambda n: (at(n),), lambda n, _: src.at(n))
@@ -55,8 +56,8 @@ def as_strided_scatter(
 
 
 def _meta(b: Builder) -> TensorMeta:
-    """What the graph says of the op's tensor. ``Unsupported`` where it shows a part of its memory:
-    where that lies is not in a graph."""
+    """The meta of the op's tensor. Raises ``Unsupported`` if it is a view of part of its memory,
+    because a graph does not state the offset."""
     assert b.node is not None
     name = next(node_references(b.node))
     meta, whole = b.graph.tensors[name], b.graph.tensors[b.memory_of(name)]
@@ -68,7 +69,7 @@ def _meta(b: Builder) -> TensorMeta:
 
 
 def _memory_order(b: Builder, meta: TensorMeta) -> list[int]:
-    """The dimensions as they lie in memory, the widest steps first. ``Unsupported`` with gaps."""
+    """The dimensions in memory order, largest stride first. Raises ``Unsupported`` for gaps."""
     dims = [d for d in range(len(meta.size)) if meta.size[d] != 1]
     ordered = sorted(dims, key=lambda d: (-layout.size_hint(meta.stride[d], b.hints), d))
     strides = layout.permuted_strides(meta.size, ordered)
@@ -78,7 +79,7 @@ def _memory_order(b: Builder, meta: TensorMeta) -> list[int]:
 
 
 def _flat_memory(b: Builder, tensor: Tensor) -> Tensor:
-    """The tensor's memory."""
+    """The tensor's memory as one dimension."""
     order = _memory_order(b, _meta(b))
     sizes = tuple(tensor.size[d] for d in order)
 
@@ -90,7 +91,7 @@ def _flat_memory(b: Builder, tensor: Tensor) -> Tensor:
 
 
 class _StridedOffset:
-    """The place in memory of an index of a view."""
+    """The position in memory of an index of a view."""
 
     def __init__(self, offset: Expr, stride: Sequence[Expr]) -> None:
         self._offset, self._stride = offset, stride
@@ -103,7 +104,7 @@ class _StridedOffset:
 def _strided_offset(
     b: Builder, line: Tensor, size: Any, stride: Any, offset: Any
 ) -> _StridedOffset:
-    """``Unsupported`` where the view cannot be shown to stay inside the memory."""
+    """Raises ``Unsupported`` unless the view provably stays inside the memory."""
     sizes, steps = tuple(map(as_expr, size)), tuple(map(as_expr, stride))
     first = as_expr(offset or 0)
     places = _StridedOffset(first, steps)

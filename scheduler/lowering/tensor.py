@@ -1,4 +1,4 @@
-"""A tensor while the graph is being lowered: how to read an element of it, at any index."""
+"""A tensor during lowering: how to read one of its elements at any index."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Reader: TypeAlias = Callable[[Index], Value]
 ReadAt: TypeAlias = Callable[[Expr], Value]
 #: The element at an index of the result and an index of the reduced dimensions.
 ReadReduced: TypeAlias = Callable[[Index, Index], Value]
-#: Where an element goes, one place for each dimension: an expression, or an integer tree.
+#: The position written to, one component per dimension: an expression, or an integer tree.
 Places: TypeAlias = Callable[[Index], Sequence[Expr | Value]]
-#: What becomes of the accumulator at an index of the result.
+#: Maps the accumulator at an index of the result to the stored value.
 Epilogue: TypeAlias = Callable[[Value, Index], Value]
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """``at(index)`` is the tree of one element; it is held as kernels hold ``dtype``.
+    """``at(index)`` is the tree of one element, in the compute type of ``dtype``.
 
-    ``buffer`` is the buffer that this is the whole of, element by element, or empty for views and
-    computed values. ``nodes`` are the graph nodes (views, constants) on the way from memory.
+    ``buffer`` names the buffer if the tensor is a whole buffer; it is empty for views and computed
+    values. ``nodes`` are the graph nodes (views, constants) between memory and the tensor.
     """
 
     size: tuple[Expr, ...]
@@ -41,11 +41,12 @@ class Tensor:
         return len(self.size)
 
     def view(self, size: tuple[Expr, ...], index: Callable[[Index], Index]) -> Tensor:
-        """Another shape of the same elements: ``index`` maps its index to this one's."""
+        """A view of other shape over the same elements: ``index`` maps the view's index to this
+        tensor's."""
         at = self.at
         return Tensor(size, self.dtype, lambda i: at(index(i)))
 
 
 class Scalar(Tensor):
-    """A number of the model that is known only while it runs: a tensor without dimensions, of
-    which torch promotes nothing but its kind (float64, int64, bool)."""
+    """A number that is known only at run time: a tensor without dimensions. In type promotion torch
+    considers only its kind (float64, int64, bool)."""

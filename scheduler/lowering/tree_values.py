@@ -1,4 +1,4 @@
-"""Trees of operations computed in float64 with NumPy, vectorised over the operation's axes."""
+"""Evaluate trees of operations in float64 with NumPy, vectorised over the operation's axes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Array: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Scope:
-    """What a tree is evaluated in.
+    """The environment in which a tree is evaluated.
 
-    ``grid`` are the axes of the result, in order; a variable counts along its own. ``used``
-    says, under a mask, where the value is used: elsewhere an index may leave its buffer.
-    ``errors`` has what elements of buffers may be off by; None where that is not computed.
+    ``grid`` are the axes of the result, in order; a variable counts along its own. Under a mask,
+    ``used`` states where the value is used: elsewhere an index may leave its buffer. ``errors``
+    holds the errors of buffer elements; None if errors are not computed.
     """
 
     values: dict[str, Array]
@@ -69,12 +69,12 @@ class Scope:
 
 
 def evaluate_full(value: Value, scope: Scope) -> Array:
-    """A tree over the scope's whole grid."""
+    """Evaluate a tree over the scope's whole grid."""
     return np.broadcast_to(evaluate_tree(value, scope), scope.shape)
 
 
 def evaluate_tree(value: Value, scope: Scope) -> Array:
-    """A tree as an array that broadcasts to the grid."""
+    """Evaluate a tree to an array that broadcasts to the grid."""
     if isinstance(value, Load):
         return _load(value, scope)
     if isinstance(value, Const):
@@ -158,7 +158,7 @@ def _load(load: Load, scope: Scope) -> Array:
         return _as_float64(array)
     found_at = [np.asarray(evaluate_index(expr, scope)) for expr in load.index]
     places = [check_on_axis(load, p, n, scope) for p, n in zip(found_at, array.shape, strict=True)]
-    if not array.size:  # nothing of it is used: there is nothing to read in its place
+    if not array.size:  # no element is used: there is nothing to read
         shape = np.broadcast_shapes(*(place.shape for place in places))
         return _as_float64(np.zeros(shape, dtype=array.dtype))
     return _as_float64(array[tuple(places)])
@@ -173,7 +173,7 @@ def _as_float64(array: Array) -> Array:
 
 
 def check_on_axis(load: Load, places: Array, size: int, scope: Scope) -> Array:
-    """Check that places lie on an axis where they are used; move the others onto it."""
+    """Check that positions lie on an axis where they are used, and clamp the others onto it."""
     outside = (places < 0) | (places >= size)
     used = outside if scope.used is None else outside & scope.used
     if used.any():
@@ -182,7 +182,7 @@ def check_on_axis(load: Load, places: Array, size: int, scope: Scope) -> Array:
 
 
 def indirect_places(value: Value, size: Expr, wrap: bool, scope: Scope) -> Array:
-    """Places read from a tensor: wrapped once if negative, then held on the axis."""
+    """Positions read from a tensor: negative ones wrapped once, then clamped to the axis."""
     extent = evaluate(size, scope.bindings)
     places = evaluate_tree(value, scope).astype(np.int64)
     if wrap:
@@ -191,8 +191,8 @@ def indirect_places(value: Value, size: Expr, wrap: bool, scope: Scope) -> Array
 
 
 def transposed_view(load: Load, array: Array, scope: Scope) -> Array | None:
-    """The array itself with its axes in the grid's order, where that is all an index asks for:
-    no gather, no copy."""
+    """The array with its axes permuted to the grid's order, if the index needs no more: no gather,
+    no copy."""
     order = {axis.var: place for place, axis in enumerate(scope.grid)}
     if load.indirect or len(set(load.index)) != len(load.index):
         return None
@@ -210,7 +210,7 @@ def transposed_view(load: Load, array: Array, scope: Scope) -> Array | None:
 
 
 def evaluate_index(expr: Expr, scope: Scope) -> Any:
-    """An integer expression as an int or an int64 array that broadcasts to the grid."""
+    """Evaluate an integer expression to an int or an int64 array that broadcasts to the grid."""
     if expr.is_Integer:
         return int(expr)
     if expr.is_Symbol:

@@ -1,6 +1,6 @@
-"""Small constructors for value trees: casts where they are needed, constants folded.
+"""Small constructors for value trees that insert casts where needed and fold constants.
 
-Only what lets index arithmetic and trivial masks vanish is folded; the C++ compiler does the rest.
+Folding only removes index arithmetic and trivial masks; the C++ compiler does the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "n
 
 
 def const(value: int | float | complex | bool, dtype: DType) -> Const:
-    """A literal of the type that holds ``dtype`` in kernels."""
+    """A literal in the compute type of ``dtype``."""
     held = dtype.compute_dtype
     if held is DType.BOOL:
         return Const(bool(value), held)
@@ -39,7 +39,7 @@ def const(value: int | float | complex | bool, dtype: DType) -> Const:
 
 
 def _wrapped(number: int, dtype: DType) -> int:
-    """A whole number as an integer type holds it: without what is beyond its bits."""
+    """An integer wrapped to the bits of an integer type."""
     bits = 8 * dtype.itemsize
     number &= 2**bits - 1
     signed = not dtype.is_unsigned and number >= 2 ** (bits - 1)
@@ -52,7 +52,7 @@ def index_value(expr: Expr | int) -> Value:
 
 
 def upcast(value: Value, dtype: DType) -> Value:
-    """``value`` as kernels hold ``dtype``: in f32 for f16 and bf16, without rounding to them."""
+    """Convert to the compute type of ``dtype``: f32 for f16 and bf16, without rounding to them."""
     if value.dtype.compute_dtype is dtype.compute_dtype:
         return value
     if isinstance(value, Const):
@@ -93,7 +93,7 @@ def _convert(value: Const, dtype: DType) -> Value:
 
 
 def call(op: str, *args: Value) -> Value:
-    """A call of a function of ``ir/pointwise.py``; the arguments have one held type already."""
+    """A call of a function of ``ir/pointwise.py``; all arguments must have one compute type."""
     function = FUNCTIONS[op]
     if function.result is Result.SECOND:
         condition, yes, no = args
@@ -133,7 +133,7 @@ def _fold_logic(op: str, args: tuple[Value, ...]) -> Value | None:
 
 
 def _fold_comparison(op: str, difference: Expr) -> Value | None:
-    """What a comparison with zero says, where the sign is known at every point."""
+    """The result of a comparison with zero, if the sign is known at every point."""
     truth: bool | None = None
     if op in ("ge", "lt") and is_nonnegative(difference):
         truth = op == "ge"
@@ -147,7 +147,7 @@ def _fold_comparison(op: str, difference: Expr) -> Value | None:
 
 
 def is_always_true(value: Value, symbols: Mapping[str, SymbolInfo]) -> bool:
-    """Whether a boolean is known to be true for all sizes within their ranges."""
+    """Whether a boolean is provably true at all sizes within their ranges."""
     if isinstance(value, Const):
         return bool(value.value)
     if not isinstance(value, Call) or value.op not in _FLIPPED:
@@ -160,7 +160,7 @@ def is_always_true(value: Value, symbols: Mapping[str, SymbolInfo]) -> bool:
 
 
 def _expr(value: Value) -> Expr | None:
-    """The integer expression that a value is, if it is one."""
+    """The integer expression of a value, or None."""
     if isinstance(value, IndexValue):
         return value.expr
     if isinstance(value, Const):
@@ -181,7 +181,7 @@ def less_than(a: Expr, b: Expr) -> Value:
 
 
 def all_of(*conditions: Value) -> Value:
-    """All of the conditions; true where there are none."""
+    """The conjunction of the conditions; true if there are none."""
     result: Value = Const(True, DType.BOOL)
     for condition in conditions:
         result = call("logical_and", result, condition)
@@ -189,17 +189,17 @@ def all_of(*conditions: Value) -> Value:
 
 
 def masked_value(condition: Value, value: Value, other: Value) -> Value:
-    """``value`` where ``condition`` holds; nothing of it is read elsewhere."""
+    """``value`` where ``condition`` holds, otherwise ``other``; ``value`` is read only there."""
     if isinstance(condition, Const):
         return value if condition.value else other
     other = upcast(other, value.dtype)
-    if value == other:  # parts of an arange put together again
+    if value == other:  # the parts of an arange concatenated again
         return value
     return Masked(condition, value, other)
 
 
 def scale_value(value: Value, factor: int | float | complex | Expr | Tensor, dtype: DType) -> Value:
-    """``factor * value``; the value itself for a factor of 1. A tensor has no dimensions."""
+    """``factor * value``; the value itself for a factor of 1. A factor tensor has no dimensions."""
     if factor == 1:
         return value
     if isinstance(factor, Tensor):
@@ -210,12 +210,12 @@ def scale_value(value: Value, factor: int | float | complex | Expr | Tensor, dty
 
 
 def is_zero_factor(factor: object, dtype: DType) -> bool:
-    """Whether a factor is 0 in this type: of integers it is cut towards zero."""
+    """Whether a factor is 0 in this type; integer types truncate it."""
     return isinstance(factor, int | float | complex) and const(factor, dtype).value == 0
 
 
 def expr_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
-    """An integer expression as a tree of calls, with trees for some of its symbols."""
+    """An integer expression as a tree of calls, with some of its symbols replaced by trees."""
     if not expr.free_symbols.intersection(values):
         return index_value(expr)
     if expr.is_Symbol:
@@ -233,7 +233,7 @@ def expr_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
 
 
 def tag_node(value: Value, node: str) -> Value:
-    """The tree with calls and casts that name no graph node yet naming this one."""
+    """Tag calls and casts without a graph node with this node."""
 
     def name(part: Value) -> Value | None:
         if isinstance(part, Call) and not part.node:

@@ -1,7 +1,7 @@
-"""Whether operations say what can be run: names, shapes, types, bounds, order.
+"""Verify that operations can run: names, shapes, types, bounds, order.
 
-Run after each pass. A fault here is one of the pass' own, or of a graph that contradicts itself;
-the message names the graph's node and where it came from in the model.
+Runs after each pass. An error is a bug in the pass or a contradiction in the graph; the message
+names the graph's node and its origin in the model.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from scheduler.lowering.errors import node_location
 
 
 class InconsistentError(UserError):
-    """A pass left something that cannot be run, or the graph contradicts itself."""
+    """A pass produced operations that cannot run, or the graph contradicts itself."""
 
 
 def verify(lowered: Lowered) -> None:
-    """Raise ``InconsistentError`` where the operations could not be run as they stand.
+    """Raise ``InconsistentError`` if the operations cannot run.
 
-    Checked: every buffer has one writer, and it comes before its readers; outputs and inputs
-    exist; every index has one expression a dimension, over loops and sizes that are known, and
-    is not outside the buffer wherever that can be decided; types fit; in-place writes that an
-    output depends on are computed. Time is linear.
+    Checks: every buffer has one writer, which precedes its readers; outputs and inputs exist; every
+    index has one expression per dimension, over known loops and sizes, and is inside the buffer
+    wherever that can be decided; types match; in-place writes that an output depends on are
+    computed. Time is linear.
     """
     Verifier(lowered.graph, lowered.buffers).run(lowered.operations)
     for name in (*lowered.inputs, *lowered.results):
@@ -54,7 +54,7 @@ def verify(lowered: Lowered) -> None:
 
 
 class Verifier:
-    """Checks operations in the order in which they run."""
+    """Checks operations in execution order."""
 
     def __init__(self, graph: Graph, buffers: Mapping[str, Buffer]) -> None:
         self._nodes = {node.name: node for node in graph.nodes}
@@ -70,13 +70,13 @@ class Verifier:
         self._op: Operation | None = None
 
     def run(self, operations: Sequence[Operation]) -> None:
-        """All operations, one after the other."""
+        """Check all operations in order."""
         for op in operations:
             self.check(op)
             self.write(op)
 
     def check(self, op: Operation) -> None:
-        """One operation, with what was written before it."""
+        """Check one operation against the operations before it."""
         self._op = op
         for name in op.reads:
             if name not in self._buffers:
@@ -95,7 +95,7 @@ class Verifier:
             self._fail(fault)
 
     def write(self, op: Operation) -> None:
-        """Note what an operation writes; one writer a buffer."""
+        """Record what an operation writes; each buffer has one writer."""
         self._op = op
         for name in op.writes:
             if name not in self._buffers:
@@ -105,7 +105,7 @@ class Verifier:
             self._made.add(name)
 
     def forget(self, names: Iterable[str]) -> None:
-        """What stayed in registers of a kernel: no later operation may read it."""
+        """Remove buffers that stayed in a kernel's registers: no later operation may read them."""
         self._made.difference_update(names)
 
     def _store(self, store: Store, axes: Sequence[Axis]) -> None:
@@ -206,7 +206,7 @@ class Verifier:
 def _is_outside(index: Expr, extent: Expr, ranges: Ranges) -> bool:
     """Whether an index certainly leaves its dimension at some point of the loops.
 
-    An affine index takes its extreme values at the loops' ends; any other passes.
+    An affine index has its extreme values at the loops' ends; any other index passes.
     """
     if index.is_Symbol and ranges.extents.get(index) == extent:
         return False

@@ -1,6 +1,6 @@
-"""When an op that may give a view gives one: by sizes and strides, as torch decides.
+"""Decide when an op that may return a view does so, from sizes and strides, as torch does.
 
-Each answer is None where it may differ from one allowed size to another.
+Each answer is None if it may differ between allowed sizes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from scheduler.lowering import layout
 
 Sizes = tuple[int, ...]
 
-# Of these dimensions, innermost first, a format by channels is made.
+# Dimensions that form a channels-last format, innermost first.
 _ORDERS = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
-_MAX_SIZES = 64  # combinations of sizes that are tried
+_MAX_SIZES = 64  # combinations of sizes that are tested
 
 
 def can_be_viewed(
@@ -31,7 +31,7 @@ def can_be_viewed(
     if len(kept) == len(known) and all(
         is_equal(one, other) for one, (other, _) in zip(kept, known, strict=True)
     ):
-        return True  # dimensions of one element come and go
+        return True  # dimensions of one element can be added and removed
     return _at_all_sizes(
         lambda old, steps, new: _strides(old, steps, new) is not None,
         (tensor.size, tensor.stride, size),
@@ -42,7 +42,7 @@ def can_be_viewed(
 def is_contiguous(
     tensor: TensorMeta, memory_format: object, symbols: Mapping[str, SymbolInfo]
 ) -> bool | None:
-    """Whether ``contiguous`` gives the tensor itself."""
+    """Whether ``contiguous`` returns the tensor itself."""
     order = _order(memory_format, len(tensor.size))
     if order is None:
         return None
@@ -56,7 +56,7 @@ def is_contiguous(
 def is_converted_in_place(
     tensor: TensorMeta, memory_format: object, symbols: Mapping[str, SymbolInfo]
 ) -> bool | None:
-    """Whether ``to`` of its own type, without ``copy``, gives the tensor itself."""
+    """Whether ``to`` with the same type, without ``copy``, returns the tensor itself."""
     if memory_format in (None, "preserve_format"):
         return True
     return _at_all_sizes(
@@ -78,8 +78,8 @@ def _at_all_sizes(
     shapes: Sequence[tuple[Expr, ...]],
     symbols: Mapping[str, SymbolInfo],
 ) -> bool | None:
-    """What ``ask`` says of these shapes at the least sizes, the example's and the next; None where
-    it does not say the same of all."""
+    """The result of ``ask`` for these shapes at the least sizes, the example's and the next; None
+    if the results differ."""
     names = sorted({str(one) for shape in shapes for expr in shape for one in expr.free_symbols})
     if any(is_unbacked(name) for name in names):
         return None
@@ -101,8 +101,8 @@ def _bindings(symbols: Sequence[SymbolInfo]) -> Iterator[dict[str, int]]:
 
 
 def _strides(old: Sizes, stride: Sizes, new: Sizes) -> Sizes | None:
-    """The strides of ``new`` as a view of memory with ``old`` and ``stride``; None where only a
-    copy has that shape."""
+    """The strides of ``new`` as a view of memory with ``old`` and ``stride``; None if only a copy
+    can have that shape."""
     if 0 in old or not old:
         return tuple(0 for _ in new)
     made = [0] * len(new)
@@ -111,7 +111,7 @@ def _strides(old: Sizes, stride: Sizes, new: Sizes) -> Sizes | None:
     for d in reversed(range(len(old))):
         elements *= old[d]
         if d and (old[d - 1] == 1 or stride[d - 1] == elements * base):
-            continue  # the next dimension goes on where this one ends
+            continue  # the next dimension continues where this one ends
         while at >= 0 and (seen < elements or new[at] == 1):
             made[at] = seen * base
             seen *= new[at]
@@ -124,7 +124,7 @@ def _strides(old: Sizes, stride: Sizes, new: Sizes) -> Sizes | None:
 
 
 def _is_in_order(size: Sizes, stride: Sizes, order: Sizes) -> bool:
-    """Whether elements lie one after the other, the dimensions in ``order``, innermost first."""
+    """Whether elements are contiguous with the dimensions in ``order``, innermost first."""
     step = 1
     for d in order:
         if size[d] != 1:
@@ -143,7 +143,7 @@ def _suggested(size: Sizes, stride: Sizes) -> str:
 
 
 def _is_like(size: Sizes, stride: Sizes, order: Sizes) -> bool:
-    """ATen's ``is_channels_last_strides``: steps grow along ``order``, gaps are allowed."""
+    """ATen's ``is_channels_last_strides``: strides increase along ``order``; gaps are allowed."""
     least = 0
     if stride[1] == 0:
         return False
@@ -151,6 +151,6 @@ def _is_like(size: Sizes, stride: Sizes, order: Sizes) -> bool:
         if size[d] == 0 or stride[d] < least:
             return False
         if d == 0 and least == stride[1]:
-            return False  # one element everywhere but along the batch: either format
+            return False  # one element everywhere except along the batch: either format
         least = stride[d] * max(size[d], 1)
     return True

@@ -1,7 +1,7 @@
 """Views: other index expressions over the same elements, at no cost.
 
-The engine lays out its own buffers and nothing aliases, so ``contiguous`` and ``clone`` are views
-as well: where a kernel needs another order of memory, its index expressions say so.
+The engine lays out its own buffers and values never alias, so ``contiguous`` and ``clone`` are
+views as well: where a kernel needs another memory order, its index expressions state it.
 """
 
 # ruff: noqa: ARG001 - rules have the signature of their op
@@ -27,14 +27,14 @@ _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
 
 def normalize_dim(dim: int, rank: int) -> int:
-    """A dimension counted from the front; ``Unsupported`` outside the tensor."""
+    """A dimension counted from the front. Raises ``Unsupported`` if it is outside the tensor."""
     if not isinstance(dim, int) or not -max(rank, 1) <= dim < max(rank, 1):
         raise Unsupported(f"dimension {dim} of a tensor of {rank} dimensions")
     return dim % max(rank, 1)
 
 
 def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
-    """The tensor repeated to ``size``; ``Unsupported`` where the shapes do not fit."""
+    """The tensor broadcast to ``size``. Raises ``Unsupported`` if the shapes do not fit."""
     if tensor.size == size:
         return tensor
     lead = len(size) - tensor.rank
@@ -53,7 +53,7 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
 
 
 def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
-    """The same elements in row-major order under another shape."""
+    """The same elements in row-major order with another shape."""
     if tensor.size == size:
         return tensor
     if not is_equal(product(tensor.size), product(size)):
@@ -75,7 +75,8 @@ def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
 def _matching_groups(
     old: tuple[Expr, ...], new: tuple[Expr, ...], hints: Mapping[str, int]
 ) -> list[tuple[slice, slice]]:
-    """Smallest runs of dimensions on both sides with the same number of elements."""
+    """The smallest groups of consecutive dimensions on both sides with equal numbers of
+    elements."""
     groups, i, j = [], 0, 0
     while i < len(old) or j < len(new):
         start = (i, j)
@@ -94,7 +95,8 @@ def _matching_groups(
 
 
 def _regroup(old: tuple[Expr, ...], new: tuple[Expr, ...], out: Index) -> list[Expr]:
-    """Index over ``old`` of the element that ``out`` names over ``new`` (as many elements)."""
+    """The index over ``old`` of the element at index ``out`` over ``new`` (equal numbers of
+    elements)."""
     kept = [d for d, extent in enumerate(old) if extent != 1]
     result: list[Expr] = [_ZERO] * len(old)
     if not kept:
@@ -173,7 +175,7 @@ def identity(b: Builder, self: Tensor, **_: Any) -> Tensor:
 
 
 def slice_dim(tensor: Tensor, dim: int, start: Expr, length: Expr, step: int = 1) -> Tensor:
-    """``length`` elements of one dimension from ``start``, each ``step``-th."""
+    """``length`` elements of one dimension from ``start``, every ``step``-th."""
     size = (*tensor.size[:dim], length, *tensor.size[dim + 1 :])
     return tensor.view(size, lambda i: (*i[:dim], start + step * i[dim], *i[dim + 1 :]))
 
@@ -190,7 +192,7 @@ def slice_op(
 
 
 def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, length: Expr) -> None:
-    """Raise ``ContradictionError`` where a slice has another length at the example's sizes."""
+    """Raise ``ContradictionError`` if a slice has another length at the example's sizes."""
     last = extent if end is None else as_expr(end)
     if b.is_unbacked(extent, start, last, length):
         return
@@ -203,7 +205,7 @@ def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, lengt
 
 
 def position_along(b: Builder, value: Any, extent: Expr) -> Expr:
-    """A position along an axis; negative ones count from the end, as torch's do."""
+    """A position along an axis; negative positions count from the end, as in torch."""
     position = as_expr(value)
     if is_nonnegative(position, b.sizes):
         return position
@@ -213,7 +215,7 @@ def position_along(b: Builder, value: Any, extent: Expr) -> Expr:
 
 
 def start_along(b: Builder, value: Any, extent: Expr) -> Expr:
-    """A slice's start as torch clamps it."""
+    """The start of a slice, clamped as in torch."""
     if value is None:
         return _ZERO
     position = position_along(b, value, extent)
@@ -232,7 +234,7 @@ def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tenso
 def select(b: Builder, self: Tensor, dim: int, index: Tensor | int) -> Tensor:
     at = normalize_dim(dim, self.rank)
     size = (*self.size[:at], *self.size[at + 1 :])
-    if isinstance(index, Tensor):  # x[best]: a number that the model reads while it runs
+    if isinstance(index, Tensor):  # x[best]: a number that the model reads at run time
 
         def read(i: Index) -> Value:
             return b.indirect(
@@ -254,7 +256,7 @@ def split_dim(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ..
 
 
 def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, ...]:
-    """split, split_with_sizes, chunk: the pieces' sizes are those of the outputs."""
+    """split, split_with_sizes, chunk: the sizes of the pieces are those of the outputs."""
     at = normalize_dim(dim, self.rank)
     assert b.node is not None
     lengths = [b.meta(k).size[at] for k in range(len(b.node.outputs))]
@@ -303,7 +305,7 @@ def repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
 
 
 def repeat_interleave(b: Builder, repeats: int, self: Tensor, dim: Any = None) -> Tensor:
-    """Each element as many times after itself."""
+    """Each element repeated consecutively."""
     if dim is None:
         flat = reshape(b, self, (product(self.size),))
         return repeat_interleave(b, repeats, flat, 0)
@@ -346,7 +348,7 @@ def broadcast_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> tuple[Tensor, 
 
 
 def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Each vector along its own dimension; ``xy`` exchanges the first two dimensions."""
+    """Each vector along its own dimension; ``xy`` swaps the first two dimensions."""
     made = []
     for k, tensor in enumerate(tensors):
         along = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k

@@ -1,4 +1,4 @@
-"""Windows of signal processing, and weights that are normalised apart from their length."""
+"""Window functions of signal processing, and weight normalisation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ZERO = sympy.Integer(0)
 
 
 def _window(b: Builder, length: int, periodic: bool, function: Callable[[Value], Value]) -> Tensor:
-    """``function`` of the place as a part of the whole, 0 to below 1 (``periodic``) or to 1."""
+    """``function`` of the position as a fraction, from 0 to below 1 (``periodic``) or to 1."""
     meta = b.meta()
     parts = length if periodic else length - 1
 
@@ -39,7 +39,7 @@ def _cosine(x: Value, turns: int, factor: float) -> Value:
 
 
 def cosines(alpha: float, beta: float, third: float = 0.0) -> Callable[..., Tensor]:
-    """alpha - beta cos(2 pi x) + third cos(4 pi x): Hann's, Hamming's, Blackman's."""
+    """alpha - beta cos(2 pi x) + third cos(4 pi x): the Hann, Hamming and Blackman windows."""
     defaults = alpha, beta
 
     def rule(
@@ -63,7 +63,7 @@ def cosines(alpha: float, beta: float, third: float = 0.0) -> Callable[..., Tens
 
 
 def bartlett(b: Builder, window_length: int, periodic: bool = True, **_: Any) -> Tensor:
-    """A triangle."""
+    """A triangular window."""
 
     def function(x: Value) -> Value:
         return call("sub", const(1, x.dtype), call("abs", _from_middle(x)))
@@ -90,11 +90,11 @@ def _from_middle(x: Value) -> Value:
     return call("sub", call("mul", x, const(2, x.dtype)), const(1, x.dtype))
 
 
-# Weights.
+# Weight normalisation.
 
 
 def norm_except(b: Builder, v: Tensor, pow: Any = 2, dim: int = 0) -> Tensor:
-    """The norm over all dimensions but one; over all of them for -1."""
+    """The norm over all dimensions except one; over all for -1."""
     kept = None if dim == -1 else dim
     over = tuple(d for d in range(v.rank) if d != kept)
     size = () if dim == -1 else None

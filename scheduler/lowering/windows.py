@@ -1,4 +1,4 @@
-"""Windows over spatial dimensions, which convolutions and poolings share."""
+"""Windows over spatial dimensions, shared by convolutions and poolings."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from scheduler.lowering.tensor import Index
 
 
 def expand_to_rank(value: Any, rank: int) -> tuple[int, ...]:
-    """One number a spatial dimension, from one for all or one each."""
+    """One number per spatial dimension, from one for all or one for each."""
     given = value if isinstance(value, tuple) else (value,)
     return tuple(int(x) for x in (given * rank if len(given) == 1 else given))
 
 
 @dataclass(frozen=True)
 class Window:
-    """Where a window at an output position reads: ``position * stride - padding + tap * dilation``.
+    """The input positions of a window: ``position * stride - padding + tap * dilation``.
 
     ``input`` are the spatial sizes of the input, ``kernel`` those of the window.
     """
@@ -45,7 +45,7 @@ class Window:
         )
 
     def inside(self, place: Index) -> Value:
-        """Whether an input position exists: tested only where the window can leave the input."""
+        """Whether an input position exists; tested only where the window can leave the input."""
         conditions = []
         for d, i in enumerate(place):
             if self.padding[d]:
@@ -55,7 +55,8 @@ class Window:
         return trees.all_of(*conditions)
 
     def within(self, d: int, margin: int) -> bool:
-        """Whether every window lies in dimension ``d`` of the input, ``margin`` added each side."""
+        """Whether every window lies inside dimension ``d`` of the input, extended by ``margin`` on
+        each side."""
         return self.padding[d] <= margin and self._ends_within(d, margin)
 
     def _ends_within(self, d: int, margin: int) -> bool:
@@ -75,7 +76,7 @@ def make_window(
     padding: Any,
     dilation: Any = 1,
 ) -> Window:
-    """A window over the last dimensions of ``size``, as many as ``kernel`` has."""
+    """A window over the last dimensions of ``size``, one for each in ``kernel``."""
     rank = len(kernel)
     taps = tuple(as_expr(k) for k in kernel)
     steps = (
@@ -93,11 +94,11 @@ def make_window(
 
 @dataclass(frozen=True)
 class InverseWindow:
-    """The windows that touch a position: gradients of windows, and transposed convolutions.
+    """The windows that touch a position, for gradients of windows and transposed convolutions.
 
     Window ``w`` touches ``w * stride - padding + tap * dilation`` for each tap of ``kernel``.
-    ``windows`` says how many there are along each dimension. Where neither dilation nor anything
-    else keeps the stride's multiples apart, only the taps that meet the position are walked.
+    ``windows`` is their number along each dimension. With dilation 1 only the taps that meet the
+    position are enumerated.
     """
 
     windows: tuple[Expr, ...]
@@ -108,7 +109,7 @@ class InverseWindow:
 
     @property
     def taps(self) -> tuple[Expr, ...]:
-        """How many candidates there are for each position."""
+        """The number of candidates for each position."""
         return tuple(
             FloorDiv(k + s - 1, sympy.Integer(s)) if d == 1 else k
             for k, s, d in zip(self.kernel, self.stride, self.dilation, strict=True)
@@ -138,7 +139,7 @@ class InverseWindow:
         return window, reached, [*self.inside(d, window), *inner]
 
     def inside(self, d: int, window: Expr) -> list[Value]:
-        """That a window along dimension ``d`` is one of them."""
+        """The conditions that a window along dimension ``d`` exists."""
         return [
             trees.call("ge", trees.index_value(window), trees.index_value(0)),
             trees.less_than(window, self.windows[d]),
@@ -146,5 +147,5 @@ class InverseWindow:
 
 
 def inverse_window(view: Window) -> InverseWindow:
-    """The windows of ``view``, from the side of its input."""
+    """The windows of ``view`` by the input position that they touch."""
     return InverseWindow(view.output, view.kernel, view.stride, view.padding, view.dilation)

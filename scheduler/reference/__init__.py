@@ -1,6 +1,6 @@
-"""A graph's nodes, or the whole of it, computed in float64 by the reference of each op.
+"""Computes a graph, or one of its nodes, in float64 with the reference of each op.
 
-``evaluate`` computes one node, ``run`` a whole graph, ``random_inputs`` makes values to run it on.
+``evaluate`` computes one node, ``run`` a whole graph, ``random_inputs`` generates inputs.
 """
 
 from scheduler.ir.reference.rounding import round_to_dtype

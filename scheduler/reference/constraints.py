@@ -1,7 +1,7 @@
-"""What a graph does with its inputs, as far as random values for them must respect it.
+"""Constraints that a graph imposes on random values of its inputs.
 
-Walks the nodes backwards, so that what is asked of a value is known before the node that makes it
-hands the demand on to its own arguments.
+The nodes are visited backwards, so that the constraints of a value are complete before its producer
+propagates them to its arguments.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler.lowering.ops import lookup_op
 
 
 def input_constraints(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Constraint]:
-    """Roles by value, of every value of which something is asked."""
+    """Return the constraint of every constrained value, by name."""
     roles: dict[str, Constraint] = {}
     sizes = Sizes(graph, bindings)
     gains = {
@@ -54,7 +54,7 @@ def _required(
 def _propagated(
     op: Op, node: Node, args: Mapping[str, Argument], roles: Mapping[str, Constraint]
 ) -> Required:
-    """What is asked of an op's results, as what is asked of its argument."""
+    """Yield the constraints of an op's results as constraints of its argument."""
     required = Constraint()
     for output in node.outputs:
         required = required.merge(roles.get(output, Constraint()))

@@ -1,10 +1,9 @@
 """The float64 reference: one node, or a whole graph.
 
-Tensors of any float type are held as float64, integers and booleans in their own type, symbolic
-integers as ``int``. Nothing is rounded between ops: a kernel's bound covers its own rounding, and
-rounding here would only add a second error to compare with. ``round_casts`` makes the explicit
-conversions of a model (``to.dtype`` and its family) round to a narrower float type, for models
-that mean it.
+Tensors of any float type are float64, integers and booleans have their own type, symbolic integers
+are ``int``. Values are not rounded between ops: a kernel's bound covers its own rounding, and
+rounding here would add a second error. With ``round_casts`` the explicit conversions of a model
+(``to.dtype`` and its family) round to a narrower float type, for models that depend on it.
 """
 
 from __future__ import annotations
@@ -81,18 +80,17 @@ def evaluate(
     roundings: RoundingNoise | None = None,
     turn: str = "",
 ) -> dict[str, Any]:
-    """The values that a node makes, by name, in float64.
+    """Compute a node's results, by name, in float64.
 
     ``values`` holds every value that the node reads, symbolic integers as ``int``. ``graph`` is
-    the one that the node is of: few ops ask for their tensors' own types (``rms_norm`` without
-    eps), and some for graphs among their arguments. ``dtypes`` are those types where there is no
-    graph yet. An in-place op gives its new value and leaves ``values`` as they are. A result may
-    be a view of an argument. ``roundings`` are those of ``run``, in graphs among the arguments.
-    ``turn`` says which run of its graph this is, where that runs more than once: each draws other
-    random numbers.
+    the node's graph: a few ops need their tensors' own types (``rms_norm`` without eps), and some
+    have subgraphs as arguments. ``dtypes`` are those types if there is no graph yet. An in-place op
+    returns its new value and does not change ``values``. A result may be a view of an argument.
+    ``roundings`` are those of ``run``, for subgraphs among the arguments. ``turn`` identifies the
+    run of a graph that runs more than once: each run draws different random numbers.
 
-    Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
-    ``UserError`` where the arguments do not fit the op.
+    Raises ``UnsupportedOpError`` if there is no rule for the op or for this use of it, and
+    ``UserError`` if the arguments do not fit the op.
     """
     spec = resolve_op(node.target)
     bound = spec.bind(node)
@@ -114,7 +112,7 @@ def evaluate(
         except UnsupportedUseError as error:
             raise UnsupportedOpError(node.target, str(error)) from None
         except (ValueError, IndexError) as error:
-            # NumPy, as torch, knows no greatest of nothing: a size that the data made 0.
+            # NumPy, like torch, has no maximum of an empty tensor (a data-dependent size of 0).
             if not any(isinstance(a, np.ndarray) and not a.size for a in args.values()):
                 raise
             raise UserError(
@@ -146,22 +144,22 @@ def run(
     sizes: dict[str, int] | None = None,
     roundings: RoundingNoise | None = None,
 ) -> dict[str, Any]:
-    """The graph's outputs, and the values named in ``keep``, by name.
+    """Compute the graph's outputs, and the values named in ``keep``, by name.
 
     ``inputs`` maps every input's name to its array (any float type; bfloat16 as float values, not
     as bits). They are not changed. Values are freed after their last use. Kept values are those
-    that the node made, even where a later op writes to them in place.
+    that the node computed, even if a later op writes to them in place.
 
-    What depends on a node without a reference is left out where ``missing`` is given, and that
-    says of each such value what it needs; else ``UnsupportedOpError`` is raised. Such a node of
-    which nothing that is asked for depends does no harm.
+    If ``missing`` is given, values that depend on a node without a reference are omitted, and
+    ``missing`` maps each to the reason; otherwise ``UnsupportedOpError`` is raised. Such a node is
+    ignored if no requested value depends on it.
 
-    With ``roundings`` what arithmetic reads and makes is off by as much as kernels may round it,
-    and infinite beyond its type's range.
+    With ``roundings`` the operands and results of arithmetic are perturbed by as much as kernels
+    may round them, and are infinite beyond their type's range.
 
-    Raises ``UserError`` naming the node where a result's shape is not the one that the graph
-    states, and as ``evaluate`` does; and where a size that depends on data is none that the export
-    allows. ``bindings`` say nothing of such sizes, ``sizes`` takes what they were.
+    Raises ``UserError`` as ``evaluate`` does; if a result's shape differs from the graph's, naming
+    the node; and if a data-dependent size is outside the range of the export. Data-dependent sizes
+    in ``bindings`` are ignored; ``sizes`` receives their values.
     """
     made = _Run(graph, inputs, backed_bindings(bindings), round_casts, roundings)
     outputs = made.outputs(set(keep or ()))
@@ -175,8 +173,8 @@ def run(
 
 
 def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]:
-    """Every symbolic integer of the graph at these sizes, as ``evaluate`` takes them; those that
-    depend on sizes which are not known yet are left out."""
+    """Return the symbolic integers of the graph at these sizes, as ``evaluate`` takes them.
+    Those that depend on unknown sizes are omitted."""
     concrete = dict(bindings)
     return {
         name: evaluate_expr(expr, concrete)
@@ -186,7 +184,7 @@ def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]
 
 
 def read_sizes(graph: Graph, made: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes that depend on data, as far as these values, by name, show them."""
+    """Return the data-dependent sizes that these values, by name, determine."""
     found: dict[str, int] = {}
     for name, value in made.items():
         if name in graph.sym_ints:
@@ -205,7 +203,7 @@ def _type_of(dtypes: Mapping[str, DType], graph: Graph | None, name: str) -> DTy
 
 
 def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int, ...] | None:
-    """The strides of a node's first tensor in its memory, if it is all of that."""
+    """Return the strides of a node's first tensor if it covers all of its memory, else None."""
     name = next(node_references(node))
     sizes = dict(bindings)
 
@@ -226,7 +224,7 @@ def _runner(
     roundings: RoundingNoise | None,
     turn: str,
 ) -> Any:
-    """What runs the graphs among a node's arguments: from one and its inputs to its outputs."""
+    """Return a function that runs a subgraph of a node: from its inputs to its outputs."""
 
     turns: Counter[str] = Counter()
 
@@ -285,7 +283,7 @@ class _Run:
         self._sizes: dict[Any, int | None] = {}
         self._values: dict[str, Any] = {}
         self._unsupported: dict[str, UnsupportedOpError] = {}
-        #: What was asked for and could not be made.
+        #: Requested values that could not be computed.
         self.missing: dict[str, UnsupportedOpError] = {}
         for value in graph.inputs:
             if value.name not in inputs:
@@ -326,7 +324,7 @@ class _Run:
         return {name: value for name, value in found.items() if name not in self.missing}
 
     def _known_results(self, node: Node, memory: AliasTracker) -> dict[str, Any]:
-        """What a node makes; nothing, and a note of it, where that cannot be known."""
+        """Compute a node's results; empty, with the reason recorded, if that is not possible."""
         read = (name for name in node_references(node) if name in self._unsupported)
         why = next((self._unsupported[name] for name in read), None)
         if why is None:
@@ -338,7 +336,7 @@ class _Run:
         return {}
 
     def _in_order(self, targets: set[str]) -> Iterator[str]:
-        """Outputs first, in the model's order, then what is kept, in the order of making."""
+        """Yield the outputs in the model's order, then kept values in order of computation."""
         seen = dict.fromkeys(self._graph.outputs)
         yield from seen
         made = [value.name for value in self._graph.inputs]
@@ -348,7 +346,7 @@ class _Run:
                 yield name
 
     def _size_of(self, node: Node) -> dict[str, Any] | None:
-        """The size that a node makes, where the graph has its expression and that is known."""
+        """Return the size that a node computes, if the graph's expression of it is known."""
         expr = self._graph.sym_ints.get(node.outputs[0]) if len(node.outputs) == 1 else None
         size = None if expr is None else self._size(expr)
         return None if size is None else {node.outputs[0]: size}
@@ -394,8 +392,11 @@ class _Run:
         return checked
 
     def _place_in_memory(self, node: Node, name: str, value: Any, memory: AliasTracker) -> Any:
-        """A result in memory of its own, or in an argument's, as in torch: NumPy copies and views
-        by what it holds, in which float32 is float64 and a format by channels is none."""
+        """Put a result into its own memory, or leave it in an argument's, as in torch.
+
+        NumPy's choice between copy and view may differ from torch's, since float32 is float64 here
+        and there is no channels-last format.
+        """
         if not isinstance(value, np.ndarray):
             return value
         if not memory.shares(name):
@@ -409,11 +410,11 @@ class _Run:
         return value
 
     def _copy_to_layout(self, name: str, value: Any) -> Any:
-        """A copy, its elements in the order that the graph states."""
+        """Copy a value, with its elements in the memory order of the graph's strides."""
         meta = self._graph.tensors[name]
         steps = [self._size(step) for step in meta.stride]
         order = list(range(value.ndim))
-        if None not in steps:  # else it depends on data
+        if None not in steps:  # else a stride depends on data
             order.sort(key=lambda d: -(steps[d] or 0))
         return np.array(value.transpose(order), order="C").transpose(np.argsort(order))
 
@@ -435,19 +436,19 @@ class _Run:
         return self._roundings.perturb_sum(value, scan_spread(value, dim))
 
     def _stored(self, name: str, value: Any) -> Any:
-        """A value as it is stored."""
+        """Return a value with the perturbation of its store."""
         meta = self._graph.tensors.get(name)
         return self._rounded(name, value, eps=meta.dtype.eps if meta else 0.0)
 
     def _rounded(self, name: str, value: Any, *, eps: float = 0.0) -> Any:
-        """A value as kernels may round it: by ``eps``, or in the type of sums."""
+        """Perturb a value as kernels may round it: by ``eps``, or in the accumulation type."""
         meta = self._graph.tensors.get(name)
         if self._roundings is None or meta is None or not isinstance(value, np.ndarray):
             return value
         return self._roundings.perturb(value, meta.dtype, eps)
 
     def _checked(self, where: str, name: str, value: Any) -> Any:
-        """The value in the type that its meta states, if it has the shape that its meta states."""
+        """Check a value's shape against its meta, and convert it to the type for that meta."""
         meta = self._graph.tensors.get(name)
         if meta is None or value is None:
             return value
@@ -463,7 +464,7 @@ class _Run:
         return array.astype(compute_dtype(meta.dtype), copy=False)
 
     def _size(self, expr: Any) -> int | None:
-        """The size at these bindings; None where it depends on data."""
+        """Return the size at these bindings; None if it depends on unknown data."""
         if expr not in self._sizes:
             names = {str(symbol) for symbol in expr.free_symbols}
             known = names <= self.bindings.keys()

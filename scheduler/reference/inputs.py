@@ -1,4 +1,4 @@
-"""Random inputs of a graph that a model could have: no overflow, no index outside its table."""
+"""Random but realistic inputs of a graph: no overflow, no index outside its table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.ir.reference.rule import Array, compute_dtype
 from scheduler.reference.constraints import input_constraints
 
 _BIAS = 0.1  # standard deviation of biases, and of gains around 1
-_DIVISORS = 5  # integers that are divided by are smaller
+_DIVISORS = 5  # integer divisors are below this
 _TRUE = 0.75  # share of True in masks
 
 
@@ -28,14 +28,14 @@ def random_inputs(
     rng: np.random.Generator,
     only: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """A value for every input by name (for those in ``only``, if given), as ``run`` takes them.
+    """Return a value for every input (or those in ``only``) by name, as ``run`` takes them.
 
     Floats are float64 arrays whose values the input's own type represents exactly: weights about
     1 / sqrt(fan-in), factors of normalisations near 1, variances positive, a user's input normal.
-    Integers that index a table lie within it; others are 0 or 1. Masks keep their first column,
-    so that no row is masked whole. Symbolic integers have the value that the bindings give.
+    Integers that index a table lie within it; others are 0 or 1. The first column of a mask is
+    True, so that no row is fully masked. Symbolic integers take their values from the bindings.
 
-    The values depend on the graph, the bindings and the generator's state alone; an input's values
+    The values depend only on the graph, the bindings and the generator's state; an input's values
     do not depend on ``only``.
     """
     roles = input_constraints(graph, bindings)
@@ -90,7 +90,7 @@ def _floats(
 ) -> Array:
     if role.positive or (value.kind is InputKind.BUFFER and not role.fan_in and not role.gain):
         return np.asarray(source.uniform(0.1, 1.0, size=shape))
-    # float32 is enough for the narrower types, and twice as fast to draw.
+    # float32 is sufficient for narrower types, and twice as fast to draw.
     drawn: Any = np.float64 if dtype is DType.F64 else np.float32
     normal = np.asarray(source.standard_normal(shape, dtype=drawn))
     if value.kind is InputKind.USER:
@@ -98,6 +98,6 @@ def _floats(
     if role.gain:
         return np.asarray(1 + _BIAS * normal)
     if role.fan_in:
-        normal *= drawn(1 / math.sqrt(role.fan_in))  # in place: the largest weights are GiB
+        normal *= drawn(1 / math.sqrt(role.fan_in))  # in place: weights may take GiB
         return normal
     return normal if len(shape) > 1 else normal * drawn(_BIAS)

@@ -1,4 +1,4 @@
-"""The operands of an op that decides, in the types in which torch has it decide."""
+"""Rounds operands of comparisons and similar ops to the types that torch evaluates them in."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ def round_operands(
     type_of: Callable[[str], DType | None],
     result: str,
 ) -> dict[str, Any]:
-    """Those of ``args``, the values of ``bound``, that are rounded before an op of this name sees
-    them. ``type_of`` gives the type of a tensor by its name; ``result`` names the op's first."""
+    """Return the values of ``args`` that are rounded before an op of this name uses them, by name.
+
+    ``args`` are the values of ``bound``. ``type_of`` returns the type of a tensor by name;
+    ``result`` is the name of the op's first result.
+    """
     if not operand_types.sees_rounded_operands(op):
         return {}
     tensors = {

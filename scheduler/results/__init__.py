@@ -1,4 +1,5 @@
-"""Recorded results as one JSON file: what was measured where, of which kernels, and the decision.
+"""Recorded results as one JSON file: the measurements, where they were made, the kernels, and the
+decisions.
 
-``schema.json`` beside this file describes it; ``docs/results.md`` says how such a file is made.
+``schema.json`` in this folder describes it; ``docs/results.md`` says how such a file is made.
 """

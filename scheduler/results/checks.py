@@ -1,6 +1,6 @@
-"""What must hold of recorded results beside the types of their fields.
+"""Checks recorded results beyond the types of their fields.
 
-Each finding names the row and the field: ``runs[0].tasks[2].candidates[5].timed.samples_ns``.
+Each error names the row and the field: ``runs[0].tasks[2].candidates[5].timed.samples_ns``.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ MOST_TASKS, MOST_CANDIDATES, MOST_SAMPLES = 10_000, 200_000, 100_000
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LARGEST = 2**63 - 1
-_FIGURES_AGREE = 1e-9  # of a figure: sums of floats differ in their last digits
+_FIGURES_AGREE = 1e-9  # relative: sums of floats differ in their last digits
 
 
 def check(results: Results, what: str) -> None:
-    """Raise ``UserError`` for the first row that cannot be."""
+    """Raise ``UserError`` for the first invalid row."""
     try:
         for name, kernel in results.kernels.items():
             _kernel(f"kernels[{name}]", name, kernel)
@@ -55,8 +55,8 @@ def check(results: Results, what: str) -> None:
 
 
 def check_timestamps(results: Results, now: datetime, what: str) -> None:
-    """Raise ``UserError`` for the first run whose moments, which are places in histories, lie in
-    the future."""
+    """Raise ``UserError`` for the first run with a timestamp in the future; timestamps are
+    positions in histories."""
     for place, run in enumerate(results.runs):
         moments = {"finished_at": run.finished_at, "origin.date": run.origin.date}
         if run.revision is not None:
@@ -206,7 +206,7 @@ def _candidate(
 
 
 def _resources(at: str, resources: Mapping[str, Mapping[str, Any]], target: Target) -> None:
-    """What the target's rules read of it is there."""
+    """Check that everything that the target's rules read is present."""
     _json(at, resources)
     rules = rules_of(target)
     if rules is None or rules.figures is None:
@@ -268,7 +268,7 @@ def _text(at: str, text: str, most: int, *, empty: bool = True) -> None:
 
 
 def _json(at: str, value: Any) -> None:
-    """Plain data that a row can hold."""
+    """Check that a value is plain data that a database row can store."""
     if isinstance(value, str):
         _text(at, value, 10_000)
     elif isinstance(value, Mapping):

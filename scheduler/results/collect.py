@@ -1,4 +1,4 @@
-"""From a tuning run to the records of a file: one run for each binding of the sizes."""
+"""Converts a tuning run to the records of a file: one run for each binding of the sizes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _REASON, _DETAIL = 500, 2**20  # characters
 
 @dataclass(frozen=True)
 class RunContext:
-    """What the result itself does not say. ``compiler`` makes the target's base language,
-    ``others`` are those of sources in further ones, by what such a source is called."""
+    """What the result itself does not contain. ``compiler`` compiles the target's base language,
+    ``others`` compile sources in further languages, keyed by the name of such a source file."""
 
     origin: Origin
     graph: Graph
@@ -52,13 +52,13 @@ class RunContext:
     others: Mapping[str, Compiler] = field(default_factory=dict)
 
     def compiled_by(self, source_file: str) -> int:
-        """Which of the run's compilers made such sources."""
+        """Return the index of the run's compiler for such sources."""
         return [*self.others].index(source_file) + 1 if source_file in self.others else 0
 
 
 def collect_results(result: TuningResult, facts: RunContext, nodes: Collection[str]) -> Results:
-    """The problems of these scheduled nodes; others (the parts of fused kernels, tried by
-    themselves) are of another schedule, and left out."""
+    """Collect the problems of these scheduled nodes. Others (the parts of fused kernels, tuned
+    separately) belong to another schedule and are left out."""
     by_sizes: dict[tuple[tuple[str, int], ...], list[ProblemResult]] = {}
     for one in result.problems:
         if one.problem.node.name in nodes:
@@ -75,7 +75,7 @@ def collect_results(result: TuningResult, facts: RunContext, nodes: Collection[s
 
 
 def kernel_text(kernel: RenderedKernel) -> KernelText:
-    """A kernel as a file keeps it."""
+    """Return a kernel as the file stores it."""
     return KernelText(
         source_digest=hashlib.sha256(kernel.source.encode()).hexdigest(),
         template=kernel.template,
@@ -89,7 +89,7 @@ def kernel_text(kernel: RenderedKernel) -> KernelText:
 
 
 def call_text(call: KernelCall) -> dict[str, str]:
-    """A call's arguments: names of buffers, and expressions as text."""
+    """Return a call's arguments: names of buffers, and expressions as text."""
     return {
         name: value if isinstance(value, str) else print_expr(value)
         for name, value in call.args.items()
@@ -97,7 +97,7 @@ def call_text(call: KernelCall) -> dict[str, str]:
 
 
 def timed_record(measured: Measurement, device: int) -> MeasurementRecord:
-    """A measurement as a file keeps it."""
+    """Return a measurement as the file stores it."""
     return MeasurementRecord(
         device=device,
         batch=measured.batch,
@@ -137,7 +137,7 @@ def _run(problems: Sequence[ProblemResult], result: TuningResult, facts: RunCont
 def task_record(
     problem: TuningProblem, seconds: float, candidates: Iterable[CandidateRecord]
 ) -> TaskRecord:
-    """A problem that was done in so many seconds as a file keeps it."""
+    """Return a problem, which took so many seconds, as the file stores it."""
     return TaskRecord(
         problem=problem.identity.digest,
         text=problem.identity.text,
@@ -157,11 +157,11 @@ def task_record(
 
 
 def _candidates(one: ProblemResult, facts: RunContext) -> Iterator[CandidateRecord]:
-    """Each kernel once: of configurations that render alike the chosen one's line counts, else the
-    first. What rules rejected comes last, as in the ledger."""
+    """Yield each kernel once: of configurations that render alike, the selected entry, else the
+    first. Entries that the rules rejected come last, as in the ledger."""
     callers = {caller.name: caller for caller in reversed(one.problem.callers)}
     chosen = one.chosen.kernel if one.chosen is not None else ""
-    base = one.problem.callers[0].kernel.source_file  # the default is the base language's
+    base = one.problem.callers[0].kernel.source_file  # the default is in the base language
     seen: set[str] = set()
     for place, entry in enumerate(one.entries):
         other = entry.kernel == chosen and entry.state is not CandidateState.CHOSEN
@@ -171,7 +171,7 @@ def _candidates(one: ProblemResult, facts: RunContext) -> Iterator[CandidateReco
         caller = callers.get(entry.kernel)
         file = base if caller is None else caller.kernel.source_file
         compiled = file == base or file in facts.others
-        # One that no compiler was there for has no build, and its line no kernel.
+        # Without a compiler a candidate has no build, and its entry no kernel.
         yield _candidate(place, entry, caller if compiled else None, facts)
 
 

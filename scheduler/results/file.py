@@ -1,4 +1,4 @@
-"""Reading and writing a file of recorded results. What is read may come from anywhere."""
+"""Reads and writes files of recorded results. Input is untrusted."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ KIND = "kiln results"
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """The file's content. ``digest`` is of all the rest, and shows damage."""
+    """Return the file's content. ``digest`` covers all the rest and detects damage."""
     body = {"kind": KIND, "schema": SCHEMA, **_codec().unstructure(results)}
     return {**body, "digest": digest_of(body)}
 
 
 def from_json(content: Any, what: str) -> Results:
-    """From what ``to_json`` gave. Raises ``UserError`` naming the row and the field."""
+    """Parse what ``to_json`` returned. Raises ``UserError`` naming the row and the field."""
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise UserError(f"{what}: kind: this is no file of results")
     if content.get("schema") != SCHEMA:
@@ -44,8 +44,8 @@ def from_json(content: Any, what: str) -> Results:
 
 
 def write(path: Path, results: Results) -> None:
-    """Write a file, compressed where its name ends in ``.gz`` or ``.xz``: the same bytes for equal
-    results."""
+    """Write a file, compressed if its name ends in ``.gz`` or ``.xz``: equal results give the same
+    bytes."""
     text = json.dumps(
         to_json(results), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
     )
@@ -58,7 +58,8 @@ def write(path: Path, results: Results) -> None:
 
 
 def read(path: Path) -> Results:
-    """Read a file. Raises ``UserError`` for one that is none, is damaged, or is too large."""
+    """Read a file. Raises ``UserError`` if it is no file of results, is damaged, or is too
+    large."""
     try:
         with _opened(path) as file:
             data = file.read(MAX_BYTES + 1)
@@ -81,12 +82,12 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def run_digest(run: RunRecord) -> str:
-    """What a run is known by: equal for equal runs, whichever file they lie in."""
+    """Return the hash that identifies a run: equal for equal runs, in any file."""
     return digest_of(_codec().unstructure(run))
 
 
 def digest_of(body: Any) -> str:
-    """The sha256 of plain data."""
+    """Return the sha256 of plain data."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -98,6 +99,6 @@ def _no_number(text: str) -> float:
 @cache
 def _codec() -> Converter:
     codec = make_codec()
-    # What runs are known by must not change with a field that most do not have.
+    # A run's hash must not change with a field that most runs do not have.
     rename_fields(codec, RunRecord, where_default=("revision",))
     return codec

@@ -1,7 +1,7 @@
-"""What a file of recorded results holds.
+"""The records of a file of results.
 
-A run is whole by itself: graph, devices, compilers and candidates; kernels are shared by name.
-Times are nanoseconds a launch, moments UTC in ISO 8601, ``at_s`` seconds since the run's start.
+A run is self-contained: graph, devices, compilers and candidates; kernels are shared by name. Times
+are nanoseconds per launch, timestamps UTC in ISO 8601, ``at_s`` seconds since the run's start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Origin:
-    """Which Kiln measured, when, and on what kind of host (no names); "" where not known."""
+    """The Kiln that measured, when, and on what kind of host (no names); "" if unknown."""
 
     version: str
     commit: str
@@ -33,7 +33,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class GraphId:
-    """The graph, which is not in the file: whoever imports has it, by its digest."""
+    """The graph, which is not in the file: the importing side has it, identified by its hash."""
 
     name: str
     digest: str
@@ -41,7 +41,7 @@ class GraphId:
 
 @dataclass(frozen=True)
 class Compiler:
-    """What made the code that ran, and with which flags."""
+    """The compiler of the code that ran, and its flags."""
 
     name: str
     version: str
@@ -51,7 +51,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel as it was rendered: enough to show it where the generator makes another by now."""
+    """A kernel as it was rendered: enough to show it after the generator has changed."""
 
     source_digest: str
     template: str
@@ -65,7 +65,7 @@ class KernelText:
 
 @dataclass(frozen=True)
 class BuildFacts:
-    """A candidate's code: made by ``compilers[compiler]`` of its run, for the run's target."""
+    """A candidate's code: built by ``compilers[compiler]`` of its run, for the run's target."""
 
     compiler: int
     code_digest: str
@@ -90,7 +90,7 @@ class MeasurementRecord:
 @dataclass(frozen=True)
 class CandidateRecord:
     """One line of the ledger. ``state`` is done, rejected, quarantined or cancelled (not tried);
-    ``kernel`` and ``build`` are there for those that were built, or failed to."""
+    candidates that were built, or failed to build, have ``kernel`` and ``build``."""
 
     position: int
     state: str
@@ -122,8 +122,8 @@ class OperandRecord:
 class TaskRecord:
     """One problem with its candidates; ``node`` is the first scheduled node that has it."""
 
-    problem: str  # the digest
-    text: str  # the canonical description that it is the sha256 of
+    problem: str  # the sha256 of ``text``
+    text: str  # the canonical description
     node: str
     title: str
     operands: tuple[OperandRecord, ...]
@@ -136,8 +136,8 @@ class TaskRecord:
 
 @dataclass(frozen=True)
 class RevisionRecord:
-    """Of which commit of Kiln kernels are, where that is not the Kiln that measured them; ``date``
-    is its place in a history, the commit's moment."""
+    """The commit of Kiln that the kernels come from, if it is not the Kiln that measured them;
+    ``date`` is the commit's time, its position in a history."""
 
     commit: str
     date: str
@@ -147,14 +147,14 @@ class RevisionRecord:
 @dataclass(frozen=True)
 class RunRecord:
     """A tuning run at one binding of the sizes; or, with a ``revision``, one measurement of the
-    kernels of another commit, whose times belong to histories and choose nothing."""
+    kernels of another commit, whose times go into histories and select nothing."""
 
     origin: Origin
     graph: GraphId
     device: str
     target: str
     bindings: Mapping[str, int]
-    seed: int | None  # None: of each problem's own digest
+    seed: int | None  # None: each problem's own hash is the seed
     strategy: str
     budget: Budget
     candidate_limit: int | None

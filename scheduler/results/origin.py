@@ -1,4 +1,5 @@
-"""Which Kiln this is, and on what kind of host it runs; nothing that names machine or person."""
+"""The version of this Kiln and the kind of its host; nothing that identifies a machine or a
+person."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _SECONDS = 10
 
 
 def origin_now(commit: str = "") -> Origin:
-    """Of what is measured now. ``commit`` is for a copy without its history."""
+    """Return the origin of new measurements. ``commit`` is for a copy without its history."""
     return Origin(
         version=kiln_version(),
         commit=commit or kiln_commit(),
@@ -26,7 +27,8 @@ def origin_now(commit: str = "") -> Origin:
 
 
 def kiln_commit() -> str:
-    """Of the checkout, with ``-dirty`` where files differ from it; "" where there is no history."""
+    """Return the checkout's commit, with ``-dirty`` if files differ from it; "" without a
+    history."""
     if not (_CHECKOUT / ".git").exists():
         return ""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

@@ -1,7 +1,7 @@
 """CPU emulation: kernels built for a ``cpu`` target, run on this machine's cores.
 
-Pointers are addresses of this process. A kernel that writes where it may not can end the
-process, as on a GPU: whoever runs kernels that nobody has checked does so in a process of its own.
+Pointers are addresses in this process. As on a GPU, an invalid write of a kernel can crash the
+process: untrusted kernels must run in a separate process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from scheduler.targets import Target
 from scheduler.targets.amd import EMULATIONS
 
 _ALIGNMENT = 256
-# What the emulation's header gives as hipError_t.
+# hipError_t values of the emulation's header.
 _STATUS = {
     1: "hipErrorInvalidValue",
     2: "hipErrorOutOfMemory",
@@ -42,8 +42,8 @@ _STATUS = {
 
 
 class CpuDevice:
-    """Emulates the target's GPU with ``threads`` host threads; what it computes does not depend
-    on how many. Launches are done when the call returns."""
+    """Emulates the target's GPU with ``threads`` host threads; results do not depend on their
+    number. Launches are complete when the call returns."""
 
     def __init__(self, target: Target, threads: int | None = None) -> None:
         self._threads = threads or usable_cpus()
@@ -51,7 +51,7 @@ class CpuDevice:
         self._blocks: dict[int, tuple[int, ctypes.Array[ctypes.c_char]]] = {}
         self._starts: list[int] = []
         self._libraries: list[Library] = []
-        # Memory for the emulated threads' stacks, which all libraries of one layout share.
+        # Memory for the emulated threads' stacks, shared by all libraries of one layout.
         self._arenas: ctypes.Array[ctypes.c_char] | None = None
 
     @property
@@ -59,7 +59,7 @@ class CpuDevice:
         return self._info
 
     def allocate(self, nbytes: int) -> int:
-        """Memory aligned to 256 bytes; 0 bytes gives 0. Its content is not defined."""
+        """Allocate memory aligned to 256 bytes, with undefined content; 0 bytes gives 0."""
         if nbytes < 0:
             raise ValueError(f"{nbytes} bytes cannot be allocated")
         if nbytes == 0:
@@ -76,7 +76,7 @@ class CpuDevice:
         return pointer
 
     def free(self, pointer: int) -> None:
-        """Give memory back; 0 is allowed."""
+        """Free memory; 0 is allowed."""
         if pointer == 0:
             return
         if self._blocks.pop(pointer, None) is None:
@@ -84,7 +84,7 @@ class CpuDevice:
         self._starts.remove(pointer)
 
     def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
-        """Copy an array, made contiguous, to memory."""
+        """Copy an array to memory, contiguously."""
         source = np.ascontiguousarray(data)
         self._check(pointer, source.nbytes)
         ctypes.memmove(pointer, source.ctypes.data, source.nbytes)
@@ -115,14 +115,14 @@ class CpuDevice:
         return ExportedKernel(function, arg_types, 0, raise_for)
 
     def synchronize(self) -> None:
-        """Launches are done when they return."""
+        """Do nothing: launches are complete when they return."""
 
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
-        """Time of the launches by the clock of this process."""
+        """Return the wall time of the launches."""
         return Timing(elapsed_ns(launches))
 
     def close(self) -> None:
-        """Give everything back; no kernel of it may be called after that."""
+        """Free all resources; no kernel of the device may be called afterwards."""
         if self._libraries and self._arenas is not None:
             self._libraries[0].function("kiln_cpu_unmap_arenas_1")()
         for library in self._libraries:
@@ -141,7 +141,7 @@ class CpuDevice:
         )
 
     def _check(self, pointer: int, nbytes: int) -> None:
-        """A copy outside of what was allocated would damage this process."""
+        """Check the range of a copy: one outside an allocation would corrupt this process."""
         if nbytes == 0:
             return
         place = bisect.bisect_right(self._starts, pointer) - 1
@@ -154,7 +154,7 @@ class CpuDevice:
 
 
 def device_info(target: Target) -> DeviceInfo:
-    """This machine as the emulated target."""
+    """Return the description of this machine as the emulated target."""
     return DeviceInfo(
         id=target.name,
         target=target.name,
@@ -174,12 +174,12 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
-        pass  # a name is all that is lost
+        pass  # only the name is missing then
     return platform.machine()
 
 
 def _status_checker(library: Library) -> Callable[[int], None]:
-    """What a call returned, with the emulation's own account of what went wrong."""
+    """Return the check of a call's status, with the emulation's own error message."""
     message = library.function("kiln_cpu_message")
     message.restype = ctypes.c_char_p
 
@@ -193,8 +193,8 @@ def _status_checker(library: Library) -> Callable[[int], None]:
 
 
 class CpuDevices:
-    """One device for each target that can be emulated, and those that emulate instructions, which
-    run what no compiler of this machine made and so are opened by name only."""
+    """One device for each target that can be emulated, and instruction emulators, which run code
+    built by compilers of other machines and are therefore opened by name only."""
 
     def probe(self) -> tuple[DeviceInfo, ...]:
         return tuple(device_info(target) for target in EMULATIONS)

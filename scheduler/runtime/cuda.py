@@ -1,8 +1,8 @@
-"""NVIDIA GPUs through cuda-bindings, the driver's own functions. Nothing else imports it.
+"""NVIDIA GPUs through cuda-bindings, the driver API.
 
-The bindings are the extra ``nvidia``; they can be imported where there is no driver, and the first
-call then fails. Every call goes through ``_call``, which turns that, and every status that is not
-success, into a ``DeviceError`` with the driver's name for it.
+The bindings are the extra ``nvidia``; they can be imported without a driver, and the first call
+then fails. All calls go through ``_call``, which converts this error, and every status other than
+success, into a ``DeviceError`` with the driver's name of the error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from scheduler.targets.nvidia import TARGETS, target_for
 KIND = "cuda"
 _DRIVER = "libcuda.so.1"
 _NOT_OPENED = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
-# What somebody can do about a status whose own text does not say it.
+# Remedies for statuses whose text does not name one.
 _REMEDIES = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
         "the driver is older than the PTX: update it, or have the code assembled here"
@@ -47,8 +47,8 @@ _EXTRA = "the Python package cuda-bindings is not installed: pip install 'kiln[n
 
 
 class CudaDevice:
-    """One GPU with one stream, in its primary context. What a launch did wrong may be reported by
-    a later call; after a fault nothing works in this process any more."""
+    """One GPU with one stream, in its primary context. A later call may report the error of a
+    launch; after a fault no call in this process succeeds."""
 
     def __init__(self, index: int) -> None:
         driver = _driver()
@@ -58,7 +58,7 @@ class CudaDevice:
         self._context = _call(driver.cuDevicePrimaryCtxRetain, self._device)
         self._make_current()
         self._stream = _call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
-        # A kernel's library finds the driver's functions among the process's symbols.
+        # Kernels' libraries find the driver's functions among the process's symbols.
         self._symbols = ctypes.CDLL(_DRIVER, ctypes.RTLD_GLOBAL)
         self._monitor = Monitor(self._info.attributes["pci"])
         self._libraries: list[Library] = []
@@ -69,7 +69,7 @@ class CudaDevice:
         return self._info
 
     def allocate(self, nbytes: int) -> int:
-        """Device memory; CUDA aligns it to 256 bytes or more. 0 bytes gives 0."""
+        """Allocate device memory; CUDA aligns it to at least 256 bytes. 0 bytes gives 0."""
         if nbytes < 0:
             raise ValueError(f"{nbytes} bytes cannot be allocated")
         if nbytes == 0:
@@ -80,7 +80,7 @@ class CudaDevice:
         return pointer
 
     def free(self, pointer: int) -> None:
-        """Give memory back; 0 is allowed."""
+        """Free memory; 0 is allowed."""
         if pointer == 0:
             return
         self._make_current()
@@ -88,14 +88,14 @@ class CudaDevice:
         self._blocks.discard(pointer)
 
     def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
-        """Copy an array, made contiguous, to the device."""
+        """Copy an array to the device, contiguously."""
         source = np.ascontiguousarray(data)
         if source.nbytes:
             self._make_current()
             _call(_driver().cuMemcpyHtoD, pointer, source.ctypes.data, source.nbytes)
 
     def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
-        """Copy device memory into a contiguous array, after all that was launched before."""
+        """Copy device memory into a contiguous array, after all earlier launches."""
         if not out.flags.c_contiguous:
             raise ValueError("memory is read into contiguous arrays only")
         self.synchronize()
@@ -122,13 +122,13 @@ class CudaDevice:
         return ExportedKernel(function, arg_types, int(self._stream), _raise_for)
 
     def synchronize(self) -> None:
-        """Wait for the stream. Raises ``DeviceError`` for what a launch before did wrong."""
+        """Wait for the stream. Raises ``DeviceError`` for an error of an earlier launch."""
         self._make_current()
         _call(_driver().cuStreamSynchronize, self._stream)
 
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
-        """Time between two events of the stream around the launches; clocks and throttling are
-        read as they stand right after."""
+        """Return the time between two stream events around the launches; clocks and throttling are
+        read right after."""
         ready = [bind_launch(*launch) for launch in launches]
         driver = _driver()
         self._make_current()
@@ -146,7 +146,7 @@ class CudaDevice:
             _call(driver.cuEventDestroy, stop)
 
     def close(self) -> None:
-        """Give everything back; no kernel of it may be called after that."""
+        """Free all resources; no kernel of the device may be called afterwards."""
         self.synchronize()
         self._monitor.close()
         for library in self._libraries:
@@ -158,15 +158,15 @@ class CudaDevice:
         _call(_driver().cuDevicePrimaryCtxRelease, self._device)
 
     def _make_current(self) -> None:
-        """The driver's current context belongs to the calling thread."""
+        """Make the context current: the driver keeps a current context per thread."""
         _call(_driver().cuCtxSetCurrent, self._context)
 
 
 class CudaDevices:
-    """The GPUs that the driver sees, by their numbers."""
+    """The GPUs that the driver finds, by index."""
 
     def probe(self) -> tuple[DeviceInfo | AbsentDevice, ...]:
-        """Every one, or one line of why there is none."""
+        """Return all GPUs, or why there is none, in one line."""
         try:
             driver = _driver()
             _call(driver.cuInit, 0)
@@ -175,7 +175,7 @@ class CudaDevices:
             return (AbsentDevice(KIND, error.message),)
 
     def open(self, device_id: str, threads: int | None) -> CudaDevice:  # noqa: ARG002 - of the host
-        """``cuda:0`` and so on."""
+        """Open ``cuda:0`` and so on."""
         return CudaDevice(int(device_id.removeprefix(f"{KIND}:")))
 
 
@@ -183,7 +183,7 @@ DEVICES: DeviceProvider = CudaDevices()
 
 
 def _probe_device(index: int) -> DeviceInfo | AbsentDevice:
-    """A GPU that cannot be used takes none of the others along."""
+    """Describe a GPU; one that cannot be used does not affect the others."""
     try:
         return device_info(index)
     except DeviceError as error:
@@ -191,8 +191,8 @@ def _probe_device(index: int) -> DeviceInfo | AbsentDevice:
 
 
 def device_info(index: int) -> DeviceInfo:
-    """What the driver says of a GPU. Raises ``DeviceError`` where there is none of that index, or
-    nothing can be compiled for it."""
+    """Return the driver's description of a GPU. Raises ``DeviceError`` if the index is invalid or
+    no target supports the GPU."""
     driver = _driver()
     device = _call(driver.cuDeviceGet, index)
 
@@ -238,8 +238,8 @@ def device_info(index: int) -> DeviceInfo:
 
 
 def _nvml_state(pci: str) -> tuple[str, str]:
-    """The driver's version, "" where nothing says it; and what is recorded with each sample, or why
-    nothing is: said here once, not at each sample."""
+    """Return the driver's version ("" if unknown), and what is recorded with each sample or why
+    nothing is: reported once here, not at each sample."""
     monitor = Monitor(pci)
     monitor.read()
     driver = monitor.driver()
@@ -252,7 +252,7 @@ def _nvml_state(pci: str) -> tuple[str, str]:
 
 @cache
 def _driver() -> Any:
-    """NVIDIA's bindings. Raises ``DeviceError`` where the package is missing."""
+    """Return NVIDIA's bindings. Raises ``DeviceError`` if the package is missing."""
     try:
         from cuda.bindings import driver  # noqa: PLC0415 - an extra
     except ImportError:
@@ -261,21 +261,21 @@ def _driver() -> Any:
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
-    """Call the driver. Gives what it returns beside the status, or None."""
+    """Call the driver. Returns the result without the status, or None."""
     try:
         status, *values = function(*args)
     except RuntimeError as error:
         message = f"NVIDIA's driver is not installed, or not usable: {error}"
         raise DeviceError("CUDA_ERROR_NO_DEVICE", message) from None
     except ValueError as error:
-        # The bindings have no name for a status of a newer driver.
+        # The bindings do not know a status of a newer driver.
         raise DeviceError("CUDA_ERROR_UNKNOWN", str(error)) from None
     _raise_for_status(status)
     return values[0] if values else None
 
 
 def open_library(library: Path) -> Library:
-    """A kernel's library, with CuteDSL's own runtime where it was made by that."""
+    """Open a kernel's library, and CuteDSL's runtime if the library needs it."""
     try:
         return Library(library, _NOT_OPENED)
     except DeviceError as error:
@@ -284,12 +284,12 @@ def open_library(library: Path) -> Library:
     runtime = runtime_library()
     if runtime is None:
         raise DeviceError(_NOT_OPENED, f"a CuteDSL kernel needs {RUNTIME}: {EXTRA}")
-    Library(runtime, _NOT_OPENED)  # stays: libraries find it by its name
+    Library(runtime, _NOT_OPENED)  # stays loaded: libraries find it by name
     return Library(library, _NOT_OPENED)
 
 
 def _raise_for(code: int) -> None:
-    """For what a kernel's exported function returns: 0, or the driver's status as a number."""
+    """Check the return value of a kernel's function: 0, or the driver's status as a number."""
     if code == 0:
         return
     try:
@@ -315,5 +315,5 @@ def _text(value: bytes | str) -> str:
 
 
 def _version(number: int) -> str:
-    """CUDA's version number: major * 1000 + minor * 10."""
+    """Format CUDA's version number: major * 1000 + minor * 10."""
     return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,7 +1,7 @@
-"""The narrow interface to whatever runs kernels: AMD's and NVIDIA's GPUs, CPU emulation.
+"""The interface to devices that run kernels: AMD and NVIDIA GPUs, and emulation on the CPU.
 
-A pointer is an int; memory is in bytes. Everything that can fail for a reason outside the
-program (no device, no memory, a fault) raises ``DeviceError`` with the runtime's own name.
+A pointer is an int; memory is in bytes. A failure with a cause outside the program (no device, no
+memory, a fault) raises ``DeviceError`` with the runtime's name of the error.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from scheduler.targets.modelled import is_modelled
 
 
 class DeviceError(Exception):
-    """A call of the device's runtime failed: ``status`` is its name for it (hipErrorNoDevice),
-    ``message`` one line of what happened."""
+    """A call of the device's runtime failed. ``status`` is the runtime's name of the error
+    (hipErrorNoDevice), ``message`` a one-line description."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -30,7 +30,7 @@ class DeviceError(Exception):
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What a device is: goes into every recorded environment.
+    """The description of a device, stored in every recorded environment.
 
     ``id`` names it on the command line (``cpu``, ``rocm:0``, ``cuda:0``, ``model:MI300X``);
     ``target`` is what to compile for.
@@ -48,22 +48,22 @@ class DeviceInfo:
 
     @property
     def board(self) -> Board | None:
-        """The board that it is; None for the emulation, and for one that is not in the table."""
+        """The device's board; None for an emulation, or if the board is not in the table."""
         return None if self.emulated else board_of(self.target, self.name)
 
     @property
     def modelled(self) -> bool:
-        """Whether it is a board whose times are modelled: nothing runs on it."""
+        """Whether the device is a board with modelled times, on which nothing runs."""
         return is_modelled(self.id)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of it is not as one expects: code of another target, no readings."""
+        """Deviations from the usual: code of another target, no readings."""
         return notes_of(self.target, self.attributes)
 
 
 def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
-    """``DeviceInfo.notes`` of a device whose attributes were recorded."""
+    """Return ``DeviceInfo.notes`` from a device's recorded attributes."""
     own, readings = attributes.get("architecture", ""), attributes.get("readings", "")
     stands_in = "target" in attributes and own != target
     return (
@@ -75,7 +75,7 @@ def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AbsentDevice:
-    """A kind of device that is not here, and why."""
+    """A kind of device that is not available, and why."""
 
     kind: str
     reason: str
@@ -83,21 +83,23 @@ class AbsentDevice:
 
 @dataclass(frozen=True)
 class Timing:
-    """A batch of launches: nanoseconds of the device in all, and whatever else it read of itself
-    meanwhile, by name with the unit in it (``clock_mhz``); a metric makes a figure of that."""
+    """The time of a batch of launches: total device nanoseconds, and telemetry read meanwhile.
+
+    The names of ``readings`` contain the unit (``clock_mhz``); metrics are computed from them.
+    """
 
     total_ns: float
     readings: Mapping[str, float] = field(default_factory=dict)
 
 
 class LoadedKernel(Protocol):
-    """An exported function, ready to be called."""
+    """An exported function of a loaded library."""
 
     def workspace_bytes(self, args: Sequence[int | float]) -> int:
         """Bytes of workspace that a call with these arguments needs; launches nothing."""
 
     def __call__(self, args: Sequence[int | float], workspace: int = 0) -> None:
-        """Launch on the device's stream. Raises ``DeviceError`` when the function says non-0."""
+        """Launch on the device's stream. Raises ``DeviceError`` if the function returns non-0."""
 
 
 class Device(Protocol):
@@ -107,7 +109,7 @@ class Device(Protocol):
     def info(self) -> DeviceInfo: ...
 
     def allocate(self, nbytes: int) -> int:
-        """Device memory, at least 256-byte aligned; 0 bytes gives 0 (a null pointer)."""
+        """Allocate device memory, at least 256-byte aligned; 0 bytes gives 0 (a null pointer)."""
 
     def free(self, pointer: int) -> None: ...
 
@@ -123,7 +125,7 @@ class Device(Protocol):
     def synchronize(self) -> None: ...
 
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
-        """Device time of the launches (kernel, args, workspace) back to back."""
+        """Return the device time of launches (kernel, args, workspace) back to back."""
 
     def close(self) -> None: ...
 
@@ -132,9 +134,11 @@ class DeviceProvider(Protocol):
     """The devices of one backend."""
 
     def probe(self) -> tuple[DeviceInfo | AbsentDevice, ...]:
-        """Those that can be opened here, or why there is none."""
+        """Return the devices that can be opened here, or why there is none."""
 
     def open(self, device_id: str, threads: int | None) -> Device | None:
-        """The device of that id; None for an id that no device of the backend can have.
-        ``threads`` of the host are for devices that are its cores. Raises ``DeviceError`` where
-        the device is not there."""
+        """Open the device of that id; None for an id that no device of the backend can have.
+
+        ``threads`` is the number of host threads of a device that runs on the host's cores. Raises
+        ``DeviceError`` if the device is not available.
+        """

@@ -1,4 +1,4 @@
-"""Which devices there are here, and how to open one by its name: each backend's own."""
+"""Lists the available devices of all backends, and opens one by its id."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from scheduler.targets.registry import Backend, backend_of, backends, load_part
 
 
 def probe() -> tuple[DeviceInfo | AbsentDevice, ...]:
-    """Every device that can be opened here, and each kind that cannot, with one line of why."""
+    """Return every device that can be opened here, and each absent kind with the reason."""
     return tuple(found for backend in backends() for found in _provider(backend).probe())
 
 
 def open_device(device_id: str, threads: int | None = None) -> Device:
-    """The device of that id: ``cpu``, ``cpu-gfx1100`` …, ``rocm:0`` or ``cuda:0``.
+    """Open the device of that id: ``cpu``, ``cpu-gfx1100`` …, ``rocm:0`` or ``cuda:0``.
 
-    ``threads`` is for devices that are this machine's cores: host threads, all cores where it is
-    None. Raises ``UserError`` for a name that is not known, and for a device whose times are
-    modelled, ``DeviceError`` where the device is not there.
+    ``threads`` is the number of host threads of a CPU emulation; None means all cores. Raises
+    ``UserError`` for an unknown id and for a device with modelled times, ``DeviceError`` if the
+    device is not available.
     """
     if is_modelled(device_id):
         board = board_of_device(device_id)
@@ -40,7 +40,7 @@ def open_device(device_id: str, threads: int | None = None) -> Device:
 
 
 def default_device(target: Target) -> str:
-    """The id that a device of the target has where nothing else is known of it."""
+    """Return the default device id of a target."""
     return backend_of(target).default_device.format(target=target.name)
 
 

@@ -1,8 +1,8 @@
-"""Devices whose kernels are a code object's own instructions, emulated: ``isa:gfx942`` and so on.
+"""Devices that emulate the instructions of a code object: ``isa:gfx942`` and so on.
 
-What such a device loads is no library but a file of ``EmulatedKernel``: the listing and what the
-exported function launches. No code of the file's is run on this machine. A launch is done, all its
-blocks, when the call returns; nothing that is said of time means anything on a GPU.
+Such a device loads not a library but a file of ``EmulatedKernel``: the listing and the launches of
+the exported function. No code of the file runs natively. A launch is complete when the call
+returns; its time is unrelated to a GPU's time.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from scheduler.runtime.library import elapsed_ns
 from scheduler.targets.amd import TARGETS
 
 PREFIX = "isa:"
-#: Whose instructions the emulator knows.
+#: Processors whose instructions the emulator supports.
 PROCESSORS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 WORKSPACE = "workspace"
 _ALIGNMENT = 4096
 _FIRST_ADDRESS = 1 << 32
-# Of one launch: what a kernel that never ends is stopped at.
+# Limits of one launch, which stop a kernel that does not terminate.
 _LIMITS = Limits(steps=1 << 40, calls=1 << 26)
-_WAVES = 256  # run at a time
+_WAVES = 256  # maximum waves run at a time
 Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class EmulatedKernel:
-    """A kernel's listing for ``processor``; ``args``, ``launches`` and ``workspace_bytes`` as the
-    rendered kernel has them."""
+    """A kernel's listing for ``processor``; ``args``, ``launches`` and ``workspace_bytes`` are
+    those of the rendered kernel."""
 
     processor: str
     listing: str
@@ -64,7 +64,7 @@ class EmulatedKernel:
 
     @staticmethod
     def from_json(text: str, what: str) -> EmulatedKernel:
-        """Raises ``UserError`` that begins with ``what``."""
+        """Read a kernel. Raises ``UserError`` whose message begins with ``what``."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
@@ -73,12 +73,12 @@ class EmulatedKernel:
 
 
 def is_emulated(device_id: str) -> bool:
-    """Whether a device of that id takes files of ``EmulatedKernel`` for libraries."""
+    """Whether a device of that id loads files of ``EmulatedKernel`` instead of libraries."""
     return device_id.startswith(PREFIX)
 
 
 def require_timing(device_id: str) -> None:
-    """Raises ``UserError`` where what a device of that id takes says nothing of any GPU's time."""
+    """Raise ``UserError`` if times of a device of that id are unrelated to any GPU's time."""
     if is_emulated(device_id):
         processor = device_id.removeprefix(PREFIX)
         raise UserError(
@@ -89,7 +89,7 @@ def require_timing(device_id: str) -> None:
 
 @dataclass(eq=False)
 class _Block:
-    """Memory that was allocated: what it holds."""
+    """A block of allocated memory and its content."""
 
     address: int
     data: Bytes
@@ -108,7 +108,7 @@ class IsaDevice:
         return self._info
 
     def allocate(self, nbytes: int) -> int:
-        """Memory at an address that is no one's; 0 bytes gives 0. It is filled with zeros."""
+        """Allocate zeroed memory at an unused address; 0 bytes gives 0."""
         if nbytes < 0:
             raise ValueError(f"{nbytes} bytes cannot be allocated")
         if nbytes == 0:
@@ -117,7 +117,7 @@ class IsaDevice:
             block = _Block(self._next, np.zeros(nbytes, np.uint8))
         except MemoryError:
             raise DeviceError("hipErrorOutOfMemory", f"no {nbytes} bytes are free") from None
-        # The space between keeps an access that goes astray out of the next one.
+        # The gap keeps an out-of-bounds access out of the next block.
         self._next += round_up(nbytes, _ALIGNMENT) + _ALIGNMENT
         self._blocks[block.address] = block
         return block.address
@@ -139,7 +139,7 @@ class IsaDevice:
         self._slice(pointer, nbytes)[:] = byte
 
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
-        """A file of ``EmulatedKernel``. Raises ``DeviceError`` where it is none, or of another
+        """Load a file of ``EmulatedKernel``. Raises ``DeviceError`` if it is invalid or for another
         processor or function."""
         try:
             kernel = EmulatedKernel.from_json(library.read_text(), library.name)
@@ -158,18 +158,18 @@ class IsaDevice:
         return _EmulatedFunction(self, kernel, programs)
 
     def synchronize(self) -> None:
-        """Launches are done when they return."""
+        """Do nothing: launches are complete when they return."""
 
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
-        """Time of the emulation, by the clock of this process."""
+        """Return the wall time of the emulation."""
         return Timing(elapsed_ns(launches))
 
     def close(self) -> None:
         self._blocks.clear()
 
     def launch(self, program: Program, launch: Emulated) -> None:
-        """Run all blocks of a launch. Raises ``DeviceError`` for what a GPU would fail at, and
-        for what the emulator does not know."""
+        """Run all blocks of a launch. Raises ``DeviceError`` for an error that a GPU would report,
+        and for instructions that the emulator does not support."""
         memory = Memory(
             pages=1 + sum(_pages(block.data.size) for block in self._blocks.values()) + 64
         )
@@ -193,7 +193,7 @@ class IsaDevice:
         return lambda offset, size: data[offset : offset + size].tobytes()
 
     def _slice(self, pointer: int, nbytes: int) -> Bytes:
-        """A stretch of what was allocated, which must lie within one block."""
+        """Return a range of memory, which must lie within one block."""
         if nbytes == 0:
             return np.zeros(0, np.uint8)
         starts = sorted(self._blocks)
@@ -208,7 +208,7 @@ class IsaDevice:
 
 
 class _EmulatedFunction:
-    """An exported function, as its launches say."""
+    """An exported function, emulated by running its launches."""
 
     def __init__(
         self, device: IsaDevice, kernel: EmulatedKernel, programs: Mapping[str, Program]
@@ -225,7 +225,7 @@ class _EmulatedFunction:
         for launch in self._kernel.launches:
             x, y, z = (evaluate(size, sizes) for size in launch.grid)
             if x * y * z == 0:
-                continue  # as the exported function leaves it out
+                continue  # the exported function skips it too
             dynamic = launch.lds_bytes if launch.dynamic_lds else 0
             arguments = tuple(values[name] for name in launch.args)
             emulated = Emulated(launch.function, (x, y, z), launch.block, dynamic, arguments)
@@ -262,7 +262,7 @@ def _pages(size: int) -> int:
 
 
 def device_info(processor: str) -> DeviceInfo:
-    """This machine as the GPU whose instructions are emulated."""
+    """Return the description of this machine as the GPU whose instructions are emulated."""
     [target] = (target for target in TARGETS if target.name == processor)
     return DeviceInfo(
         id=f"{PREFIX}{processor}",
@@ -278,7 +278,7 @@ def device_info(processor: str) -> DeviceInfo:
 
 
 def open_isa_device(device_id: str) -> IsaDevice | None:
-    """The device of that id; None where its instructions are not known."""
+    """Open the device of that id; None if its instructions are not supported."""
     processor = device_id.removeprefix(PREFIX)
     return IsaDevice(processor) if processor in PROCESSORS else None
 

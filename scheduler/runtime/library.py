@@ -1,4 +1,4 @@
-"""Exported functions of a kernel's library, called through ctypes: the same for every device."""
+"""Calls exported functions of a kernel's library through ctypes, for every device."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _RANGES = {"ptr": (0, 2**64 - 1), "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63)
 
 
 class Library:
-    """A kernel's library in this process. Raises ``DeviceError`` where it cannot be opened.
+    """A kernel's library in this process. Raises ``DeviceError`` if it cannot be opened.
 
-    ``status`` is what the device's runtime calls such an error: HIP's names where none is given.
+    ``status`` is the name of that error in the device's runtime; the default is HIP's.
     """
 
     def __init__(self, path: Path, status: str = "hipErrorSharedObjectInitFailed") -> None:
@@ -35,7 +35,7 @@ class Library:
         self._path = path
 
     def function(self, name: str, status: str = "hipErrorSharedObjectSymbolNotFound") -> Any:
-        """An exported function. Raises ``DeviceError`` where there is none of that name."""
+        """Return an exported function. Raises ``DeviceError`` if there is none of that name."""
         try:
             return self.handle[name]
         except AttributeError:
@@ -43,7 +43,7 @@ class Library:
             raise DeviceError(status, message) from None
 
     def close(self) -> None:
-        """Take it out of the process; none of its functions may be called after that."""
+        """Unload the library; its functions must not be called afterwards."""
         if sys.platform == "win32":
             raise NotImplementedError("shared libraries are closed on POSIX systems only")
         import _ctypes  # noqa: PLC0415 - CPython's own, for the one thing ctypes leaves out
@@ -54,8 +54,8 @@ class Library:
 class ExportedKernel:
     """A kernel's C function, as `scheduler.codegen.kernel.KernelArg` describes it.
 
-    ``raise_for`` gets what the function returned after each call and raises ``DeviceError`` where
-    that, or what the runtime says, is a failure.
+    ``raise_for`` gets the return value after each call, and raises ``DeviceError`` if the value or
+    the runtime reports a failure.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class ExportedKernel:
         return size.value
 
     def __call__(self, args: Sequence[int | float], workspace: int = 0) -> None:
-        """Launch on the device's stream. Raises ``DeviceError`` when the function says non-0."""
+        """Launch on the device's stream. Raises ``DeviceError`` if the function returns non-0."""
         self.prepared(args, workspace)()
 
     def prepared(self, args: Sequence[int | float], workspace: int = 0) -> Callable[[], None]:
-        """The launch with its arguments converted, so that timing sees the launch alone."""
+        """Return the launch with converted arguments, so that only the launch is timed."""
         values = (*self._convert(args), None, ctypes.c_void_p(workspace), self._stream)
         function, raise_for = self._function, self._raise_for
 
@@ -105,14 +105,14 @@ class ExportedKernel:
 def bind_launch(
     kernel: LoadedKernel, args: Sequence[int | float], workspace: int
 ) -> Callable[[], None]:
-    """A launch that is ready to go, whatever the kernel is."""
+    """Return a launch that is ready to be timed, for any kind of kernel."""
     if isinstance(kernel, ExportedKernel):
         return kernel.prepared(args, workspace)
     return lambda: kernel(args, workspace)
 
 
 def elapsed_ns(launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
-    """Time by this process's clock, in nanoseconds, of launches that are done on return."""
+    """Return the wall time, in nanoseconds, of launches that are complete on return."""
     ready = [bind_launch(*launch) for launch in launches]
     start = time.perf_counter_ns()
     for launch in ready:
@@ -121,7 +121,7 @@ def elapsed_ns(launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int
 
 
 def _to_ctypes(kind: str, value: int | float) -> Any:
-    """ctypes cuts integers to size without a word; here one that does not fit is an error."""
+    """Convert an argument; ctypes silently truncates integers, here that is an error."""
     if kind in _RANGES:
         low, high = _RANGES[kind]
         if int(value) != value or not low <= value <= high:

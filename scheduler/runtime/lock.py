@@ -1,4 +1,4 @@
-"""One user at a time of a device, across processes: what is timed must be alone on it."""
+"""Exclusive use of a device across processes: nothing else may run during timing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 
 class DeviceBusy(Exception):  # noqa: N818 - a state, not an error
-    """Another process holds the device; its process id is in the message where it is known."""
+    """Another process holds the device; the message has its process id, if known."""
 
 
 @contextmanager
 def lock_device(device_id: str, folder: Path, wait: bool = True) -> Iterator[None]:
-    """Hold the device's lock: a file in ``folder`` that all who share the machine name alike.
+    """Hold the device's lock: a file in ``folder``, whose name is the same for all processes.
 
-    The lock belongs to the open file, so the system lets it go when the process dies, however it
-    dies. Raises ``DeviceBusy`` when it is taken and ``wait`` is false.
+    The lock belongs to the open file, so the system releases it whenever the process ends. Raises
+    ``DeviceBusy`` if the lock is taken and ``wait`` is false.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / (re.sub(r"[^A-Za-z0-9.-]", "_", device_id) + ".lock")

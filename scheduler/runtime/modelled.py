@@ -1,4 +1,4 @@
-"""Devices that are not here: boards whose times are modelled. Nothing runs on them."""
+"""Modelled devices: boards that are not present and whose times are modelled."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from scheduler.targets.modelled import board_of_device, device_id, modelled_boar
 
 
 def modelled_device(name: str) -> DeviceInfo:
-    """The device of that name, ``model:gfx942`` or ``model:MI300X``; ``UserError`` that lists what
-    there is."""
+    """Return the device of that name, ``model:gfx942`` or ``model:MI300X``. Raises ``UserError``
+    listing the known devices."""
     return _info(board_of_device(name))
 
 
 def modelled_devices() -> tuple[DeviceInfo, ...]:
-    """Every board that times are modelled for."""
+    """Return every board with modelled times."""
     return tuple(_info(board) for board in modelled_boards())
 
 

@@ -1,13 +1,13 @@
-"""What an NVIDIA GPU says of itself while it works, through NVML: clocks, and what held them down.
+"""Telemetry of an NVIDIA GPU through NVML: clocks and reasons for throttling.
 
-Recorded with each sample, so that a slow one can be told from a throttled one.
+Recorded with each sample, to distinguish slow samples from throttled ones.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-# Reasons that cost time, as NVML's bits name them (nvml.h, nvmlClocksEventReasons).
+# NVML's bits of the reasons that reduce clocks (nvml.h, nvmlClocksEventReasons).
 _REASONS = {
     "throttled_power": 0x4 | 0x80,  # the board's power limit; a power brake
     "throttled_thermal": 0x20 | 0x40,  # by software or hardware, for its temperature
@@ -16,8 +16,8 @@ _REASONS = {
 
 
 class Monitor:
-    """Reads one GPU; ``read`` gives {} where NVML, or the GPU's part of it, is not there, and
-    ``absence`` then says why in one line."""
+    """Reads one GPU. If NVML or its support for the GPU is missing, ``read`` returns {} and
+    ``absence`` is the reason in one line."""
 
     def __init__(self, pci: str) -> None:
         self._nvml = _library()
@@ -37,7 +37,7 @@ class Monitor:
             self._nvml.shutdown()
 
     def read(self) -> dict[str, float]:
-        """Clocks in MHz, and for each kind of throttling whether it holds now (0 or 1)."""
+        """Return clocks in MHz, and whether each kind of throttling is active (0 or 1)."""
         if self._handle is None:
             return {}
         nvml = self._nvml
@@ -57,7 +57,7 @@ class Monitor:
         return found | {name: float(bool(now & bits)) for name, bits in _REASONS.items()}
 
     def driver(self) -> str:
-        """The driver's version (580.159.04); "" where NVML does not say it."""
+        """Return the driver's version (580.159.04), or "" if NVML does not report it."""
         if self._handle is None:
             return ""
         try:

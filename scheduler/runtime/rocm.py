@@ -1,8 +1,8 @@
-"""ROCm GPUs through hip-python. Nothing else in the project imports it.
+"""ROCm GPUs through hip-python. No other module imports hip-python.
 
-hip-python can be imported where ROCm is not installed: it opens libamdhip64.so at the first call,
-and that call then raises ``RuntimeError``. Every call here goes through ``_call``, which turns
-that, and every status that is not success, into a ``DeviceError`` with HIP's name for it.
+hip-python can be imported without ROCm: it opens libamdhip64.so at the first call, which then
+raises ``RuntimeError``. All calls go through ``_call``, which converts this error, and every status
+other than success, into a ``DeviceError`` with HIP's name of the error.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _DRIVER_VERSION = Path("/sys/module/amdgpu/version")
 
 
 class RocmDevice:
-    """One GPU with one stream. What a launch did wrong may be reported by a later call."""
+    """One GPU with one stream. A later call may report the error of a launch."""
 
     def __init__(self, index: int) -> None:
         self._index = index
         self._info = device_info(index)
         self._make_current()
         self._stream = _call(hip.hipStreamCreate)
-        # The very library that hip-python opened: a kernel's finds its symbols there.
+        # The same library that hip-python opened: kernels' libraries find its symbols there.
         self._runtime = ctypes.CDLL(get_library_path("amdhip64").decode(), ctypes.RTLD_GLOBAL)
         self._libraries: list[Library] = []
         self._blocks: set[int] = set()
@@ -53,7 +53,7 @@ class RocmDevice:
         return self._info
 
     def allocate(self, nbytes: int) -> int:
-        """Device memory; HIP aligns it to 256 bytes or more. 0 bytes gives 0."""
+        """Allocate device memory; HIP aligns it to at least 256 bytes. 0 bytes gives 0."""
         if nbytes < 0:
             raise ValueError(f"{nbytes} bytes cannot be allocated")
         if nbytes == 0:
@@ -64,7 +64,7 @@ class RocmDevice:
         return pointer
 
     def free(self, pointer: int) -> None:
-        """Give memory back; 0 is allowed."""
+        """Free memory; 0 is allowed."""
         if pointer == 0:
             return
         self._make_current()
@@ -72,12 +72,12 @@ class RocmDevice:
         self._blocks.discard(pointer)
 
     def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
-        """Copy an array, made contiguous, to the device."""
+        """Copy an array to the device, contiguously."""
         source = np.ascontiguousarray(data)
         self._copy(pointer, source.ctypes.data, source.nbytes, "hipMemcpyHostToDevice")
 
     def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
-        """Copy device memory into a contiguous array, after all that was launched before."""
+        """Copy device memory into a contiguous array, after all earlier launches."""
         if not out.flags.c_contiguous:
             raise ValueError("memory is read into contiguous arrays only")
         self._copy(out.ctypes.data, pointer, out.nbytes, "hipMemcpyDeviceToHost")
@@ -102,11 +102,11 @@ class RocmDevice:
         return ExportedKernel(function, arg_types, int(self._stream), _raise_for)
 
     def synchronize(self) -> None:
-        """Wait for the stream. Raises ``DeviceError`` for what a launch before did wrong."""
+        """Wait for the stream. Raises ``DeviceError`` for an error of an earlier launch."""
         _call(hip.hipStreamSynchronize, self._stream)
 
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
-        """Time between two events of the stream around the launches."""
+        """Return the time between two stream events around the launches."""
         ready = [bind_launch(*launch) for launch in launches]
         self._make_current()
         start, stop = _call(hip.hipEventCreate), _call(hip.hipEventCreate)
@@ -123,7 +123,7 @@ class RocmDevice:
             _call(hip.hipEventDestroy, stop)
 
     def close(self) -> None:
-        """Give everything back; no kernel of it may be called after that."""
+        """Free all resources; no kernel of the device may be called afterwards."""
         self.synchronize()
         for library in self._libraries:
             library.close()
@@ -141,22 +141,22 @@ class RocmDevice:
         self.synchronize()
 
     def _make_current(self) -> None:
-        """HIP's current device belongs to the calling thread."""
+        """Make the device current: HIP keeps a current device per thread."""
         _call(hip.hipSetDevice, self._index)
 
 
 class RocmDevices:
-    """The GPUs that HIP sees, by their numbers."""
+    """The GPUs that HIP finds, by index."""
 
     def probe(self) -> tuple[DeviceInfo | AbsentDevice, ...]:
-        """Every one, or one line of why there is none."""
+        """Return all GPUs, or why there is none, in one line."""
         try:
             return tuple(device_info(index) for index in range(_call(hip.hipGetDeviceCount)))
         except DeviceError as error:
             return (AbsentDevice(KIND, absence_reason(error)),)
 
     def open(self, device_id: str, threads: int | None) -> RocmDevice:  # noqa: ARG002 - of the host
-        """``rocm:0`` and so on."""
+        """Open ``rocm:0`` and so on."""
         try:
             return RocmDevice(int(device_id.removeprefix(f"{KIND}:")))
         except DeviceError as error:
@@ -167,7 +167,7 @@ DEVICES: DeviceProvider = RocmDevices()
 
 
 def absence_reason(error: DeviceError, driver: Path = _DRIVER) -> str:
-    """Why there is no GPU to work with, in one line, with what to do about it."""
+    """Return in one line why no GPU can be used, and what to do about it."""
     if error.status != "hipErrorNoDevice":
         return error.message
     if not driver.exists():
@@ -179,7 +179,7 @@ def absence_reason(error: DeviceError, driver: Path = _DRIVER) -> str:
 
 
 def device_info(index: int) -> DeviceInfo:
-    """What HIP says of a GPU. Raises ``DeviceError`` where there is none of that index."""
+    """Return HIP's description of a GPU. Raises ``DeviceError`` if the index is invalid."""
     properties = _call(hip.hipGetDeviceProperties, index)
     architecture = _text(properties.gcnArchName)
     return DeviceInfo(
@@ -206,22 +206,22 @@ def device_info(index: int) -> DeviceInfo:
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
-    """Call HIP. Gives what it returns beside the status, or None."""
+    """Call HIP. Returns the result without the status, or None."""
     try:
         status, *values = function(*args)
     except RuntimeError as error:
-        # Of hip-python itself: the library, or a function in it, is not there.
+        # Raised by hip-python: the library, or a function in it, is missing.
         message = f"ROCm's runtime is not installed, or not usable: {_cause(error)}"
         raise DeviceError("hipErrorSharedObjectInitFailed", message) from None
     except ValueError as error:
-        # hip-python has no name for a status of a newer runtime.
+        # hip-python does not know a status of a newer runtime.
         raise DeviceError("hipErrorUnknown", str(error)) from None
     _raise_for_status(status)
     return values[0] if values else None
 
 
 def _raise_for(code: int) -> None:
-    """For what a kernel's exported function returns: 0, or HIP's status as a number."""
+    """Check the return value of a kernel's function: 0, or HIP's status as a number."""
     if code == 0:
         return
     try:
@@ -238,18 +238,18 @@ def _raise_for_status(status: Any) -> None:
 
 
 def _cause(error: RuntimeError) -> str:
-    """The loader's own words, which hip-python wraps in a message as the text of bytes."""
+    """Return the loader's message, which hip-python embeds in its own as the repr of bytes."""
     found = re.search(r"failed to dlopen .*?: b?'(.*)'$", str(error))
     return found[1] if found else str(error)
 
 
 def _text(value: Any) -> str:
-    """hip-python gives a structure's text as str, and a C string as something like bytes."""
+    """Decode text of hip-python: str for a structure's field, bytes-like for a C string."""
     return value if isinstance(value, str) else bytes(value).decode(errors="replace")
 
 
 def _version(number: int) -> str:
-    """HIP's version number: major * 10000000 + minor * 100000 + patch."""
+    """Format HIP's version number: major * 10000000 + minor * 100000 + patch."""
     return f"{number // 10_000_000}.{number // 100_000 % 100}.{number % 100_000}"
 
 
@@ -257,7 +257,7 @@ def _driver_version() -> str:
     try:
         return f"amdgpu {_DRIVER_VERSION.read_text().strip()}"
     except OSError:
-        # A driver that came with the kernel has no version of its own.
+        # The driver that ships with the kernel has no separate version.
         return f"amdgpu of {os.uname().sysname} {os.uname().release}"
 
 

@@ -1,7 +1,7 @@
-"""What keeps a process that handles untrusted input to its own folder, and what of it holds here.
+"""The sandbox that confines a process handling untrusted input to its own folder.
 
-A ``Fence`` says what a process may do; ``start`` starts a program behind it, ``enter`` puts the
-calling process behind it, and ``in_force`` says which parts this machine offers (ADR 0011).
+A ``Sandbox`` lists what a process may do; ``start`` starts a program in it, ``enter`` puts the
+calling process into it, and ``in_force`` reports which parts this machine supports (ADR 0011).
 """
 
 from scheduler.sandbox.launch import enter, start

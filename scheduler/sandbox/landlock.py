@@ -1,7 +1,7 @@
-"""Files: Landlock's rules of the calling thread, which all that it starts inherits.
+"""Files: Landlock rules on the calling thread, inherited by everything that it starts.
 
-Rights that the kernel's version of Landlock does not know are left out, so on old kernels they are
-not limited: ``version`` is what ``statement.py`` says in words.
+Rights that the kernel's version of Landlock does not know are left out, so old kernels do not
+restrict them; ``status.py`` describes what each ``version`` restricts.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ _FILE_ACCESS = (
     | AccessFs.TRUNCATE
     | AccessFs.IOCTL_DEV
 )
-# What every process has: nothing in them is anybody's.
+# Devices that every process may use; they hold no data of any user.
 _NULL_DEVICES = (Path("/dev/null"), Path("/dev/zero"), Path("/dev/full"))
 _RANDOM = (Path("/dev/urandom"), Path("/dev/random"))
-# Versions of Landlock. Before the first of them a file cannot be moved to another folder at all.
+# Landlock versions. Before the first, a file cannot be moved to another folder at all.
 MOVES_SINCE, TRUNCATES_SINCE, SIGNALS_SINCE = 2, 3, 6
 
 
 @cache
 def version() -> int:
-    """The version of Landlock that the kernel has, 1 or more. ``OSError`` with one line of why
-    there is none."""
+    """Return the kernel's Landlock version, 1 or more. Raises ``OSError`` with a one-line reason if
+    the kernel has none."""
     try:
         return get_abi_version()
     except (LandlockError, RuntimeError) as error:
@@ -74,9 +74,9 @@ def is_available() -> bool:
 
 
 def restrict(fence: Sandbox) -> None:
-    """Keep the calling thread to the fence's files. It needs no_new_privs or to be root.
+    """Restrict the calling thread to the sandbox's files. Needs no_new_privs or root.
 
-    Raises ``OSError`` where there is no Landlock, or it cannot be applied.
+    Raises ``OSError`` if Landlock is missing or cannot be applied.
     """
     known = ABIVersion(version())
     attributes = RulesetAttr()
@@ -106,7 +106,7 @@ def _rules(fence: Sandbox) -> Iterable[tuple[tuple[Path, ...], AccessFs]]:
 
 
 def _allow(ruleset: RulesetFd, path: Path, access: AccessFs) -> None:
-    """One rule; nothing for what is not there, or what this user may not even look up."""
+    """Add one rule; skip a path that does not exist or that this user may not look up."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):

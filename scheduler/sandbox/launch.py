@@ -1,8 +1,8 @@
-"""Starting a program behind a fence, and going behind one.
+"""Start a program in a sandbox, or enter one.
 
-Landlock's rules, seccomp's filters and the user belong to a thread and are inherited by what it
-starts: a thread that lives for this alone restricts itself and starts the program. There is no
-launcher in between, and nothing of ours runs between fork and exec.
+Landlock rules, seccomp filters and capabilities belong to a thread and are inherited by what it
+starts: a short-lived thread restricts itself and starts the program. There is no intermediate
+launcher, and none of our code runs between fork and exec.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from scheduler.sandbox.status import FILES, NETWORK, in_force
 
 
 def start(command: Sequence[str], fence: Sandbox, **options: Any) -> subprocess.Popen[bytes]:
-    """``Popen`` of the command behind the fence; ``options`` are Popen's.
+    """Start the command in the sandbox and return its ``Popen``; ``options`` are Popen's.
 
-    What this machine does not offer is left out (``in_force`` says what). Raises ``OSError`` where
-    the program cannot be started, or a part that is offered cannot be put up.
+    Parts that this machine does not support are left out (see ``in_force``). Raises ``OSError`` if
+    the program cannot be started or a supported part cannot be applied.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 
@@ -34,14 +34,14 @@ def start(command: Sequence[str], fence: Sandbox, **options: Any) -> subprocess.
         try:
             _restrict(fence)
             process = subprocess.Popen(command, **options)
-            with suppress(ProcessLookupError):  # it is over already
+            with suppress(ProcessLookupError):  # it has already ended
                 for kind, both in _limits(fence.limits):
                     resource.prlimit(process.pid, kind, both)
             started.set_result(process)
         except BaseException as error:  # noqa: BLE001 -- raised again on the caller's thread
             started.set_exception(error)
 
-    in_force()  # found out by a thread that may look
+    in_force()  # determined here, on a thread that is not yet restricted
     thread = Thread(target=restrict_and_start, name="fence")
     thread.start()
     thread.join()
@@ -49,9 +49,9 @@ def start(command: Sequence[str], fence: Sandbox, **options: Any) -> subprocess.
 
 
 def enter(fence: Sandbox) -> None:
-    """Put this process, which has one thread yet, behind the fence for good.
+    """Put this process, which must have only one thread, into the sandbox permanently.
 
-    Raises ``OSError`` where a part that is offered cannot be put up.
+    Raises ``OSError`` if a supported part cannot be applied.
     """
     for kind, both in _limits(fence.limits):
         resource.setrlimit(kind, both)
@@ -62,7 +62,7 @@ def enter(fence: Sandbox) -> None:
 
 def _restrict(fence: Sandbox) -> None:
     offered = in_force()
-    set_no_new_privs()  # both ask for it; and no program gains rights by its owner
+    set_no_new_privs()  # both require it; it also keeps setuid programs from gaining rights
     if offered.has(NETWORK):
         seccomp.restrict(packet_sockets=fence.packet_sockets)
     if offered.has(FILES) or (landlock.is_available() and not fence.processes):
@@ -72,7 +72,7 @@ def _restrict(fence: Sandbox) -> None:
 
 
 def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
-    """Limits by their numbers, soft and hard; none above what this process has itself."""
+    """Return soft and hard limits by resource number, none above this process's own limits."""
     numbers = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_bytes,
@@ -81,7 +81,7 @@ def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
         resource.RLIMIT_DATA: limits.data_bytes,
         resource.RLIMIT_CPU: limits.cpu_seconds,
     }
-    # Out of time, a process is told so, and killed where it does not listen.
+    # At the soft limit a process gets SIGXCPU; it is killed at the hard limit.
     grace = {resource.RLIMIT_CPU: 5}
     return [
         (
@@ -97,6 +97,6 @@ def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
 
 
 def _clamp_to_hard_limit(kind: int, value: int) -> int:
-    """The value, or what this process is itself limited to."""
+    """Return the value, or this process's own hard limit if that is lower."""
     hard = resource.getrlimit(kind)[1]
     return value if hard == resource.RLIM_INFINITY else min(value, hard)

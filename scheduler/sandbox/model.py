@@ -1,4 +1,4 @@
-"""What a fenced process may do. Everything that is not named here it may not."""
+"""The permissions of a sandboxed process. Anything not named here is denied."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MIB = 1 << 20
-# Where shared libraries lie, and what finds them.
+# Where shared libraries are, and the files that the loader finds them with.
 SYSTEM_LIBRARIES = tuple(
     Path(name)
     for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 )
 
-# What an interpreter and its libraries ask of the machine.
+# What an interpreter and its libraries read about the machine.
 SYSTEM_FILES = (
     *(Path(name) for name in ("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat")),
     *(Path("/proc/sys/vm"), Path("/sys/devices/system"), Path("/usr/share/zoneinfo")),
@@ -21,8 +21,9 @@ SYSTEM_FILES = (
 
 @dataclass(frozen=True)
 class Limits:
-    """What one process may take: bytes of address space, of memory of its own (``data_bytes``) and
-    of one file, files open at once, seconds of processor time. None: nothing here limits it."""
+    """The resource limits of one process: bytes of address space, bytes of private memory
+    (``data_bytes``), bytes of one file, open files, seconds of processor time. None: no limit is
+    set here."""
 
     memory_bytes: int | None = None
     data_bytes: int | None = None
@@ -34,11 +35,11 @@ class Limits:
 @dataclass(frozen=True)
 class Sandbox:
     """The files and folders that a process may ``read``, ``write`` (and read), ``execute`` (and
-    read), and the ``devices`` that it may drive; what is not there is left out.
+    read), and the ``devices`` that it may drive. Paths that do not exist are left out.
 
-    No fenced process has a network. With ``packet_sockets`` it may make local sockets of sequenced
-    packets (SOCK_SEQPACKET), as NVIDIA's driver does for itself: no server takes such ones here.
-    One without ``processes`` starts none, once it has entered.
+    No sandboxed process has a network. With ``packet_sockets`` it may create local sequenced-packet
+    sockets (SOCK_SEQPACKET), which NVIDIA's driver needs internally; no server here accepts them.
+    Without ``processes`` it starts no process once it has entered the sandbox.
     """
 
     read: tuple[Path, ...] = ()

@@ -1,4 +1,4 @@
-"""Root's rights: given up by the calling thread, and so by what it starts."""
+"""Root's privileges: dropped by the calling thread, and so by what it starts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _WORDS = 6  # effective, permitted and inheritable, twice 32 bits each
 
 
 def drop_capabilities() -> None:
-    """No capability for the calling thread, also where it is root's: it is then a user who owns
-    root's files. It needs no_new_privs, so that no program gives them back. Raises ``OSError``."""
+    """Drop all capabilities of the calling thread. A root thread is then an ordinary user who owns
+    root's files. Needs no_new_privs, so that no program restores them. Raises ``OSError``."""
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
     none = (ctypes.c_uint32 * _WORDS)()
     if ctypes.CDLL(None, use_errno=True).capset(header, none) != 0:
@@ -25,7 +25,7 @@ def is_root() -> bool:
 
 
 def user_name() -> str:
-    """Who this process is."""
+    """Return the name of this process's user."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""Running a compiler: no shell, limits on time and memory, and a way to stop it from outside."""
+"""Run a compiler: no shell, limits on time and memory, and cancellation from outside."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from pathlib import Path
 from scheduler import sandbox
 
 GIB = 1 << 30
-# Signals that a program does not bring upon itself: the system lacks memory, or somebody sent
-# them.
+# Signals that a program does not cause itself: the system is out of memory, or someone sent them.
 _EXTERNAL_SIGNALS = frozenset(
     {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 )
-#: A crash's, and an error's.
+#: Of a crash, and of an error.
 _CRASH_OUTPUT = re.compile(rb"Stack dump|LLVM ERROR|[Aa]ssert|PLEASE submit|panic|error:")
 
 
 class Cancelled(Exception):  # noqa: N818 - as concurrent.futures and asyncio name it
-    """Somebody asked for the work to stop; what was running has been ended."""
+    """The work was cancelled; the running processes have been ended."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one compiler process may take."""
+    """The limits of one compiler process."""
 
     seconds: float = 120.0
     memory_bytes: int = 8 * GIB
@@ -39,8 +38,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class CompletedProcess:
-    """How a process ended. ``failure``: which limit or signal ended it; empty otherwise.
-    ``interrupted``: a signal that no limit of ours explains, nor the program itself."""
+    """How a process ended. ``failure``: the limit or signal that ended it, or empty.
+    ``interrupted``: it was ended by a signal that neither our limits nor the program itself
+    explain."""
 
     returncode: int
     output: str
@@ -72,7 +72,7 @@ class Cancellation:
 
     @contextmanager
     def kill_on_cancel(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """The process ends, with its group, when this is called or the block raises."""
+        """End the process and its group when ``cancel`` is called or the block raises."""
         self._enter(process)
         try:
             yield
@@ -102,10 +102,11 @@ def run(
     cancellation: Cancellation | None = None,
     places: sandbox.Sandbox = sandbox.Sandbox(),
 ) -> CompletedProcess:
-    """Run a command in a process group of its own, stdout and stderr together, behind a fence: it
-    may use the files of ``places`` and has no network.
+    """Run a command in a process group of its own, stdout and stderr together, in a sandbox: it may
+    use the files of ``places`` and has no network.
 
-    Raises ``Cancelled``; a process over its limits, or ended by a signal, has a ``failure``.
+    Raises ``Cancelled``; a process that exceeds its limits, or is ended by a signal, has a
+    ``failure``.
     """
     cancellation = cancellation or Cancellation()
     if cancellation.cancelled:
@@ -139,10 +140,11 @@ def run(
 
 
 def _was_interrupted(code: int, output: bytes) -> bool:
-    """Whether the program did not end of itself.
+    """Whether the program was ended from outside.
 
-    SIGBUS: a linker writes through a mapping, and the disk is full. SIGABRT without a word: zig
-    aborts so when the compiler or linker that it started was killed; one that crashes says more.
+    SIGBUS: a linker writes through a mapping and the disk is full. SIGABRT without output: zig
+    aborts this way when the compiler or linker that it started was killed; a crash of its own
+    prints more.
     """
     if code == -signal.SIGABRT:
         return _CRASH_OUTPUT.search(output) is None
@@ -150,12 +152,12 @@ def _was_interrupted(code: int, output: bytes) -> bool:
 
 
 def was_killed_externally(returncode: int) -> bool:
-    """Whether the status is that of a process which was ended by a signal from outside."""
+    """Whether the status is that of a process ended by a signal from outside."""
     return -returncode in _EXTERNAL_SIGNALS
 
 
 def signal_name(returncode: int) -> str:
-    """The signal behind a negative status."""
+    """Return the name of the signal behind a negative status."""
     try:
         return signal.Signals(-returncode).name
     except ValueError:  # a real-time signal
@@ -163,7 +165,7 @@ def signal_name(returncode: int) -> str:
 
 
 def _process_limits(limits: Limits) -> sandbox.Limits:
-    """What holds even where nobody is there any more to stop it."""
+    """Return limits that hold even if no process is left to enforce them."""
     cpu_seconds = math.ceil(limits.seconds * (os.cpu_count() or 1))
     return sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
 

@@ -1,5 +1,5 @@
-"""Our own child processes: started with what they need of the environment alone, and fenced by
-themselves once everything that they use is imported."""
+"""Our own child processes: started with a minimal environment; each enters the sandbox itself once
+everything that it uses is imported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduler.sandbox.model import SYSTEM_FILES, SYSTEM_LIBRARIES, Sandbox
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[1]  # the package scheduler
-# What devices' runtimes, the interpreter and the loader are told; never keys, addresses, folders.
+# Variables for device runtimes, the interpreter and the loader; never keys, addresses or folders.
 _ENV_PREFIXES = (
     "AMD_",
     "CUDA_",
@@ -34,15 +34,15 @@ _ENV_PREFIXES = (
     "ROCR_",
 )
 _ENV_NAMES = frozenset({"LANG", "PATH", "PYTHONHASHSEED", "PYTHONPATH", "TZ"})
-# A thread that is there before the fence is outside of it.
+# A thread that exists before the sandbox is entered stays outside it.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def start_python(
     module: str, arguments: Sequence[str], folder: Path, environ: Mapping[str, str], **options: Any
 ) -> subprocess.Popen[bytes]:
-    """``python -m module`` in a folder that is its home too, in a process group of its own. The
-    module calls ``enter_python`` before it touches what nobody has checked."""
+    """Run ``python -m module`` in a folder that is also its home, in a process group of its own.
+    The module calls ``enter_python`` before it handles untrusted input."""
     paths = (str(_PACKAGE_FOLDER.parent), environ.get("PYTHONPATH", ""))
     environment = {
         **{name: value for name, value in environ.items() if _is_env_allowed(name)},
@@ -56,8 +56,8 @@ def start_python(
 
 
 def enter_python(fence: Sandbox) -> None:
-    """Put this process behind the fence, with the interpreter's files to read, and have it die
-    with its parent. Raises ``RuntimeError`` where it has more threads than one."""
+    """Put this process into the sandbox, with read access to the interpreter's files, and have it
+    die with its parent. Raises ``RuntimeError`` if it has more than one thread."""
     threads = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1  # noqa: PTH208
     if threads != 1:
         raise RuntimeError(f"{threads} threads are there before the fence")
@@ -71,8 +71,9 @@ def _is_env_allowed(name: str) -> bool:
 
 
 def _interpreter() -> tuple[Path, ...]:
-    """Where modules are found: the standard library, installed packages, this package; not the
-    folder that a checkout lies in, which holds what others wrote."""
+    """Return the folders that modules are found in: the standard library, installed packages and
+    this package, but not the folder that contains a checkout, which may hold other people's
+    files."""
     folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
     folders += [Path(entry) for entry in sys.path if entry]
     here = (_PACKAGE_FOLDER.parent, Path.cwd())
@@ -83,17 +84,18 @@ def _interpreter() -> tuple[Path, ...]:
 
 
 def _installed() -> bool:
-    """Whether this package lies among installed ones."""
+    """Whether this package is an installed one."""
     return _PACKAGE_FOLDER.parent.name in ("site-packages", "dist-packages")
 
 
 def _die_with_parent() -> None:
-    """Have the kernel end this process when its parent dies: a hung kernel outlives nobody."""
+    """Have the kernel end this process when its parent dies, so that a hung kernel does not outlive
+    it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def _prefer_oom_kill() -> None:
-    """Where memory runs out, this process is the one to go."""
+    """Make this process the first to be killed when memory runs out."""
     with suppress(OSError):  # then the system chooses by size
         Path("/proc/self/oom_score_adj").write_text("1000")

@@ -1,7 +1,6 @@
-"""A program of ours that has to do with what nobody has checked: a process of its own, behind the
-fence, answers with one line of JSON. What takes it over its limits, or brings it down, is told in
-one line, and nothing else comes of it.
-"""
+"""Run one of our programs on untrusted input: a sandboxed child process answers with one line of
+JSON. If it exceeds its limits or crashes, the error is reported in one line and has no other
+effect."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ _KILL_SIGNALS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal
 
 @dataclass(frozen=True)
 class ChildProgram:
-    """A module that is run, and the words for what becomes of it: ``who`` it is (its reader), what
-    it ``does`` to what it was given (be read), and what its time is granted to (a model). A
-    ``quiet`` one has libraries that write to standard error whatever they like."""
+    """A module to run, and the words of its error messages: ``who`` it is (its reader), what it
+    ``does`` to its input (be read), and ``whose`` time limit it has (a model). A ``quiet`` one uses
+    libraries that write arbitrary text to standard error."""
 
     module: str
     who: str
@@ -44,10 +43,10 @@ def call_child(
     seconds: float,
     cancellation: Cancellation | None = None,
 ) -> Any:
-    """The child's answer. ``name`` is what the user calls what it is about; it works in
-    ``folder``, which is the caller's to remove.
+    """Return the child's answer. ``name`` is the user's name for the input; the child works in
+    ``folder``, which the caller removes.
 
-    Raises ``UserError`` where it takes longer than ``seconds`` or fails, ``MachineError`` where it
+    Raises ``UserError`` if the child takes longer than ``seconds`` or fails, ``MachineError`` if it
     was ended from outside, ``Cancelled``.
     """
     cancellation = cancellation or Cancellation()

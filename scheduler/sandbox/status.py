@@ -1,4 +1,4 @@
-"""What of the fence this machine offers, and why the rest is missing, in plain words."""
+"""Which parts of the sandbox this machine supports, and why the others are missing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ USER = "another user"
 
 @dataclass(frozen=True)
 class Protection:
-    """One part of the fence: whether it is in force here, and what that means or why not. Without
-    one that is ``needed`` the fence is not whole."""
+    """One part of the sandbox: whether it is in force here, and what that means or why it is not.
+    The sandbox is incomplete without a part that is ``needed``."""
 
     name: str
     in_force: bool
@@ -26,28 +26,28 @@ class Protection:
 
 @dataclass(frozen=True)
 class Status:
-    """All parts, in the order in which they are shown."""
+    """All parts, in display order."""
 
     parts: tuple[Protection, ...]
 
     def has(self, name: str) -> bool:
-        """Whether the part of that name is in force."""
+        """Whether the part with that name is in force."""
         return any(part.name == name and part.in_force for part in self.parts)
 
     @property
     def missing(self) -> tuple[Protection, ...]:
-        """What is needed and not in force."""
+        """Return the needed parts that are not in force."""
         return tuple(part for part in self.parts if part.needed and not part.in_force)
 
 
 @cache
 def in_force() -> Status:
-    """What holds for compilers, measured kernels and readers of files that start here."""
+    """Return the protections of compilers, measured kernels and file readers that start here."""
     return Status((_files(), _network(), _signals(), _limits(), _user()))
 
 
 def require() -> None:
-    """Raise ``UserError`` naming the parts of the fence that this machine does not offer."""
+    """Raise ``UserError`` naming the parts of the sandbox that this machine does not support."""
     if missing := in_force().missing:
         why = "; ".join(f"{part.name}: {part.note}" for part in missing)
         raise UserError(f"a fence is required and not whole here ({why})")
@@ -93,7 +93,7 @@ def _signals() -> Protection:
 
 
 def _user() -> Protection:
-    """They run as whoever starts them: only root could make them somebody else."""
+    """Child processes run as the user who starts them: only root could change the user."""
     if privileges.is_root():
         note = "they run as root, without its rights: run workers and pages as an ordinary user"
         return Protection(USER, False, note, needed=False)

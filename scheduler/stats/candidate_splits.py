@@ -1,7 +1,7 @@
-"""Where values may change at all: at splits whose medians differ by what is of interest.
+"""Finds the splits at which values may change: those whose medians differ by the least effect.
 
-Nearly all values change nothing, and of nearly all splits their medians say so already. All splits
-of a level are looked at together.
+At nearly all splits the medians already rule a change out. All splits of a level are examined
+together.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _BESIDE = np.array([np.inf])
 def candidate_splits(
     logs: Array, splits: Sequence[int], most_before: int, effect: float
 ) -> list[int]:
-    """Those of the splits where the median of the values from there on and that of at most
-    ``most_before`` values before it differ by ``effect`` or more."""
+    """Return the splits where the median of the values from there on and the median of at most
+    ``most_before`` values before differ by ``effect`` or more."""
     if not splits:
         return []
     before, after = _windows(logs.size, tuple(splits), most_before)
@@ -35,8 +35,8 @@ def candidate_splits(
 
 @dataclass(frozen=True)
 class _Windows:
-    """A row of places for each split; beyond its end, one at which there is something larger than
-    any value. ``middle`` are the two of each row, when sorted, that its median lies between."""
+    """A row of indices for each split, padded with an index whose value is larger than any other.
+    ``middle`` has, for each sorted row, the two columns that its median lies between."""
 
     places: _Places
     rows: _Places
@@ -50,7 +50,7 @@ def _medians(values: Array, windows: _Windows) -> Array:
     return found
 
 
-@lru_cache(maxsize=256)  # of a level that is long enough they are always the same
+@lru_cache(maxsize=256)  # a level that is long enough always has the same windows
 def _windows(n: int, splits: tuple[int, ...], most_before: int) -> tuple[_Windows, _Windows]:
     at = np.array(splits)
     first = np.maximum(at - most_before, 0)

@@ -1,11 +1,11 @@
-"""Where a series of measurements changes: found while it grows, one value at a time.
+"""Detects changes in a growing series of measurements, one value at a time.
 
-``append`` takes what is remembered of a series and one more value, and says whether the series has
-changed, is steady, or is too short to say. No more is remembered than the last values, those of the
-present level and the ones before it, so that a value costs the same however long the series is, and
-what is said of it depends on the values up to it alone. Nothing need be stored for that: ``resume``
-makes it again of them. How two levels are told from each other: ``steps.py``; how long a level has
-to last that was there before: ``dwell.py``; what decides: ``settings.py``.
+``append_value`` takes the state of a series and one more value, and reports whether the series has
+changed, is steady, or is too short to tell. The state holds only the last values of the present
+level and of the ones before it, so a value costs the same however long the series is, and a result
+depends only on the values up to it. No state has to be stored: ``resume_level`` rebuilds it from
+the values. ``level_shift.py`` tells two levels apart, ``dwell.py`` decides how long a level must
+last that was there before, ``settings.py`` has the parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scheduler.stats.settings import Settings
 
 _NO_FLOOR = NoiseFloor()
 _DEFAULTS = Settings()
-_OF_DIFFERENCES = 1.4826 / 2**0.5  # the standard deviation, by the median of normal differences
+_OF_DIFFERENCES = 1.4826 / 2**0.5  # standard deviation from the median difference of normal values
 
 
 class Status(StrEnum):
@@ -37,9 +37,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """``index`` is the first value of the new level, counted from the first that was appended;
+    """``index`` is the first value of the new level, counted from the first one appended;
     ``before`` and ``after`` are the medians of the ``n_before`` values before it and the
-    ``n_after`` since; ``errors`` standard errors lie between their means, values far off cut."""
+    ``n_after`` since; ``errors`` is the distance of their means in standard errors, with outliers
+    clipped."""
 
     index: int
     before: float
@@ -55,14 +56,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Level:
-    """What is remembered of a series: the present level's last values, oldest first."""
+    """The state of a series: the present level's last values, oldest first."""
 
     logs: tuple[float, ...] = ()
     revisions: tuple[str, ...] = ()
     appended: int = 0
-    """Values that the series has had."""
+    """The number of values that the series has had."""
     earlier: tuple[float, ...] = ()
-    """Logarithms of the values before this level, oldest first, as far as there is room."""
+    """Logarithms of the values before this level, oldest first, up to the limit."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,10 @@ def append_value(
     floor: NoiseFloor = _NO_FLOOR,
     settings: Settings = _DEFAULTS,
 ) -> tuple[Level, Detection]:
-    """One more value, above 0, in any unit. A revision that was not measured is not appended.
+    """Append one value, above 0, in any unit. Do not append a revision that was not measured.
 
-    Values of one ``revision`` that follow each other belong to one level; each value without a
-    revision may be the first of a new one. Raises ``ValueError`` for a value that is not a
-    positive number.
+    Consecutive values of one ``revision`` belong to one level; each value without a revision may
+    start a new one. Raises ``ValueError`` for a value that is not a positive number.
     """
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{value} is no measurement: it must be above 0")
@@ -126,9 +126,9 @@ def resume_level(
     settings: Settings = _DEFAULTS,
     earlier: Sequence[float] = (),
 ) -> Level:
-    """What is remembered of a series after ``values``: those since its last change (its first
-    where it has had none), oldest first; ``appended`` values in all, if it had more than these.
-    ``earlier`` are the values before them, as many as there are."""
+    """Rebuild the state of a series after ``values``: those since its last change (or since its
+    first value, without a change), oldest first. ``appended`` is the total number of values if
+    there were more; ``earlier`` are the values before, as many as there are."""
     kept = settings.before + settings.after
     return Level(
         logs=_logs(values[-kept:]),
@@ -152,7 +152,7 @@ def find_changes(
     floor: NoiseFloor = _NO_FLOOR,
     settings: Settings = _DEFAULTS,
 ) -> tuple[tuple[int, Change], ...]:
-    """Every change of a whole series, each with the index of the value that showed it."""
+    """Return every change of a whole series, each with the index of the value that showed it."""
     level, found = Level(), []
     for position, value in enumerate(values):
         revision = revisions[position] if revisions else ""
@@ -163,8 +163,8 @@ def find_changes(
 
 
 def _noise(earlier: Sequence[float], settings: Settings) -> float:
-    """The noise of the levels before, from what neighbours differ by; 0 where they are too few. A
-    level that lasted for one revision hardly shows its own."""
+    """Return the noise of the levels before, from the differences of neighbours; 0 if they are too
+    few. A level that lasted for one revision hardly shows its own noise."""
     if len(earlier) < settings.least_before:
         return 0.0
     differences = np.abs(np.diff(np.asarray(earlier)))
@@ -174,7 +174,7 @@ def _noise(earlier: Sequence[float], settings: Settings) -> float:
 def _clearest_split(
     logs: Array, boundaries: list[int], least: DetectionFloor, settings: Settings
 ) -> tuple[int, float] | None:
-    """Where the change begins that is clearest beyond its threshold, and its standard errors."""
+    """Return the split that is clearest beyond its threshold, and its standard errors."""
     best = (0.0, 0.0, 0)
     tried = _tested_boundaries(boundaries, logs.size, settings)
     for split in candidate_splits(logs, tried, settings.before, least.effect):
@@ -184,7 +184,7 @@ def _clearest_split(
     if passed < 1:
         return None
     place = _locate_split(logs, boundaries, split, least, settings)
-    # The last few values move it there, which may be spikes or the first of another level: wait.
+    # The last few values moved it there; they may be spikes or start another level: wait.
     if logs.size - place < settings.sizes[0]:
         return None
     if place != split:
@@ -196,15 +196,15 @@ def _clearest_split(
 
 
 def _boundaries(revisions: Sequence[str], enough: int, settings: Settings) -> list[int]:
-    """Where a level may begin: at the first value of a revision, ``enough`` values after the level
-    before it began."""
+    """Return where a level may begin: at the first value of a revision, at least ``enough`` values
+    after the level before began."""
     n = len(revisions)
     first = max(enough, n - settings.after)
     return [at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]]
 
 
 def _tested_boundaries(boundaries: list[int], n: int, settings: Settings) -> list[int]:
-    """For each of the sizes the last boundary that leaves as many values."""
+    """Return, for each of the sizes, the last boundary that leaves as many values."""
     found = (bisect_right(boundaries, n - size) for size in settings.sizes)
     return list(dict.fromkeys(boundaries[after - 1] for after in found if after))
 
@@ -212,10 +212,11 @@ def _tested_boundaries(boundaries: list[int], n: int, settings: Settings) -> lis
 def _locate_split(
     logs: Array, boundaries: list[int], split: int, least: DetectionFloor, settings: Settings
 ) -> int:
-    """The boundary at which two levels describe the values best: least squares, spikes cut off."""
+    """Return the boundary at which two levels fit the values best: least squares, spikes
+    clipped."""
     start = max(0, split - settings.before)
     level = fit_reference(logs[start:split], least.noise, settings)
-    far = 2 * settings.cut  # a small step and a large one differ
+    far = 2 * settings.cut  # must tell a small step from a large one
     cut = clip((logs[start:] - level.centre) / level.noise, far)
     cut -= cut.mean()
     before = np.asarray(boundaries) - start

@@ -13,13 +13,13 @@ from itertools import accumulate, takewhile
 import numpy as np
 
 MIN_INTERVAL_SAMPLES = 6
-"""Samples that a 95% interval of a median takes. All n lie on one side of it with a probability of
-2 / 2**n, so that even the range holds it less often of fewer: of 5 in 93.75%, of 2 in half of all
-cases."""
+"""The fewest samples that give a 95% interval of a median. All n samples lie on one side of the
+median with a probability of 2 / 2**n: of 5 samples even the range covers it in only 93.75% of
+cases, of 2 in half."""
 
 
 class Bounds(StrEnum):
-    """What the lower and upper bounds around a median are, by the number of its samples."""
+    """The kind of the bounds around a median, by the number of its samples."""
 
     NONE = ""
     RANGE = "range"
@@ -27,20 +27,20 @@ class Bounds(StrEnum):
 
 
 def bounds_of(n: int) -> Bounds:
-    """What bounds of ``n`` samples are called wherever they are shown or served: a single sample
-    has none, and fewer than ``LEAST_SAMPLES`` have no more than their range."""
+    """Return the label of the bounds of ``n`` samples: none for a single sample, a range for fewer
+    than ``MIN_INTERVAL_SAMPLES``, else a 95% interval."""
     if n < 2:
         return Bounds.NONE
     return Bounds.RANGE if n < MIN_INTERVAL_SAMPLES else Bounds.INTERVAL
 
 
 def bounds_text(n: int, low: str, high: str) -> str:
-    """Both bounds and what they are, for a sentence."""
+    """Return both bounds and their label, for a sentence."""
     return f"{bounds_of(n)} {low} \N{EN DASH} {high}".lstrip()
 
 
 def bounds_cell(n: int, low: str, high: str) -> str:
-    """The same under a heading that says interval: a range alone names itself."""
+    """Return the same for a column headed "interval": only a range is labelled."""
     return bounds_text(n, low, high).removeprefix(f"{Bounds.INTERVAL} ")
 
 
@@ -57,11 +57,11 @@ class Interval:
 def median_interval(
     samples: Sequence[float], confidence: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """The median and its percentile-bootstrap interval (Efron and Tibshirani, chapter 13); of fewer
-    than ``LEAST_SAMPLES`` the range.
+    """Return the median and its percentile-bootstrap interval (Efron and Tibshirani, chapter 13);
+    with fewer than ``MIN_INTERVAL_SAMPLES`` samples, the range.
 
-    The generator is seeded, so that the same samples give the same interval. Raises
-    ``ValueError`` without samples.
+    The generator is seeded, so that the same samples give the same interval. Raises ``ValueError``
+    without samples.
     """
     if len(samples) == 0:
         raise ValueError("no samples")
@@ -79,13 +79,13 @@ def median_interval(
 
 
 def rank_interval(samples: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The median and its distribution-free interval: the narrowest between two order statistics,
-    with as many samples left out at each end, that covers the median with at least ``confidence``
-    (Conover, Practical Nonparametric Statistics, section 3.2).
+    """Return the median and its distribution-free interval: the narrowest between two order
+    statistics, with as many samples left out at each end, that covers the median with at least
+    ``confidence`` (Conover, Practical Nonparametric Statistics, section 3.2).
 
-    It costs one sort, so it serves many samples at once, where a bootstrap takes too long. Of
-    samples too few for the confidence (fewer than ``LEAST_SAMPLES`` for 95%) it is the range.
-    Raises ``ValueError`` without samples.
+    It costs one sort, so it suits many sets of samples, for which a bootstrap takes too long. If
+    there are too few samples for the confidence (fewer than ``MIN_INTERVAL_SAMPLES`` for 95%), it
+    is the range. Raises ``ValueError`` without samples.
     """
     if len(samples) == 0:
         raise ValueError("no samples")
@@ -97,7 +97,7 @@ def rank_interval(samples: Sequence[float], confidence: float = 0.95) -> Interva
 
 @lru_cache(maxsize=4096)
 def _trim_count(n: int, confidence: float) -> int:
-    """How many of n samples are left out at each end.
+    """Return how many of n samples are left out at each end.
 
     The number of samples below the median, B, is binomial with probability 1/2. Of 40 samples 13
     are left out for 95%: P(B <= 13) is 1.9%, P(B <= 14) would be 4.0%.

@@ -1,11 +1,11 @@
-"""Whether values lie on another level than those before them, and by how many standard errors.
+"""Tests whether values lie on another level than those before, and by how many standard errors.
 
-Three tests, any of which is enough. The first compares means of values that are cut off, for which
-a spike weighs no more than a value clearly off, and of ten values and more their ranks too: it
-finds small changes in many values. The second looks at values that all lie off on the same side,
-near each other, and further than nearly all of those before: it finds large changes in few, but
-reckons with modes and bursts that were not seen yet. The third does not, of values so far off that
-noise of any kind hardly is: it finds a clear step in four.
+There are three tests; passing one is enough. The first compares means of clipped values, in which a
+spike weighs no more than a value clearly off; from ten values on it compares ranks too. It finds
+small changes in many values. The second requires that all values lie off on the same side, near
+each other, and further than nearly all of those before: it finds large changes in few values, but
+allows for modes and bursts not seen yet. The third makes no such allowance: its values lie further
+off than noise of any kind does. It finds a clear step in four values.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from scheduler.stats.reference import (
 from scheduler.stats.settings import Settings
 
 _ROUNDING = 1e-9
-"""What may lie between equal values after their logarithms, in units of noise."""
+"""The rounding error between equal values after their logarithms, in units of noise."""
 
 
 @dataclass(frozen=True)
 class DetectionFloor:
-    """What is known of the series' noise: as parts of the level."""
+    """The known noise of the series and the least effect, as fractions of the level."""
 
     noise: float
     effect: float
@@ -43,8 +43,8 @@ class DetectionFloor:
 def measure_shift(
     before: Array, after: Array, least: DetectionFloor, settings: Settings
 ) -> tuple[float, float]:
-    """How far the test was passed (1: just), and the standard errors; zeros where there is none. Of
-    sides whose medians differ by the least effect (``candidates.py``)."""
+    """Return how far the test was passed (1: just) and the standard errors; zeros if there is no
+    shift. The sides' medians must differ by the least effect (``candidate_splits.py``)."""
     level = fit_reference(before, least.noise, settings)
     found = _shift_from(level, after, settings)
     if found[0] < 1:
@@ -75,7 +75,7 @@ def _shift_from(level: Reference, after: Array, settings: Settings) -> tuple[flo
 
 
 def _errors(level: Reference, distances: Array, settings: Settings) -> float:
-    """Standard errors between the means, as a normal deviate of the same probability."""
+    """Return the standard errors between the means, as a normal deviate of the same probability."""
     n, before = distances.size, level.cut.size
     cut = clip(distances, settings.cut)
     mean = float(cut.sum()) / n
@@ -91,8 +91,8 @@ def _errors(level: Reference, distances: Array, settings: Settings) -> float:
 
 
 def _noise_samples(level: Reference, after: int, settings: Settings) -> int:
-    """How many values say what the noise is like: those before, and beside a short level those
-    after too, once they are many."""
+    """Return how many values describe the noise: those before; after a short level also those
+    after, once they are many."""
     before = level.cut.size
     if before >= settings.settled:
         return before
@@ -100,8 +100,8 @@ def _noise_samples(level: Reference, after: int, settings: Settings) -> int:
 
 
 def _rank_test(level: Reference, distances: Array, settings: Settings) -> float:
-    """Standard errors of how often a value after exceeds one before (Mann and Whitney's test): of
-    values with spikes or modes that says more than their means do, of a few it says nothing."""
+    """Return the standard errors of how often a value after exceeds one before (Mann and Whitney's
+    test). With spikes or modes it is more powerful than means; of few values it tells nothing."""
     n, before = distances.size, level.cut.size
     if n < settings.least_ranked or level.slope or not level.shown:
         return 0.0
@@ -114,7 +114,7 @@ def _rank_test(level: Reference, distances: Array, settings: Settings) -> float:
 
 
 def _beats_drift(level: Reference, distances: Array, settings: Settings) -> bool:
-    """Whether a step says more of the values than a steady drift does."""
+    """Whether a step fits the values better than a steady drift does."""
     cut = np.concatenate((level.cut, clip(distances, settings.cut)))
     n, after = cut.size, distances.size
     cut -= cut.mean()
@@ -126,7 +126,7 @@ def _beats_drift(level: Reference, distances: Array, settings: Settings) -> bool
 
 
 def _one_sided_shift(level: Reference, distances: Array, settings: Settings) -> float:
-    """How far all values lie off, as a part of what is needed; 0 where they do not agree."""
+    """Return how far all values lie off, as a fraction of the requirement; 0 if they disagree."""
     side = distances if distances[0] > 0 else -distances
     nearest, furthest = float(side.min()), float(side.max())
     scale = max(level.spread, 1.0)
@@ -140,8 +140,8 @@ def _one_sided_shift(level: Reference, distances: Array, settings: Settings) -> 
 
 
 def _clear_shift(level: Reference, distances: Array, settings: Settings) -> float:
-    """How far all values lie off, as a part of what is clear whatever the noise is like; 0 where
-    they are no level of their own, or where values as far off were seen too often before."""
+    """Return how far all values lie off, as a fraction of what is clear whatever the noise; 0 if
+    they form no level of their own, or if values as far off were seen too often before."""
     sign = 1.0 if distances[0] > 0 else -1.0
     side = sign * distances
     nearest, furthest = float(side.min()), float(side.max())
@@ -158,10 +158,11 @@ def _clear_shift(level: Reference, distances: Array, settings: Settings) -> floa
 
 
 def _log_chance(as_far: npt.NDArray[np.bool_], n: int, unseen: float) -> float:
-    """The logarithm of how likely ``n`` values in a row are as far off as some before were.
+    """Return the log probability that ``n`` values in a row are as far off as some before were.
 
-    A value as far off may be followed by another more often than it would be alone: spikes come
-    in bursts, and modes stay."""
+    A value as far off may be followed by another more often than if they were independent: spikes
+    come in bursts, and modes last.
+    """
     far = int(as_far.sum())
     alone = (far + 1) / (as_far.size + 2)
     together = (int((as_far[1:] & as_far[:-1]).sum()) + unseen) / (far + 1)
@@ -173,6 +174,6 @@ def _lookup(table: tuple[tuple[int, float], ...], n: int) -> float:
 
 
 def _normal_deviate(student: float, freedom: int) -> float:
-    """The normal deviate of the same probability (Wallace's approximation)."""
+    """Return the normal deviate of the same probability (Wallace's approximation)."""
     scale = (8 * freedom + 1) / (8 * freedom + 3)
     return scale * sqrt(freedom * log1p(student**2 / freedom))

@@ -1,8 +1,8 @@
-"""What measurements of the same code object in the same environment vary by: the noise floor.
+"""The noise floor: how much measurements of the same code object in the same environment vary.
 
-What moves there is no change of the code. ``noise_floor`` says how much a single value varies, and
-by how much such measurements have moved together for a while (another process, placement of
-buffers, clocks): a change of other code is believed only beyond both.
+Such variation is no change of the code. ``noise_floor`` says how much a single value varies, and
+how far such measurements have moved together for a while (another process, placement of buffers,
+clocks). A change of the code is believed only beyond both.
 """
 
 from __future__ import annotations
@@ -15,42 +15,43 @@ import numpy as np
 from scheduler.stats.reference import NORMAL, Array
 
 LEAST_VALUES = 8
-"""A floor of fewer distances than that would be chance."""
+"""The fewest distances for a floor; of fewer it would be chance."""
 
 _Z_90 = 1.645
-"""Nine of ten values of normal noise lie no further from the centre, in standard deviations."""
+"""Nine of ten values of normal noise lie within this distance of the centre, in standard
+deviations."""
 _SHIFT_Z = 2.9155
-"""A tenth of the differences of two medians of n normal values are larger than that times their
+"""A tenth of the differences of two medians of n normal values exceed this multiple of their
 deviation over the root of n: 1.645 (nine of ten) * 1.2533 (of a median) * the root of 2."""
 
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """As parts of the level: 0.01 is 1%. Zeros where too little is known."""
+    """Fractions of the level: 0.01 is 1%. Zeros if too little is known."""
 
     noise: float = 0.0
-    """Standard deviation of a value, as far as nine of ten values show it."""
+    """Standard deviation of a value, estimated from nine of ten values."""
 
     shift: float = 0.0
-    """Nine of ten moves from one stretch of measurements to the next were no larger than that."""
+    """Nine of ten moves from one stretch of measurements to the next were no larger."""
 
     n: int = 0
-    """Values that this was learnt from."""
+    """The number of values that the floor was estimated from."""
 
 
 def noise_floor(stretches: Sequence[Sequence[float]]) -> NoiseFloor:
-    """The floor of measurements of *one* code object in *one* environment.
+    """Return the noise floor of measurements of *one* code object in *one* environment.
 
     ``stretches`` are values above 0 in any one unit, in the order they were measured, those of one
-    run (or revision) together. Distances within a stretch are the noise; what remains between the
-    medians of neighbouring stretches beyond it is the shift. Raises ``ValueError`` for a value
+    run (or revision) together. Distances within a stretch are the noise; the remaining distance
+    between the medians of neighbouring stretches is the shift. Raises ``ValueError`` for a value
     that is not a positive number.
     """
     logs = [np.log(_positive(stretch)) for stretch in stretches if len(stretch) > 0]
     n = sum(values.size for values in logs)
     medians = np.array([np.median(values) for values in logs])
     within = np.concatenate([np.empty(0), *map(_distances, logs)])
-    if within.size < LEAST_VALUES:  # a value a run: what they vary by is all noise
+    if within.size < LEAST_VALUES:  # one value per run: all variation is noise
         return NoiseFloor(_deviation(_distances(medians)), 0.0, n)
     noise = _deviation(within)
     if medians.size < LEAST_VALUES:
@@ -61,7 +62,8 @@ def noise_floor(stretches: Sequence[Sequence[float]]) -> NoiseFloor:
 
 
 def _distances(values: Array) -> Array:
-    """From the median, as much larger as few values lie nearer to a median of their own."""
+    """Return the distances from the median, scaled up because few values lie nearer to their own
+    median."""
     if values.size < 2:
         return np.empty(0)
     few = float(np.sqrt(values.size / (values.size - 1)))

@@ -1,7 +1,7 @@
-"""What the values of a level say of those to come: its centre, noise, likeness and drift.
+"""The reference level: the centre, noise, autocorrelation and drift that predict the next values.
 
-Logarithms of measured values throughout. Values are cut off at ``Settings.cut`` units of noise from
-the centre (Huber, Robust Statistics, 1981), the noise is the median distance from the median.
+All values are logarithms of measured values. They are clipped at ``Settings.cut`` units of noise
+from the centre (Huber, Robust Statistics, 1981); the noise is the median distance from the median.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from scheduler.stats.settings import Settings
 Array: TypeAlias = npt.NDArray[np.float64]
 
 NORMAL = 1.4826
-"""A normal deviation, as a multiple of the median distance from the median."""
+"""The standard deviation of normal values, as a multiple of the median distance from the median."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """``cut`` are the values' distances from ``centre`` in units of ``noise``, cut off."""
+    """``cut`` are the values' distances from ``centre`` in units of ``noise``, clipped."""
 
     centre: float
     noise: float
@@ -31,13 +31,14 @@ class Reference:
     cut: Array
     mean: float
     spread: float
-    """Of the cut values; never below what is usual of normal noise."""
+    """Standard deviation of the clipped values; never below the usual value of normal noise."""
     likeness: float
-    """What likeness of neighbours makes of the variance of a mean: 1 where there is none."""
+    """The factor by which autocorrelation inflates the variance of a mean: 1 without any."""
     slope: float = 0.0
-    """Units of noise a value."""
+    """Units of noise per value."""
     shown: bool = True
-    """Whether the values themselves vary by that noise: less is known to be chance."""
+    """Whether the values themselves vary by that noise; if not, smaller differences are known to be
+    chance."""
 
 
 def fit_reference(before: Array, least_noise: float, settings: Settings) -> Reference:
@@ -53,7 +54,8 @@ def fit_reference(before: Array, least_noise: float, settings: Settings) -> Refe
 
 
 def detrend(level: Reference, settings: Settings) -> Reference | None:
-    """The level without its drift, centred at the value to come; ``None`` where none is clear."""
+    """Return the level without its drift, centred at the next value; ``None`` if no drift is
+    clear."""
     n = level.cut.size
     if n < settings.least_drift:
         return None
@@ -78,12 +80,12 @@ def detrend(level: Reference, settings: Settings) -> Reference | None:
 
 
 def median(values: Array) -> float:
-    """As NumPy's, which takes four times as long for so few."""
+    """As NumPy's median, which takes four times as long for so few values."""
     return _middle(np.sort(values))
 
 
 def clip(values: Array, most: float) -> Array:
-    """As NumPy's clip, which takes twice as long for so few."""
+    """As NumPy's clip, which takes twice as long for so few values."""
     found: Array = np.minimum(np.maximum(values, -most), most)
     return found
 
@@ -119,7 +121,7 @@ def deviation(values: Array) -> float:
 
 
 def variance_inflation(centred: Array, squares: float) -> float:
-    """What likeness of neighbours makes of the variance of a mean: 1 where there is none."""
+    """Return the factor by which autocorrelation inflates the variance of a mean: 1 without any."""
     if squares == 0:
         return 1.0
     rho = float(centred[1:] @ centred[:-1]) / squares + 1.0 / centred.size
@@ -128,7 +130,7 @@ def variance_inflation(centred: Array, squares: float) -> float:
 
 
 def _quantum(ordered: Array) -> float:
-    """The step of quantized values: the least distance between two that differ, else 0."""
+    """Return the step of quantized values: the least distance between two that differ, else 0."""
     gaps = ordered[1:] - ordered[:-1]
     gaps = gaps[gaps > 1e-9]
     return float(gaps.min()) if gaps.size else 0.0

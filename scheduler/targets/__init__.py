@@ -1,4 +1,4 @@
-"""What can be compiled for: targets, the boards that are sold with them, and their backends."""
+"""Compilation targets, the boards that are sold with them, and their backends."""
 
 from scheduler.targets.model import Board, Hardware, Target
 from scheduler.targets.registry import board_of, boards, emulation_of, find, names

@@ -17,9 +17,9 @@ from scheduler.targets.terms import AMD, Terms
 class AmdHardware(HipHardware):
     """One AMD GPU.
 
-    ``processor`` is LLVM's name (gfx942), ``architecture`` cdna or rdna. Registers are of one lane
-    and handed out in granules; ``lds_bytes`` are a compute unit's (RDNA: in CU mode), handed out
-    in granules too.
+    ``processor`` is LLVM's name (gfx942), ``architecture`` cdna or rdna. Registers are per lane and
+    allocated in granules; ``lds_bytes`` are per compute unit (RDNA: in CU mode), also allocated in
+    granules.
     """
 
     words: ClassVar[Terms] = AMD
@@ -42,12 +42,12 @@ class AmdHardware(HipHardware):
         return _DIRECT_LOAD_BYTES.get(self.processor, 0)
 
 
-# Of ``buffer_load_* ... lds``: LLVM's FeatureLDSDMAInsts (AMDGPU.td), 16 bytes FeatureGFX950Insts.
+# For ``buffer_load_* ... lds``: LLVM's FeatureLDSDMAInsts (AMDGPU.td), 16 bytes FeatureGFX950Insts.
 _DIRECT_LOAD_BYTES = {"gfx90a": 4, "gfx942": 4, "gfx950": 16, "gfx1030": 4}
 
 
 def amd_hardware(target: Target) -> AmdHardware:
-    """The AMD GPU that a target is or emulates. ``TypeError`` for another maker's."""
+    """Return the AMD GPU that a target is or emulates. ``TypeError`` for another maker's."""
     if not isinstance(target.hardware, AmdHardware):
         raise TypeError(f"{target.name} is no AMD GPU and emulates none")
     return target.hardware
@@ -89,7 +89,7 @@ _GPUS = (
     _rdna("gfx1151", vgprs_per_simd=1536, vgpr_granule=24),
     _rdna("gfx1201", vgprs_per_simd=1536, vgpr_granule=24),
 )
-# What is emulated where nothing else is asked for, so that its name is short.
+# The GPU that is emulated by default, so that its name is short.
 _FIRST_EMULATED = "gfx942"
 
 TARGETS = tuple(Target(gpu.processor, gpu.architecture, "rocm", gpu) for gpu in _GPUS)

@@ -25,7 +25,7 @@ def _rates(**rates: int) -> Mapping[str, int]:
 
 
 def _float8(rate: int) -> Mapping[str, int]:
-    """Of both formats of the Open Compute Project; CDNA 3 multiplies others."""
+    """Rates of both Open Compute Project formats; CDNA 3 multiplies different ones."""
     return {"f8e4m3fn": rate, "f8e5m2": rate}
 
 
@@ -48,7 +48,7 @@ _RDNA4_VECTOR, _RDNA4_MATRIX = (
     _rates(f16=1024, bf16=1024, i8=2048, **_float8(2048)),
 )
 
-# Bandwidth: the bus in bits, times the memory's transfers a second, as AMD's product page gives it.
+# Bandwidth: the bus in bits, times the memory's transfers per second, from AMD's product page.
 BOARDS = (
     Board(
         name="MI210",

@@ -1,4 +1,4 @@
-"""What a target and a board are, whoever makes them."""
+"""Definitions of a target and a board, for every maker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.targets.terms import GENERAL, Terms
 
 @dataclass(frozen=True)
 class HardwareFigure:
-    """One of a hardware's figures for tables: heading, unit, and the field that holds it."""
+    """A hardware figure for tables: heading, unit, and the field that holds it."""
 
     heading: str
     unit: str
@@ -21,35 +21,36 @@ class HardwareFigure:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What every maker's hardware has; what only one maker's has is in a subclass of its backend.
+    """Properties of every maker's hardware; a backend's subclass adds those of its maker.
 
-    ``wavefront`` is how many threads run in lockstep (AMD: a wave, NVIDIA: a warp).
+    ``wavefront`` is the number of threads that run in lockstep (AMD: a wave, NVIDIA: a warp).
     """
 
     words: ClassVar[Terms] = GENERAL
-    """What its maker calls its parts."""
+    """The maker's terms for the parts."""
 
     figures: ClassVar[tuple[HardwareFigure, ...]] = ()
-    """What a table of the maker's targets shows of them, beside name and wavefront."""
+    """The figures that a table of the maker's targets shows, besides name and wavefront."""
 
     wavefront: int
 
     def facts(self) -> dict[str, Any]:
-        """All of it by name, in JSON's own types."""
+        """Return all properties by name, in JSON's own types."""
         return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HipHardware(Hardware):
-    """A GPU that HIP sources are compiled for, whoever makes it: what their templates look at.
+    """A GPU of any maker that HIP sources are compiled for, with the properties that their
+    templates use.
 
-    ``processor`` is the compiler's name (gfx942, sm_90), ``architecture`` the generation that has
-    rules in common (cdna, rdna, ampere …); ``max_lds_per_block_bytes`` is the most shared memory
-    that one block may ask for.
+    ``processor`` is the compiler's name (gfx942, sm_90), ``architecture`` the generation whose
+    rules are the same (cdna, rdna, ampere …); ``max_lds_per_block_bytes`` is the most shared memory
+    that one block may request.
     """
 
     copies_asynchronously: ClassVar[bool] = False
-    """Whether it copies to shared memory while the threads go on (``kiln/copies.h``)."""
+    """Whether it copies to shared memory asynchronously (``kiln/copies.h``)."""
 
     processor: str
     architecture: str
@@ -57,7 +58,8 @@ class HipHardware(Hardware):
 
     @property
     def direct_load_bytes(self) -> int:
-        """The most that a lane loads into LDS without going through registers; 0 without."""
+        """The most bytes that a lane loads into LDS without going through registers; 0 if
+        unsupported."""
         return 0
 
     @property
@@ -72,10 +74,10 @@ class HipHardware(Hardware):
 
 @dataclass(frozen=True)
 class Target:
-    """One thing to compile for.
+    """One compilation target.
 
     ``backend`` names the row of the registry that serves it, ``family`` the generation of the
-    hardware for people (cdna, rdna, cpu). An emulation has the hardware of what it ``emulates``.
+    hardware for display (cdna, rdna, cpu). An emulation has the hardware of what it ``emulates``.
     """
 
     name: str
@@ -91,11 +93,11 @@ class Target:
 
     @property
     def words(self) -> Terms:
-        """What the maker of its hardware calls the parts."""
+        """The hardware maker's terms for the parts."""
         return self.hardware.words
 
     def facts(self) -> dict[str, Any]:
-        """All of it, the hardware's own facts among them, by name."""
+        """Return all properties by name, including the hardware's."""
         return {
             "name": self.name,
             "family": self.family,
@@ -106,7 +108,7 @@ class Target:
 
 
 def hip_hardware(target: Target) -> HipHardware:
-    """The GPU that a target is or emulates. ``TypeError`` where HIP is not compiled for it."""
+    """Return the GPU that a target is or emulates. ``TypeError`` if it takes no HIP sources."""
     if not isinstance(target.hardware, HipHardware):
         raise TypeError(f"{target.name} takes no HIP sources")
     return target.hardware
@@ -116,11 +118,11 @@ def hip_hardware(target: Target) -> HipHardware:
 class Board:
     """One product, for speed-of-light figures.
 
-    ``vector`` and ``matrix`` are floating-point operations a clock and compute unit by dtype (an
-    FMA counts as two); a dtype that is missing has no published rate. Bandwidth is in bytes a
-    second, caches in bytes: ``l2_bytes`` and ``last_level_bytes`` (Infinity Cache; 0 without) of
-    the whole device, ``instruction_cache_bytes`` of the compute units that share one. A device is
-    what its runtime counts as one: of an MI250X one of its two dies.
+    ``vector`` and ``matrix`` are floating-point operations per clock and compute unit by dtype (an
+    FMA counts as two); a missing dtype has no published rate. Bandwidth is in bytes per second,
+    caches in bytes: ``l2_bytes`` and ``last_level_bytes`` (Infinity Cache; 0 without) of the whole
+    device, ``instruction_cache_bytes`` of the compute units that share one. A device is what its
+    runtime counts as one: of an MI250X one of its two dies.
     """
 
     name: str
@@ -136,9 +138,9 @@ class Board:
     sources: tuple[str, ...]
 
     def peak_flops(self, dtype: str, use_matrix: bool = True) -> float | None:
-        """Operations a second for a dtype (f64, f32, f16, bf16), on matrix cores where there are
-        any for it; None where no rate is published. "tf32": those of f32, where it may be rounded
-        and the hardware has nothing of it."""
+        """Return operations per second for a dtype (f64, f32, f16, bf16), on matrix cores if they
+        support it; None if no rate is published. "tf32" (f32 that may be rounded) has the rates of
+        f32 if the hardware has no tf32."""
         if dtype == "tf32" and dtype not in self.matrix:
             dtype = "f32"
         rate = self.matrix.get(dtype) if use_matrix else None

@@ -1,6 +1,6 @@
-"""Boards that times are modelled for (``scheduler/cycles``), and the devices they are called.
+"""Boards that times are modelled for (``scheduler/cycles``), and the names of their devices.
 
-Such a device runs nothing: what is said of kernels on it is modelled, never measured.
+Such a device runs nothing: its times are modelled, never measured.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from scheduler.targets.model import Board
 from scheduler.targets.registry import backends, boards, targets_of
 
 DEVICE_PREFIX = "model:"
-#: Those whose instructions the emulator of waves runs (``isa/rocm/emulator``).
+#: The targets whose instructions the wave emulator runs (``isa/rocm/emulator``).
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
 
 def is_modelled(device_id: str) -> bool:
-    """Whether a device of that id is one whose times are modelled."""
+    """Whether the device id is that of a modelled device."""
     return device_id.startswith(DEVICE_PREFIX)
 
 
 def modelled_boards() -> tuple[Board, ...]:
-    """Every board that times are modelled for, the reference board of each target first."""
+    """Return every board that times are modelled for, each target's reference board first."""
     return tuple(board for target in TARGETS for board in boards(target))
 
 
 def device_id(board: Board) -> str:
-    """The device that a board is as a model: ``model:MI300X``, ``model:RX7900XTX``."""
+    """Return a board's id as a modelled device: ``model:MI300X``, ``model:RX7900XTX``."""
     return DEVICE_PREFIX + _short_name(board)
 
 
 def board_of_device(name: str) -> Board:
-    """The board of a modelled device: ``model:gfx942`` is the target's reference board,
+    """Return the board of a modelled device: ``model:gfx942`` is the target's reference board,
     ``model:MI300X`` and ``model:gfx942:MI300X`` are that board.
 
-    Raises ``UserError`` that lists what there is.
+    Raises ``UserError`` that lists the known devices.
     """
     given = name.removeprefix(DEVICE_PREFIX)
     target, _, asked = given.rpartition(":")

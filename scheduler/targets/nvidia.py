@@ -17,11 +17,12 @@ _KIB = 1 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class NvidiaHardware(HipHardware):
-    """One NVIDIA GPU; all figures are of a streaming multiprocessor (SM).
+    """One NVIDIA GPU; all figures are per streaming multiprocessor (SM).
 
-    Of a block's shared memory what is above 48 KiB must be dynamic; ``reserved_shared_bytes`` of
-    every block are the system's. Registers (32 bits, of one thread) are handed out to warps in
-    granules of ``register_granule``; each of ``warp_granule`` partitions has its part of them.
+    A block's shared memory above 48 KiB must be dynamic; the system reserves
+    ``reserved_shared_bytes`` of every block. Registers (32 bits, of one thread) are allocated to
+    warps in granules of ``register_granule``; they are split evenly among ``warp_granule``
+    partitions.
     """
 
     copies_asynchronously: ClassVar[bool] = True  # cp.async, since compute capability 8.0
@@ -51,7 +52,7 @@ class NvidiaHardware(HipHardware):
 
 
 def nvidia_hardware(target: Target) -> NvidiaHardware:
-    """The NVIDIA GPU that a target is. ``TypeError`` for another maker's."""
+    """Return the NVIDIA GPU that a target is. ``TypeError`` for another maker's."""
     if not isinstance(target.hardware, NvidiaHardware):
         raise TypeError(f"{target.name} is no NVIDIA GPU")
     return target.hardware
@@ -65,7 +66,7 @@ def _gpu(capability: int, shared_kib: int, max_warps: int = 64, max_blocks: int 
         max_warps=max_warps,
         max_blocks=max_blocks,
         shared_bytes=shared_kib * _KIB,
-        # An SM's, less what the system reserves of it for one block.
+        # An SM's shared memory, less what the system reserves for one block.
         max_lds_per_block_bytes=(shared_kib - 1) * _KIB,
     )
     return Target(hardware.processor, "cuda", "cuda", hardware)
@@ -82,9 +83,9 @@ TARGETS = (
 
 
 def target_for(capability: int) -> Target | None:
-    """What to compile for a GPU of that compute capability; None where nothing serves it.
+    """Return the target for a GPU of that compute capability; None if none fits.
 
-    Machine code serves GPUs of the same major number whose minor number is no smaller (CUDA C++
+    Machine code runs on GPUs of the same major number whose minor number is no smaller (CUDA C++
     Programming Guide, "Binary compatibility").
     """
     serving = [

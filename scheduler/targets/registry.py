@@ -1,10 +1,10 @@
-"""The registry of backends: who serves which target, part by part.
+"""The registry of backends: for each target, the parts that serve it.
 
-A part is a dotted name, ``package.module:ATTRIBUTE``, imported when it is first asked for: some
-cost as much to import as all the rest. The package that asks for a part states its
-interface.
-Installed packages add backends of their own as entry points in the group ``kiln.backends``, each
-a ``Backend``; they are looked for only where a name is not built in, or all are listed.
+A part is a dotted name, ``package.module:ATTRIBUTE``, imported on first use: some parts cost as
+much to import as all the rest. The package that uses a part defines its interface.
+
+Installed packages add backends as entry points in the group ``kiln.backends``, each a ``Backend``;
+they are loaded only if a name is not built in, or all are listed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from scheduler.errors import UserError
 from scheduler.targets.model import Board, Target
 
 ENTRY_POINT_GROUP = "kiln.backends"
-# What makers add to a product's name where its figures are other ones.
+# Suffixes of product names whose figures differ.
 _EDITIONS = "Ti|SUPER|D|Laptop|NVL|GRE"
 
 
 @dataclass(frozen=True)
 class Backend:
-    """One backend's parts, "" for one that it does not have."""
+    """One backend's parts; "" for a part that it does not have."""
 
     name: str
     targets: str  # tuple[Target, ...]
@@ -36,11 +36,11 @@ class Backend:
     compilers: str  # build.toolchains: Callable[[Search], tuple[Found, ...]]
     listings: str  # isa.reader.ListingReader
     devices: str  # runtime.device.DeviceProvider
-    device_ids: str  # a regular expression that the devices' ids match, and no other backend's
-    default_device: str  # the id that one has where nothing is known of it, of ``{target}``
+    device_ids: str  # a regular expression that matches its devices' ids, and no other backend's
+    default_device: str  # the device id, from ``{target}``, if no device is known
     competitors: tuple[str, ...] = ()
     """Further schedulings for the same targets (subclasses of codegen.scheduling.BaseScheduling),
-    whose candidates compete with those of ``scheduling``; the untuned choice stays that one's."""
+    whose candidates compete with those of ``scheduling``, which still makes the untuned default."""
 
     recipes: tuple[str, ...] = ()  # build.recipe.Recipe, of the competitors' sources
     boards: str = ""  # tuple[Board, ...], the reference board of each target first
@@ -91,8 +91,8 @@ BUILT_IN = (
 
 
 def load_part(reference: str) -> Any:
-    """The object of a dotted name. ``UserError`` where an installed backend names what is not
-    there."""
+    """Import the object of a dotted name. ``UserError`` if an installed backend names one that does
+    not exist."""
     module, _, attribute = reference.partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -101,7 +101,7 @@ def load_part(reference: str) -> Any:
 
 
 def backends() -> Iterator[Backend]:
-    """Every backend, those of installed packages last."""
+    """Yield every backend, those of installed packages last."""
     yield from BUILT_IN
     yield from _load_installed(tuple(sys.path))
 
@@ -111,12 +111,12 @@ def backend_of(target: Target) -> Backend:
 
 
 def names() -> tuple[str, ...]:
-    """All targets, in the order in which they are shown."""
+    """Return all targets, in display order."""
     return tuple(target.name for backend in backends() for target in targets_of(backend))
 
 
 def find(name: str) -> Target:
-    """The target of that name; ``UserError`` that lists the known ones where there is none."""
+    """Return the target of that name. Raises ``UserError`` that lists the known ones."""
     for backend in backends():
         for target in targets_of(backend):
             if target.name == name:
@@ -125,19 +125,19 @@ def find(name: str) -> Target:
 
 
 def targets_of(backend: Backend) -> tuple[Target, ...]:
-    """What a backend compiles for."""
+    """Return the targets of a backend."""
     found: tuple[Target, ...] = load_part(backend.targets)
     return found
 
 
 def emulation_of(target: Target) -> Target | None:
-    """What runs a GPU's sources on this machine's cores; None where nothing does."""
+    """Return the emulation that runs a GPU's sources on this machine's cores, or None."""
     every = (one for backend in backends() for one in targets_of(backend))
     return next((one for one in every if one.emulates == target.name), None)
 
 
 def boards(target: str) -> tuple[Board, ...]:
-    """The common boards of a target, the reference one first; none for the emulation."""
+    """Return the common boards of a target, the reference one first; none for the emulation."""
     backend = backend_of(find(target))
     if not backend.boards:
         return ()
@@ -146,8 +146,8 @@ def boards(target: str) -> tuple[Board, ...]:
 
 
 def board_of(target: str, device_name: str) -> Board | None:
-    """The board that a device calls itself; None for one that is not in the table, as another
-    edition of one that is (a 3090 Ti is no 3090)."""
+    """Return the board for a device's own name; None if the table does not have it. Another edition
+    of a board in the table is a different board (a 3090 Ti is no 3090)."""
     return next((b for b in boards(target) if _is_called(b.name.split(" (")[0], device_name)), None)
 
 
@@ -158,7 +158,7 @@ def _is_called(board: str, device_name: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _load_installed(path: tuple[str, ...]) -> tuple[Backend, ...]:  # noqa: ARG001 - what it depends on
-    """Backends of installed packages, by name. ``UserError`` for one that cannot be loaded."""
+    """Load the backends of installed packages, by name. ``UserError`` if one cannot be loaded."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - of no use where none is looked for
 
     found = []

@@ -1,4 +1,4 @@
-"""What each maker calls the parts that all GPUs have: one place for every sentence that names one.
+"""Each maker's terms for the parts that all GPUs have: every sentence takes them from here.
 
 AMD: HIP and the CDNA/RDNA instruction set documents. NVIDIA: CUDA C++ Programming Guide.
 """
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Terms:
-    """A maker's words, in the singular; ``plural`` for more.
+    """A maker's terms, in the singular; see ``plural``.
 
-    ``wave``: threads that run in lockstep. ``lane``: one of them. ``unit``: what holds whole
-    blocks, ``unit_in_full`` spelt out. ``shared``: the memory that the threads of a block share.
-    ``register``: of one lane. ``scratch``: memory of one lane, where spilled registers go.
-    ``scalar``: instructions that work once for a wave, on registers that its lanes share.
-    ``image``: the machine code in a file. ``instructions``: what its listing is called.
+    ``wave``: threads that run in lockstep. ``lane``: one of them. ``unit``: runs whole blocks,
+    ``unit_in_full`` is its long name. ``shared``: the memory that the threads of a block share.
+    ``register``: of one lane. ``scratch``: memory of one lane, for spilled registers. ``scalar``:
+    instructions that run once for a wave, on registers that its lanes share. ``image``: the machine
+    code in a file. ``instructions``: the name of its listing.
     """
 
     wave: str
@@ -32,7 +32,7 @@ class Terms:
 
 
 def plural(word: str) -> str:
-    """More than one of what can be counted: wave, lane, CU, VGPR …"""
+    """Return the plural of a countable term: wave, lane, CU, VGPR …"""
     return f"{word}s"
 
 

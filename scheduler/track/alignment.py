@@ -1,8 +1,8 @@
-"""Whether an attribute changed where the level of a series moved.
+"""Tests whether an attribute changed where the level of a series moved.
 
-Other things change in the neighbourhood of a change all the time: commits that make no difference,
-hosts that take turns. What explains a change is what differs at the place where the level moved,
-and that place is only known as well as the noise allows.
+Near a change other things change all the time: commits without an effect, hosts that take turns. A
+change is explained only by what differs where the level moved, and noise limits how well that place
+is known.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import numpy.typing as npt
 from scheduler.track.sides import Point, Side
 
 _TOLERANCE = 3.0
-"""A place is as good as the best one if it costs no more than that beyond it, in units of the
-noise."""
+"""A boundary is as good as the best one if its cost exceeds the best by no more than this, in units
+of the noise."""
 
 _MAX_COST = 8.0
-"""Distances from a level are cut off here, in units of the noise: a spike says little."""
+"""Distances from a level are clipped here, in units of the noise: a spike says little."""
 
 _LEAST_NOISE = 0.002
-"""Of a value: points are never taken to be more alike than that."""
+"""The least noise assumed of points, as a fraction of a value."""
 
 _MIN_OVERLAP = 0.5
-"""From this share on, an attribute's values are the same on both sides: they take turns."""
+"""From this overlap on, an attribute's values count as the same on both sides: they take turns."""
 
 
 class Relation(StrEnum):
-    """What is known of one attribute's values on both sides. ELSEWHERE: it changed near the change,
-    but not where the level moved."""
+    """How one attribute's values on both sides compare. ELSEWHERE: it changed near the change, but
+    not where the level moved."""
 
     SAME = "same"
     DIFFERS = "differs"
@@ -45,9 +45,9 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One attribute: the relation, and the two points on either side of where it changed (where it
-    did not, the nearest ones). ``offset`` says how many points after the change (negative: before
-    it) that is."""
+    """One attribute: the relation, and the two points around the place where it changed (if it did
+    not, the nearest ones). ``offset`` is the distance from the change to that place in points
+    (negative: before it)."""
 
     relation: Relation
     before: Point
@@ -73,7 +73,7 @@ class Window:
 
     @cached_property
     def noise(self) -> float:
-        """The standard deviation of a point's logarithm about its side's level, robustly."""
+        """The robust standard deviation of a point's logarithm about its side's level."""
         off = np.concatenate([_log_deviations(self.before), _log_deviations(self.after)])
         spread = 1.4826 * float(np.median(np.abs(off))) if off.size > 2 else 0.0
         own = [(point.high - point.low) / point.value / 4 for point in self.points]
@@ -81,9 +81,9 @@ class Window:
 
     @cached_property
     def candidate_boundaries(self) -> frozenset[int]:
-        """Where the level may have moved: indices of the first point of the new level."""
+        """Return where the level may have moved: indices of the first point of the new level."""
         if len(self.points) == 2:
-            return frozenset({1})  # as of thousands of series that are compared
+            return frozenset({1})  # as in comparisons of thousands of series
         logs = np.log([point.value for point in self.points])
         levels = np.log([self.before.level, self.after.level])
         cost = np.minimum(np.abs(logs[:, None] - levels) / self.noise, _MAX_COST)
@@ -93,9 +93,9 @@ class Window:
         return frozenset((1 + np.flatnonzero(inner <= inner.min() + _TOLERANCE)).tolist())
 
     def finding(self, label: Callable[[Point], str], at_boundary: bool = False) -> Finding:
-        """How an attribute's values, as texts ("" for not known), stand on both sides. With
-        ``at_boundary`` a change between the two sides counts even where the values say that the
-        level moved a few points away."""
+        """Return how an attribute's values, as texts ("": unknown), compare on both sides. With
+        ``at_boundary`` a change between the two sides counts even if the values say that the level
+        moved a few points away."""
         labels = [label(point) for point in self.points]
         nearest = (self.before.nearest, self.after.nearest)
         if not any(labels[: self.boundary]) or not any(labels[self.boundary :]):
@@ -126,7 +126,7 @@ def _log_deviations(side: Side) -> npt.NDArray[np.float64]:
 
 
 def _value_changes(labels: Sequence[str]) -> list[tuple[int, int]]:
-    """Neighbouring points, among those whose value is known, at which it changes."""
+    """Return pairs of neighbouring points with known values between which the value changes."""
     known = [index for index, text in enumerate(labels) if text]
     return [pair for pair in pairwise(known) if _differ(labels, *pair)]
 
@@ -136,7 +136,7 @@ def _differ(labels: Sequence[str], one: int, other: int) -> bool:
 
 
 def _overlap(one: Sequence[str], other: Sequence[str]) -> float:
-    """How much of two sides has the same values, 0 to 1."""
+    """Return the share of values that two sides have in common, 0 to 1."""
     left, right = (Counter(text for text in side if text) for side in (one, other))
     return sum(
         min(count / left.total(), right[text] / right.total()) for text, count in left.items()

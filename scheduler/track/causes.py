@@ -1,8 +1,8 @@
-"""Why a series moved: one table of rules, in order; the first that applies decides.
+"""Explains why a series moved: a table of rules, in order; the first that applies decides.
 
-The rules keep two promises whatever else they see. Where the same code object ran on both sides,
-the code is never the cause. Where the environments differ, or are not known to be equal, the code
-is never said to be the cause: both are named, and what would tell them apart.
+Two guarantees hold for all rules. If the same code object ran on both sides, the code is never the
+cause. If the environments differ, or are not known to be equal, the code is never named as the only
+cause: both are named, and how to tell them apart.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from scheduler.track.sides import Side
 
 @dataclass(frozen=True)
 class Explanation:
-    """``cause``, the ``rule`` that decided, and its reasons in sentences, the first the rule's own.
+    """``cause``, the ``rule`` that decided, and its reasons in sentences, the rule's own first.
 
-    ``candidates`` are the causes that remain possible, one unless ``cause`` is UNKNOWN;
-    ``next_step`` says what to measure then. ``feeds_noise_floor``: the same code in the same
-    environment, so that the distance of the sides is noise by definition. ``ratio`` is after by
-    before.
+    ``candidates`` are the remaining possible causes, just one unless ``cause`` is UNKNOWN;
+    ``next_step`` says what to measure then. ``feeds_noise_floor``: the code and the environment are
+    the same, so the distance of the sides is noise by definition. ``ratio`` is after by before.
     """
 
     cause: Cause
@@ -37,7 +36,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Rule:
-    """``candidates`` None: the one cause is all there is."""
+    """``candidates`` is None if ``cause`` is the only one."""
 
     name: str
     applies: Callable[[Evidence], bool]
@@ -48,7 +47,7 @@ class Rule:
 
 
 def explain(before: Side, after: Side) -> Explanation:
-    """Why the series moved from one side to the other."""
+    """Explain why the series moved from one side to the other."""
     evidence = Evidence(before, after)
     rule = next(rule for rule in RULES if rule.applies(evidence))
     cause = rule.cause(evidence)
@@ -257,7 +256,7 @@ RULES = (
 
 
 def _extra_reasons(evidence: Evidence, cause: Cause) -> tuple[str, ...]:
-    """What else speaks for it, or limits it."""
+    """Return further reasons for the cause, or limits of it."""
     found = [one.sentence for one in evidence.code_differences if cause is not Cause.NOISE]
     found += [one.sentence for one in evidence.environment]
     if evidence.has_clock_change:

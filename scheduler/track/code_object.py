@@ -1,4 +1,4 @@
-"""The code object of a build, for comparing it with others."""
+"""The code object of a build, in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scheduler.track.sides import CodeObject
 def code_object(
     target: Target, digest: str, resources: Mapping[str, Mapping[str, Any]], listing: str
 ) -> CodeObject:
-    """Of a build's digest, resources and listing ("" where there is none): with the digest of its
-    instructions, and the mix of the inner loop of the device function that has the longest."""
+    """Make a code object from a build's hash, resources and listing ("" without one). It includes
+    the hash of the instructions, and the mix of the longest inner loop of all device functions."""
     read = reader_of(target).parse(listing)
     functions = [one for one in read.functions if one.instructions]
     loops = [one.loop_instructions(loop) for one in functions if (loop := one.inner_loop())]
@@ -30,9 +30,8 @@ def code_object(
 
 
 def instructions_digest(listing: Listing) -> str:
-    """The sha256 of every instruction in order. Kernels are called by the digest of their source,
-    so that a comment changes their names: functions count by their place, not by what they are
-    called."""
+    """Return the sha256 of all instructions in order. Kernel names contain the hash of their
+    source, so even a comment changes them: functions are identified by position, not by name."""
     places = {one.name: f"function {n}" for n, one in enumerate(listing.functions)}
     text = "\n".join(line for one in listing.functions for line in _lines(one, places))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,15 +1,14 @@
-"""Two revisions or runs over all their series: what became slower, faster, stayed, is new, is gone,
-and what cannot be said.
+"""Compares two revisions or runs over all their series: slower, faster, the same, new, gone, or
+unknown.
 
-Thousands of series are compared at once, so that some look slower by chance alone. Two things keep
-them out: a series counts as slower or faster only if it is so by more than
-``Settings.least_effect``, and the test of that is corrected for their number (Benjamini-Hochberg:
-of those that are named, 5% are expected to be false). Intervals are of each series by itself. A
-series is the same if its whole interval lies within ``Settings.equivalence``; what is neither
-cannot be said.
+Of thousands of series, some look slower by chance alone. Two rules keep them out: a series counts
+as slower or faster only if the effect exceeds ``CompareSettings.least_effect``, and the test is
+corrected for the number of series (Benjamini-Hochberg: 5% of the reported ones are expected to be
+false). Intervals are for each series by itself. A series is the same if its whole interval lies
+within ``CompareSettings.equivalence``; otherwise it is unknown.
 
-Pairs of the same code in the same environment are never slower or faster. How far they lie apart is
-the noise floor of everything else in the comparison.
+Pairs of the same code in the same environment are never slower or faster. Their distance is the
+noise floor of everything else in the comparison.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from scheduler.track.sides import Point
 
 
 class Status(StrEnum):
-    """In the order in which they are shown."""
+    """In display order."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -52,8 +51,8 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """Parts of a time: 0.01 is 1%. ``floor`` is the least noise from run to run, where pairs of
-    the same code do not show more."""
+    """Fractions of a time: 0.01 is 1%. ``floor`` is the least noise from run to run, unless pairs
+    of the same code show more."""
 
     least_effect: float = 0.01
     equivalence: float = 0.03
@@ -62,17 +61,17 @@ class CompareSettings:
 
 
 LEAST_PAIRS = 10
-"""Pairs of the same code that are needed to take the noise floor from them."""
+"""The fewest pairs of the same code from which the noise floor is estimated."""
 
 
 @dataclass(frozen=True)
 class MeasuredSeries:
-    """A series on one side: its name, what to take its mean with, its samples (times, above 0) and
-    what they were measured with, where that is known.
+    """A series on one side: its name, its group (for means), its samples (times, above 0) and, if
+    known, the conditions of the measurement.
 
-    ``interval`` stands for samples that are not there any more, or never came; it is used where
-    there are none. ``groups`` are more that it counts in. ``unusable`` says why nothing can be said
-    of it, whatever its samples are.
+    ``interval`` replaces samples that are missing; it is used only without samples. ``groups`` are
+    further groups that it counts in. ``unusable`` says why it cannot be compared, whatever its
+    samples are.
     """
 
     series: str
@@ -85,7 +84,7 @@ class MeasuredSeries:
 
     @property
     def n(self) -> int:
-        """How many samples it is of."""
+        """The number of samples."""
         if self.samples.size or self.interval is None:
             return self.samples.size
         return self.interval.n
@@ -93,9 +92,9 @@ class MeasuredSeries:
 
 @dataclass(frozen=True)
 class SeriesRow:
-    """One series. The ratio is after by before, above 1 for slower, with its 95% interval; None
-    where there is none. ``reason`` says why nothing can be said; ``q`` is the p-value corrected for
-    the number of series."""
+    """One series. The ratio is after by before, above 1 for slower, with its 95% interval; None if
+    there is none. ``reason`` says why the result is unknown; ``q`` is the p-value corrected for the
+    number of series."""
 
     series: str
     group: str
@@ -112,7 +111,7 @@ class SeriesRow:
 @dataclass(frozen=True)
 class GroupMean:
     """The geometric mean of a group's comparable series, with its 95% interval; the same code in
-    the same environment counts as 1 exactly."""
+    the same environment counts as exactly 1."""
 
     name: str
     ratio: float
@@ -123,8 +122,8 @@ class GroupMean:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows by status, the largest effect first; ``pairs`` of the same code gave the ``floor`` (0:
-    it is that of the settings)."""
+    """Rows by status, the largest effect first; ``pairs`` is the number of pairs of the same code
+    that gave the ``floor`` (0: it comes from the settings)."""
 
     rows: tuple[SeriesRow, ...]
     groups: tuple[GroupMean, ...]
@@ -137,7 +136,7 @@ class Comparison:
 
     @property
     def compared(self) -> int:
-        """Series of both sides that were given a verdict of their own."""
+        """The number of series on both sides with a verdict: slower, faster or the same."""
         return sum(row.status in {Status.SLOWER, Status.FASTER, Status.SAME} for row in self.rows)
 
 
@@ -146,8 +145,8 @@ def compare(
     after: Sequence[MeasuredSeries],
     settings: CompareSettings = CompareSettings(),
 ) -> Comparison:
-    """Compare two sides; a series is the same by its name. Raises ``ValueError`` for a name that is
-    twice on a side, and for samples that are not above 0."""
+    """Compare two sides; series are matched by name. Raises ``ValueError`` for a duplicate name on
+    a side, and for samples that are not above 0."""
     old, new = _by_name(before), _by_name(after)
     rows = [SeriesRow(name, new[name].group, Status.NEW) for name in new.keys() - old.keys()]
     rows += [SeriesRow(name, old[name].group, Status.GONE) for name in old.keys() - new.keys()]
@@ -173,7 +172,7 @@ def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
 
 
 def _not_comparable(one: MeasuredSeries, other: MeasuredSeries) -> str:
-    """Why nothing can be said of a series; "" where something can."""
+    """Return why a series cannot be compared; "" if it can."""
     if one.unusable or other.unusable:
         return one.unusable or other.unusable
     fewest = min(one.n, other.n)
@@ -217,7 +216,7 @@ def _compare_pairs(
 
 
 def _medians(side: Sequence[MeasuredSeries]) -> Medians:
-    """Of samples where there are some, else of their interval."""
+    """Return medians of the samples, or of the interval for series without samples."""
     kept = np.array([one.samples.size > 0 for one in side])
     found = Medians(np.empty(len(side)), np.empty(len(side)), np.array([one.n for one in side]))
     for which, part in (
@@ -244,7 +243,7 @@ def _rows(
     tested = np.flatnonzero(~same)  # the same code cannot have become slower
     q[tested] = adjust_p_values(found.p_values(settings.least_effect)[tested])
     near = _is_within(low, high, settings.equivalence)
-    # Plain numbers: thousands of an array's are slow one by one.
+    # Plain numbers: reading thousands from an array one by one is slow.
     columns = (np.exp(found.logs), low, high, q, same, near)
     result = []
     for (old, new), *figures in zip(pairs, *(one.tolist() for one in columns), strict=True):
@@ -279,7 +278,7 @@ def _is_within(low: Floats, high: Floats, part: float) -> npt.NDArray[np.bool_]:
 
 
 def _pin_unchanged(found: Ratios, same: npt.NDArray[np.bool_]) -> Ratios:
-    """For means: the same code in the same environment takes the same time, whatever was drawn."""
+    """For means: set the ratio of the same code in the same environment to exactly 1."""
     logs, errors = np.where(same, 0.0, found.logs), np.where(same, 0.0, found.errors)
     return Ratios(logs, errors, found.freedom)
 

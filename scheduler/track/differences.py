@@ -1,4 +1,4 @@
-"""What differs between the two sides of a change, each in a sentence of the field's terms."""
+"""The differences between the two sides of a change, each as a sentence in the field's terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.track.telemetry import has_telemetry_difference, telemetry_differ
 
 
 class Aspect(StrEnum):
-    """What a difference is of, in the order in which they are shown."""
+    """The aspect of a difference, in display order."""
 
     REVISION = "revision"
     SOURCE = "source"
@@ -43,14 +43,14 @@ ENVIRONMENT = (
     Aspect.SETTINGS,
     Aspect.READINGS,
 )
-"""What is of the environment: whatever differs of these, no change is said to be the code's."""
+"""Aspects of the environment: if one differs, the change is never attributed to the code."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that differs. ``name`` says which where an aspect has several (a setting, a
-    reading); ``here`` whether it changed where the level moved: what did elsewhere explains
-    nothing and is shown all the same."""
+    """One difference. ``name`` says which item of an aspect with several (a setting, a reading);
+    ``here`` whether it changed where the level moved: one that changed elsewhere explains nothing
+    but is shown all the same."""
 
     aspect: Aspect
     before: str
@@ -61,22 +61,24 @@ class Difference:
 
 
 def differences(before: Side, after: Side) -> tuple[Difference, ...]:
-    """What differs, in ``Aspect``'s order; what is not known on a side is no difference."""
+    """Return the differences in ``Aspect``'s order; a value unknown on one side is no
+    difference."""
     window = Window(before, after)
     return differences_of(window, findings(window))
 
 
 def differences_of(window: Window, found: dict[Aspect, Finding]) -> tuple[Difference, ...]:
-    """``differences`` of sides whose ``findings`` are there already."""
+    """Return the ``differences`` of sides whose ``findings`` are already known."""
     return tuple(_iter_differences(window, found))
 
 
 def environment_differences(
     one: Point, other: Point, *, unknown: bool = False
 ) -> tuple[Difference, ...]:
-    """What differs of the environments of two points: as ``differences`` says of sides of one point
-    each, and at once for thousands of them. With ``unknown`` also what is known of one alone: who
-    must not compare where anything may differ asks for it."""
+    """Return the differences between the environments of two points, as ``differences`` does for
+    sides of one point each, but fast enough for thousands. With ``unknown`` it includes values
+    known for one point only, for callers that must not compare unless everything is known to be
+    equal."""
     same, same_readings = (
         one.environment == other.environment,
         not has_telemetry_difference(one, other),
@@ -97,7 +99,7 @@ def environment_differences(
 
 
 def findings(window: Window) -> dict[Aspect, Finding]:
-    """How each attribute stands on both sides; resources and readings have none of their own."""
+    """Return the finding of each attribute; resources and readings have none of their own."""
     return {
         aspect: window.finding(_labels(aspect, window), at_boundary=aspect in ENVIRONMENT)
         for aspect in _LABELS
@@ -105,8 +107,8 @@ def findings(window: Window) -> dict[Aspect, Finding]:
 
 
 def digest_label(window: Window) -> Callable[[Point], str]:
-    """What says that two code objects are the same: their instructions, where a point on either
-    side has the digest of them; else the files."""
+    """Return the label by which two code objects are the same: the hash of the instructions if both
+    sides have one, else that of the files."""
     sides = window.before.near, window.after.near
     if all(any(point.code.instructions_digest for point in side) for side in sides):
         return lambda point: point.code.instructions_digest
@@ -201,7 +203,7 @@ def _offset_text(offset: int) -> str:
 
 
 def shorten_digest(text: str) -> str:
-    """A digest, or a commit, as people write it; other texts as they are."""
+    """Shorten a hash or a commit for display; return other texts unchanged."""
     return text[:_DIGITS] if _DIGEST.fullmatch(text) else text
 
 

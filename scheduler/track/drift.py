@@ -1,4 +1,4 @@
-"""Whether a series went from one level to another in a step, or drifted there."""
+"""Tells whether a series moved from one level to another in a step or by drifting."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import numpy.typing as npt
 from scheduler.track.sides import Side
 
 _MAX_POINTS = 24
-"""Of each side that are looked at, at most."""
+"""The most points examined on each side."""
 
 _MIN_POINTS = 12
-"""Points of both sides together, without which nothing is called a drift."""
+"""The fewest points, both sides together, for a drift."""
 
 _MIN_RAMP_POINTS = 5
-"""Points that a drift takes at least: what is faster is a step."""
+"""The fewest points that a drift lasts: anything faster is a step."""
 
 _GAIN = 5.0
-"""The logarithm of the likelihoods' ratio from which on a ramp is preferred to a step: a ramp has
-one parameter more, and more places to lie in."""
+"""The logarithm of the likelihoods' ratio above which a ramp is preferred to a step: a ramp has one
+parameter more, and more possible positions."""
 
 _Array = npt.NDArray[np.float64]
 
 
 def is_ramp(before: Side, after: Side) -> bool:
-    """Whether a ramp between two levels fits the points clearly better than any step: by the sums
-    of absolute residuals, as of Laplace's distribution, so that spikes weigh little."""
+    """Whether a ramp between two levels fits the points clearly better than any step. The fit uses
+    sums of absolute residuals, as for Laplace's distribution, so that spikes weigh little."""
     points = (*reversed(before.points[:_MAX_POINTS]), *after.points[:_MAX_POINTS])
     n = len(points)
     if n < _MIN_POINTS:
@@ -41,7 +41,8 @@ def is_ramp(before: Side, after: Side) -> bool:
 
 
 def _costs(shapes: _Array, logs: _Array) -> _Array:
-    """Of each shape, scaled and moved to fit best by least squares: its absolute residuals."""
+    """Return the sum of absolute residuals of each shape, scaled and shifted to the least-squares
+    fit."""
     centred = shapes - shapes.mean(axis=1, keepdims=True)
     off = logs - logs.mean()
     heights = centred @ off / (centred**2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""What a change of level says: one rule, in one wording, for pages, pictures and messages."""
+"""The verdict on a change of level: one rule and one wording for pages, pictures and messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduler.track.units import format_ratio
 
 
 class Effect(StrEnum):
-    """Which way a series moved; or that its ratio does not say so, and why."""
+    """The direction in which a series moved; or that its ratio does not show one, and why."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -18,13 +18,13 @@ class Effect(StrEnum):
 
     @property
     def is_shown(self) -> bool:
-        """Whether the series moved for all that is known."""
+        """Whether the series is known to have moved."""
         return self in (Effect.WORSE, Effect.BETTER)
 
 
 class Levels(Protocol):
-    """Two levels, of so many values each: ``ratio`` is after by before, ``low`` and ``high`` its
-    95% interval, None where too few values say it."""
+    """Two levels and their numbers of values: ``ratio`` is after by before, ``low`` and ``high``
+    its 95% interval, None if there are too few values."""
 
     @property
     def ratio(self) -> float: ...
@@ -39,14 +39,15 @@ class Levels(Protocol):
 
 
 class Step(Levels, Protocol):
-    """Two levels of a series; ``worse`` where the step is in the wrong direction."""
+    """Two levels of a series; ``worse`` if the step is in the wrong direction."""
 
     @property
     def worse(self) -> bool: ...
 
 
 def effect_of(step: Step) -> Effect:
-    """A ratio without an interval says nothing, and one whose interval holds 1 shows nothing."""
+    """Return the effect. A ratio without an interval is inconclusive; one whose interval contains 1
+    shows no difference."""
     if step.low is None or step.high is None:
         return Effect.UNKNOWN
     if step.low <= 1 <= step.high:
@@ -55,19 +56,20 @@ def effect_of(step: Step) -> Effect:
 
 
 def format_interval(levels: Levels) -> str:
-    """The ratio's interval as people read it, or that there is none."""
+    """Format the ratio's interval for display, or say that there is none."""
     if levels.low is None or levels.high is None:
         return Effect.UNKNOWN.value
     return f"{levels.low:.3f} \N{EN DASH} {levels.high:.3f}"
 
 
 def format_counts(levels: Levels) -> str:
-    """How many values before and after: ``12, 5``."""
+    """Format the numbers of values before and after: ``12, 5``."""
     return f"{levels.n_before}, {levels.n_after}"
 
 
 def format_change(levels: Levels) -> str:
-    """The ratio with its interval and n in one line, or with “insufficient data” in that place."""
+    """Format the ratio with its interval and n on one line; without an interval, “insufficient
+    data”."""
     is_known = levels.low is not None and levels.high is not None
     interval = f"95%: {format_interval(levels)}" if is_known else Effect.UNKNOWN.value
     return f"{format_ratio(levels.ratio)} ({interval}; n {format_counts(levels)})"

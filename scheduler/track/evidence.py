@@ -1,4 +1,4 @@
-"""What the rules of ``causes`` look at: the two sides, and how each attribute stands on them."""
+"""The evidence for the rules of ``causes``: the two sides, and how each attribute compares."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from scheduler.track.sides import Point, Side
 from scheduler.track.telemetry import clock_changes, has_clocks, telemetry_differences
 
 _ERRORS = 3.0
-"""Standard errors between the medians of two sides from which on they differ."""
+"""The distance of two sides' medians, in standard errors, from which they differ."""
 
 _LEAST_POINTS = 3
-"""Of a side, to tell from them how much points differ."""
+"""The fewest points of a side from which their spread is estimated."""
 
 _MEDIAN = 1.2533
-"""Standard errors of a median are larger than a mean's by that, where noise is normal."""
+"""The standard error of a median over that of a mean, for normal noise."""
 
 _WIDTH = 2 * 1.96
-"""Standard errors in an interval of 95%."""
+"""The width of a 95% interval in standard errors."""
 
 
 class Cause(StrEnum):
-    """Why a series moved. UNKNOWN is an answer: what is recorded does not decide."""
+    """Why a series moved. UNKNOWN is an answer: the records do not decide."""
 
     CODE = "code"
     TUNING = "tuning choice"
@@ -39,7 +39,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """``before`` and ``after`` with what follows of them."""
+    """``before`` and ``after`` and everything derived from them."""
 
     before: Side
     after: Side
@@ -58,13 +58,13 @@ class Evidence:
 
     @property
     def ratio(self) -> float:
-        """The after side's median by the before side's."""
+        """The after side's median over the before side's."""
         return self.after.level / self.before.level
 
     @property
     def is_shown(self) -> bool:
-        """Whether the sides' medians lie further apart than they may by chance: by how much points
-        differ about their side's median, or by a single point's own interval."""
+        """Whether the sides' medians lie further apart than chance allows: by the points' spread
+        about their side's median, or by a single point's own interval."""
         sizes = [len(side.points) for side in (self.before, self.after)]
         if min(sizes) >= _LEAST_POINTS:
             errors = [_MEDIAN * self.window.noise / math.sqrt(size) for size in sizes]
@@ -75,7 +75,8 @@ class Evidence:
 
     @cached_property
     def is_drift(self) -> bool:
-        """Whether the values went from one level to the other over many points, not in a step."""
+        """Whether the values drifted from one level to the other over many points, not in a
+        step."""
         return is_ramp(self.before, self.after)
 
     def differs(self, aspect: Aspect) -> bool:
@@ -86,8 +87,8 @@ class Evidence:
 
     @cached_property
     def same_code(self) -> bool | None:
-        """Whether the same code ran where the level moved; without code objects, what they are
-        made of says so. None where neither is known."""
+        """Whether the same code ran where the level moved; without code objects, its inputs decide.
+        None if neither is known."""
         if self.is_known(Aspect.CODE):
             return not self.differs(Aspect.CODE)
         inputs = (Aspect.SOURCE, Aspect.CONFIGURATION, Aspect.COMPILER, Aspect.HEADERS)
@@ -98,8 +99,8 @@ class Evidence:
 
     @cached_property
     def same_environment(self) -> bool | None:
-        """None where device, or driver and runtime, of a side are not known, or one of these on
-        one side only."""
+        """None if a side's device, or its driver and runtime, are unknown, or if one of these is
+        known on one side only."""
         if self.environment:
             return False
         known = self.is_known(Aspect.DEVICE) and (
@@ -114,17 +115,17 @@ class Evidence:
 
     @cached_property
     def environment(self) -> tuple[Difference, ...]:
-        """What of the environment differs where the level moved."""
+        """The environment's differences where the level moved."""
         return tuple(one for one in self.differences if one.here and one.aspect in ENVIRONMENT)
 
     @cached_property
     def code_differences(self) -> tuple[Difference, ...]:
-        """What of the code differs where the level moved."""
+        """The code's differences where the level moved."""
         return tuple(one for one in self.differences if one.here and one.aspect not in ENVIRONMENT)
 
     @cached_property
     def code_causes(self) -> tuple[Cause, ...]:
-        """What made the code another: everything that its objects are made of and that differs."""
+        """The causes that made the code different: all inputs of the code objects that differ."""
         found = []
         if self._source_is_edited():
             found.append(Cause.CODE)
@@ -136,8 +137,8 @@ class Evidence:
 
     @cached_property
     def unrecorded_causes(self) -> tuple[Cause, ...]:
-        """What else may have made it another: inputs that are not recorded. A kernel that has no
-        configuration on either side has none."""
+        """Further possible causes: inputs that are not recorded. Without a configuration on either
+        side, tuning is not among them."""
         configured = any(point.configuration for point in self.window.points)
         found = []
         if not self.is_known(Aspect.SOURCE):
@@ -150,8 +151,8 @@ class Evidence:
 
     @cached_property
     def earlier_choice_unchanged(self) -> bool | None:
-        """Whether a configuration of one side is made of the same source on the other, or into the
-        same code, where it was built but not chosen; None where that is not known."""
+        """Whether a configuration of one side, where the other side built but did not select it,
+        has the same source or code there; None if that is unknown."""
         finding = self.findings[Aspect.CONFIGURATION]
         pairs = ((finding.before, finding.after), (finding.after, finding.before))
         known = [
@@ -167,12 +168,12 @@ class Evidence:
 
     @property
     def only_telemetry(self) -> bool:
-        """Whether clocks and throttling are all that differs of the environment."""
+        """Whether the environment differs only in clocks and throttling."""
         return all(one.aspect is Aspect.READINGS for one in self.environment)
 
     @property
     def clock_ratio(self) -> float:
-        """How far clocks alone could have made a kernel slower (above 1) or faster."""
+        """How much slower (above 1) or faster the clocks alone could have made a kernel."""
         changes = clock_changes(self.before, self.after)
         return 1 / min(changes) if self.ratio > 1 else 1 / max(changes)
 
@@ -193,7 +194,7 @@ class Evidence:
 
 
 def _is_same_build(chosen: Point, elsewhere: Point) -> bool | None:
-    """Whether the other side's build of a point's configuration is the point's own."""
+    """Return whether the other side's build of a point's configuration equals the point's own."""
     other = elsewhere.others.get(chosen.configuration)
     if other is None:
         return None

@@ -1,7 +1,7 @@
-"""What was recorded with a point of a series, by whomever: as a point of a side.
+"""Converts the recorded facts of a series' point, from any source, to a point of a side.
 
-Facts are JSON that anybody may have sent. What is not of the form that it should have is not known;
-it is never an error, and never compared.
+Facts are JSON that anyone may have sent. A fact of the wrong form counts as unknown; it is never an
+error, and never compared.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from scheduler.track.resources import target_of
 from scheduler.track.sides import Alternative, CodeObject, Compiler, Environment, Point
 
 UNIT = ("uuid", "serial", "unit")
-"""Names of the attributes that say which of a model's devices it was."""
+"""Names of the attributes that identify one device among those of a model."""
 
 INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS = "instructions_digest", "inner_loop", "headers_digest"
-"""Attributes that tell of the code object and of its compiler."""
+"""Attributes of the code object and its compiler."""
 
 ALTERNATIVES = "others"
-"""The attribute of what tuning chose from: ``{configuration: {source_digest, code_digest}}``."""
+"""The attribute of tuning's alternatives: ``{configuration: {source_digest, code_digest}}``."""
 
 CODE_FACTS = frozenset({INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS, ALTERNATIVES})
-"""Attributes that tell nothing of the environment."""
+"""Attributes that say nothing about the environment."""
 
 _NO_SETTING = {*UNIT, *CODE_FACTS, "readings"}
 _MOST = 2**31
@@ -49,9 +49,9 @@ def point_of(
     device: str,
     toolchain: str,
 ) -> Point:
-    """A point of a series whose conditions are ``facts`` (``scheduler.results.points.model``).
+    """Return a point whose conditions are ``facts`` (``scheduler.results.points.model``).
 
-    Without an interval the value is its own.
+    Without an interval, both bounds are the value.
     """
     attributes = _mapping(facts.get("attributes"))
     return Point(
@@ -77,7 +77,7 @@ def point_of(
 
 
 def facts_of(point: Point) -> dict[str, Any]:
-    """What is recorded with a point, without what is not known: ``point_of`` reads it again."""
+    """Return the facts of a point, without unknown ones: ``point_of`` reads them back."""
     code, environment = point.code, point.environment
     attributes = {
         **environment.settings,
@@ -108,13 +108,13 @@ def facts_of(point: Point) -> dict[str, Any]:
 
 
 def configuration_of(facts: Mapping[str, Any]) -> str:
-    """The kernel's configuration as one text; "" where none is known."""
+    """Return the kernel's configuration as one text; "" if unknown."""
     found = _mapping(facts.get("config"))
     return ", ".join(f"{name}={found[name]}" for name in sorted(found))
 
 
 def environment_of(facts: Mapping[str, Any], device: str) -> Environment:
-    """What of the facts is of the environment, on a device of that model."""
+    """Return the environment from the facts, on a device of that model."""
     attributes = _mapping(facts.get("attributes"))
     return Environment(
         driver=_text(facts.get("driver")),
@@ -127,7 +127,7 @@ def environment_of(facts: Mapping[str, Any], device: str) -> Environment:
 
 
 def parse_readings(clocks: Any) -> dict[str, float]:
-    """What the device read of itself: clocks in MHz, however they are called (``sm_clock``,
+    """Return the device's telemetry: clocks in MHz under either name (``sm_clock``,
     ``sm_clock_mhz``), and the shares of samples in which something throttled them."""
     return dict(_readings(_mapping(clocks)))
 
@@ -143,7 +143,7 @@ def _code(facts: Mapping[str, Any], attributes: Mapping[str, Any], target: str) 
 
 
 def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[str, Any]]:
-    """Those of every device function, or none."""
+    """Return the resources of all device functions, or none."""
     if not found:
         return {}
     gpu = target_of(target)

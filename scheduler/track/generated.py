@@ -1,13 +1,13 @@
 """A generated history: series of kernels over revisions, with every kind of cause injected.
 
-Nothing in it was measured. Every series says so (``LABEL`` begins its name, its hosts and its
-revisions), and whoever shows it shows that. It is what the rules of ``causes`` are held against,
-since the true cause of every change in it is known, and what the demo shows beside real histories.
+Nothing in it was measured. Every series says so: ``LABEL`` begins its name, its hosts and its
+revisions, and every view shows it. The rules of ``causes`` are tested against it, since the true
+cause of every change is known, and the demo shows it beside real histories.
 
-Machines change under the series that run on them (driver, compiler, clocks, the device itself),
-kernels change by commits and by what tuning chose; most commits and some upgrades make no
-difference to most kernels. Resources follow from the makers' own rules of occupancy, so that a
-kernel that slows down because of its registers shows registers over a boundary.
+Machines change under the series that run on them (driver, compiler, clocks, the device itself);
+kernels change by commits and by tuning. Most commits and some upgrades make no difference to most
+kernels. Resources follow the makers' occupancy rules, so that a kernel that slows down because of
+its registers shows registers over a boundary.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from scheduler.track.sides import (
 REVISIONS = 150
 _SLOT = 25  # revisions from one possible event to the next
 _CONFIGURATIONS = 4
-_SHOWN_BEFORE, _SHOWN_AFTER = 18, 10  # points that a detector has of each level
-_NEUTRAL_COMMITS = 0.15  # of all revisions, for one kernel
+_SHOWN_BEFORE, _SHOWN_AFTER = 18, 10  # points of each level that a detector gets
+_NEUTRAL_COMMITS = 0.15  # fraction of all revisions, for one kernel
 _LONGEST_DRIFT = 24
 
 
 class InjectedKind(StrEnum):
-    """What was injected."""
+    """The kind of an injected event."""
 
     REGISTERS = "code: registers over a boundary"
     SPILLS = "code: spills"
@@ -80,8 +80,8 @@ _CAUSES = {
 
 @dataclass(frozen=True)
 class Injection:
-    """What happened at a revision: its kinds, how far it moved the times (1: not at all), what is
-    to be answered, and between which causes where that is UNKNOWN."""
+    """An event at a revision: its kinds, how far it moved the times (1: not at all), the expected
+    answer, and the candidates if that is UNKNOWN."""
 
     index: int
     kinds: tuple[InjectedKind, ...]
@@ -92,7 +92,7 @@ class Injection:
 
 @dataclass(frozen=True)
 class GeneratedSeries:
-    """``name`` begins with ``LABEL``; ``points`` has one a revision, times in nanoseconds."""
+    """``name`` begins with ``LABEL``; ``points`` has one per revision, times in nanoseconds."""
 
     name: str
     target: str
@@ -102,7 +102,7 @@ class GeneratedSeries:
 
 
 def generate_history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, ...]:
-    """That many series on a few machines, the same for the same seed."""
+    """Generate that many series on a few machines, the same for the same seed."""
     rng = np.random.default_rng(seed)
     machines = [(rig, _machine_events(rng)) for rig in rigs()]
     return tuple(
@@ -114,8 +114,8 @@ def generate_history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, 
 
 
 def sides_of(series: GeneratedSeries, injected: Injection) -> tuple[Side, Side]:
-    """The two sides that a detector would show: the level before and a few points of the one
-    after, with the place where a single step fits the values best."""
+    """Return the two sides that a detector would show: the level before and a few points of the one
+    after, split where a single step fits the values best."""
     first = max(0, injected.index - _SHOWN_BEFORE)
     points = series.points[first : injected.index + _SHOWN_AFTER]
     place = injected.index - first
@@ -125,7 +125,8 @@ def sides_of(series: GeneratedSeries, injected: Injection) -> tuple[Side, Side]:
 
 
 def _best_place(points: tuple[Point, ...], near: int) -> int:
-    """Where two levels fit best, by absolute residuals of logarithms, within four of ``near``."""
+    """Return the best split into two levels, by absolute residuals of logarithms, within four of
+    ``near``."""
     logs = np.log([point.value for point in points])
     places = range(max(2, near - 4), min(len(points) - 2, near + 4) + 1)
     return min(places, key=lambda place: _residual(logs[:place]) + _residual(logs[place:]))
@@ -136,7 +137,7 @@ def _residual(logs: npt.NDArray[np.float64]) -> float:
 
 
 def _machine_events(rng: np.random.Generator) -> dict[int, InjectedKind]:
-    """One event of the machine at about half of the slots."""
+    """Return machine events, one at about half of the slots."""
     places = range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT)
     return {
         place + int(rng.integers(-2, 3)): MACHINE[int(rng.integers(len(MACHINE)))]
@@ -161,7 +162,7 @@ class _Writer:
         self.compiler = self.driver = self.unit = 0
         self.code = KernelCode.sample(rig, rng)
         self.throttled = 0.0
-        self.drift = (0, 1.0)  # points that are left, ratio of each
+        self.drift = (0, 1.0)  # remaining points, ratio of each
         self.injected: list[Injection] = []
 
     def write(self) -> GeneratedSeries:
@@ -169,7 +170,7 @@ class _Writer:
         return GeneratedSeries(self.name, self.rig.target, tuple(points), tuple(self.injected))
 
     def _own_events(self) -> dict[int, InjectedKind]:
-        """The kernel's own, at slots of the machine's or at others."""
+        """Return the kernel's own events, at the machine's slots or at others."""
         kinds = (
             *CODE,
             InjectedKind.TUNING,
@@ -203,14 +204,14 @@ class _Writer:
         return self._point(index, spike=InjectedKind.SPIKE in events)
 
     def _edit_without_effect(self) -> None:
-        """A comment, or other instructions that take the same time."""
+        """Edit a comment, or use other instructions that take the same time."""
         if self.rng.random() < 0.5:
             self.comment += 1
         else:
             self.edition += 1
 
     def _apply(self, index: int, events: list[InjectedKind]) -> None:
-        # Drift: half of it lies before the middle, where its change is shown.
+        # Half of a drift lies before the middle, where its change is shown.
         shown = index + _LONGEST_DRIFT // 2 if InjectedKind.DRIFT in events else index
         moved = [self._apply_kind(kind) for kind in events]
         ratio = float(np.prod(moved))
@@ -218,7 +219,7 @@ class _Writer:
         self.injected.append(Injection(shown, tuple(events), ratio, cause, candidates))
 
     def _apply_kind(self, kind: InjectedKind) -> float:
-        """Change what the kind changes; how far the times move by it."""
+        """Apply an event; return the ratio by which it moves the times."""
         if kind in _EDITS:
             self.edition += 1
             self.code, ratio = edit_code(self.code, _EDITS[kind], self.rng, 4 * self.noise)
@@ -250,7 +251,7 @@ class _Writer:
         return ratio
 
     def _throttle(self) -> float:
-        """Clocks held down, or free again."""
+        """Throttle the clocks, or release them."""
         before = 1 - 0.3 * self.throttled
         self.throttled = 0.0 if self.throttled else float(self.rng.uniform(0.3, 0.6))
         ratio = before / (1 - 0.3 * self.throttled)
@@ -318,8 +319,8 @@ class _Writer:
 def _expected(
     events: list[InjectedKind], ratio: float, noise: float
 ) -> tuple[Cause, tuple[Cause, ...]]:
-    """What can be said: one cause where only one thing changed, between which where several did;
-    that it is noise where they cancel each other out but for the noise of a point."""
+    """Return the expected answer: one cause if only one thing changed, the candidates if several
+    did, noise if they cancel each other out to within the noise of a point."""
     causes = tuple(dict.fromkeys(_CAUSES[kind] for kind in events))
     changing = tuple(cause for cause in causes if cause is not Cause.NOISE)
     if abs(np.log(ratio)) < noise or not changing:

@@ -1,4 +1,4 @@
-"""Machines and code objects of the generated history: resources as the makers' rules give them."""
+"""Machines and code objects of the generated history: resources follow the makers' rules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from scheduler.build.rocm.resources import Resources as AmdResources
 from scheduler.targets import find
 
 _THREADS = 256
-_REGISTERS = (40, 56, 64, 80, 96, 128, 168)  # steps of occupancy lie between any two of them
+_REGISTERS = (40, 56, 64, 80, 96, 128, 168)  # any two of them lie on different occupancy steps
 
 
 @dataclass(frozen=True)
 class Rig:
-    """A machine: a device with its driver, runtime and compiler, and the versions to come."""
+    """A machine: a device with its driver, runtime and compiler, and their later versions."""
 
     target: str
     device: str
@@ -35,7 +35,7 @@ class Rig:
 
 
 def rigs() -> tuple[Rig, ...]:
-    """One of NVIDIA's and two of AMD's."""
+    """Return one NVIDIA machine and two AMD machines."""
     return (
         Rig(
             target="sm_90",
@@ -77,7 +77,7 @@ class KernelCode:
 
     @classmethod
     def sample(cls, rig: Rig, rng: np.random.Generator) -> KernelCode:
-        """Some kernel for that machine."""
+        """Return a random kernel for that machine."""
         mix = {
             "matrix": int(rng.choice([0, 16, 32])),
             "vector": int(rng.integers(20, 120)),
@@ -90,7 +90,7 @@ class KernelCode:
 
     @property
     def resources(self) -> Mapping[str, Any]:
-        """As the target's recipe gives them."""
+        """Return the resources as the target's recipe gives them."""
         target = find(self.target)
         if target.name.startswith("sm_"):
             held = cuda_occupancy(CudaDemand(self.registers, self.shared_bytes, _THREADS), target)
@@ -130,7 +130,7 @@ class KernelCode:
 def edit_code(
     code: KernelCode, what: str, rng: np.random.Generator, least: float
 ) -> tuple[KernelCode, float]:
-    """The code after a commit that changes it so, and how far the times move: at least by the
+    """Return the code after such a commit, and the ratio by which the times move: by at least the
     logarithm ``least``, slower for more registers, spills and instructions, faster for fewer."""
     more = bool(rng.random() < 0.6)
     size = max(float(rng.uniform(0.04, 0.3)), least)

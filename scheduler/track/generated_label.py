@@ -1,3 +1,3 @@
-"""The word that all begins with which was generated and not measured."""
+"""The word that begins the name of everything generated, not measured."""
 
 LABEL = "generated"

@@ -3,9 +3,9 @@ numbers.
 
 The interval is Price and Bonett's, of the logarithms' difference (Statistics in Medicine 21, 2002,
 "Distribution-free confidence intervals for difference and ratio of medians"): the standard error of
-a median follows from two order statistics, so that nothing is drawn and nothing is assumed of the
-samples' distribution. Student's t with Welch and Satterthwaite's degrees of freedom stands in for
-the normal distribution, since the error itself is known from few samples.
+a median follows from two order statistics, with no random draws and no assumption about the
+samples' distribution. Student's t with Welch and Satterthwaite's degrees of freedom replaces the
+normal distribution, since the error itself is known from few samples.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from scheduler.stats.intervals import Interval
 Floats = npt.NDArray[np.float64]
 
 MIN_RATIO_SAMPLES = 5
-"""Fewer on a side are insufficient: no order statistics bound the median."""
+"""The fewest samples per side: with fewer, no order statistics bound the median."""
 
 
 @dataclass(frozen=True)
 class Medians:
-    """Logarithms of medians, their standard errors, and how many samples each is of."""
+    """Logarithms of medians, their standard errors, and the number of samples of each."""
 
     logs: Floats
     errors: Floats
     n: npt.NDArray[np.int64]
 
     def select(self, which: npt.NDArray[np.bool_]) -> Medians:
-        """Those that are chosen."""
+        """Return the selected ones."""
         return Medians(self.logs[which], self.errors[which], self.n[which])
 
 
 @dataclass(frozen=True)
 class Ratios:
     """Logarithms of ratios after to before, their standard errors, and the degrees of freedom of
-    those."""
+    the errors."""
 
     logs: Floats
     errors: Floats
     freedom: Floats
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Low and high ends, as ratios."""
+        """Return the low and high ends, as ratios."""
         from scipy import special  # noqa: PLC0415 - a second of each worker's start
 
         reach = special.stdtrit(self.freedom, (1 + confidence) / 2) * self.errors
         return np.exp(self.logs - reach), np.exp(self.logs + reach)
 
     def p_values(self, least: float) -> Floats:
-        """Two-sided p-values of the hypothesis that a ratio is no further from 1 than by the part
-        ``least``."""
+        """Return two-sided p-values of the hypothesis that a ratio is no further from 1 than by the
+        fraction ``least``."""
         from scipy import special  # noqa: PLC0415
 
         distance = np.abs(self.logs) - np.log1p(least)
@@ -65,7 +65,7 @@ class Ratios:
 
 
 def medians(samples: Sequence[Floats]) -> Medians:
-    """Of each series' samples, above 0, at least ``LEAST_SAMPLES`` of them."""
+    """Return the medians of the series' samples: above 0, at least ``MIN_RATIO_SAMPLES`` each."""
     n = np.fromiter((one.size for one in samples), np.int64, len(samples))
     logs, errors = np.empty(n.size), np.empty(n.size)
     for size in np.unique(n):
@@ -77,9 +77,9 @@ def medians(samples: Sequence[Floats]) -> Medians:
 
 
 def medians_from_intervals(known: Sequence[Interval]) -> Medians:
-    """Of 95% intervals of medians, above 0, whose samples are not there: their width is taken for
-    that of Student's t, as ``Ratios.interval`` takes it the other way round. The range of fewer
-    than ``intervals.LEAST_SAMPLES`` is two order statistics, as ``medians`` would take them."""
+    """Return medians from 95% intervals, above 0, whose samples are missing: the width is taken as
+    Student's t, the inverse of ``Ratios.interval``. The range of fewer than
+    ``intervals.MIN_INTERVAL_SAMPLES`` is two order statistics, as ``medians`` would take them."""
     from scipy import special  # noqa: PLC0415
 
     n = np.fromiter((one.n for one in known), np.int64, len(known))
@@ -96,16 +96,16 @@ def medians_from_intervals(known: Sequence[Interval]) -> Medians:
 
 
 def ratios(before: Medians, after: Medians, floor: float) -> Ratios:
-    """``floor`` is how far the median of one and the same code varies from run to run, as a part of
-    it: what is left however many samples a run takes."""
+    """Return ratios of medians. ``floor`` is how much the median of the same code varies from run
+    to run, as a fraction: it remains however many samples a run takes."""
     one, other = before.errors**2 + floor**2, after.errors**2 + floor**2
     freedom = (one + other) ** 2 / (one**2 / (before.n - 1) + other**2 / (after.n - 1))
     return Ratios(after.logs - before.logs, np.sqrt(one + other), freedom)
 
 
 def noise_floor(before: Medians, after: Medians) -> float:
-    """The floor that pairs of the same code in the same environment show: their spread beyond what
-    their own samples explain, of one side."""
+    """Return the noise floor of one side from pairs of the same code in the same environment: their
+    spread beyond what their own samples explain."""
     logs = after.logs - before.logs
     spread = 1.4826 * float(np.median(np.abs(logs)))
     explained = float(np.median(before.errors**2 + after.errors**2))
@@ -113,8 +113,8 @@ def noise_floor(before: Medians, after: Medians) -> float:
 
 
 def adjust_p_values(p: Floats) -> Floats:
-    """Benjamini and Hochberg's q-values: of the series with a q of at most 5%, 5% are expected to
-    be false."""
+    """Return Benjamini and Hochberg's q-values: of the series with a q of at most 5%, 5% are
+    expected to be false."""
     order = np.argsort(p)
     ranked = p[order] * p.size / np.arange(1, p.size + 1)
     q = np.empty(p.size)
@@ -123,15 +123,15 @@ def adjust_p_values(p: Floats) -> Floats:
 
 
 def geometric_mean(found: Ratios, which: npt.NDArray[np.intp]) -> tuple[float, float, float]:
-    """Of some ratios, with the ends of its 95% interval: how well the mean of these very series is
-    known, not what others would give."""
+    """Return the geometric mean of some ratios, with its 95% interval. The interval is the
+    uncertainty of the mean of these series, not of others."""
     centre = float(found.logs[which].mean())
     reach = 1.96 * float(np.sqrt((found.errors[which] ** 2).sum())) / which.size
     return float(np.exp(centre)), float(np.exp(centre - reach)), float(np.exp(centre + reach))
 
 
 def _errors(ordered: Floats) -> Floats:
-    """Standard errors of medians, from rows of sorted logarithms."""
+    """Return standard errors of medians, from rows of sorted logarithms."""
     from scipy import special  # noqa: PLC0415
 
     n = ordered.shape[1]

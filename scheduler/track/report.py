@@ -1,4 +1,4 @@
-"""A comparison in words: Markdown for a pull request, and one line for a log."""
+"""Formats a comparison: Markdown for a pull request, and one line for a log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from scheduler.track.sides import Side
 
 _MOST_ROWS = 50
 _MOST_REASONS = 3
-_PLAIN = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # digests: the cause says as much
-_EXPANDED = (Status.SLOWER, Status.FASTER)  # not folded: what a reviewer is there for
+_PLAIN = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # hashes: the cause says as much
+_EXPANDED = (Status.SLOWER, Status.FASTER)  # not folded: reviewers look for these
 
 
 def summary(comparison: Comparison) -> str:
-    """``2 slower, 1 faster, 3 same``: statuses without series are left out."""
+    """Return ``2 slower, 1 faster, 3 same``: statuses without series are left out."""
     counts = ((status, len(comparison.select(status))) for status in Status)
     return ", ".join(f"{n:,} {status}" for status, n in counts if n) or "no series"
 
 
 def explain_difference(one: MeasuredSeries, other: MeasuredSeries) -> str:
-    """The cause of a difference with its first reasons, or "" where nothing is known of a side."""
+    """Return the cause of a difference with its first reasons, or "" if a side is unknown."""
     if one.point is None or other.point is None:
         return ""
     found = explain(Side((one.point,)), Side((other.point,)))
@@ -33,7 +33,7 @@ def explain_difference(one: MeasuredSeries, other: MeasuredSeries) -> str:
 
 
 def table_rows(comparison: Comparison) -> tuple[SeriesRow, ...]:
-    """The rows that ``markdown`` shows."""
+    """Return the rows that ``markdown`` shows."""
     return tuple(row for status in Status for row in comparison.select(status)[:_MOST_ROWS])
 
 
@@ -42,8 +42,10 @@ def markdown(
     titles: tuple[str, str],
     reasons: Callable[[SeriesRow], str] = lambda row: row.reason,
 ) -> str:
-    """Tables by status, what became slower and faster open, the rest folded; at most 50 rows each.
-    ``titles`` says what was compared, ``reasons`` why a row is what it is."""
+    """Return tables by status, slower and faster open, the rest folded; at most 50 rows each.
+
+    ``titles`` names the two sides, ``reasons`` explains a row.
+    """
     return "\n".join(_lines(comparison, titles, reasons)) + "\n"
 
 
@@ -121,7 +123,7 @@ def _count(row: SeriesRow) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of a file inside a table: nothing of it is Markdown or HTML."""
+    """Escape a file's text for a table cell, so that none of it acts as Markdown or HTML."""
     plain = one_line(text)
     return plain.translate(_ESCAPED)
 

@@ -1,4 +1,4 @@
-"""What differs between two code objects, in the field's terms and by the maker's own rules."""
+"""Compares two code objects, in the field's terms and by the maker's own rules."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BYTES = {"B": "bytes"}
 
 @dataclass(frozen=True)
 class FigureDifference:
-    """A figure of the resources on both sides, as texts, and the sentence that says so."""
+    """A resource figure on both sides, as texts, and its sentence."""
 
     name: str
     before: str
     after: str
     more: str = ""
-    """What follows in the sentence: the unit, a boundary that it crosses."""
+    """The rest of the sentence: the unit, a boundary that it crosses."""
 
     @property
     def sentence(self) -> str:
@@ -34,8 +34,8 @@ class FigureDifference:
 def resource_differences(
     before: CodeObject, after: CodeObject, target: str
 ) -> tuple[FigureDifference, ...]:
-    """One for each figure that differs, the waves that the device holds first; device
-    functions are taken in their order. Nothing where either side's are not known."""
+    """Return the figures that differ, the waves that the device holds first; device functions are
+    compared in order. Empty if either side's resources are unknown."""
     if not before.resources or not after.resources:
         return ()
     gpu = target_of(target)
@@ -54,7 +54,7 @@ def resource_differences(
 
 
 def inner_loop_sentence(before: CodeObject, after: CodeObject, target: str) -> str:
-    """What the inner loop does more or less of; "" where it does the same, or is not known."""
+    """Return what the inner loop does more or less of; "" if nothing, or if it is unknown."""
     if not before.inner_loop or not after.inner_loop:
         return ""
     gpu = target_of(target)
@@ -68,7 +68,7 @@ def inner_loop_sentence(before: CodeObject, after: CodeObject, target: str) -> s
 
 
 def target_of(name: str) -> Target | None:
-    """The target of that name; None for one that no backend here has."""
+    """Return the target of that name; None if no backend here has it."""
     try:
         return find(name)
     except UserError:
@@ -89,7 +89,7 @@ def _by_rules(
         if all(old.get(name) == new.get(name) for name in column.figures):
             continue
         if any(old.get(name) is None or new.get(name) is None for name in column.figures):
-            continue  # not read by the Kiln that recorded one of them
+            continue  # the Kiln that recorded one of them did not read it
         if registers in column.figures:
             yield _registers(old, new, target, rules)
         else:
@@ -133,7 +133,7 @@ def _figures(column: Column, old: Resources, new: Resources) -> FigureDifference
 
 
 def _raw_figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FigureDifference]:
-    """Figures of a target that has no rules here, under their own names."""
+    """Yield figures of a target that has no rules here, under their own names."""
     for name in sorted(old.keys() & new.keys()):
         if old[name] != new[name]:
             yield FigureDifference(name, str(old[name]), str(new[name]))

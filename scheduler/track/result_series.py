@@ -1,5 +1,5 @@
-"""The series of a file of recorded results: what was chosen of each problem, with all that is known
-of it."""
+"""The series of a file of recorded results: each problem's selected candidate, with all its
+conditions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from scheduler.track.sides import Alternative, CodeObject, Compiler, Environment
 
 
 def series_from_results(results: Results) -> tuple[MeasuredSeries, ...]:
-    """A series for each problem, sizes, target and model of device, in the file's order. Where runs
-    repeat one often enough, their medians are its samples, else all samples of its runs together;
-    it was measured with what its last run says."""
+    """Return a series for each problem, sizes, target and device model, in the file's order. If
+    enough runs repeat one, its samples are their medians, else all samples of its runs together;
+    its conditions are those of its last run."""
     found: dict[str, list[MeasuredSeries]] = {}
     for run in results.runs:
         for task in run.tasks:
@@ -99,6 +99,6 @@ def _text(config: Mapping[str, ConfigValue]) -> str:
 
 
 def _reading(name: str, values: tuple[float, ...]) -> float:
-    """Of clocks the median; of what holds or does not, the share of samples in which it did."""
+    """Return the median of a clock; of a flag, the share of samples in which it was set."""
     found = np.median(values) if name.endswith("_mhz") else np.mean(values)
     return float(found) if len(values) else 0.0

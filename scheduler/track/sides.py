@@ -1,8 +1,8 @@
-"""What is known of the two sides of a change: points of one series, with what was measured and what
-it was measured with.
+"""The two sides of a change: points of one series, with their values and the conditions of the
+measurement.
 
-"" stands for what is not known, wherever a text is; None for a build or an environment that is not
-known at all. Nothing is ever concluded from two unknowns being equal.
+An empty text means unknown; None is an entirely unknown build or environment. Nothing is ever
+concluded from two unknowns being equal.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from scheduler.stats.intervals import Interval, median_interval
 
 NEAREST_COUNT = 8
-"""Points of a side that say what it was measured with: those nearest to the change."""
+"""The number of points, nearest to the change, that describe a side's conditions."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """``name`` (rocm, bundled, nvcc), ``version`` as it says itself, ``flags`` in order;
-    ``digest`` of what else decides its output: the headers that kernels include."""
+    """``name`` (rocm, bundled, nvcc), ``version`` as it reports itself, ``flags`` in order;
+    ``digest`` is of what else decides its output: the headers that kernels include."""
 
     name: str = ""
     version: str = ""
@@ -36,9 +36,9 @@ class Compiler:
 
 @dataclass(frozen=True)
 class CodeObject:
-    """What was built: digests of the file and of its instructions alone (equal where only names,
-    line tables or paths differ), resources by device function as its recipe gives them, and the
-    instructions of the inner loop by class (``scheduler.isa.listing.count_kinds``)."""
+    """The code that was built: hashes of the file and of its instructions alone (equal if only
+    names, line tables or paths differ), resources by device function as its recipe gives them, and
+    the instructions of the inner loop by class (``scheduler.isa.listing.count_kinds``)."""
 
     digest: str = ""
     instructions_digest: str = ""
@@ -48,8 +48,8 @@ class CodeObject:
 
 @dataclass(frozen=True)
 class Environment:
-    """What it ran on. ``device`` is the model, ``unit`` which one of them (its UUID or serial
-    number), ``settings`` what else was set (power limit, persistence, MIG), by name."""
+    """The machine. ``device`` is the model, ``unit`` identifies the device (its UUID or serial
+    number), ``settings`` has other settings (power limit, persistence, MIG), by name."""
 
     driver: str = ""
     runtime: str = ""
@@ -60,13 +60,13 @@ class Environment:
 
     @property
     def known(self) -> bool:
-        """Whether enough is recorded to call two of them equal."""
+        """Whether enough is recorded to call two environments equal."""
         return bool(self.device and (self.driver or self.runtime))
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A configuration that was built from the same revision by the same compiler and not chosen."""
+    """A configuration built from the same revision by the same compiler but not selected."""
 
     source_digest: str = ""
     code_digest: str = ""
@@ -77,9 +77,10 @@ class Point:
     """One measurement of a series. ``value`` is the median in the series' unit, ``low`` to ``high``
     its interval over ``n`` samples.
 
-    ``readings`` are what the device read of itself meanwhile: clocks as medians (``sm_clock_mhz``),
-    throttling as the share of samples in which it held (``throttled_power``: 0.4). ``others`` is
-    what tuning chose from, by the configurations' texts.
+    ``readings`` is the device's telemetry during the measurement: clocks as medians
+    (``sm_clock_mhz``), throttling as the share of samples in which it was active
+    (``throttled_power``: 0.4). ``others`` are the alternatives that tuning chose from, keyed by the
+    configurations' texts.
     """
 
     value: float
@@ -99,7 +100,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Side:
-    """The points on one side of a change, at least one, the nearest to the change first: so that
+    """The points on one side of a change, at least one, the nearest to the change first, so that
     two sides can be exchanged. Raises ``ValueError`` without points, and for a value that is not
     above 0."""
 
@@ -117,29 +118,29 @@ class Side:
 
     @property
     def near(self) -> tuple[Point, ...]:
-        """The points that say what the side was measured with."""
+        """The points that describe the side's conditions."""
         return self.points[:NEAREST_COUNT]
 
     @cached_property
     def level(self) -> float:
-        """The side's median, of the points' values."""
+        """The median of the points' values."""
         return float(median([point.value for point in self.points]))
 
     @cached_property
     def interval(self) -> Interval:
-        """The side's median and its interval: of the points' values, of a single one its own."""
+        """Return the side's median and its interval; a single point's own."""
         if len(self.points) == 1:
             only = self.nearest
             return Interval(only.value, only.low, only.high, only.n)
         return median_interval([point.value for point in self.points])
 
     def reading(self, name: str) -> float | None:
-        """The median of a reading over the nearest points; None where it was not read."""
+        """Return the median of a reading over the nearest points; None if it was not read."""
         found = [point.readings[name] for point in self.near if name in point.readings]
         return float(median(found)) if found else None
 
 
 def sides_at(points: tuple[Point, ...], index: int) -> tuple[Side, Side]:
-    """Before and after a change of a series whose points are in order of time: ``index`` is the
-    first point of the new level."""
+    """Split a series, whose points are in order of time, at a change: ``index`` is the first point
+    of the new level."""
     return Side(tuple(reversed(points[:index]))), Side(points[index:])

@@ -1,4 +1,4 @@
-"""Clocks and throttling of the two sides: which readings differ by more than they vary."""
+"""Compares clocks and throttling of the two sides: which readings differ by more than they vary."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from statistics import median
 from scheduler.track.sides import Point, Side
 
 CLOCK_TOLERANCE = 0.01
-"""Clocks nearer to each other are the same: a step of an NVIDIA GPU's is 15 MHz, 0.8%."""
+"""Clocks nearer to each other are the same: an NVIDIA GPU's step is 15 MHz, 0.8%."""
 
 SHARE_TOLERANCE = 0.1
-"""Of the samples: throttling that holds for fewer more, or fewer less, is the same."""
+"""A fraction of the samples: if the share of throttled samples changes by less, it is the same."""
 
 _CLOCK, _THROTTLED = "_mhz", "throttled_"
 _TITLES = {"sm": "SM", "gpu": "GPU"}
@@ -21,7 +21,7 @@ _TITLES = {"sm": "SM", "gpu": "GPU"}
 
 @dataclass(frozen=True)
 class TelemetryDifference:
-    """One reading that differs. A sentence of a clock says what held it down."""
+    """One reading that differs. The sentence of a clock says what throttled it."""
 
     name: str
     before: float
@@ -30,13 +30,13 @@ class TelemetryDifference:
 
 
 def telemetry_differences(before: Side, after: Side) -> tuple[TelemetryDifference, ...]:
-    """Those of clocks and of throttling; what else a device reads of itself decides nothing."""
+    """Return the differences of clocks and throttling; other readings decide nothing."""
     return (*_clocks(before, after), *_throttling(before, after))
 
 
 def has_telemetry_difference(one: Point, other: Point) -> bool:
-    """Whether any reading of two points differs: as ``reading_differences`` says of sides of one
-    point each, and at once for thousands of them."""
+    """Whether any reading of two points differs, as ``telemetry_differences`` finds for sides of
+    one point each, but fast enough for thousands."""
     return one.readings != other.readings and any(
         abs(other.readings[name] - value) > CLOCK_TOLERANCE * max(value, other.readings[name])
         if name.endswith(_CLOCK)
@@ -52,7 +52,7 @@ def has_clocks(before: Side, after: Side) -> bool:
 
 
 def clock_changes(before: Side, after: Side) -> tuple[float, ...]:
-    """The ratios, after to before, of the clocks that differ."""
+    """Return the ratios, after to before, of the clocks that differ."""
     return tuple(one.after / one.before for one in _clocks(before, after))
 
 
@@ -72,7 +72,7 @@ def _clocks(before: Side, after: Side) -> Iterator[TelemetryDifference]:
 
 
 def _spread(name: str, before: Side, after: Side) -> float:
-    """How far a side's median of the clock may be off for how much the points differ, in MHz."""
+    """Return how far a side's median of the clock may be off, given the points' spread, in MHz."""
     errors = []
     for side in (before, after):
         found = [point.readings[name] for point in side.near if name in point.readings]

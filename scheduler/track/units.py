@@ -1,5 +1,5 @@
-"""Figures of series as people read them: times in the unit that leaves one to three digits before
-the point, everything with about four digits."""
+"""Formats figures of series for display: times in the unit that leaves one to three digits before
+the point, all figures with about four digits."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Scale:
     unit: str
 
     def text(self, value: float) -> str:
-        """Without the unit: ``12.34``, thousands apart."""
+        """Format without the unit: ``12.34``, with thousands separators."""
         return format_digits(value * self.factor)
 
 
 def scale_of(unit: str, magnitude: float) -> Scale:
-    """What figures about as large as ``magnitude`` are shown in; only units of time are changed."""
+    """Return the scale for figures about as large as ``magnitude``; only units of time change."""
     known = _TIMES.get(unit)
     if known is None or not magnitude or not math.isfinite(magnitude):
         return Scale(1.0, unit)
@@ -34,18 +34,19 @@ def scale_of(unit: str, magnitude: float) -> Scale:
 
 
 def format_value(value: float, unit: str) -> str:
-    """With its unit: ``12.34 µs``."""
+    """Format with the unit: ``12.34 µs``."""
     scale = scale_of(unit, value)
     return f"{scale.text(value)} {scale.unit}".rstrip()
 
 
 def format_ratio(ratio: float, after: int = 3) -> str:
-    """After by before, with a sign that says so."""
+    """Format after by before, with a multiplication sign."""
     return f"\N{MULTIPLICATION SIGN}{ratio:.{after}f}"
 
 
 def format_digits(value: float) -> str:
-    """About four digits, thousands apart; very large and very small ones with an exponent."""
+    """Format about four digits, with thousands separators; very large and small ones with an
+    exponent."""
     size = abs(value)
     if size and not 1e-4 <= size < 1e9:
         return f"{value:.4g}"
@@ -55,5 +56,5 @@ def format_digits(value: float) -> str:
 
 
 def _rounded(value: float) -> float:
-    """To the four digits that are shown, so that 999.97 ns is 1.000 µs and not 1000.0 ns."""
+    """Round to the four digits that are shown, so that 999.97 ns is 1.000 µs and not 1000.0 ns."""
     return float(f"{value:.4g}")

@@ -1,8 +1,8 @@
-"""One problem to decide, whoever gives it out and wherever what is found goes.
+"""One problem to decide, independent of who assigns it and who receives the results.
 
-``work_on`` is all of a measuring worker's work on it. Where the work comes from and what becomes of
-it is a ``Desk``: rows of the database (the application's own workers), or a server that is asked
-over HTTPS (``scheduler/agent``).
+``run_assignment`` is all of a measuring worker's work on it. A ``TuningHost`` supplies the work and
+takes the results: rows of the database (the application's own workers), or a server reached over
+HTTPS (``scheduler/agent``).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ NO_LIMIT = Budget()
 
 @dataclass(frozen=True)
 class Assignment:
-    """What is to be decided. ``planned`` are the kernels to choose among; None: whatever the
-    generator offers. Unless ``waiting_counts``, time in which nothing is built yet is none of the
-    budget's: a worker whose server is away for a while has it still."""
+    """The problem to decide. ``planned`` are the kernels to choose among; None: all that the
+    generator offers. Unless ``waiting_counts``, time spent waiting for builds is not charged to the
+    budget: a worker whose server is unreachable for a while keeps it."""
 
     node: str
     target: str
@@ -42,8 +42,8 @@ class Assignment:
 
 @dataclass(frozen=True)
 class PreparedSchedule:
-    """The graph in execution order, what makes its kernels for all targets (the untuned defaults),
-    and for the assignment's alone."""
+    """The graph in execution order, the scheduling that makes its kernels for all targets (the
+    untuned defaults), and the scheduling for the assignment's target."""
 
     schedule: Schedule
     shared: BaseScheduling
@@ -51,27 +51,27 @@ class PreparedSchedule:
 
 
 class TuningHost(Protocol):
-    """Where the work comes from, and where what is found goes."""
+    """Supplies the work and takes the results."""
 
     def begin(self, problem: TuningProblem, /) -> None:
-        """The problem is known; nothing of it was tried yet."""
+        """The problem is known; none of its candidates was tried yet."""
 
     def options(self, problem: TuningProblem, /) -> SearchOptions:
-        """How its candidates are searched for, and what is known of them."""
+        """Return how its candidates are searched for, and what is known about them."""
 
     def pool(self, problem: TuningProblem, /) -> CompilePool:
-        """What builds the candidates of the problem, which is the assignment's with those that
-        are to be tried."""
+        """Return the pool that builds the candidates. ``problem`` is the assignment's, restricted
+        to the candidates to try."""
 
     def note(self, event: Event) -> None:
-        """A candidate was timed or rejected just now. Raises ``Cancelled`` where nobody waits for
-        it any more."""
+        """A candidate was just timed or rejected. Raises ``Cancelled`` if the result is no longer
+        wanted."""
 
 
 @dataclass(frozen=True)
 class AssignmentResult:
-    """The candidates with their places, each kernel once, the names of all kernels that this
-    version of the generator makes of the problem, and the seconds that counted."""
+    """The candidates with their indices, each kernel once; the names of all kernels that this
+    version of the generator makes for the problem; and the seconds charged."""
 
     lines: tuple[tuple[int, Entry], ...]
     made: frozenset[str]
@@ -89,7 +89,7 @@ def run_assignment(
     cancellation: Cancellation,
     tuning: TuneFunction | None = None,
 ) -> AssignmentResult:
-    """Try what is to be tried, and decide; ``tuning`` does it where that is not by measuring.
+    """Try the candidates, and decide; ``tuning`` replaces the measuring run.
 
     Raises ``Cancelled``, and ``UserError`` for sizes that nothing holds.
     """
@@ -124,8 +124,8 @@ def run_assignment(
 
 
 def unique_entries(result: ProblemResult) -> tuple[tuple[int, Entry], ...]:
-    """The candidates with their places, each kernel once: configurations that render alike are one
-    kernel, of which the chosen line counts, else the first."""
+    """Return the candidates with their indices, each kernel once: configurations that render alike
+    are one kernel, represented by the selected entry, else by the first."""
     callers = enumerate(result.problem.callers)
     places = {caller.name: place for place, caller in reversed(list(callers))}
     found: dict[str, Entry] = {}

@@ -1,7 +1,7 @@
-"""Shape buckets: a symbolic size tuned at several values, and which of them serves a size.
+"""Shape buckets: a symbolic size tuned at several values, and the bucket that serves a size.
 
-A bucket reaches from the one before it up to the value at which it was tuned; sizes beyond the
-last one are served by what was chosen at the model's own sizes (or those that were asked for).
+A bucket reaches from the previous one up to the value at which it was tuned; sizes beyond the last
+one use the selection at the model's own sizes (or the requested ones).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def parse_buckets(
     usual: Bindings,
     guards: Sequence[Guard] = (),
 ) -> tuple[ShapeBucket, ...]:
-    """``SYMBOL=16`` texts as buckets below the usual size, the smallest first.
+    """Parse ``SYMBOL=16`` texts into buckets below the usual size, the smallest first.
 
-    Raises ``UserError`` for a symbol or size that cannot be, for more than one symbol, and for a
-    size that is not below the usual one.
+    Raises ``UserError`` for an impossible symbol or size, for more than one symbol, and for a size
+    that is not below the usual one.
     """
     sizes: set[tuple[str, int]] = set()
     for text in texts:
@@ -55,7 +55,7 @@ def parse_buckets(
 
 
 def unique_problems(problems: Iterable[TuningProblem]) -> tuple[TuningProblem, ...]:
-    """The problems, without those of a bucket whose sizes do not depend on the symbol."""
+    """Return the problems without those of a bucket whose sizes do not depend on the symbol."""
     seen: dict[str, TuningProblem] = {}
     for problem in problems:
         seen.setdefault(problem.key, problem)

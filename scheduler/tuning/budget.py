@@ -1,4 +1,4 @@
-"""What a tuning run may spend: time, compiles, measurements."""
+"""The budget of a tuning run: time, compiles, measurements."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from scheduler.errors import UserError
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-# Of the time, what is kept for the last rounds: they decide, and nothing compiles beside them.
+# The share of the time for trying candidates. The rest is for the last rounds, which decide while
+# nothing compiles.
 _EXPLORE_SHARE = 0.75
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Upper limits; None is no limit. ``compiles`` count what the cache did not hold."""
+    """Upper limits; None is no limit. ``compiles`` counts builds that the cache did not hold."""
 
     seconds: float | None = None
     compiles: int | None = None
@@ -25,7 +26,7 @@ class Budget:
 
 
 def parse_seconds(text: str) -> float:
-    """``60s``, ``5m``, ``1.5h``, or a plain number of seconds. Raises ``UserError``."""
+    """Parse ``60s``, ``5m``, ``1.5h``, or a plain number of seconds. Raises ``UserError``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|min|m|h)?", text.strip())
     if not match or float(match[1]) == 0:
         raise UserError(f"budget {text!r}: write a time such as 60s, 5m or 1h")
@@ -33,8 +34,8 @@ def parse_seconds(text: str) -> float:
 
 
 class Meter:
-    """What was spent of a budget so far. ``clock`` gives seconds from any fixed start; unless
-    ``waiting_counts``, it stands still while nothing is there to be measured."""
+    """What a run has spent of its budget. ``clock`` gives seconds from any fixed start; unless
+    ``waiting_counts``, it stands still while there is nothing to measure."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Meter:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Nothing is done meanwhile but wait for builds."""
+        """Mark the time in which the run only waits for builds."""
         since = self._clock()
         try:
             yield
@@ -66,7 +67,7 @@ class Meter:
 
     @property
     def left_s(self) -> float:
-        """Seconds to the end; infinite without a limit."""
+        """Seconds until the end; infinite without a limit."""
         limit = self.budget.seconds
         return float("inf") if limit is None else max(0.0, limit - self.seconds)
 
@@ -77,23 +78,23 @@ class Meter:
         return float("inf") if limit is None else _EXPLORE_SHARE * limit - self.seconds
 
     def no_more_compiles(self) -> str:
-        """Which limit forbids another compile; "" where none does."""
+        """Return which limit forbids another compile; "" if none does."""
         limit = self.budget.compiles
         if limit is not None and self.compiles >= limit:
             return f"the budget of {limit} compiles was spent"
         return self._no_more_time()
 
     def no_more_measurements(self) -> str:
-        """Which limit forbids trying another candidate; "" where none does."""
+        """Return which limit forbids trying another candidate; "" if none does."""
         limit = self.budget.measurements
         if limit is not None and self.measurements >= limit:
             return f"the budget of {limit} measurements was spent"
         return self._no_more_time()
 
     def no_time_for(self, seconds: float, what: str) -> str:
-        """Why ``what`` ("another candidate takes"), of so many seconds, does not begin any more;
-        "" where it fits into the time for trying."""
-        left_s = self.exploring_left_s  # once: the clock goes on
+        """Return why ``what`` ("another candidate takes"), which needs so many seconds, cannot
+        start; "" if it fits into the time for trying."""
+        left_s = self.exploring_left_s  # read once: the clock advances
         if left_s <= 0:
             return f"the time for trying was spent ({self._explore_share_text()})"
         if seconds <= left_s:
@@ -115,7 +116,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _format_duration(seconds: float) -> str:
-    """A time as people read it, to two digits: ``46 ms``, ``1.3 s``, ``40 s``; never ``0.0 s``."""
+    """Format a duration to two digits: ``46 ms``, ``1.3 s``, ``40 s``; never ``0.0 s``."""
     if seconds >= 10:
         return f"{seconds:.0f} s"
     if seconds >= 0.9995:

@@ -1,4 +1,4 @@
-"""Compiling candidates over the cores while others are measured."""
+"""Compiles candidates on several cores while others are measured."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from scheduler.targets import Target
 
 
 class CompilePool(Protocol):
-    """Builds what it is given, in the order in which it is given."""
+    """Builds candidates in the order in which they are submitted."""
 
     def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
-        """Begin, or queue, a build."""
+        """Start, or queue, a build."""
 
     def close(self) -> None:
-        """End what is running and drop what waits."""
+        """End running builds and drop queued ones."""
 
 
 class LocalCompilePool:
-    """As many compilers at a time as ``workers``; the work is in their processes."""
+    """Runs up to ``workers`` compilers at a time, each in its own process."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LocalCompilePool:
             toolchain = self._toolchain_for(self._target, kernel.source_file)
         except MachineError:
             raise
-        except UserError as error:  # no compiler here is for sources of that kind
+        except UserError as error:  # no compiler on this machine takes sources of that kind
             rejected: Future[Build | Rejected] = Future()
             rejected.set_result(Rejected(Stage.COMPILE, str(error)))
             return rejected

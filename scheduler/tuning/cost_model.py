@@ -1,26 +1,26 @@
-"""How long a kernel should take on a board (how long it takes at least: ``roofline.py``).
+"""Estimates how long a kernel takes on a board (for the least time see ``roofline.py``).
 
 ``expected_ns`` is a model that ranks candidates before they are measured:
 
     time     = launches * LAUNCH + max(compute, memory, lds) / hiding / filling
     compute  = products of whole tiles / peak rate
-    memory   = bytes that the blocks ask for / (bandwidth, with what repeats served by the caches)
-    lds      = bytes through LDS / (128 bytes a clock and compute unit: AMD instruction set
+    memory   = bytes that the blocks request / (bandwidth; the caches serve repeated bytes)
+    lds      = bytes through LDS / (128 bytes per clock and compute unit: AMD instruction set
                architecture documents, "LDS" chapters: 32 banks of 4 bytes, twice on CDNA 3 and
-               RDNA pairs; the lower figure is taken for all)
-    hiding   = min(1, waves a SIMD / 4): four waves hide the latency of one another's loads
-    filling  = blocks / (rounds * blocks at once): the last round of blocks leaves units idle
+               RDNA pairs; the lower figure is used for all)
+    hiding   = min(1, waves per SIMD / 4): four waves hide the latency of each other's loads
+    filling  = blocks / (rounds * resident blocks): the last round of blocks leaves units idle
 
 Rates, clocks, bandwidth and caches are the board's (``targets/amd_boards.py`` names their sources);
-waves a SIMD come from the build's registers and LDS, before the build from LDS alone. The constants
-are common rules of thumb and fitted to nothing: the model only orders what is then measured.
+waves per SIMD come from the build's registers and LDS, before the build from LDS alone. The
+constants are common rules of thumb, not fitted: the model only orders the later measurements.
 
 The size of the matrix instruction (``MATRIX_INSTR_NONKDIM``) changes none of these: both sizes
 reach the peak rate (AMD Matrix Instruction Calculator: 32x32x8 f16 takes twice the cycles of
-16x16x16, for twice the products), and a wave reads its rectangle of the tile once a step and keeps
-it in registers, whichever multiplies it. What differs (half the instructions to issue, other banks
-of LDS) is left to the measurement. Sums of few rows (``GEMV``) take vector instructions for their
-products, and no LDS.
+16x16x16, for twice the products), and with both a wave reads its rectangle of the tile once per
+step and keeps it in registers. The differences (half the instructions to issue, other banks of LDS)
+are left to the measurement. Sums of few rows (``GEMV``) use vector instructions for their products,
+and no LDS.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def expected_ns(
     board: Board | None,
     build: Build | None = None,
 ) -> float | None:
-    """The model's time of one call, in nanoseconds; None without a board.
+    """Return the model's time of one call, in nanoseconds; None without a board.
 
     ``build`` refines it with what the compiler allocated.
     """
@@ -67,7 +67,7 @@ def expected_ns(
     for number, launch in enumerate(caller.kernel.launches):
         blocks = prod(max(1, evaluate(size, scalars)) for size in launch.grid)
         waves = _waves_per_simd(launch, target, rules, build)
-        # All launches after the first only add partial results up, which is their memory's time.
+        # Launches after the first only add up partial results: they cost their memory traffic only.
         share = work if number == 0 else Work(0, 0, 0, "", 0)
         busiest = _busiest_ns(caller, share, scalars, blocks, board)
         total += _LAUNCH_NS + busiest / _slot_utilization(
@@ -85,7 +85,7 @@ def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict
 
 
 def _operand_dtype(matrix_dtype: str) -> DType:
-    """What is read of operands that are multiplied so."""
+    """Return the dtype in which the operands of such products are read."""
     return DType.F32 if matrix_dtype == "tf32" else DType.from_label(matrix_dtype)
 
 
@@ -101,7 +101,7 @@ def _busiest_ns(
         return max(memory, compute)
     block_m, block_n, split = tile
     steps: float = max(1, scalars.get("K", 1) // split)
-    if caller.kernel.config.get("STREAM_K"):  # blocks share out all of them
+    if caller.kernel.config.get("STREAM_K"):  # the blocks divide all products among them
         steps = work.matrix_flops / (2.0 * blocks * block_m * block_n)
     itemsize = _operand_dtype(work.matrix_dtype).itemsize
     compute = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
@@ -118,12 +118,13 @@ def _busiest_ns(
 
 
 def _cached_ns(asked: float, board: Board) -> float:
-    """Of bytes that the caches bring, most of them."""
+    """Return the time of bytes that mostly come from the caches."""
     return 1e9 * asked / (_CACHE_SPEED * board.memory_bytes_per_s)
 
 
 def _tile(config: Mapping[str, ConfigValue]) -> tuple[int, int, int] | None:
-    """Rows and columns of a matrix template's tile and its split of k; None for the others."""
+    """Return a matrix template's tile (rows, columns) and its split of k; None for other
+    templates."""
     if "BLOCK_M" not in config:
         return None
     return int(config["BLOCK_M"]), int(config["BLOCK_N"]), int(config.get("SPLIT_K", 1))
@@ -138,7 +139,7 @@ def _waves_per_simd(
 
 
 def _slot_utilization(launch: Launch, blocks: int, waves_per_unit: float, board: Board) -> float:
-    """The share of the block slots, over all rounds, in which a block runs."""
+    """Return the share of the block slots, over all rounds, in which a block runs."""
     per_block = max(1, -(-prod(launch.block) // find(board.target).wavefront))
     slots = board.compute_units * max(1, int(waves_per_unit / per_block))
     rounds = -(-blocks // slots)

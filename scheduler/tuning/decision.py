@@ -1,8 +1,8 @@
-"""Which of the measured candidates serves a problem.
+"""Selects one of the measured candidates for a problem.
 
-The fastest median wins, unless others tie with it: a candidate whose median lies within the
-fastest one's interval cannot be called slower. Of those that tie, the default stays (nothing was
-shown to be better), else the first by name is taken: the same samples give the same choice.
+The fastest median wins unless others tie with it: a candidate whose median lies within the fastest
+one's interval cannot be called slower. Among ties the default stays (nothing was shown to be
+better), else the first by name is taken: the same samples give the same choice.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from scheduler.tuning.ledger import CandidateState, Entry
 
 
 def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
-    """The entries with the chosen one and those that tie with the fastest marked, the chosen one
-    with what decided as its ``reason``.
+    """Return the entries with the selected one and those that tie with the fastest marked. The
+    selected entry's ``reason`` says what decided.
 
-    ``among`` are the places that may win (those that reached the last rounds). None is chosen
-    where none of them was measured.
+    ``among`` are the indices that may win (candidates of the last rounds). None is selected if none
+    was measured.
     """
     measured = {
         place: entry.measurement
@@ -49,7 +49,8 @@ def _choice_reason(chosen: Entry, others: int) -> str:
 
 
 def decision_reason(others: int, *, is_default: bool, samples: int) -> str:
-    """Why a candidate was chosen with which so many ``others`` tie; "" where it is the fastest."""
+    """Return why a candidate was selected that ties with ``others`` more; "" if it is the
+    fastest."""
     if others:
         tied = f"tied with {others} other{'s' * (others > 1)}"
         if is_default:

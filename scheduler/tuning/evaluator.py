@@ -39,10 +39,10 @@ _MAX_ROTATIONS = 16
 
 
 class Evaluator(Protocol):
-    """What a tuner asks about candidates."""
+    """The interface through which a tuner checks and times candidates."""
 
     def use(self, problem: TuningProblem) -> Rejected | None:
-        """Work on this problem from now on; the reason where the device cannot hold it."""
+        """Switch to this problem; return the reason if the device cannot hold it."""
 
     def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
         """Compare with the reference; more than ``max_s`` seconds are a timeout."""
@@ -50,18 +50,17 @@ class Evaluator(Protocol):
     def check_edges(
         self, problem: TuningProblem, caller: TemplateCaller, library: str
     ) -> Rejected | None:
-        """Compare at sizes that fill no tile; how it fails there, or None."""
+        """Compare at sizes that fill no tile; return the failure, or None."""
 
     def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
-        """What takes samples of candidates that passed."""
+        """Return a sampler of candidates that passed the check."""
 
 
 class BenchEvaluator:
-    """The real one. A context manager: its process never outlives it.
+    """Evaluates in a worker process. A context manager: the process never outlives it.
 
-    When ``cancellation`` is called, from any thread, the process is ended at once and what was
-    asked of it raises ``Cancelled``. With a
-    ``board`` buffers are rotated beyond its caches.
+    When ``cancellation`` is called, from any thread, the process is ended at once and pending calls
+    raise ``Cancelled``. With a ``board``, buffers are rotated beyond its caches.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class BenchEvaluator:
         found = check_candidate(self._bench, candidate, limits)
         if self._problem is None or self._rounding_sensitive or not is_inaccurate(found):
             return found
-        # From here on each element may be off by what a kernel's own roundings move it.
+        # From here on, each element's tolerance includes the effect of the kernel's own roundings.
         unfit = self.use(self._problem, moved=True)
         return unfit or check_candidate(self._bench, candidate, limits)
 
@@ -143,7 +142,8 @@ class BenchEvaluator:
         return sampler(self._bench, candidates, limits)
 
     def _case(self, problem: TuningProblem, bindings: Bindings, *, moved: bool = False) -> Path:
-        """The folder of the problem's case, made on its first use: equal seeds, equal inputs."""
+        """Return the folder of the problem's case, made on first use: equal seeds give equal
+        inputs."""
         key = f"{problem.node.name} {sorted(bindings.items())} {moved}"
         if key not in self._cases:
             folder = Path(self._folder.name) / str(len(self._cases))
@@ -155,8 +155,8 @@ class BenchEvaluator:
 
 
 def rotation_count(work: Work, board: Board | None) -> int:
-    """How many copies of the buffers a timing goes round through, so that a launch does not find
-    its own inputs in the caches; one on the emulation, whose caches are not a GPU's."""
+    """Return how many copies of the buffers a timing rotates through, so that a launch does not
+    find its own inputs in the caches; 1 on the emulation, whose caches are not a GPU's."""
     if board is None or not work.bytes:
         return 1
     cached = board.l2_bytes + board.last_level_bytes
@@ -164,7 +164,7 @@ def rotation_count(work: Work, board: Board | None) -> int:
 
 
 def edge_bindings(symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
-    """The least sizes that the ranges allow, and a small prime where they allow it."""
+    """Return the smallest sizes that the ranges allow, and a small prime if they allow it."""
     least = {name: symbol.minimum for name, symbol in symbols.items()}
     prime = {
         name: max(_EDGE, symbol.minimum)

@@ -1,8 +1,8 @@
-"""How many different elements of each buffer an operation certainly reads.
+"""Counts the distinct elements of each buffer that an operation certainly reads.
 
-These are lower bounds, whatever the kernel looks like. A read behind a condition (a padded window,
-one part of a concatenation) counts where the condition holds; one whose condition depends on data
-does not count.
+The counts are lower bounds for any kernel. A read behind a condition (a padded window, one part of
+a concatenation) counts where the condition holds; if the condition depends on data, it does not
+count.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from scheduler.ir.operations import Axis, Lowered, OperandView, Operation
 from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children, loads, walk
 from scheduler.lowering.interpret import view_value
 
-#: Points of the loops that one condition and the indices beside it depend on; beyond these,
-#: nothing is counted.
+#: The most loop points that a condition and its indices may depend on; beyond, nothing is counted.
 _MAX_POINTS = 2**20
 
 Sizes: TypeAlias = Mapping[sympy.Symbol, int]
@@ -34,14 +33,14 @@ Sizes: TypeAlias = Mapping[sympy.Symbol, int]
 
 @dataclass(frozen=True)
 class Guard:
-    """A condition under which something is read: where it ``holds``, or where it does not."""
+    """A condition of a read: whether it must hold or must not."""
 
     condition: Value
     holds: bool
 
 
 def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) -> dict[str, int]:
-    """For each buffer, a number of different elements that the operation certainly reads."""
+    """Return, for each buffer, a lower bound of the distinct elements that the operation reads."""
     found: dict[str, int] = {}
     if any(evaluate(axis.size, bindings) <= 0 for axis in operation.loops):
         return found
@@ -60,7 +59,7 @@ def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) ->
 def guarded_loads(
     value: Value, guards: tuple[Guard, ...] = ()
 ) -> Iterator[tuple[Load, tuple[Guard, ...]]]:
-    """Every read, with all that must hold where its value is needed."""
+    """Yield every read, with all conditions under which its value is needed."""
     if isinstance(value, Load):
         yield value, guards
     if isinstance(value, Masked):
@@ -85,11 +84,11 @@ def _conjuncts(condition: Value) -> Iterator[Guard]:
 
 
 def distinct_elements(load: Load, sizes: Sizes, bindings: Bindings) -> int:
-    """At least so many different elements are read over all points.
+    """Return a lower bound of the distinct elements read over all points.
 
-    Axes are counted with which the index is certainly one-to-one: in each dimension those whose
-    steps are larger than all that smaller steps reach together, and each axis in the first
-    dimension that depends on it. Axes behind a division, a remainder or an indirection count once.
+    It counts axes with which the index is certainly one-to-one: in each dimension those whose steps
+    are larger than the reach of all smaller steps together, and each axis in the first dimension
+    that depends on it. Axes behind a division, a remainder or an indirection count once.
     """
     counted: set[sympy.Symbol] = set()
     total = 1
@@ -107,8 +106,8 @@ def distinct_elements(load: Load, sizes: Sizes, bindings: Bindings) -> int:
 
 
 def _linear_steps(index: Expr, sizes: Sizes, bindings: Bindings) -> dict[sympy.Symbol, int]:
-    """Axes that stand in sums and products alone, with their steps' sizes; none where anything
-    else in the index moves."""
+    """Return the axes that occur only in sums and products, with their absolute steps; empty if
+    anything else in the index varies."""
     form = affine(index, sizes)
     if form is None:
         return {}
@@ -130,10 +129,10 @@ class _IndexGroup:
 def guarded_elements(
     load: Load, guards: Sequence[Guard], sizes: Sizes, lowered: Lowered, bindings: Bindings
 ) -> int:
-    """At least so many different elements are read over all points where the guards hold.
+    """Return a lower bound of the distinct elements read over all points where the guards hold.
 
-    The index and the guards fall into parts that have no axis in common: the elements are those
-    of one part times those of the others, each counted point by point.
+    The index and the guards are split into groups with no axis in common: the count is the product
+    of the groups' counts, each taken point by point.
     """
     data = any(True for guard in guards for _ in loads(guard.condition))
     if data or load.indirect:
@@ -175,7 +174,7 @@ def _group_indices(load: Load, guards: Sequence[Guard], sizes: Sizes) -> list[_I
 
 
 def _count_distinct(part: _IndexGroup, sizes: Sizes, lowered: Lowered, bindings: Bindings) -> int:
-    """The different places of a part's indices, over the points where its guards hold."""
+    """Count the distinct positions of a group's indices over the points where its guards hold."""
     axes = tuple(Axis(v, sympy.Integer(sizes[v])) for v in sorted(part.axes, key=str))
 
     def over_points(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

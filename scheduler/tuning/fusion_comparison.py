@@ -1,4 +1,4 @@
-"""Fused kernels against the kernels of their operations, each at its best."""
+"""Compares fused kernels with the kernels of their operations, each tuned."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scheduler.tuning.tuner import TuningResult
 
 @dataclass(frozen=True)
 class FusionComparison:
-    """Times of one fused node and of its parts, in nanoseconds; None where something was not
-    measured. The parts are chosen only where even the slow end of their intervals, added up, lies
-    below the fast end of the fused kernel's."""
+    """Times of one fused node and of its parts, in nanoseconds; None if something was not measured.
+    The parts are selected only if the sum of the slow ends of their intervals lies below the fast
+    end of the fused kernel's."""
 
     node: str
     parts: tuple[str, ...]
@@ -25,12 +25,14 @@ class FusionComparison:
     unfused_is_faster: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Its line of the ledger; ``apart_ns`` and ``apart`` are the keys of the first ledgers."""
+        """Return its line of the ledger; ``apart_ns`` and ``apart`` are the keys of the first
+        ledgers."""
         return asdict(self) | {"apart_ns": self.unfused_ns, "apart": self.unfused_is_faster}
 
 
 def unfuse_all(plan: Schedule) -> tuple[Schedule, Mapping[str, tuple[str, ...]]]:
-    """The schedule with every fused kernel split that can be, and the parts of each such node."""
+    """Return the schedule with every splittable fused kernel split, and the parts of each such
+    node."""
     whole = {node.name for node in plan.nodes}
     everything = split_nodes(plan, whole)
     return everything, {name: part_names(plan, name) for name in everything.split}
@@ -39,7 +41,7 @@ def unfuse_all(plan: Schedule) -> tuple[Schedule, Mapping[str, tuple[str, ...]]]
 def compare_fusion(
     result: TuningResult, parts: Mapping[str, tuple[str, ...]]
 ) -> tuple[FusionComparison, ...]:
-    """What the run says of each fused node; its parts were problems of the same run."""
+    """Compare each fused node with its parts, which were problems of the same run."""
     best: dict[str, Measurement | None] = {
         node: one.chosen.measurement if one.chosen else None
         for one in result.problems

@@ -1,7 +1,7 @@
-"""Successive halving: the rounds of samples in which the best of many are ranked.
+"""Successive halving: rounds of samples that rank the best candidates.
 
-All start with a few samples; after each rung the slower half is out and the rest gets twice as
-many (Jamieson and Talwalkar, 2016). Samples of a rung are taken in interleaved rounds.
+All start with a few samples; each rung drops the slower half and doubles the samples of the rest
+(Jamieson and Talwalkar, 2016). Samples of a rung are taken in interleaved rounds.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _FINALISTS = 2
 
 
 def screen(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samples | Rejected:
-    """A first impression: one launch to warm up, then ``min_samples``; a launch that alone used
-    the plan's time is itself the sample."""
+    """Take a first impression: one warm-up launch, then ``min_samples``. A launch that used up the
+    plan's time is itself the sample."""
     warmed = sample(key, 1)
     if isinstance(warmed, Rejected):
         return warmed
@@ -36,7 +36,8 @@ def screen(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samp
 
 @dataclass(frozen=True)
 class HalvingResult:
-    """``samples`` of all that lasted, those that were out early included; and the rejected."""
+    """``samples`` of all candidates that did not fail, including those eliminated early; and the
+    rejected."""
 
     samples: Mapping[str, Samples]
     rejected: Mapping[str, Rejected]
@@ -49,8 +50,8 @@ def halve(
     floor_ns: float,
     stop: Callable[[str], bool],
 ) -> HalvingResult:
-    """Rank the fastest, from first impressions. ``stop`` is asked before each sample of a
-    key and ends everything when it says so: what was seen until then counts."""
+    """Rank the fastest, starting from first impressions. ``stop`` is called before each sample of a
+    key; if it returns true, everything ends, and the samples so far count."""
     samples, rejected = dict(screened), dict[str, Rejected]()
     remaining = sorted(samples, key=lambda key: (samples[key].median_ns, key))
     rounds = plan.min_samples

@@ -1,5 +1,5 @@
-"""Measuring builds again, side by side: each is checked first, then all take turns, so that the
-device's clocks and whatever else happens meanwhile are the same for every one of them."""
+"""Measures builds again, side by side: each is checked first, then all take turns, so that the
+device's clocks and other disturbances are the same for all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from scheduler.tuning.halving import screen
 from scheduler.tuning.work import work_of
 
 Progress = Callable[[int, int], None]
-"""Told how many samples there are, of how many at most."""
+"""Called with the number of samples so far and the most there can be."""
 
 
 def measure_interleaved(
@@ -50,7 +50,7 @@ def measure_interleaved(
     progress: Progress = lambda *_: None,
     cancellation: Cancellation | None = None,
 ) -> dict[str, Outcome]:
-    """A measurement, or why there is none, for each key; the device must be this process's own.
+    """Return a measurement, or why there is none, for each key. This process must own the device.
 
     Raises ``Cancelled`` once the cancellation is called.
     """
@@ -100,7 +100,7 @@ def measure_interleaved(
 def _sample_rounds(
     keys: list[str], take: Sampler, plan: TimingPlan, floor_ns: float, progress: Progress
 ) -> dict[str, Samples | Rejected]:
-    """Rounds over all, every other one backwards, until each has enough samples."""
+    """Run rounds over all keys, every other one backwards, until each has enough samples."""
     seen: dict[str, Samples | Rejected] = {key: screen(key, take, plan, floor_ns) for key in keys}
     forward = True
     while waiting := [

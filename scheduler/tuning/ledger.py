@@ -1,7 +1,7 @@
-"""The ledger: what became of every candidate of every problem, kept to the end.
+"""The ledger: the result of every candidate of every problem.
 
-As JSON lines it can be read back (and warm-start the next run); as text it is the ``AUTOTUNE``
-log that users of Inductor know.
+The JSON lines can be read back (and warm-start the next run); the text is the ``AUTOTUNE`` log that
+users of Inductor know.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ T = TypeVar("T")
 
 
 class CandidateState(StrEnum):
-    """What became of a candidate."""
+    """The result of a candidate."""
 
     REJECTED = "rejected"  # by a rule, before anything was compiled
     COMPILE_ERROR = "compile error"
-    WRONG = "wrong"  # another result than the reference's
+    WRONG = "wrong"  # the result differs from the reference's
     TIMEOUT = "timeout"
     CRASH = "crash"
     FAILED = "failed"  # it could not be loaded or launched
-    UNTRIED = "untried"  # the budget ended, or somebody cancelled, before its turn
-    NOT_MODELLED = "not modelled"  # in a run of modelled times: the model failed
+    UNTRIED = "untried"  # the budget ended, or the run was cancelled, before its turn
+    NOT_MODELLED = "not modelled"  # in a run with modelled times: the model failed
     MEASURED = "measured"
     MODELLED = "modelled"
-    CHOSEN = "chosen"  # by what was measured; in a run of modelled times by those
+    CHOSEN = "chosen"  # by measured times; in a run with modelled times by those
 
 
 _STATES = {
@@ -64,7 +64,7 @@ def state_of(rejected: Rejected) -> CandidateState:
 
 
 def legacy_state(state: CandidateState) -> str:
-    """The state under the key ``fate``, in the words of the first ledgers."""
+    """Return the value of the key ``fate``, as the first ledgers spelled it."""
     return "refused" if state is CandidateState.REJECTED else str(state)
 
 
@@ -72,12 +72,12 @@ def legacy_state(state: CandidateState) -> str:
 class Entry:
     """One candidate of one problem at one binding.
 
-    ``order`` counts the candidates of the run as they were first timed or rejected (0: never
-    tried), ``at_s`` is when, in seconds from the run's start. ``tied`` says that the candidate's
-    median lies within the interval of the fastest one. ``expected_ns`` is the cost model's time,
-    where there is one. ``modelled`` is what the model of the GPU's instructions says (``cycles/``):
-    in a run of modelled times that is all there is, in a measured one it is where its order came
-    from.
+    ``order`` counts the run's candidates as they were first timed or rejected (0: never tried);
+    ``at_s`` is the time of that, in seconds from the run's start. ``tied`` is set if the
+    candidate's median lies within the interval of the fastest one. ``expected_ns`` is the cost
+    model's time, if there is one. ``modelled`` is the time from the model of the GPU's instructions
+    (``cycles/``): a run with modelled times has no other; in a measured run it determined the
+    candidate's order.
     """
 
     problem: str
@@ -109,12 +109,12 @@ class Entry:
 
     @property
     def is_modelled(self) -> bool:
-        """Whether it is of a run of modelled times, in which this candidate has one."""
+        """Whether the entry belongs to a run with modelled times and has one."""
         decided = self.state in (CandidateState.MODELLED, CandidateState.CHOSEN)
         return decided and self.modelled is not None and self.measurement is None
 
     def to_json(self) -> dict[str, Any]:
-        """One line of the ledger."""
+        """Return one line of the ledger."""
         line = {"record": "candidate", **_codec().unstructure(self)}
         line["fate"] = legacy_state(self.state)
         if (measured := self.measurement) is not None:
@@ -134,7 +134,7 @@ def _codec() -> Converter:
 
 
 def build_facts(build: Build) -> dict[str, Any]:
-    """What an entry keeps of a build."""
+    """Return the facts of a build that an entry stores."""
     return {
         "code_digest": build.code_digest,
         "compile_s": 0.0 if build.cached else build.duration_s,
@@ -144,7 +144,7 @@ def build_facts(build: Build) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A step of the best-so-far curve: after so many candidates, at this time of the run."""
+    """A step of the best-so-far curve: the number of candidates tried, and the time in the run."""
 
     tried: int
     at_s: float
@@ -152,9 +152,9 @@ class CurvePoint:
 
 
 def best_so_far(tried: Iterable[tuple[float, float | None]]) -> tuple[CurvePoint, ...]:
-    """The curve of one problem: a point for each candidate that was faster than all before. Of each
-    that was tried, in that order: when its outcome was known (s), and its time (ns), None where it
-    has none."""
+    """Return the curve of one problem: a point for each candidate that was faster than all before.
+    ``tried`` has, in the order of trying, the time at which each result was known (s) and the
+    candidate's time (ns; None if it has none)."""
     points: list[CurvePoint] = []
     for count, (at_s, time_ns) in enumerate(tried, start=1):
         if time_ns is not None and (not points or time_ns < points[-1].best_ns):
@@ -168,8 +168,8 @@ def write_jsonl(
     entries: Iterable[Entry],
     fusions: Iterable[Mapping[str, Any]] = (),
 ) -> None:
-    """The run's facts on the first line, then a line for each candidate, then one for each fused
-    kernel that was timed against its parts."""
+    """Write the run's facts on the first line, then a line for each candidate, then one for each
+    fused kernel that was timed against its parts."""
     first = {"record": "run", "schema": LEDGER_SCHEMA, **header}
     last = [{"record": "fusion", **fusion} for fusion in fusions]
     with path.open("w", encoding="utf-8") as file:
@@ -179,7 +179,7 @@ def write_jsonl(
 
 @dataclass(frozen=True)
 class Winner:
-    """The chosen candidate of a problem: what warms up a later run's search."""
+    """The selected candidate of a problem: it warm-starts a later run's search."""
 
     config: Mapping[str, ConfigValue]
     shape: ProblemShape
@@ -187,8 +187,8 @@ class Winner:
 
 
 def read_winners(path: Path) -> list[Winner]:
-    """The candidates of a ledger that were chosen. Raises ``UserError`` that names the line and
-    the field, or where it is no ledger."""
+    """Return the selected candidates of a ledger. Raises ``UserError`` that names the line and the
+    field, or says that the file is no ledger."""
     return [
         decode(_codec(), line, Winner, f"{path}, line {number}")
         for number, line in read_jsonl(path).items()
@@ -197,7 +197,7 @@ def read_winners(path: Path) -> list[Winner]:
 
 
 def read_lines(path: Path, kind: type[T]) -> list[T]:
-    """The candidates of a ledger as what ``kind`` keeps of them. Raises as ``read_winners``."""
+    """Return the candidates of a ledger as ``kind``. Raises as ``read_winners`` does."""
     return [
         decode(_codec(), line, kind, f"{path}, line {number}")
         for number, line in read_jsonl(path).items()
@@ -205,7 +205,7 @@ def read_lines(path: Path, kind: type[T]) -> list[T]:
 
 
 def read_jsonl(path: Path) -> dict[int, dict[str, Any]]:
-    """The candidates' lines of a ledger by their number. Raises ``UserError`` where it is none."""
+    """Return a ledger's candidate lines by line number. Raises ``UserError`` if it is no ledger."""
     try:
         with path.open(encoding="utf-8") as file:
             lines = {n: json.loads(line) for n, line in enumerate(file, start=1) if line.strip()}
@@ -220,7 +220,7 @@ def read_jsonl(path: Path) -> dict[int, dict[str, Any]]:
 @dataclass(frozen=True)
 class BackendBest:
     """The fastest candidate of one backend, of ``timed`` that were timed. ``ratio`` is its time
-    over that of the fastest of all, ``samples`` what its median is of."""
+    over the fastest of all, ``samples`` the number of samples of its median."""
 
     backend: str
     kernel: str
@@ -235,7 +235,7 @@ class BackendBest:
 
 
 def best_of_backends(entries: Iterable[Entry]) -> tuple[BackendBest, ...]:
-    """The fastest candidate of each backend whose candidates were timed, the fastest first."""
+    """Return the fastest timed candidate of each backend, the fastest first."""
     timed: dict[str, list[tuple[float, str, int]]] = {}
     for entry in entries:
         if entry.measurement is not None:
@@ -260,12 +260,12 @@ class Operand:
 def autotune_text(
     title: str, operands: Sequence[Operand], entries: Iterable[Entry], seconds: float
 ) -> str:
-    """The log of one problem in Inductor's form: times in ms, the share of the chosen one's speed.
+    """Return the log of one problem in Inductor's format: times in ms, speed relative to the
+    selected candidate.
 
-    The chosen candidate stands first with what decided, as Inductor's readers expect, the others by
-    their times: one that ties with it, or was out before the last rounds, may have a share above
-    100%.
-    Times of the CPU emulation are called so in the title.
+    As Inductor's readers expect, the selected candidate comes first, with the reason for the
+    selection; the others follow by time. One that ties with it, or was eliminated before the last
+    rounds, may exceed 100%. The title says if the times are of the CPU emulation.
     """
     timed = [
         (entry.state is not CandidateState.CHOSEN, entry.median_ns, entry.kernel, entry)

@@ -1,6 +1,6 @@
-"""A candidate's modelled time: a figure of its own kind, beside measurements and never among them.
+"""A candidate's modelled time: kept apart from measurements and never mixed with them.
 
-It has no samples, so it has no interval: the ends of its band are the same model with the constants
+It has no samples and so no interval: its band comes from running the same model with the constants
 at their low and their high ends (``cycles/report.py``). Two candidates are compared end by end.
 """
 
@@ -16,20 +16,20 @@ from cattrs import Converter
 from scheduler.cycles.report import Band
 from scheduler.ir.codec import decode, make_codec
 
-#: By how much of a time two kernels must differ before the model tells them apart: differences
-#: below it were noise against measurements (docs/adr/0028-modelled-times.md).
+#: The least difference by which the model tells two kernels apart: smaller ones were noise against
+#: measurements (docs/adr/0028-modelled-times.md).
 LEAST_DIFFERENCE = 0.10
 
 
 @dataclass(frozen=True)
 class ModelledTime:
-    """What the model says of a kernel's call on a board, in nanoseconds.
+    """The modelled time of a kernel's call on a board, in nanoseconds.
 
     ``device`` is the modelled device (``model:MI300X``), ``version`` the model's. ``unknown``
-    counts the instructions that it does not know, by mnemonic; ``sampled`` says which part of the
-    launch was run, ``cut`` that the emulator's limits ended some of its waves, ``notes`` what else
-    a reader should know. ``checked_at`` are the sizes at which the same source gave the right
-    results on the CPU emulation, ``unchecked`` says why there are none.
+    counts, by mnemonic, the instructions that the model does not know; ``sampled`` says which part
+    of the launch was run, ``cut`` that the emulator's limits ended some waves, ``notes`` what else
+    a reader should know. ``checked_at`` are the sizes at which the same source gave correct results
+    on the CPU emulation; ``unchecked`` says why there are none.
     """
 
     device: str
@@ -46,7 +46,7 @@ class ModelledTime:
 
     @property
     def obstacle(self) -> str:
-        """Why it may not be preferred to another; "" where it may."""
+        """Return why it must not be preferred to another; "" if it may."""
         if self.unknown:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(self.unknown.items()))
             return f"the model does not know {names}"
@@ -56,30 +56,30 @@ class ModelledTime:
 
 
 def is_tied(one: ModelledTime, fastest: ModelledTime) -> bool:
-    """Whether the model cannot call ``one`` slower: at some end of the band, each with the same
-    constants for both, they differ by less than it can tell apart."""
+    """Whether the model cannot call ``one`` slower: at some end of the band, with the same
+    constants for both, the difference is too small for the model to tell."""
     ends = zip(_ends(one.time_ns), _ends(fastest.time_ns), strict=True)
     return any(slow <= (1 + LEAST_DIFFERENCE) * fast for slow, fast in ends)
 
 
 def fastest_first(times: Mapping[int, ModelledTime]) -> list[int]:
-    """Places in the order of their modelled times, of equals the first."""
+    """Return the indices by modelled time, ties by index."""
     return sorted(times, key=lambda place: (times[place].time_ns.mid, place))
 
 
 def devices_of(figures: Iterable[ModelledTime | None]) -> Sequence[str]:
-    """The devices that were modelled, each once."""
+    """Return the modelled devices, each once."""
     return list(dict.fromkeys(one.device for one in figures if one is not None))
 
 
 def to_json(modelled: ModelledTime) -> dict[str, Any]:
-    """As a JSON object."""
+    """Return a JSON object."""
     data: dict[str, Any] = _codec().unstructure(modelled)
     return data
 
 
 def from_json(data: Any) -> ModelledTime:
-    """From what ``to_json`` gave. Raises ``UserError`` naming the field that is wrong."""
+    """Parse what ``to_json`` returned. Raises ``UserError`` naming the wrong field."""
     return decode(_codec(), data, ModelledTime, "modelled time")
 
 

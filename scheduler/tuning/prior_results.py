@@ -1,4 +1,4 @@
-"""Warm start: configurations that won on problems like this one."""
+"""Warm start: configurations that won on similar problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_NEAREST = 3
 
 @dataclass(frozen=True)
 class PriorResult:
-    """A configuration that won, and of which template it was ("": not noted)."""
+    """A configuration that won, and its template ("": not recorded)."""
 
     shape: ProblemShape
     config: Mapping[str, ConfigValue]
@@ -25,14 +25,14 @@ class PriorResult:
 
     @property
     def search_config(self) -> Mapping[str, ConfigValue]:
-        """As a search among several templates knows it."""
+        """The configuration as a search among several templates takes it."""
         return {TEMPLATE: self.template, **self.config} if self.template else self.config
 
 
 def nearest_configs(
     known: Iterable[PriorResult], shape: ProblemShape
 ) -> list[Mapping[str, ConfigValue]]:
-    """At most three different configurations of the nearest problems, the nearest first."""
+    """Return at most three different configurations of the nearest problems, the nearest first."""
     at = [(one.shape.distance(shape), place, one.search_config) for place, one in enumerate(known)]
     found: list[Mapping[str, ConfigValue]] = []
     for distance, _, config in sorted(at, key=lambda item: item[:2]):
@@ -44,5 +44,5 @@ def nearest_configs(
 
 
 def read_prior_results(path: Path) -> list[PriorResult]:
-    """The winners of an earlier run. Raises ``UserError`` where the file is no ledger."""
+    """Return the winners of an earlier run. Raises ``UserError`` if the file is no ledger."""
     return [PriorResult(one.shape, one.config, one.template) for one in read_winners(path)]

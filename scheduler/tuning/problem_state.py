@@ -1,4 +1,4 @@
-"""One problem during a run: what was asked for, built, seen and rejected so far."""
+"""One problem during a run: the candidates proposed, built, timed and rejected so far."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from scheduler.tuning.search import Search
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.warm_start import COLD_START, WarmStart
 
-# A build that the model puts so far behind the best one waits until the others are done.
+# A build that the model puts this many times behind the best one waits until the others are done.
 _POSTPONE_RATIO = 4.0
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run measures on, and how. ``floors_ns`` are speed-of-light bounds by problem,
-    ``start`` what was modelled before: those are tried first."""
+    """The device and the settings of a run. ``floors_ns`` are speed-of-light bounds by problem,
+    ``start`` the earlier modelled results, whose candidates are tried first."""
 
     device: str
     target: Target
@@ -48,7 +48,7 @@ class RunSettings:
 
 
 class ProblemState:
-    """Candidates go by their place among the problem's callers; 0 is the default."""
+    """Candidates are numbered by their index in the problem's callers; 0 is the default."""
 
     def __init__(self, problem: TuningProblem, setting: RunSettings, number: int) -> None:
         self.problem = problem
@@ -73,7 +73,7 @@ class ProblemState:
         self.finals: dict[int, Samples] = {}
         self.checks: dict[int, Check] = {}
         self.rejected: dict[int, Rejected] = {}
-        self.order: dict[int, tuple[int, float]] = {}  # when: count and seconds of the run
+        self.order: dict[int, tuple[int, float]] = {}  # the count and the second of the run
         self.spent_s = 0.0
         self.trials_s: list[float] = []
         self.asked_all = False
@@ -81,7 +81,7 @@ class ProblemState:
         self.why_untried = ""
 
     def close(self, why: str) -> None:
-        """Try nothing more."""
+        """Stop trying candidates."""
         self.closed = True
         self.why_untried = self.why_untried or why
 
@@ -92,7 +92,7 @@ class ProblemState:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to measure at once."""
+        """Whether there is something to measure now."""
         if self.closed:
             return False
         if self.waiting:
@@ -100,8 +100,9 @@ class ProblemState:
         return self.asked_all and bool(self.postponed)
 
     def next_built(self, meter: Meter) -> tuple[int, Build | Rejected] | None:
-        """The next candidate to measure, or its loss; None where its build looks hopeless: it
-        comes after the others. What the cache held is given back to the meter."""
+        """Return the next candidate to measure, or its rejection; None if its build is postponed
+        because the model puts it too far behind. A build from the cache is credited to the
+        meter."""
         if not self.waiting:
             index = self.postponed.popleft()
             return index, self.builds[index]
@@ -121,18 +122,18 @@ class ProblemState:
         return index, built
 
     def candidate(self, index: int) -> BuiltCandidate:
-        """A built candidate, as the worker process takes it."""
+        """Return a built candidate, as the worker process takes it."""
         caller = self.problem.callers[index]
         request = caller.benchmark_request(self.setting.target.name, self.problem.bindings)
         # Kernels are named by their text: configurations that render alike are one kernel.
         return BuiltCandidate(f"{index}:{caller.name}", self.library(index), request)
 
     def library(self, index: int) -> str:
-        """Where the built candidate lies."""
+        """Return the path of a built candidate."""
         return str(library_of(self.builds[index]))
 
     def fastest(self) -> list[int]:
-        """What was timed, the fastest first."""
+        """Return the timed candidates, the fastest first."""
         return sorted(self.screened, key=lambda index: (self.screened[index].median_ns, index))
 
     @property
@@ -141,7 +142,7 @@ class ProblemState:
         return min((seen.median_ns for seen in self.screened.values() if seen.kept), default=None)
 
     def entry(self, index: int) -> Entry:
-        """The ledger's line for a candidate as things are."""
+        """Return the ledger entry of a candidate in its current state."""
         caller = self.problem.callers[index]
         order, at_s = self.order.get(index, (0, 0.0))
         entry = Entry(
@@ -173,7 +174,7 @@ class ProblemState:
         return replace(entry, reason=self.why_untried)
 
     def rejected_by_rules(self) -> list[Entry]:
-        """The lines of what the rules turned down."""
+        """Return the entries of the configurations that the rules rejected."""
         problem, shape = self.problem, self.problem.shape
         return [
             Entry(

@@ -1,4 +1,4 @@
-"""From a schedule to tuning problems: what is to be decided, and among which candidates."""
+"""Turns a schedule into tuning problems: what is to be decided, and among which candidates."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from scheduler.tuning.work import Work, work_of
 
 @dataclass(frozen=True)
 class TuningProblem:
-    """One call of a kernel at concrete sizes, and all that could serve it.
+    """One call of a kernel at concrete sizes, and all candidates for it.
 
-    ``nodes`` are the scheduler nodes whose problem this is (a model's layers repeat theirs),
-    ``node`` the first of them. ``callers`` begin with the default.
+    ``nodes`` are the scheduler nodes with this problem (the layers of a model repeat it), ``node``
+    the first of them. ``callers`` begin with the default.
     """
 
     identity: Problem
@@ -37,23 +37,23 @@ class TuningProblem:
     rejected: tuple[RejectedConfig, ...]
     request: BenchmarkRequest = field(repr=False)
     work: Work
-    title: str  # for people: ``addmm(16x768, 768x2304) f16``, at its sizes; those that the example
-    # does not have by name: ``… at s70=16``
+    title: str  # for display: ``addmm(16x768, 768x2304) f16``, at its sizes; sizes that
+    # differ from the example's are named: ``… at s70=16``
 
     @property
     def key(self) -> str:
-        """Its identity at its sizes."""
+        """The problem's identity at its sizes."""
         return self.identity.key(self.bindings)
 
     @property
     def name(self) -> str:
-        """The first node's name and the sizes: one of its kind in a run."""
+        """The first node's name and the sizes: unique in a run."""
         return f"{self.node.name} {format_bindings(self.bindings)}".strip()
 
     @property
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
-        """What is searched: the configurations, each with its template where there are several,
-        since parameters of one name need not mean the same in two."""
+        """The configurations to search. If there are several templates, each configuration names
+        its own, since parameters of one name may mean different things in two templates."""
         made = [_template_config(caller) for caller in self.callers]
         if len({template for template, _ in made}) == 1:
             return tuple(config for _, config in made)
@@ -64,13 +64,13 @@ class TuningProblem:
         return tuple(arg for arg in self.request.args if isinstance(arg, TensorArg))
 
     def restrict_to(self, kernels: Collection[str]) -> TuningProblem | None:
-        """The same problem with these candidates alone, by name; None where none is offered."""
+        """Return the problem with only the named candidates; None if none is offered."""
         callers = tuple(caller for caller in self.callers if caller.name in kernels)
         return replace(self, callers=callers, rejected=()) if callers else None
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """Its inputs, as the autotune log shows them."""
+        """The inputs, as the autotune log shows them."""
         return tuple(
             Operand(DType.from_label(arg.dtype).torch, arg.size, arg.stride)
             for arg in self.tensors
@@ -84,17 +84,17 @@ class TuningProblem:
 
     @property
     def call(self) -> ProblemCall:
-        """The call by itself."""
+        """The call on its own."""
         return ProblemCall(self.title, self.tensors, self.callers[0].kernel.template)
 
 
 @dataclass(frozen=True)
 class ProblemCall:
-    """A call as people know it, whoever's kernels serve it: what it is called, and its tensors."""
+    """A call as users know it, whatever kernels serve it: its title and its tensors."""
 
     title: str
     tensors: tuple[TensorArg, ...]
-    template: str  # of the default
+    template: str  # the template of the default
 
     @property
     def shape(self) -> ProblemShape:
@@ -110,7 +110,7 @@ def call_of(
     target: Target,
     bindings: Bindings,
 ) -> ProblemCall:
-    """The call that a node is at these sizes. Raises ``UserError`` for sizes that nothing holds."""
+    """Return a node's call at these sizes. Raises ``UserError`` for sizes that nothing holds."""
     request = default.benchmark_request(target.name, bindings)
     tensors = tuple(arg for arg in request.args if isinstance(arg, TensorArg))
     return ProblemCall(_title(node, schedule, bindings), tensors, default.kernel.template)
@@ -124,7 +124,7 @@ def _title(node: SchedulerNode, schedule: Schedule, bindings: Bindings) -> str:
 
 
 def _template_config(caller: TemplateCaller) -> tuple[str, dict[str, ConfigValue]]:
-    """The template and the configuration that a candidate was made with."""
+    """Return the template and the configuration of a candidate."""
     return caller.kernel.template, dict(caller.kernel.config)
 
 
@@ -136,11 +136,11 @@ def find_problems(
     only: Collection[str] = (),
     shared: BaseScheduling | None = None,
 ) -> tuple[TuningProblem, ...]:
-    """The problems of a schedule at these sizes, those with the least work first.
+    """Return the problems of a schedule at these sizes, those with the least work first.
 
-    ``only`` names scheduler nodes or the graph nodes that they compute. Where more targets than
-    ``backend``'s take the untuned default, ``shared`` is what makes that. Raises ``UserError`` for
-    a name that no kernel has.
+    ``only`` names scheduler nodes or the graph nodes that they compute. ``shared`` makes the
+    untuned default if more targets than ``backend``'s use it. Raises ``UserError`` for a name that
+    no kernel has.
     """
     chosen = [node for node in schedule.nodes if node.kind.has_kernel]
     if only:

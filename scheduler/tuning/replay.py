@@ -1,5 +1,4 @@
-"""Kernels that were recorded, and where they are called now: what measuring them again needs of a
-schedule, wherever that is made."""
+"""Recorded kernels and their current call sites: what a new measurement needs from a schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from scheduler.ir.operations import Lowered
 
 @dataclass(frozen=True)
 class GraphNodeRef:
-    """A node that had the problem when its graph was imported; ``graph`` is its file's digest."""
+    """A node that had the problem when its graph was imported; ``graph`` is its file's hash."""
 
     graph: str
     graph_bytes: int
@@ -26,8 +25,8 @@ class GraphNodeRef:
 
 @dataclass(frozen=True)
 class RecordedUse:
-    """The call that a node made of a kernel: as it was recorded, with the names of the buffers
-    that the node read and wrote, in their order."""
+    """A node's call of a kernel as it was recorded, with the names of the buffers that the node
+    read and wrote, in order."""
 
     place: GraphNodeRef
     args: tuple[Mapping[str, Any], ...]
@@ -37,7 +36,7 @@ class RecordedUse:
 
 @dataclass(frozen=True)
 class CallSite:
-    """A node of the problem as it is scheduled now, at the sizes that are asked for."""
+    """A node of the problem as it is scheduled now, at the requested sizes."""
 
     place: GraphNodeRef
     node: SchedulerNode
@@ -45,8 +44,8 @@ class CallSite:
     bindings: dict[str, int]
 
     def request(self, kernel: str, uses: Sequence[RecordedUse], target: str) -> BenchmarkRequest:
-        """The kernel's call here: this node's own where it is among the uses, which are there,
-        else the first. Raises ``UserError`` where it does not fit."""
+        """Return the kernel's call here: this node's own use if ``uses`` has it, else the first.
+        ``uses`` is not empty. Raises ``UserError`` if it does not fit."""
         own = [use for use in uses if use.place == self.place]
         use = (own or list(uses))[0]
         here = [*self.node.reads, *self.node.writes]
@@ -61,8 +60,8 @@ def find_call_site(
     sizes: Mapping[str, int],
     scheduled: Callable[[GraphNodeRef], Schedule | None],
 ) -> CallSite:
-    """The first place that has the problem of that digest now; ``scheduled`` is None where the
-    file is gone. Raises ``UserError`` where none has it."""
+    """Return the first place that has the problem with that hash now; ``scheduled`` returns None if
+    the file is gone. Raises ``UserError`` if no place has it."""
     for place in places:
         schedule = scheduled(place)
         named = [node for node in schedule.nodes if node.name == place.node] if schedule else []

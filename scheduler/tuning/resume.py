@@ -1,4 +1,4 @@
-"""A run that is taken up again: what was measured before is answered, not measured once more."""
+"""A resumed run: earlier measurements are reused, not taken again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from scheduler.tuning.problems import TuningProblem
 
 
 class ResumedEvaluator:
-    """Answers for candidates that were measured before, until the last rounds: those compare, so
-    all that take part in them are timed together. ``measured`` goes by the kernel's name."""
+    """Answers from earlier measurements until the last rounds. Those compare, so all their
+    candidates are timed together. ``measured`` is keyed by the kernel's name."""
 
     def __init__(
         self, evaluator: Evaluator, measured: Mapping[str, Measurement | Rejected]
@@ -30,7 +30,7 @@ class ResumedEvaluator:
         return self._evaluator.use(problem)
 
     def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
-        """What was found before, else what is found now."""
+        """Return the earlier result, else check now."""
         known = self._measured.get(candidate.request.kernel)
         if known is None:
             return self._evaluator.check(candidate, max_s)
@@ -42,7 +42,7 @@ class ResumedEvaluator:
         return self._evaluator.check_edges(problem, caller, library)
 
     def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
-        """The samples of before for one candidate; several are timed."""
+        """Return the earlier samples for a single candidate; several are timed."""
         if len(candidates) == 1:
             (candidate,) = candidates.values()
             known = self._measured.get(candidate.request.kernel)
@@ -53,7 +53,7 @@ class ResumedEvaluator:
 
 
 def _timings(known: Measurement) -> list[Timing]:
-    """Its samples, a launch each."""
+    """Return its samples, one launch each."""
     return [
         Timing(
             ns,

@@ -1,7 +1,7 @@
-"""What a board allows: no launch is faster than its bytes over the memory's bandwidth, nor than its
-products over the peak rate (S. Williams, A. Waterman and D. Patterson, "Roofline", 2009).
+"""The roofline of a board: no launch is faster than its bytes over the memory's bandwidth, nor than
+its products over the peak rate (S. Williams, A. Waterman and D. Patterson, "Roofline", 2009).
 
-Bandwidths and rates are the board's, whose ``sources`` name where they are published.
+Bandwidths and rates are the board's; its ``sources`` name where they are published.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scheduler.tuning.work import Work
 class Limit:
     """The least time of one launch on a board, in nanoseconds, and what bounds it.
 
-    ``products_ns`` is 0 where there are no products, or no rate is published for their dtype.
+    ``products_ns`` is 0 if there are no products, or no rate is published for their dtype.
     """
 
     memory_ns: float
@@ -24,12 +24,12 @@ class Limit:
 
     @property
     def least_ns(self) -> float:
-        """The greater of the time of memory traffic and that of the products."""
+        """The greater of the memory time and the products' time."""
         return max(self.memory_ns, self.products_ns)
 
     @property
     def bound(self) -> str:
-        """``products`` or ``memory``; "" where there is nothing to do."""
+        """``products`` or ``memory``; "" if there is nothing to do."""
         if self.least_ns == 0:
             return ""
         return "products" if self.products_ns > self.memory_ns else "memory"
@@ -37,9 +37,9 @@ class Limit:
 
 @dataclass(frozen=True)
 class Intensity:
-    """Operations and what they are: multiplications and additions of products in ``dtype`` on
-    ``unit`` (matrix), or, for work without products, functions of single values (vector), of
-    which there is only an estimate."""
+    """A number of operations and their kind: multiplications and additions of products in ``dtype``
+    on ``unit`` (matrix), or, for work without products, functions of single values (vector), which
+    are only estimated."""
 
     operations: int
     dtype: str
@@ -48,10 +48,10 @@ class Intensity:
 
 
 def limit(work: Work, board: Board, *, cached: bool = False) -> Limit:
-    """What the board allows for this work.
+    """Return the least time of this work on the board.
 
-    With ``cached`` as much as fits in the board's caches may be there already: then no honest
-    sample is faster, whatever ran before it.
+    With ``cached``, as much as fits into the board's caches may be there already: no honest sample
+    is faster, whatever ran before it.
     """
     moved = float(work.bytes)
     if cached:
@@ -63,13 +63,13 @@ def limit(work: Work, board: Board, *, cached: bool = False) -> Limit:
 
 
 def products_ns(flops: float, dtype: str, board: Board) -> float:
-    """The least time of so many operations of products; 0 where no rate is published."""
+    """Return the least time of so many product operations; 0 if no rate is published."""
     peak = board.peak_flops(dtype) if dtype else None
     return 0.0 if peak is None else 1e9 * flops / peak
 
 
 def intensity(work: Work) -> Intensity | None:
-    """Where the work stands on a roofline; None where it has no operations, or moves nothing."""
+    """Return the work's position on a roofline; None if it has no operations or moves no bytes."""
     if not work.bytes:
         return None
     if work.matrix_flops:
@@ -81,5 +81,5 @@ def intensity(work: Work) -> Intensity | None:
 
 
 def peak(kind: Intensity, board: Board) -> float | None:
-    """The board's operations a second of that kind; None where no rate is published."""
+    """Return the board's operations per second of that kind; None if no rate is published."""
     return board.peak_flops(kind.dtype, use_matrix=kind.unit == "matrix")

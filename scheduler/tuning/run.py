@@ -1,7 +1,7 @@
-"""A tuning run: problems, a device, a budget and a strategy in, a decision for each problem out.
+"""A tuning run: takes problems, a device, a budget and a strategy; decides each problem.
 
-This is the one way from candidates to what serves: the command line and the application's workers
-differ in who compiles (``CompilePool``) and in what is done with the events, in nothing else.
+The command line and the application's workers both use it. They differ only in who compiles
+(``CompilePool``) and in what they do with the events.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from scheduler.tuning.warm_start import COLD_START, WarmStart
 class SearchOptions:
     """How candidates are searched for.
 
-    ``strategy`` is a name of the registry, ``seed`` that of the inputs and of the search;
-    ``known`` won before on problems like these, ``start`` was modelled before. ``measured`` has, by
-    kernel, what an earlier attempt at this same run saw: it is not measured again before the last
-    rounds.
+    ``strategy`` is a name of the registry; ``seed`` seeds the inputs and the search. ``known`` are
+    earlier winners on similar problems, ``start`` earlier modelled results. ``measured`` has, by
+    kernel, the results of an earlier attempt at this run: they are not measured again before the
+    last rounds.
     """
 
     strategy: str = DEFAULT_STRATEGY
@@ -56,9 +56,9 @@ def tune(
     on_event: Callable[[Event], None] = lambda _: None,
     cancellation: Cancellation | None = None,
 ) -> TuningResult:
-    """Compile, check, time and decide, within the meter's budget; the pool is closed then.
+    """Compile, check, time and decide, within the meter's budget; the pool is closed afterwards.
 
-    The device must be this process's own. Raises ``UserError`` for an unknown strategy, and what
+    This process must own the device. Raises ``UserError`` for an unknown strategy, and whatever
     ``on_event`` raises.
     """
     board = device.board

@@ -1,4 +1,4 @@
-"""The order in which one problem's candidates are tried: ask and tell."""
+"""The order in which one problem's candidates are tried: an ask-and-tell interface."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from scheduler.tuning.strategies.strategy import History
 class Search:
     """Asks a strategy for candidates while earlier ones are still being built.
 
-    The first candidate (the default) comes first, then the configurations that won on problems
-    like this one, then what the strategy proposes. It sees a candidate that is under way as one
-    of middling speed (Ginsbourger and others, 2010: the "constant liar"), so that it does not
-    propose its neighbours before its time is known. What is asked depends on the
-    results told alone, not on when. ``strategy`` is a name of the registry; ``UserError`` for
-    any other.
+    The default comes first, then the configurations that won on similar problems, then the
+    strategy's proposals. The strategy sees a pending candidate as one with the median time (the
+    "constant liar", Ginsbourger and others, 2010), so that it does not propose its neighbours
+    before its time is known. The proposals depend only on the results told, not on when they were
+    told. ``strategy`` is a name of the registry; any other raises ``UserError``.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class Search:
         self._pending: dict[int, None] = {}
 
     def ask(self) -> int | None:
-        """The place of the next candidate to try; None when all were asked for."""
+        """Return the index of the next candidate to try; None if all were returned."""
         if self._first:
             index: int | None = self._first.pop(0)
         else:
@@ -50,7 +49,7 @@ class Search:
         return index
 
     def tell(self, index: int, time_ns: float | None) -> None:
-        """What came of a candidate: its time, or None when it was rejected or put off."""
+        """Record a candidate's result: its time, or None if it was rejected or postponed."""
         self._pending.pop(index, None)
         self._results[index] = float("nan") if time_ns is None else time_ns
 
@@ -68,7 +67,7 @@ class Search:
 def _find_config(
     configs: Sequence[Mapping[str, ConfigValue]], one: Mapping[str, ConfigValue]
 ) -> list[int]:
-    """Where a configuration stands, of its template where both say which."""
+    """Return the indices of a configuration; if both name a template, the templates must match."""
 
     def is_same(other: Mapping[str, ConfigValue]) -> bool:
         templates = {config[TEMPLATE] for config in (one, other) if TEMPLATE in config}

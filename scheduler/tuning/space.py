@@ -1,7 +1,7 @@
 """The configurations that a search may try, and their coordinates.
 
-A space is a list of legal configurations, not a product of ranges: the rules that drop the others
-were applied (and recorded) before.
+A space is a list of legal configurations, not a product of ranges: the rules already dropped (and
+recorded) the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Value: TypeAlias = int | float | str | bool
 Config: TypeAlias = Mapping[str, Value]
-#: The parameter of a search among several templates that names them.
+#: In a search among several templates, the parameter that names the template.
 TEMPLATE = "template"
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 class Space:
     """Legal configurations. Raises ``ValueError`` when empty.
 
-    A parameter that only some of them name is 0 for the others: left to the kernel.
+    A parameter that a configuration does not name is 0 in it: left to the kernel.
     """
 
     configs: tuple[Config, ...]
@@ -48,12 +48,12 @@ class Space:
 
     @cached_property
     def coordinates(self) -> Floats:
-        """One row a configuration, columns in [0, 1]; parameters that never vary have none.
+        """One row per configuration, columns in [0, 1]; parameters that never vary have none.
 
-        Positive numbers go by their logarithm (tiles and block sizes double), other numbers by
-        their value, and each value of a text parameter is a column of its own. Whole numbers of
-        which some are no powers of two have a second column: how far from one they are (the
-        logarithm of the odd part), since waves, banks and cache lines come in powers of two.
+        Positive numbers use their logarithm (tiles and block sizes double), other numbers their
+        value; each value of a text parameter has its own column. Whole numbers that are not all
+        powers of two have a second column: the distance from one (the logarithm of the odd part),
+        since waves, banks and cache lines come in powers of two.
         """
         columns: list[Floats] = []
         for name in self.parameters:
@@ -64,7 +64,7 @@ class Space:
 
     @cached_property
     def levels(self) -> npt.NDArray[np.int64]:
-        """One row a configuration: for each parameter the place of its value among all values."""
+        """One row per configuration: for each parameter, the rank of its value among all values."""
         columns = []
         for name in self.parameters:
             values = self._values(name)
@@ -73,7 +73,8 @@ class Space:
         return np.array(columns, dtype=np.int64).T
 
     def neighbours(self, index: int, reach: int = 1) -> npt.NDArray[np.int64]:
-        """Configurations that differ in one parameter, by at most ``reach`` of its values."""
+        """Return configurations that differ in one parameter, by at most ``reach`` of its
+        values."""
         distance = np.abs(self.levels - self.levels[index])
         one_changed = np.count_nonzero(distance, axis=1) == 1
         return np.flatnonzero(one_changed & (distance.max(axis=1) <= reach))
@@ -101,7 +102,7 @@ def _odd_part(value: int) -> int:
 
 
 def _order(value: Value) -> tuple[bool, float, str]:
-    """Numbers by size, then text: any two values can be compared."""
+    """Sort key: numbers by size, then text, so that any two values can be compared."""
     if isinstance(value, str):
         return True, 0.0, value
     return False, float(value), ""

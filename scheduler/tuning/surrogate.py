@@ -1,10 +1,10 @@
-"""A Gaussian process over a space's coordinates: what a time will be, and how sure that is.
+"""A Gaussian process over a space's coordinates: predicts times and their uncertainty.
 
-Matern 5/2 kernel with a length scale for each coordinate (Rasmussen and Williams, Gaussian
-Processes for Machine Learning, sections 4.2.1 and 5.4.1); scales and noise are those of the
-highest marginal likelihood found by a random search around the last ones. The posterior grows by
-one point with one row of its Cholesky factor (Golub and Van Loan, section 6.5.4), so that a
-proposal among thousands of configurations takes a few milliseconds.
+The kernel is Matern 5/2 with a length scale for each coordinate (Rasmussen and Williams, Gaussian
+Processes for Machine Learning, sections 4.2.1 and 5.4.1); scales and noise have the highest
+marginal likelihood found by a random search around the last ones. The posterior grows by one point
+with one row of its Cholesky factor (Golub and Van Loan, section 6.5.4), so that a proposal among
+thousands of configurations takes a few milliseconds.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Hyperparameters:
 
 
 def initial_hyperparameters(dimensions: int) -> Hyperparameters:
-    """Where the search for better ones starts."""
+    """Return the start of the hyperparameter search."""
     return Hyperparameters(np.full(dimensions, 0.5), 1e-3)
 
 
 def fit_hyperparameters(
     points: Floats, values: Floats, start: Hyperparameters, rng: np.random.Generator
 ) -> Hyperparameters:
-    """Better hyperparameters than ``start`` where a random search finds them; ``points`` are
-    n x d, ``values`` n and standardised."""
+    """Return better hyperparameters than ``start`` if a random search finds some; ``points`` are n
+    x d, ``values`` n and standardised."""
     dimensions = points.shape[1]
     tried = [start]
     for _ in range(_PRIOR_DRAWS):
@@ -56,7 +56,7 @@ def fit_hyperparameters(
 class Posterior:
     """The process given values at some of ``points`` (N x d), for predictions at all of them.
 
-    ``known`` are places in ``points``, in the order in which ``predict`` takes their values.
+    ``known`` are indices into ``points``, in the order in which ``predict`` takes their values.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Posterior:
         self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
 
     def add(self, place: int) -> None:
-        """One more place whose value is known."""
+        """Add an index whose value is known."""
         size, points = len(self.known), self._points
         across = _kernel(points[[place]], points, self._hyperparameters.scales)[0]
         row = self._solved[:size, place].copy()
@@ -92,8 +92,8 @@ class Posterior:
         self.known.append(place)
 
     def predict(self, values: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation at every point, in the unit of ``values`` (standardised,
-        one for each known place)."""
+        """Return mean and standard deviation at every point, in the unit of ``values``
+        (standardised, one per known index)."""
         size = len(self.known)
         weights = _solve_triangular(self._factor, values)
         variance = max(float(weights @ weights) / size, _MIN_VARIANCE)
@@ -102,7 +102,8 @@ class Posterior:
 
 
 def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:
-    """Log marginal likelihood (its variance integrated out) plus the scales' log prior."""
+    """Return the log marginal likelihood (its variance integrated out) plus the scales' log
+    prior."""
     factor = _cholesky(points, one)
     solved = _solve_triangular(factor, values)
     variance = max(float(solved @ solved) / len(values), _MIN_VARIANCE)
@@ -112,7 +113,7 @@ def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:
 
 
 def _cholesky(points: Floats, one: Hyperparameters) -> Floats:
-    """Cholesky factor of the kernel matrix, lower."""
+    """Return the lower Cholesky factor of the kernel matrix."""
     matrix = _kernel(points, points, one.scales)
     matrix[np.diag_indices_from(matrix)] += one.noise + _JITTER
     factor: Floats = np.linalg.cholesky(matrix).astype(np.float64)
@@ -120,7 +121,7 @@ def _cholesky(points: Floats, one: Hyperparameters) -> Floats:
 
 
 def _solve_triangular(factor: Floats, values: Floats) -> Floats:
-    """x of factor x = values, for a lower triangular factor (n x n)."""
+    """Solve factor x = values for x, with a lower triangular factor (n x n)."""
     from scipy.linalg import solve_triangular  # noqa: PLC0415 - only a search needs it
 
     solved: Floats = solve_triangular(factor, values, lower=True, check_finite=False)

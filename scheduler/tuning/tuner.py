@@ -1,11 +1,11 @@
-"""The tuner: which candidate serves each problem, found by measuring, within a budget.
+"""The tuner: selects a candidate for each problem by measuring, within a budget.
 
-Candidates are compiled over the cores while others are checked and timed. Each problem's
-candidates come in the order of its search; the turn to measure goes to the problem that will have
-used the least time. Three quarters of the time are for trying candidates; then the best of each
-problem are ranked by successive halving, with nothing compiling beside them.
+Candidates are compiled on all cores while others are checked and timed. The search orders each
+problem's candidates; the next turn to measure goes to the problem that will have used the least
+time. Three quarters of the time are for trying candidates; then successive halving ranks the best
+of each problem, with no compiler running.
 
-Given the same times, the same seed gives the same run, problem by problem.
+With the same times, the same seed gives the same run, problem by problem.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from scheduler.tuning.modelled.log import modelled_text
 from scheduler.tuning.problem_state import ProblemState, RunSettings
 from scheduler.tuning.problems import TuningProblem
 
-# How many candidates of a problem are under way at once, and timed before the next problem's.
+# Candidates of a problem in flight at once, and candidates timed before the next problem's turn.
 _AHEAD, _TRIALS_PER_TURN = 6, 4
 _FINALISTS = 8
-# Of what is left when the last rounds begin, the share that they may take: the winners are still
-# to be checked at their edges.
+# The share of the remaining time that the last rounds may take: the winners must still be checked
+# at edge sizes.
 _FINALS_SHARE = 0.8
 
 
 @dataclass(frozen=True)
 class Event:
-    """Progress: a candidate that was timed or rejected just now, and how far the run is."""
+    """Progress: the candidate that was just timed or rejected, and how far the run is."""
 
     problem: str
     entry: Entry
@@ -52,8 +52,8 @@ class Event:
 
 @dataclass(frozen=True)
 class ProblemResult:
-    """One problem's part of the ledger: its candidates, the default first, then what the rules
-    rejected. The decision is marked in them: one is chosen, none where nothing was measured."""
+    """One problem's part of the ledger: its candidates, the default first, then the configurations
+    that the rules rejected. The selected candidate is marked; none is if nothing was measured."""
 
     problem: TuningProblem
     entries: tuple[Entry, ...]
@@ -61,21 +61,22 @@ class ProblemResult:
 
     @property
     def chosen(self) -> Entry | None:
-        """The candidate that was decided for."""
+        """The selected candidate."""
         return next((one for one in self.entries if one.state is CandidateState.CHOSEN), None)
 
     @property
     def tied(self) -> tuple[Entry, ...]:
-        """Those that cannot be called slower than the fastest; none where it stands alone."""
+        """The candidates that cannot be called slower than the fastest; empty if it has no
+        rival."""
         return tuple(one for one in self.entries if one.tied)
 
     @property
     def is_modelled(self) -> bool:
-        """Whether its times are modelled: none of them was measured."""
+        """Whether the times are modelled, that is, none was measured."""
         return any(one.is_modelled for one in self.entries)
 
     def autotune_text(self) -> str:
-        """The problem's log in Inductor's form; where its times are modelled, it says so."""
+        """Return the problem's log in Inductor's format; it says so if its times are modelled."""
         if self.is_modelled:
             return modelled_text(
                 self.problem.title, self.problem.operands, self.entries, self.seconds
@@ -85,7 +86,7 @@ class ProblemResult:
 
 @dataclass(frozen=True)
 class ChosenConfig:
-    """A chosen configuration, and the template that it is of."""
+    """A selected configuration and its template."""
 
     template: str
     config: Mapping[str, ConfigValue]
@@ -93,14 +94,14 @@ class ChosenConfig:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """A run: its problems, what it spent, and why it ended ("" when everything was tried)."""
+    """A run: its problems, what it spent, and why it ended ("" if everything was tried)."""
 
     problems: tuple[ProblemResult, ...]
     seconds: float
     compiles: int
     measurements: int
     ended: str
-    from_cache: int = 0  # of a run of modelled times: what the cache had
+    from_cache: int = 0  # in a run with modelled times: candidates answered from the cache
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -108,12 +109,12 @@ class TuningResult:
 
     @property
     def configs(self) -> dict[str, ChosenConfig]:
-        """What is chosen for each scheduler node that has such; of several sizes those of the
-        problems that came first."""
+        """The selected configuration of each scheduler node that has one. If a node was tuned at
+        several sizes, the first problem's."""
         return self._configs(self.problems)
 
     def configs_at(self, bindings: Mapping[str, int]) -> dict[str, ChosenConfig]:
-        """The same of the problems at these sizes alone."""
+        """Return the same as ``configs``, for the problems at these sizes only."""
         return self._configs(one for one in self.problems if one.problem.bindings == bindings)
 
     def _configs(self, results: Iterable[ProblemResult]) -> dict[str, ChosenConfig]:
@@ -126,7 +127,7 @@ class TuningResult:
 
 
 class Tuner:
-    """One run over several problems."""
+    """One tuning run over several problems."""
 
     def __init__(
         self,
@@ -152,9 +153,9 @@ class Tuner:
         )
 
     def run(self) -> TuningResult:
-        """Try, then decide. A cancelled run decides by what it has seen.
+        """Try candidates, then decide. A cancelled run decides from the results so far.
 
-        What ``on_event`` raises ends the run, as ``Cancelled`` of the build does.
+        Exceptions of ``on_event`` end the run, as ``Cancelled`` from the build does.
         """
         try:
             self._explore()
@@ -186,7 +187,8 @@ class Tuner:
             self._feed_all()
             ready = [state for state in self._states if state.is_ready]
             if ready:
-                # The one that will have used the least: the defaults of small problems first.
+                # The problem that will have used the least time: the defaults of small problems
+                # first.
                 self._run_turn(min(ready, key=lambda c: c.spent_s + self._trial_s(c)))
                 continue
             building = [c.waiting[0][1] for c in self._states if c.waiting and not c.closed]
@@ -198,13 +200,14 @@ class Tuner:
                 self._close_if_over_budget(state)
 
     def _feed_all(self) -> None:
-        """Keep candidates of every problem under way: compilers get the defaults of all first."""
+        """Keep candidates of every problem in flight: the defaults of all problems compile
+        first."""
         for ahead in range(1, _AHEAD + 1):
             for state in self._states:
                 self._feed(state, ahead)
 
     def _feed(self, state: ProblemState, ahead: int = _AHEAD) -> None:
-        """Keep candidates of a problem under way; its default whatever the budget."""
+        """Keep candidates of a problem in flight; its default is built whatever the budget."""
         while not (state.closed or state.asked_all) and len(state.waiting) < ahead:
             limit = self._meter.no_more_compiles()
             begun = state.waiting or state.order
@@ -283,8 +286,8 @@ class Tuner:
         self._on_event(Event(state.problem.name, entry, *counts, state.best_ns, seconds))
 
     def _close_if_over_budget(self, state: ProblemState) -> None:
-        """Close a problem whose next candidate would not fit into the budget, and do not begin
-        one of which two would not fit: there would be nothing to compare."""
+        """Close a problem if its next candidate would not fit into the budget. A problem that has
+        not begun is closed unless two fit: one alone has nothing to be compared with."""
         meter = self._meter
         limit = meter.no_more_measurements()
         limit = limit or meter.no_time_for(state.trial_s, "another candidate takes")
@@ -296,8 +299,9 @@ class Tuner:
                 state.close(why)
 
     def _trial_s(self, state: ProblemState) -> float:
-        """Seconds that a problem's next candidate will take; before its first by what the largest
-        problem of its kind took, for each operation. 0 where nothing is known."""
+        """Estimate the seconds that a problem's next candidate takes. Before its first, scale
+        the time of the largest problem of its kind by the number of operations. 0 if nothing is
+        known."""
         if state.trials_s:
             return state.trial_s
         kind = state.problem.node.kind
@@ -310,13 +314,13 @@ class Tuner:
     # ---- deciding
 
     def _run_finals(self) -> None:
-        """Rank the best of each problem. What a problem leaves of its share of the time is
-        for those after it."""
+        """Rank the best of each problem. Later problems may use what a problem leaves of its share
+        of the time."""
         end_s = self._meter.seconds + _FINALS_SHARE * self._meter.left_s
         for place, state in enumerate(self._states):
             best = state.fastest()[:_FINALISTS]
             if 0 in state.screened and 0 not in best:
-                best.append(0)  # the default: what the winner is compared with
+                best.append(0)  # the default: the baseline of the comparison
             self._stop_if_cancelled()
             if len(best) < 2 or self._meter.seconds >= end_s:
                 continue
@@ -334,7 +338,7 @@ class Tuner:
             next_s = seen.median_ns * seen.batch / 1e9 if seen.kept else 0.0
             return self._cancellation.cancelled or self._meter.seconds + next_s > until_s
 
-        # First impressions were taken while compilers ran: here they only say who comes.
+        # Screening ran while compilers did: its times only select the finalists.
         fresh = {c.key: Samples(state.screened[i].batch) for i, c in candidates.items()}
         sample = self._evaluator.sampler(
             {c.key: c for c in candidates.values()}, self._meter.left_s
@@ -347,7 +351,7 @@ class Tuner:
             state.finals = {places[key]: seen for key, seen in halved.samples.items()}
 
     def _result(self, state: ProblemState) -> ProblemResult:
-        """Decide, and see that the winner is right at sizes that fill no tile."""
+        """Decide, and check that the winner is correct at sizes that fill no tile."""
         result = self._decide(state)
         while (chosen := result.chosen) is not None and not chosen.is_default:
             place = result.entries.index(chosen)

@@ -1,7 +1,7 @@
-"""What a measured run begins with: the candidates that an earlier run modelled as the fastest.
+"""Warm start of a measured run: the candidates that an earlier run modelled as the fastest.
 
-Lines are found again by the problem, its sizes and the configuration; the figure itself is taken
-over only where the kernel, named by its content, is the same.
+Lines are matched by the problem, its sizes and the configuration; the modelled time is taken over
+only if the kernel, named by its content, is the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """What of a ledger's line orders a later run."""
+    """The fields of a ledger line that order a later run."""
 
     problem: str
     bindings: Mapping[str, int]
@@ -41,18 +41,18 @@ class LedgerLine:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """The modelled candidates of an earlier run, ``source`` as people know it."""
+    """The modelled candidates of an earlier run; ``source`` is its name for users."""
 
     source: str
     lines: Mapping[Key, tuple[str, ModelledTime]] = field(default_factory=dict)
 
     @property
     def device(self) -> str:
-        """The device that was modelled."""
+        """The modelled device."""
         return ", ".join(devices_of(one for _, one in self.lines.values()))
 
     def check_for(self, target: str) -> None:
-        """Raise ``UserError`` where another target was modelled."""
+        """Raise ``UserError`` if another target was modelled."""
         for device in devices_of(one for _, one in self.lines.values()):
             modelled = board_of_device(device).target
             if modelled != target:
@@ -62,7 +62,7 @@ class WarmStart:
                 )
 
     def modelled_times(self, problem: TuningProblem) -> dict[int, ModelledTime]:
-        """Of a problem's candidates by their places, what was modelled of these very kernels."""
+        """Return, by candidate index, the modelled times of the problem's exact kernels."""
         return {
             place: one
             for place, (kernel, one) in self._match(problem).items()
@@ -70,13 +70,13 @@ class WarmStart:
         }
 
     def first_candidates(self, problem: TuningProblem) -> list[int]:
-        """The places of the candidates to measure first, the least modelled time first; none that
-        the model does not know whole."""
+        """Return the indices of the candidates to measure first, the least modelled time first,
+        without those that contain instructions unknown to the model."""
         found = {place: one for place, (_, one) in self._match(problem).items() if not one.unknown}
         return fastest_first(found)[:FIRST_COUNT]
 
     def text(self, problems: Iterable[TuningProblem]) -> str:
-        """One line of what the run begins with."""
+        """Return one line about the warm start."""
         counts = [len(self._match(one)) for one in problems]
         if not any(counts):
             return f"{self.source}: nothing in it is modelled of what is tuned"
@@ -96,20 +96,20 @@ class WarmStart:
         return found
 
 
-#: Of a run that begins with nothing.
+#: For a run without a warm start.
 COLD_START = WarmStart("")
 
 
 def key_of(
     title: str, bindings: Mapping[str, int], template: str, config: Mapping[str, object]
 ) -> Key:
-    """By what a candidate of one run is found in another."""
+    """Return the key that identifies a candidate across runs."""
     sizes = json.dumps(sorted(bindings.items()))
     return title, sizes, json.dumps([template, sorted(config.items())])
 
 
 def build_warm_start(source: str, lines: Iterable[LedgerLine]) -> WarmStart:
-    """Of the lines of a ledger."""
+    """Build a warm start from the lines of a ledger."""
     found = {
         key_of(one.problem, one.bindings, one.template, one.config): (one.kernel, one.modelled)
         for one in lines
@@ -119,8 +119,8 @@ def build_warm_start(source: str, lines: Iterable[LedgerLine]) -> WarmStart:
 
 
 def read_warm_start(path: Path) -> WarmStart:
-    """From a ledger, or the bundle that it lies in. Raises ``UserError`` where it is none, or
-    nothing in it is modelled."""
+    """Read a ledger, or the bundle that contains it. Raises ``UserError`` if it is none, or nothing
+    in it is modelled."""
     file = path / bundle_paths.LEDGER if path.is_dir() else path
     start = build_warm_start(str(path), read_lines(file, LedgerLine))
     if not start.lines:

@@ -1,6 +1,6 @@
-"""What a scheduler node must do whatever its kernel looks like: bytes to move, products to add.
+"""The work that any kernel of a scheduler node must do: bytes to move, products to add.
 
-These are lower bounds, never estimates: whatever cannot be shown to be needed is not counted.
+The figures are lower bounds, never estimates: only what is provably needed is counted.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Work:
 
     @property
     def bytes(self) -> int:
-        """Bytes read and bytes written."""
+        """Bytes read plus bytes written."""
         return self.read_bytes + self.written_bytes
 
     @property
     def size(self) -> int:
-        """One figure to compare problems of a kind by: products, else bytes."""
+        """One figure that ranks problems of a kind: products, else bytes."""
         return self.matrix_flops or self.bytes
 
 
 def work_of(node: SchedulerNode, lowered: Lowered, bindings: Bindings) -> Work:
-    """The work of one node at these sizes."""
+    """Return the work of one node at these sizes."""
     buffers = {n: bind_buffer(lowered.buffers[n], bindings) for n in (*node.reads, *node.writes)}
     touched = dict.fromkeys(node.reads, 0)
     flops = vector = 0
@@ -73,7 +73,7 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
         return _scatter_ops(operation, bindings)
     calls = _count_calls(operation.trees)
     if operation.group_kind in (GroupKind.REDUCTION, GroupKind.SCAN):
-        calls += 1  # what combines two values
+        calls += 1  # combines two values
     axes = operation.points if operation.products else operation.loops
     if isinstance(operation, Sort):
         axes = operation.operands[0].axes
@@ -82,7 +82,8 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
 
 
 def _scatter_ops(operation: Operation, bindings: Bindings) -> int:
-    """Those of the sources, with what combines each, and those of what the result begins with."""
+    """Count the operations of the sources, with the combination of each, and of the initial
+    result."""
     started = _count_calls([store.value for store in operation.results])
     combined = 1 + _count_calls([scope.value for scope in operation.operands])
     axes, sources = operation.points, operation.nest[0]

@@ -1,1 +1,1 @@
-"""Two revisions, branches or runs over all their series."""
+"""Compare two revisions, branches or runs over all their series."""

@@ -1,4 +1,4 @@
-"""Two sides over all their series, with what each row is of."""
+"""Compare two sides over all their series."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MOVED = (Status.SLOWER, Status.FASTER)
 
 
 class Grouping(StrEnum):
-    """What geometric means are taken by."""
+    """The grouping of geometric means."""
 
     GRAPH = "graph"
     DEVICE = "device"
@@ -61,10 +61,10 @@ STATUSES: Mapping[str, Status] = {name: status for status, name in STATUS_NAMES.
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One series. ``before`` and ``after`` are medians in its unit, ``ratio`` with its 95% interval
-    is how many times as long it takes: above 1 is slower, of what is better the higher it is, too.
-    ``why`` is the cause of what moved, or why nothing can be said; ``origin`` "emulated" or
-    "generated" where it was not measured on a device."""
+    """One series. ``before`` and ``after`` are medians in its unit; ``ratio`` is the slowdown with
+    its 95% interval: above 1 is slower, also for metrics where higher is better. ``why`` is the
+    cause of a change, or why the result is unknown; ``origin`` is "emulated" or "generated" if the
+    series was not measured on a device."""
 
     series: int
     name: str
@@ -92,18 +92,18 @@ class ComparedRow:
 
     @property
     def is_emulated(self) -> bool:
-        """Whether it is a time of the CPU emulation."""
+        """Whether the times are those of the CPU emulation."""
         return self.origin == _EMULATED
 
     @property
     def is_generated(self) -> bool:
-        """Whether its points were made up."""
+        """Whether its points were generated."""
         return self.origin == Source.GENERATED.value
 
 
 @dataclass(frozen=True)
 class GroupRow:
-    """The geometric mean of a group's ratios with its 95% interval, of ``n`` series."""
+    """The geometric mean of a group's ratios with its 95% interval, over ``n`` series."""
 
     name: str
     ratio: float
@@ -114,7 +114,7 @@ class GroupRow:
 
 @dataclass(frozen=True)
 class RevisionComparison:
-    """What came out of it. Rows are made as they are shown: a cause takes longer than a ratio."""
+    """The result of a comparison. Rows are built when shown: a cause takes longer than a ratio."""
 
     before: ComparedSide
     after: ComparedSide
@@ -126,20 +126,20 @@ class RevisionComparison:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many series have each status, in the order in which they are shown."""
+        """The number of series of each status, in display order."""
         found = Counter(row.status for row in self.comparison.rows)
         return {name: found[status] for name, status in STATUSES.items()}
 
     @cached_property
     def groups(self) -> tuple[GroupRow, ...]:
-        """Geometric means."""
+        """The geometric means."""
         return tuple(
             GroupRow(one.name, one.ratio, one.low, one.high, one.n)
             for one in self.comparison.groups
         )
 
     def select(self, status: str = "", search: str = "", within: str = "") -> list[SeriesRow]:
-        """Rows of a status, with all these words in their names, of a group."""
+        """Return rows with this status, with all these words in their names, in this group."""
         words = search.lower().split()
         of = STATUSES.get(status)
         return [
@@ -151,24 +151,24 @@ class RevisionComparison:
         ]
 
     def shown(self, rows: Sequence[SeriesRow]) -> tuple[ComparedRow, ...]:
-        """Rows with all that is known of them (1 query)."""
+        """Return rows with all their details (1 query)."""
         causes = self._causes(rows)
         return tuple(self._compared_row(row, causes.get(row.series, row.reason)) for row in rows)
 
     def newest_points(self, name: str) -> tuple[int, int]:
-        """The newest point of a series on each side, of those that have it on both."""
+        """Return the newest point of a series on each side; the series must be on both."""
         old, new = (side[name].id for side in self._newest)
         return old, new
 
     def markdown(self, url: str = "") -> str:
-        """For a pull request; with a link to all of it (1 query)."""
+        """Return Markdown for a pull request, with a link to the full comparison (1 query)."""
         titles = self.before.title, self.after.title
         causes = self._causes(table_rows(self.comparison))
         text = markdown(self.comparison, titles, lambda row: causes.get(row.series, row.reason))
         return f"{text}\n[All series]({url})\n" if url else text
 
     def _causes(self, rows: Iterable[SeriesRow]) -> dict[str, str]:
-        """Why those that moved did, by their names (1 query)."""
+        """Return the causes of the rows that moved, by name (1 query)."""
         moved = [row.series for row in rows if row.status in _MOVED]
         known = load_facts(newest[name].conditions for newest in self._newest for name in moved)
         return {name: explain_difference(*self._full_points(name, known)) for name in moved}
@@ -176,7 +176,7 @@ class RevisionComparison:
     def _full_points(
         self, name: str, known: Mapping[int, Mapping[str, Any]]
     ) -> Iterator[MeasuredSeries]:
-        """Both sides of a series, with all that is recorded of their newest points."""
+        """Yield both sides of a series with all facts recorded about their newest points."""
         for side, made, newest in zip(
             (self.before, self.after), self._sides, self._newest, strict=True
         ):
@@ -231,8 +231,8 @@ def compare_sides(
     grouping: Grouping = Grouping.GRAPH,
     settings: CompareSettings = DEFAULT_SETTINGS,
 ) -> RevisionComparison:
-    """Compare two sides by their texts (``sides``), in at most 9 queries, however many series there
-    are. Raises ``UserError`` where a side cannot be found."""
+    """Compare two sides given as texts (see ``resolve_sides``) in at most 9 queries, however many
+    series there are. Raises ``UserError`` if a side cannot be found."""
     old, new = resolve_sides(before, after, repository)
     found = load_sides(old, new)
     names = _names(found.series.values())
@@ -260,7 +260,7 @@ def compare_sides(
 
 
 def _names(series: Iterable[StoredSeries]) -> dict[int, str]:
-    """A name for each, in words; two that read alike are told by their numbers."""
+    """Return a name for each series; equal names are distinguished by the series' numbers."""
     names = {one.id: _name(one) for one in series}
     often = Counter(names.values())
     return {key: f"{name} [{key}]" if often[name] > 1 else name for key, name in names.items()}
@@ -274,7 +274,8 @@ def _name(series: StoredSeries) -> str:
 
 
 def _groupings(found: StoredSides, grouping: Grouping) -> dict[int, tuple[str, ...]]:
-    """The groups of each series; one metric each: no mean is of a time and a size."""
+    """Return the groups of each series. Each has one metric: a mean never mixes a time and a
+    size."""
     several = len({one.metric for one in found.series.values()}) > 1
     groups: dict[int, tuple[str, ...]] = {}
     for key, one in found.series.items():
@@ -289,7 +290,7 @@ def _groupings(found: StoredSides, grouping: Grouping) -> dict[int, tuple[str, .
 
 
 def _median(one: MeasuredSeries | None, series: StoredSeries) -> float | None:
-    """In the series' unit."""
+    """Return the median in the series' unit."""
     if one is None:
         return None
     if one.samples.size:

@@ -1,4 +1,4 @@
-"""The points of both sides: a few queries, however many series there are."""
+"""Load the points of both sides in a few queries, however many series there are."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from codegen_app.selectors.compare_revisions.sides import ComparedSide
 from scheduler.track.facts import CODE_FACTS, INSTRUCTIONS_DIGEST
 
 MAX_POINTS = 50
-"""Of a series on a side: the newest ones."""
+"""The newest points of a series on a side."""
 
 WITH_SAMPLES = 4
-"""Of so many points samples are read: of more their values are the samples."""
+"""Samples are loaded for this many points: with more points their values are the samples."""
 
-# Newest first within a series. One text for revisions and runs, so that each has its index.
+# Newest first within a series. Formatted separately for revisions and runs, so that each uses its
+# index.
 _POINTS = """
 SELECT series_id, id, value, low, high, n, conditions_id, source,
     CASE WHEN place <= %s THEN samples END
@@ -33,7 +34,7 @@ _SERIES = """
 SELECT id, problem, own_problem_id, sizes, target, device_name, toolchain, metric, unit, better
 FROM codegen_app_series WHERE id = ANY(%s)
 """
-# Thousands of conditions have few environments and clocks, and each code of its own.
+# Thousands of conditions share few environments and clocks, but each has its own code.
 _CONDITIONS = """
 SELECT id,
     jsonb_build_object(
@@ -56,7 +57,7 @@ WHERE node.problem_id = ANY(%s) ORDER BY graph.name
 
 @dataclass(frozen=True, slots=True)
 class StoredPoint:
-    """A point's columns."""
+    """The columns of a point."""
 
     id: int
     value: float
@@ -70,7 +71,7 @@ class StoredPoint:
 
 @dataclass(frozen=True, slots=True)
 class StoredSeries:
-    """A series' columns."""
+    """The columns of a series."""
 
     id: int
     problem: str
@@ -86,9 +87,9 @@ class StoredSeries:
 
 @dataclass(frozen=True, slots=True)
 class StoredConditions:
-    """What of conditions decides whether points can be compared: the facts of the environment and
-    the clocks as JSON texts, equal where they are; and the digests of the code, "" where there is
-    none."""
+    """The part of the conditions that decides whether points can be compared: the facts of the
+    environment and the clocks as JSON texts, equal if these are equal; and the digests of the code,
+    "" if there is none."""
 
     environment: str
     clocks: str | None
@@ -98,7 +99,7 @@ class StoredConditions:
 
 @dataclass(frozen=True)
 class StoredSides:
-    """Both sides by series, newest point first, and what their points refer to."""
+    """Both sides by series, newest point first, with the rows that their points refer to."""
 
     before: Mapping[int, Sequence[StoredPoint]]
     after: Mapping[int, Sequence[StoredPoint]]
@@ -108,7 +109,7 @@ class StoredSides:
 
 
 def load_sides(before: ComparedSide, after: ComparedSide) -> StoredSides:
-    """All points of both sides, at most ``MOST_POINTS`` a series (5 queries)."""
+    """Load all points of both sides, at most ``MAX_POINTS`` per series (5 queries)."""
     old, new = _points(before), _points(after)
     series = _series(old.keys() | new.keys())
     return StoredSides(old, new, series, _conditions(old, new), _graphs(series.values()))
@@ -138,12 +139,12 @@ def _conditions(*sides: Mapping[int, Sequence[StoredPoint]]) -> dict[int, Stored
 
 
 def load_facts(conditions: Iterable[int]) -> dict[int, Mapping[str, Any]]:
-    """All that is recorded, of a few conditions: what causes are looked for in (1 query)."""
+    """Return all recorded facts of a few conditions, in which causes are searched (1 query)."""
     return {key: json.loads(text) for key, text in _rows(_FACTS, [list(conditions)])}
 
 
 def _graphs(series: Iterable[StoredSeries]) -> dict[int, list[str]]:
-    """The graphs that a problem is of, by its key."""
+    """Return the graphs that use a problem, by the problem's key."""
     found: dict[int, list[str]] = {}
     keys = {one.own_problem for one in series if one.own_problem is not None}
     for problem, name in _rows(_GRAPHS, [list(keys)]):

@@ -1,4 +1,4 @@
-"""Stored points as the samples that are compared."""
+"""Convert stored points to the samples that are compared."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from scheduler.track.sides import CodeObject, Environment, Point
 
 HIGHER = "higher"
 _EMPTY = np.empty(0)
-_SMALLEST = 1e-300  # what is below has no inverse
+_SMALLEST = 1e-300  # smaller values have no finite inverse
 
 
 class Conditions:
-    """What points were measured with: an environment is read once, however many share it."""
+    """The conditions that points were measured under: each environment is parsed once, however many
+    points share it."""
 
     def __init__(self, stored: Mapping[int, StoredConditions]) -> None:
         self._stored = stored
@@ -34,11 +35,12 @@ class Conditions:
         self._readings: dict[str | None, Mapping[str, float]] = {}
 
     def environment(self, conditions: int) -> str:
-        """Equal where two points were measured in what is recorded as the same environment."""
+        """Return a key that is equal for points measured in the same recorded environment."""
         return self._stored[conditions].environment
 
     def point(self, series: StoredSeries, point: StoredPoint) -> Point:
-        """With what decides whether it can be compared; a cause needs all of it (``whole``)."""
+        """Return the point with the fields that decide whether it can be compared; finding a cause
+        needs all of them (``full_point``)."""
         of = self._stored[point.conditions]
         return Point(
             value=point.value,
@@ -65,7 +67,7 @@ class Conditions:
 def full_point(
     facts: Mapping[str, Any], series: StoredSeries, point: StoredPoint, revision: str
 ) -> Point:
-    """A point with all that is recorded of it."""
+    """Return a point with everything recorded about it."""
     return point_of(
         facts,
         value=point.value,
@@ -82,8 +84,9 @@ def full_point(
 def match_environments(
     before: Sequence[StoredPoint], after: Sequence[StoredPoint], conditions: Conditions
 ) -> tuple[Sequence[StoredPoint], Sequence[StoredPoint]]:
-    """The points of each side that are compared: where a side was measured in several environments,
-    those of the newest that both have, else each side's newest. Points are newest first."""
+    """Return the points of each side to compare: if a side was measured in several environments,
+    those of the newest environment that both have, else of each side's newest. Points are newest
+    first."""
     if len({point.conditions for side in (before, after) for point in side}) <= 1:
         return before, after
     old, new = (
@@ -107,11 +110,11 @@ def side_samples(
     points: Sequence[StoredPoint],
     point: Point | None,
 ) -> MeasuredSeries:
-    """A side's samples, as times: what is better the higher it is, is turned (1 by it).
+    """Return a side's samples as times: values for which higher is better are inverted (1 / value).
 
-    Of ``LEAST_SAMPLES`` points and more their values are the samples; of fewer the samples of those
-    that have so many; where none has, the interval of the newest that has one of so many; else the
-    values.
+    With ``MIN_RATIO_SAMPLES`` points or more, the samples are their values. With fewer, they are
+    the samples of the points that have at least as many; if none has, the interval of the newest
+    point that has one over as many; else the values.
     """
     values = [one.value for one in points]
     kept: list[float] = []

@@ -1,4 +1,4 @@
-"""What is compared: a revision, the newest of a branch, where a branch left another, or a run."""
+"""Resolve a side: a revision, a branch's newest revision, a branch's merge base, or a run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LONGEST_NAME = 500
 
 @dataclass(frozen=True)
 class ComparedSide:
-    """One side. ``text`` is what was asked for, ``name`` the revision that it is (or the run),
-    ``keys`` its rows: one commit may have been sent on several branches. ``at`` is when the
-    revision was made, or the run began; None where that is not known."""
+    """One side. ``text`` is the requested text, ``name`` the resolved revision (or run), ``keys``
+    its rows: one commit may have been sent on several branches. ``at`` is when the revision was
+    made or the run began; None if unknown."""
 
     text: str
     name: str
@@ -35,7 +35,7 @@ class ComparedSide:
 
     @property
     def title(self) -> str:
-        """For people: ``3f2a9c01b4de (main)``."""
+        """The title for readers: ``3f2a9c01b4de (main)``."""
         short = self.name[:12] if len(self.name) == 40 else self.name
         return f"{short} ({', '.join(self.branches)})" if self.branches else short
 
@@ -43,9 +43,9 @@ class ComparedSide:
 def resolve_sides(
     before: str, after: str, repository: str = ""
 ) -> tuple[ComparedSide, ComparedSide]:
-    """Both sides (2 queries; 3 for a branch against its merge base, at most 4 where a name has to
-    be looked up by its beginning). Raises ``UserError`` for one that is not there, is ambiguous, or
-    is the other."""
+    """Resolve both sides (2 queries; 3 for a branch against its merge base, at most 4 if a name
+    must be looked up by prefix). Raises ``UserError`` if a side does not exist, is ambiguous, or
+    equals the other."""
     new = _side(after, "after", repository)
     if before.startswith(BASE):
         old = _merge_base(before, new, after, repository)
@@ -91,7 +91,7 @@ def _revision(text: str, parameter: str, repository: str) -> ComparedSide:
 
 
 def _branch(text: str, parameter: str, repository: str) -> ComparedSide:
-    """The branch's newest revision, with all rows of that commit."""
+    """Return the branch's newest revision, with all rows of that commit."""
     name = text.removeprefix(BRANCH)
     newest = _newest(_revisions(repository).filter(branch=name))
     return _make_side(
@@ -100,7 +100,7 @@ def _branch(text: str, parameter: str, repository: str) -> ComparedSide:
 
 
 def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) -> ComparedSide:
-    """The newest revision of the base that is not younger than the branch's first one."""
+    """Return the newest revision of the base that is not newer than the branch's first one."""
     base = text.removeprefix(BASE)
     names = [after.removeprefix(BRANCH)] if after.startswith(BRANCH) else list(branch.branches)
     if len(names) != 1 or names[0] == base:
@@ -125,7 +125,7 @@ def _newest(rows: QuerySet[Revision]) -> QuerySet[Revision]:
 
 
 def _commit_rows(newest: QuerySet[Revision]) -> list[Revision]:
-    """All rows of the first one's commit (1 query)."""
+    """Return all rows of the commit of the first revision (1 query)."""
     rows = Revision.objects.filter(
         name=Subquery(newest.values("name")[:1]),
         repository=Subquery(newest.values("repository")[:1]),

@@ -1,1 +1,1 @@
-"""The trials of one problem as its page explores them: those of a node, of a run."""
+"""The explorer of one problem's trials, for the pages of a node and of a run."""

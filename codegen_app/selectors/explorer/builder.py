@@ -1,4 +1,4 @@
-"""An explorer from trials and their configurations, whatever page they are of."""
+"""Build an explorer from trials and their configurations, for any page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from scheduler.tuning.trials.slices import Grid, Slice, TrialOutcome, grid_of, s
 BEST, MEDIAN = "best", "median"
 CELLS = (BEST, MEDIAN)
 LANGUAGE = "language"
-_MAX_VALUES = 60  # of a parameter that is shown value by value
+_MAX_VALUES = 60  # values of a parameter that is shown value by value
 Config = Mapping[str, ConfigValue]
 
 
 @dataclass(frozen=True)
 class ExplorerSource:
-    """What a page has: trials with their configurations, configurations that no trial was made of,
-    by their state, and what the figures are of. ``key`` gives the table's column of a parameter."""
+    """A page's data: trials with their configurations, configurations without a trial by state, and
+    what the figures describe. ``key`` returns the table column of a parameter."""
 
     trials: Sequence[Trial]
     configs: Sequence[Config]
@@ -40,7 +40,7 @@ class ExplorerSource:
 
 @dataclass(frozen=True)
 class GridQuery:
-    """What the address asks of the two parameters' table: which they are ("" for the two most
+    """The address's request for the two-parameter table: the parameters ("" for the two most
     important) and what a cell shows."""
 
     across: str = ""
@@ -49,7 +49,7 @@ class GridQuery:
 
 
 def parameters_of(source: ExplorerSource) -> tuple[Parameter, ...]:
-    """The parameters in which the trials differ."""
+    """Return the parameters in which the trials differ."""
     others = [config for configs in source.others.values() for config in configs]
     return varying_parameters(source.configs, others)
 
@@ -57,7 +57,7 @@ def parameters_of(source: ExplorerSource) -> tuple[Parameter, ...]:
 def build_explorer(
     source: ExplorerSource, found: Sequence[Parameter], asked: GridQuery
 ) -> Explorer:
-    """Everything that the page shows; ``found`` are the source's parameters."""
+    """Build everything that the page shows; ``found`` are the source's parameters."""
     shares = _importance(source.trials, found)
     place = {share.name: at for at, share in enumerate(shares.shares)}
     ordered = sorted(found, key=lambda one: (place.get(one.name, len(place)), one.name))
@@ -94,7 +94,7 @@ def _importance(trials: Sequence[Trial], found: Sequence[Parameter]) -> Importan
 
 
 def _best_points(trials: Sequence[Trial]) -> tuple[BestPoint, ...]:
-    """A point for each trial that was faster than all before it."""
+    """Return a point for each trial that was faster than all before it."""
     ordered = [(one.order, one) for one in trials if one.order is not None]
     points: list[BestPoint] = []
     for order, one in sorted(ordered, key=lambda pair: pair[0]):
@@ -104,7 +104,7 @@ def _best_points(trials: Sequence[Trial]) -> tuple[BestPoint, ...]:
 
 
 def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[TrialOutcome]) -> Slice:
-    """A parameter's values, with the configurations that no trial was made of in the counts."""
+    """Return a parameter's values; the counts include configurations without a trial."""
     found = slice_of(parameter, outcomes)
     counts: dict[str, Counter[str]] = {value.value: Counter() for value in found.values}
     for state, configs in source.others.items():
@@ -124,7 +124,7 @@ def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[Tria
 def _grid(
     found: Sequence[Parameter], outcomes: Sequence[TrialOutcome], asked: GridQuery
 ) -> Grid | None:
-    """Of the two that are asked for, else of the two most important ones."""
+    """Return the grid of the two requested parameters, else of the two most important ones."""
     by_name = {one.name: one for one in found}
     names = [name for name in (asked.across, asked.down) if name in by_name]
     names += [name for name in by_name if name not in names]

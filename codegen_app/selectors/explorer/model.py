@@ -1,4 +1,4 @@
-"""What an explorer shows: the page's plots are drawn from it, its tables and its twin are it."""
+"""The data of an explorer: the page's plots are drawn from it; its tables and JSON view show it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ MEASURED, EMULATED, MODELLED = "measured", "emulated", "modelled"
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate. ``row`` is its row in the page's table; ``state`` what became of it in a
-    ledger's words, with the ``stage`` and ``reason`` of a rejection; ``order`` its place
-    among those that were tried, None where it was not; ``at_s`` seconds of the run. The
-    time is the page's kind, with its interval (of modelled ones its band), and the ``n`` samples
-    that it is of; ``modelled_us`` what the model says, beside a measured one. ``best`` marks what
-    is chosen, or serves."""
+    """One candidate. ``row`` is its row in the page's table; ``state`` its outcome in the ledger's
+    terms, with the ``stage`` and ``reason`` of a rejection; ``order`` its position among the tried
+    ones, None if not tried; ``at_s`` the time in the run in seconds. The time is of the page's
+    kind, with its interval (for modelled ones their band) and its ``n`` samples; ``modelled_us`` is
+    the modelled time beside a measured one. ``best`` marks the selected candidate."""
 
     row: int
     kernel: str
@@ -39,7 +38,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class BestPoint:
-    """The best time after so many trials."""
+    """The best time after this many trials."""
 
     order: int
     at_s: float | None
@@ -49,12 +48,12 @@ class BestPoint:
 @dataclass(frozen=True)
 class Explorer:
     """The trials of one problem. ``times`` says whether they were measured, emulated or modelled,
-    ``where`` on which device and target (or board), ``sizes`` at which sizes; ``ordered_by`` what
-    their order is. ``states`` counts all candidates by what became of them, those that no trial
-    was made of (a rule rejected their configuration) among them; ``nodes`` are those of the run
-    that have trials, of which this is ``node``. ``parameters`` have codes for each trial, the most
-    important first. ``keys`` is what addresses call the columns of the page's table,
-    ``modelled_where`` of which board the modelled times beside measured ones are."""
+    ``where`` on which device and target (or board), ``sizes`` at which sizes; ``ordered_by`` is
+    their order. ``states`` counts all candidates by outcome, including those without a trial (a
+    rule rejected their configuration); ``nodes`` are the nodes of the run that have trials,
+    ``node`` is this one. ``parameters`` hold a code per trial, the most important first. ``keys``
+    are the keys of the page's table columns in addresses, ``modelled_where`` the board of the
+    modelled times beside measured ones."""
 
     node: str
     problem: str
@@ -76,19 +75,19 @@ class Explorer:
 
     @property
     def timed(self) -> int:
-        """Trials with a time."""
+        """The number of trials with a time."""
         return sum(one.time_us is not None for one in self.trials)
 
     @property
     def fewest_n(self) -> int:
-        """The fewest samples that a time is of."""
+        """The fewest samples of any time."""
         return min((one.n for one in self.trials if one.time_us is not None), default=0)
 
     @property
     def most_n(self) -> int:
-        """The most samples that a time is of."""
+        """The most samples of any time."""
         return max((one.n for one in self.trials if one.time_us is not None), default=0)
 
     def parameter(self, name: str) -> Parameter | None:
-        """A parameter of that name."""
+        """Return the parameter of that name."""
         return next((one for one in self.parameters if one.name == name), None)

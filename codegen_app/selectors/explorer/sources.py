@@ -1,4 +1,4 @@
-"""What the pages of a node and of a run have to explore."""
+"""The trials that the pages of a node and of a run explore."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _OF_RUN = "the order in which the run tried candidates"
 
 
 def node_source(page: NodePage, rows: Sequence[CandidateRow], times: str) -> ExplorerSource:
-    """The candidates of a node that are shown; ``times`` says whether measured ones, in the page's
-    bucket, or modelled ones."""
+    """Return the displayed candidates of a node; ``times`` says whether the measured ones, in the
+    page's bucket, or modelled ones."""
     bucket = page.bucket
     if times == MODELLED:
         at = page.modelled_at
@@ -71,7 +71,8 @@ def _candidate_trial(row: CandidateRow, times: str) -> Trial:
 
 
 def _with_modelled_time(plain: Trial, time: ModelledTime | None) -> Trial:
-    """In the order of the offer, and none that was measured: those times are of something else."""
+    """Set the modelled time. The order is that of generation and no trial is measured: measured
+    times belong to other conditions."""
     state = CandidateState.NOT_MODELLED if time is None else CandidateState.MODELLED
     plain = replace(plain, state=str(state), stage="", reason="", order=plain.row)
     if time is None:
@@ -80,8 +81,8 @@ def _with_modelled_time(plain: Trial, time: ModelledTime | None) -> Trial:
 
 
 def run_source(page: RunPage, rows: Sequence[LedgerRow], node: str) -> ExplorerSource | None:
-    """The candidates of a run for one problem, that of ``node``: without it, or where it has none,
-    of the one with the most that have a time; None where there is no candidate."""
+    """Return a run's candidates for the problem of ``node``; without it, or if it has none, for the
+    node with the most timed candidates. None if there is no candidate."""
     nodes = _nodes(rows)
     if not nodes:
         return None
@@ -111,7 +112,7 @@ def run_source(page: RunPage, rows: Sequence[LedgerRow], node: str) -> ExplorerS
 
 
 def _nodes(rows: Iterable[LedgerRow]) -> list[str]:
-    """Those with candidates: most times first, then in the order of the graph."""
+    """Return the nodes with candidates: most times first, then in the order of the graph."""
     counts: dict[str, int] = {}
     for row in rows:
         has_time = row.median_ns is not None or row.modelled is not None
@@ -141,7 +142,7 @@ def _ledger_trial(row: LedgerRow, kind: str) -> Trial:
 
 
 def _with_measured_time(plain: Trial, row: MeasuredRow) -> Trial:
-    """With the median, if there is one."""
+    """Set the median, if there is one."""
     low, high = _us(row.low_ns), _us(row.high_ns)
     return replace(plain, time_us=_us(row.median_ns), low_us=low, high_us=high, n=row.n)
 
@@ -151,10 +152,10 @@ def _us(ns: float | None) -> float | None:
 
 
 def _with_language(config: Config, language: str, *, several: bool) -> Config:
-    """With the language, where there are several, as if it were a parameter."""
+    """Add the language as a parameter if there are several."""
     return {**config, LANGUAGE: language} if several else config
 
 
 def _column_key(of: Callable[[str], str]) -> Callable[[str], str]:
-    """What addresses call a parameter's column; the language has one of its own."""
+    """Return the key of a parameter's column in addresses; the language has its own."""
     return lambda name: LANGUAGE if name == LANGUAGE else of(name)

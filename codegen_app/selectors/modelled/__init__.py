@@ -1,1 +1,1 @@
-"""What the model says of kernels, as pages show it: modelled, never measured."""
+"""The model's results for kernels, as pages show them: modelled, never measured."""

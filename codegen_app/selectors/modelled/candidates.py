@@ -1,7 +1,7 @@
-"""Modelled times of a node's candidates: of one board, at one binding of the sizes.
+"""Modelled times of a node's candidates, for one board and one binding of the sizes.
 
-They are of two origins: reports that were asked for on kernels' pages, and the figures of tuning
-runs on modelled devices. A report says more, so it is shown where both are there.
+They have two sources: reports requested on kernels' pages, and the figures of tuning runs on
+modelled devices. A report has more detail, so it is preferred if both exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scheduler.tuning.modelled_time import from_json
 
 @dataclass(frozen=True)
 class BoardSizes:
-    """Of which board and sizes modelled times are: those of two are never set beside each other."""
+    """The board and sizes of modelled times: times of different ones are never compared."""
 
     target: str
     board: str
@@ -31,14 +31,14 @@ class BoardSizes:
 
     @property
     def where(self) -> str:
-        """As titles say it."""
+        """The board and sizes for titles."""
         sizes = " ".join(f"{name}={value}" for name, value in self.sizes.items())
         return f"{self.board} at {sizes}" if sizes else self.board
 
 
 @dataclass(frozen=True)
 class ModelledTime:
-    """Microseconds at the low ends of the model's constants, their middle, and their high ends."""
+    """Microseconds at the low, middle and high values of the model's constants."""
 
     low_us: float
     time_us: float
@@ -50,7 +50,7 @@ class ModelledTime:
 
 @dataclass(frozen=True)
 class _Figure:
-    """A kernel's time, and what it is of; ``sizes`` as JSON."""
+    """A kernel's time and what it applies to; ``sizes`` as JSON."""
 
     kernel: int
     target: str
@@ -66,11 +66,11 @@ def modelled_times(
     sizes: Mapping[str, int] | None = None,
     problem: int | None = None,
 ) -> tuple[BoardSizes | None, dict[int, ModelledTime]]:
-    """Of kernels by key, with their builds (2 queries): where the times are of, and the times; of
-    tuning runs those of the ``problem``, by key.
+    """Return the board and sizes, and the modelled times of kernels by key, given their builds (2
+    queries). Times from tuning runs are limited to those of the ``problem`` with this key.
 
-    Of the boards and sizes at which there are any, it is that of the ``target`` and ``device`` at
-    these sizes (where measured times are of), else where most of the kernels were modelled.
+    Among the boards and sizes with times, the one of the ``target`` and ``device`` at these sizes
+    (where the measured times come from) is chosen, else the one with the most kernels.
     """
     groups: dict[tuple[str, str, str], dict[int, ModelledTime]] = defaultdict(dict)
     for one in (*_report_figures(builds), *_run_figures(builds, problem)):
@@ -89,7 +89,7 @@ def modelled_times(
 
 
 def _report_figures(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
-    """The newest first."""
+    """Yield figures of reports, the newest first."""
     kernel_of = {build: kernel for kernel, of in builds.items() for build in of}
     for row in modelled_rows_of_builds(kernel_of):
         if row.low_us is None or row.time_us is None or row.high_us is None:
@@ -101,7 +101,7 @@ def _report_figures(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
 
 
 def _run_figures(kernels: Collection[int], problem: int | None) -> Iterator[_Figure]:
-    """Of code that was not built again since; the newest first."""
+    """Yield figures of runs for code that was not rebuilt since; the newest first."""
     rows = Candidate.objects.filter(
         kernel__in=kernels,
         task__problem=problem,
@@ -113,7 +113,7 @@ def _run_figures(kernels: Collection[int], problem: int | None) -> Iterator[_Fig
     for row in rows.select_related("task__run", "task__problem").order_by("-finished_at", "-pk"):
         try:
             found = from_json(row.modelled)
-        except UserError:  # of another version of Kiln, which says other things
+        except UserError:  # from another version of Kiln, whose model differs
             continue
         assert row.kernel_id is not None, "by one of the kernels"
         run, symbols = row.task.run, row.task.problem.symbols

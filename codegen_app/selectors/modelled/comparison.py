@@ -1,4 +1,4 @@
-"""What the model says of several builds, side by side: at the same sizes, each on its board."""
+"""Modelled results of several builds side by side: at the same sizes, each on its board."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduler.cycles.report import (
 
 @dataclass(frozen=True)
 class SideView:
-    """A build's report; ``launches`` is how many there are, of which the longest is compared."""
+    """A build's report; ``launches`` is their number, and the longest is compared."""
 
     build: int
     board: str
@@ -35,7 +35,7 @@ class SideView:
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One figure of every side, None where a side has none; ``deltas`` are the differences to the
+    """One figure of every side, None if a side has none; ``deltas`` are the differences from the
     first. ``unit`` is µs, %, cycles or "" for others."""
 
     name: str
@@ -51,7 +51,7 @@ class FigureRow:
 
 @dataclass(frozen=True)
 class FigureGroup:
-    """Figures of a kind: time, pipes, waits, limits, memory."""
+    """Figures of one kind: time, pipes, waits, limits, memory."""
 
     title: str
     rows: tuple[FigureRow, ...]
@@ -59,21 +59,22 @@ class FigureGroup:
 
 @dataclass(frozen=True)
 class ModelledComparison:
-    """Sides in the order of the builds, None for one that was not modelled at these sizes."""
+    """Sides in the order of the builds, None for a build not modelled at these sizes."""
 
     sides: tuple[SideView | None, ...]
     groups: tuple[FigureGroup, ...]
 
     @property
     def columns(self) -> int:
-        """Of the table: a name, a figure a side, and all differences but the first's."""
+        """The number of table columns: a name, a figure per side, and all differences but the
+        first's."""
         return 2 * len(self.sides)
 
 
 def compare_modelled(builds: Sequence[int]) -> ModelledComparison | None:
-    """Of builds by number (2 queries a side at most); None where none was modelled.
+    """Compare builds by number (at most 2 queries per side); None if none was modelled.
 
-    Sizes are those at which most of them were modelled, boards those that most of them share.
+    The sizes are those at which most builds were modelled, the boards those that most share.
     """
     rows = _comparable_rows(modelled_rows_of_builds(builds), builds)
     found = [(rows.get(build), _report(rows.get(build))) for build in builds]
@@ -91,7 +92,7 @@ def _report(row: ModelledRow | None) -> Report | None:
 
 
 def _comparable_rows(rows: Iterable[ModelledRow], builds: Sequence[int]) -> dict[int, ModelledRow]:
-    """A row of each build: at the sizes that most have, on the board that most have."""
+    """Return a row of each build: at the most common sizes, on the most common board."""
     all_rows = list(rows)
     here = set(builds)
 
@@ -175,7 +176,8 @@ def _percent(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> dict[str
 
 
 def _conflicts(of: LaunchReport) -> float | None:
-    """Cycles of all LDS instructions over those without conflicts, each as often as executed."""
+    """Return the cycles of all LDS instructions over those without conflicts, each weighted by its
+    executions."""
     rows = [row for row in of.instructions if row.conflict is not None and row.executed]
     return _ratio(rows, lambda row: row.conflict or 1.0, lambda _: 1.0)
 
@@ -196,7 +198,7 @@ def _ratio(
 
 
 def _matrix_busy(of: LaunchReport) -> float | None:
-    """Of the loop that takes most."""
+    """Return the share of the most expensive loop."""
     loop = max(of.loops, key=lambda one: one.iterations * one.cycles, default=None)
     return None if loop is None else 100 * loop.matrix_busy
 
@@ -210,8 +212,8 @@ def _per_launch(
 def _named_group(
     heading: str, unit: str, sides: Sequence[Mapping[str, float] | None]
 ) -> FigureGroup:
-    """A row for each name that any side has, the largest first; a side that was modelled and does
-    not have it has nothing of it."""
+    """Return a row for each name that any side has, the largest first; a modelled side without it
+    counts as 0."""
     names = {name for side in sides if side for name in side}
     largest = {name: max(side.get(name, 0.0) for side in sides if side) for name in names}
     rows = (

@@ -1,4 +1,4 @@
-"""Modellings in lists: which boards and sizes there are of a kernel, and how long it would take."""
+"""Lists of modellings: the boards and sizes of a kernel, and its modelled times."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scheduler.errors import MachineError, UserError
 
 @dataclass(frozen=True)
 class ModelledRow:
-    """One modelling. Times in microseconds, None while there are none; ``is_stale`` says that the
-    build has other code by now."""
+    """One modelling. Times in microseconds, None until known; ``is_stale`` means that the build's
+    code has changed since."""
 
     id: int
     build: int
@@ -43,12 +43,12 @@ class ModelledRow:
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a report of the code that the build has."""
+        """Whether there is a report for the build's current code."""
         return self.state == State.DONE and not self.is_stale
 
 
 def modelled_rows(kernel: int) -> tuple[ModelledRow, ...]:
-    """What was modelled of a kernel, or is asked for, by target and board (1 query)."""
+    """Return finished and requested modellings of a kernel, by target and board (1 query)."""
     rows = _current().filter(build__kernel=kernel)
     return tuple(
         map(_row, rows.order_by("build__target", "board", "-finished_at", "-pk")[:_MAX_ROWS])
@@ -56,15 +56,15 @@ def modelled_rows(kernel: int) -> tuple[ModelledRow, ...]:
 
 
 def modelled_rows_of_builds(builds: Collection[int]) -> tuple[ModelledRow, ...]:
-    """What there is of these builds, the newest first (1 query)."""
+    """Return the modellings of these builds, the newest first (1 query)."""
     rows = _current().filter(build__in=builds, state=State.DONE)
     found = map(_row, rows.order_by("-finished_at", "-pk"))
     return tuple(row for row in found if row.is_shown)
 
 
 def load_report(row: int, build: int | None = None) -> Report | None:
-    """The report of a row, if it is of that build (1 query); None where there is none, or its file
-    is missing."""
+    """Return the report of a row, if it belongs to that build (1 query); None if there is none or
+    its file is missing."""
     rows = Modelling.objects.filter(pk=row, version=VERSION, state=State.DONE)
     if build is not None:
         rows = rows.filter(build=build, code_digest=F("build__code_digest"))
@@ -73,13 +73,13 @@ def load_report(row: int, build: int | None = None) -> Report | None:
         return None
     try:
         return _read(found.report.path, found.report.digest)
-    except MachineError:  # it is away, not missing
+    except MachineError:  # unavailable, not missing
         raise
     except (FileNotFoundError, UserError):
         return None
 
 
-# A file is found by its content's digest, so what was read of it once stays true.
+# Files are addressed by the digest of their content, so a parsed result stays valid.
 @lru_cache(maxsize=8)
 def _read(path: str, digest: str) -> Report:
     return report_json.read(files.read(path, digest))

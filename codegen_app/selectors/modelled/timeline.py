@@ -1,4 +1,4 @@
-"""The timeline of a few waves: a window of it, with as many spans as a page can hold."""
+"""The timeline of a few waves: a window with as many spans as a page can hold."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LANE_ROWS = (*(pipe.value for pipe in Pipe), "waiting")
 
 
 class Instruction(Protocol):
-    """What of an instruction is shown at its spans."""
+    """The fields of an instruction shown at its spans."""
 
     @property
     def line(self) -> int:
-        """Its line of the listing, 0 where that is not there."""
+        """Its line of the listing, 0 if not in the listing."""
 
     @property
     def text(self) -> str:
@@ -27,8 +27,8 @@ class Instruction(Protocol):
 
 @dataclass(frozen=True)
 class SpanRow:
-    """A stretch of a wave's life, in cycles: ``row`` is the pipe that it keeps busy, or waiting
-    for ``reason``. ``line`` is that of its instruction, 0 where the listing is not there."""
+    """A span of a wave, in cycles: ``row`` is the pipe that it keeps busy, or waiting for
+    ``reason``. ``line`` is that of its instruction, 0 if not in the listing."""
 
     start: int
     end: int
@@ -50,9 +50,9 @@ class LaneRow:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Cycles ``start`` to ``end`` of those from ``first`` to ``last``. ``earlier`` and ``later``
-    are where the windows beside it begin, None where there is nothing more; ``hidden`` is how many
-    waves are not shown."""
+    """Cycles ``start`` to ``end`` out of ``first`` to ``last``. ``earlier`` and ``later`` are the
+    starts of the adjacent windows, None if there is none; ``hidden`` is the number of waves not
+    shown."""
 
     start: int
     end: int
@@ -65,14 +65,14 @@ class Timeline:
 
     @property
     def rows(self) -> Mapping[str, str]:
-        """What is drawn in each lane from its top, as pages call it."""
+        """The rows of each lane from its top, with their displayed names."""
         return {row: "LDS" if row == Pipe.LDS else row for row in LANE_ROWS}
 
 
 def timeline_window(
     of: LaunchReport, instructions: Mapping[int, Instruction], at: int | None = None
 ) -> Timeline | None:
-    """The window that begins with cycle ``at``; None where no wave was recorded."""
+    """Return the window that begins at cycle ``at``; None if no wave was recorded."""
     lanes = of.timeline[:MAX_LANES]
     starts = sorted(span.start for lane in lanes for span in lane.spans)
     if not starts:

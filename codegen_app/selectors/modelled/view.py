@@ -1,7 +1,6 @@
-"""A report beside the listing that it is about: the one launch that is shown, by line.
+"""A report beside its listing: the displayed launch, by line.
 
-``view_of`` needs nothing of the database: what shows a report of somebody else's kernel calls it
-with a listing of its own.
+``modelled_view`` needs no database: pages of external kernels call it with their own listing.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from scheduler.cycles.report import (
 
 HEAT_LEVELS = 5
 MAX_HOT = 12
-LAUNCH_LIMIT = "launch"  # from one launch to the next: no part of the launch's own time
-_LEAST_SHARE = 0.0005  # a share that one digit after the point can say
+LAUNCH_LIMIT = "launch"  # from one launch to the next: not part of the launch's own time
+_LEAST_SHARE = 0.0005  # the smallest share that one decimal digit can show
 
 
 @dataclass(frozen=True)
 class LaunchRow:
-    """One launch of a report; ``share`` of the time of all."""
+    """One launch of a report; ``share`` of the total time."""
 
     number: int
     function: str
@@ -44,7 +43,7 @@ class LaunchRow:
 
 @dataclass(frozen=True)
 class ShareRow:
-    """A pipe that is busy, or a reason to wait, with its share (0 to 1)."""
+    """A busy pipe or a stall reason, with its share (0 to 1)."""
 
     name: str
     share: float
@@ -52,8 +51,8 @@ class ShareRow:
 
 @dataclass(frozen=True)
 class LimitRow:
-    """A limit; ``of_time`` is its share of the launch's modelled time, ``is_largest`` marks what
-    the launch cannot be faster than."""
+    """A limit; ``of_time`` is its share of the launch's modelled time, ``is_largest`` marks the
+    lower bound of the launch's time."""
 
     name: str
     time_us: Band
@@ -64,7 +63,7 @@ class LimitRow:
 
 @dataclass(frozen=True)
 class LoopRow:
-    """A loop by its first and last line of the listing (0 where that is not there)."""
+    """A loop by its first and last line of the listing (0 if not in the listing)."""
 
     first_line: int
     last_line: int
@@ -75,9 +74,9 @@ class LoopRow:
 
 @dataclass(frozen=True)
 class InstructionRow:
-    """The figures of one instruction: cycles of one wave in the whole launch, the others of one
-    execution. ``share`` is its part of all cycles that a wave waits, ``line`` where it stands in
-    the listing (0 where that is not there), ``source`` its line of the source, 0 for none."""
+    """The figures of one instruction: cycles of one wave in the whole launch, the others per
+    execution. ``share`` is its part of all cycles that a wave stalls, ``line`` its line of the
+    listing (0 if not in the listing), ``source`` its line of the source, 0 for none."""
 
     index: int
     line: int
@@ -96,14 +95,14 @@ class InstructionRow:
 
     @property
     def reason(self) -> str:
-        """What it waits for most; "" where it does not wait."""
+        """The main stall reason; "" if it does not stall."""
         return max(self.reasons, key=lambda name: self.reasons[name], default="")
 
 
 @dataclass(frozen=True)
 class LineRow:
-    """A line of the source: cycles that a wave waits at its instructions, their share of all, and
-    how hot it is shown (1 to ``HEATS``)."""
+    """A line of the source: the cycles that a wave stalls at its instructions, their share of the
+    total, and its heat level (1 to ``HEAT_LEVELS``)."""
 
     stall: float
     share: float
@@ -112,7 +111,7 @@ class LineRow:
 
 @dataclass(frozen=True)
 class ModelledView:
-    """A report, and of the launch that is shown everything. ``unknown`` counts by mnemonic."""
+    """A report, with all details of the displayed launch. ``unknown`` counts by mnemonic."""
 
     target: str
     board: str
@@ -146,18 +145,18 @@ class ModelledView:
 
     @property
     def hottest(self) -> tuple[InstructionRow, ...]:
-        """Where waves wait most."""
+        """The instructions at which waves stall most."""
         rows = sorted(self.instructions, key=lambda row: -row.stall)
         return tuple(row for row in rows[:MAX_HOT] if row.stall > 0)
 
     @property
     def where(self) -> str:
-        """Board and sizes, for titles: every figure is of these."""
+        """Board and sizes for titles: every figure applies to these."""
         sizes = " ".join(f"{name}={value}" for name, value in self.sizes.items())
         return f"{self.board} at {sizes}" if sizes else self.board
 
     def share_of(self, lines: Iterable[tuple[int, int]]) -> float:
-        """The part of all waiting that lies at these lines of the source, (first, last) each."""
+        """Return the share of all stalls at these lines of the source, (first, last) each."""
         numbers = {number for first, last in lines for number in range(first, last + 1)}
         return sum(row.share for number, row in self.lines.items() if number in numbers)
 
@@ -165,8 +164,8 @@ class ModelledView:
 def modelled_view(
     report: Report, listing: ListingView | None, launch: int = 0, at: int | None = None
 ) -> ModelledView:
-    """What is shown of a report: the launch of that number (from 1), the longest without one or
-    where there is no such; its timeline from cycle ``at``."""
+    """Return the view of a report: the launch of that number (from 1), or the longest if there is
+    no such launch; its timeline from cycle ``at``."""
     rows = _launch_rows(report)
     longest = max(rows, key=lambda row: row.time_us.mid)
     shown = rows[launch - 1] if 0 < launch <= len(rows) else longest
@@ -211,12 +210,12 @@ def modelled_view(
 
 
 def display_name(of: StrEnum) -> str:
-    """What pages call a pipe or a reason to wait."""
+    """Return the displayed name of a pipe or a stall reason."""
     return "LDS" if of is Pipe.LDS else of.value
 
 
 def share_rows(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> tuple[ShareRow, ...]:
-    """The largest first; those that are nothing at all are left out."""
+    """Return the shares, the largest first; negligible ones are left out."""
     rows = sorted(of.items(), key=lambda pair: -pair[1])
     return tuple(
         ShareRow(display_name(name), share) for name, share in rows if share >= _LEAST_SHARE
@@ -256,8 +255,8 @@ def _limits(of: LaunchReport) -> tuple[LimitRow, ...]:
 
 
 def _listing_lines(listing: ListingView | None, of: LaunchReport) -> dict[int, int]:
-    """The line of each instruction of the function, by its index; none where the listing is
-    another's."""
+    """Return the line of each instruction of the function, by index; empty if the listing belongs
+    to other code."""
     rows = listing.functions if listing else ()
     row = next((row for row in rows if row.name == of.function), None)
     if listing is None or row is None:
@@ -322,5 +321,5 @@ def _lines(instructions: Iterable[InstructionRow]) -> dict[int, LineRow]:
 
 
 def _heat(share: float, most: float) -> int:
-    """By the part of what the hottest line has."""
+    """Return the heat level from the share relative to the hottest line's."""
     return min(HEAT_LEVELS, 1 + int(HEAT_LEVELS * share / most))

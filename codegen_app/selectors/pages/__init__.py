@@ -1,4 +1,4 @@
-"""What each page shows, as frozen dataclasses; they are its ``.json`` twin as they stand.
+"""The data of each page as frozen dataclasses, which are also its ``.json`` view.
 
-Each selector makes a fixed number of queries, whatever the number of rows (tests hold it).
+Each selector makes a fixed number of queries, whatever the number of rows (tests check this).
 """

@@ -1,5 +1,4 @@
-"""One alert: its changes with what is known of each, what happened to it, and what it is linked
-to."""
+"""The page of an alert: its changes with their details, its events, and its links."""
 
 from __future__ import annotations
 
@@ -47,8 +46,8 @@ _UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """A change of the alert: what moved, and what is known of it beside what the reasons say of
-    all that have its cause."""
+    """A change of the alert: the size of the change, and details beyond those that its cause group
+    states for all its changes."""
 
     moved: ChangeSummary
     series: SeriesHead
@@ -59,7 +58,7 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class EventRow:
-    """Something happened to the alert. ``act`` is there where it can be taken back."""
+    """An event of the alert. ``act`` is set if it can be undone."""
 
     id: int
     at: datetime
@@ -73,8 +72,8 @@ class EventRow:
 
 @dataclass(frozen=True)
 class LinkedAlert:
-    """Another alert: one that this is linked to, one that is linked to this, through others too, or
-    one of the same revision. ``relation`` says which, of that other."""
+    """Another alert: one that this is linked to, one that is linked to this (directly or through
+    others), or one of the same revision. ``relation`` names the relation, from the other's side."""
 
     id: int
     url: str
@@ -87,10 +86,10 @@ class LinkedAlert:
 
 @dataclass(frozen=True)
 class AlertPage:
-    """An alert; ``changes`` are a page of them, the worst first, and ``why`` is of these.
+    """An alert; ``changes`` are one page of its changes, the worst first, and ``why`` covers these.
 
-    ``series`` is what is missing data where that is what it is of; ``silent`` how long it had no
-    point. ``compare_url`` leads to all series at the two revisions.
+    ``series`` is the series with missing data if the alert is about that; ``silent`` is how long it
+    had no point. ``compare_url`` leads to all series at the two revisions.
     """
 
     alert: AlertRow
@@ -110,22 +109,22 @@ class AlertPage:
 
     @property
     def previous(self) -> int | None:
-        """Where the page of changes before this one begins."""
+        """The start of the previous page of changes."""
         return max(0, self.start - PAGE_SIZE) if self.start else None
 
     @property
     def has_besides(self) -> bool:
-        """Whether a change has something of its own to say."""
+        """Whether a change has details of its own."""
         return any(one.besides for one in self.changes)
 
     @property
     def end(self) -> int:
-        """The position behind the last change shown."""
+        """The position after the last displayed change."""
         return self.start + len(self.changes)
 
 
 def alert_page(pk: int, start: int = 0) -> AlertPage:
-    """An alert by number (7 queries); raises ``Alert.DoesNotExist``."""
+    """Return an alert by number (7 queries). Raises ``Alert.DoesNotExist``."""
     linked = (f"{one.value}__{of}" for one in Relation for of in ("revision", "series"))
     related = ("revision", "series", "assignee", *linked)
     alert = Alert.objects.select_related(*related).get(pk=pk)
@@ -167,13 +166,14 @@ def _change(row: Change, besides: tuple[str, ...]) -> ChangeRow:
 
 
 def _comparison_url(change: Change) -> str:
-    """Both revisions over all series; "" where either has no name, or there is no earlier one."""
+    """Return the comparison of both revisions over all series; "" if either has no name or there is
+    no earlier one."""
     names = [revision_text(one.name) for one in (change.previous, change.revision) if one]
     return comparison_url(*names) if len(names) == 2 and all(names) else ""
 
 
 def _events(alert: Alert) -> tuple[EventRow, ...]:
-    """What happened, the oldest first; the latest where there is very much (2 queries)."""
+    """Return the events, the oldest first; only the latest if there are too many (2 queries)."""
     rows = list(
         AlertEvent.objects.filter(alert=alert)
         .select_related("by", "undone_by", "undoes")
@@ -207,7 +207,7 @@ def _events(alert: Alert) -> tuple[EventRow, ...]:
 
 
 def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
-    """What changed, in words."""
+    """Describe the event in words."""
     if row.kind == EventKind.UNDO:
         return (
             f"took back: {_event_text(row.undoes, names)}" if row.undoes else "took something back"
@@ -227,8 +227,8 @@ def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
 
 
 def _linked_alerts(alert: Alert, folded: Sequence[FoldedAlert]) -> tuple[LinkedAlert, ...]:
-    """What it is linked to, what is linked to it, and other alerts of its revision, each once (1
-    query)."""
+    """Return the alert that it is linked to, the alerts linked to it, and other alerts of its
+    revision, each once (1 query)."""
     siblings = Alert.objects.filter(revision=alert.revision_id or 0).exclude(pk=alert.pk)
     found = {one.id: _folded_alert(one, alert.pk) for one in folded}
     for relation in Relation:

@@ -1,4 +1,4 @@
-"""What can be measured again from an alert, what was asked for, and what came of it."""
+"""Retunes and remeasurements of an alert: what is possible, what was requested, and the results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ MAX_SHOWN = 50
 
 @dataclass(frozen=True)
 class Offer:
-    """Of how many series something can be asked; of the others why not, each reason once."""
+    """The number of series for which an action is possible, and each distinct reason why it is not
+    possible for the others."""
 
     series: int
     reasons: tuple[str, ...]
@@ -52,9 +53,9 @@ class RunRow:
 
 @dataclass(frozen=True)
 class PointRow:
-    """A build that was measured again: at which revision, on which side of the change. ``value`` is
-    None where there is none, for the ``reason``; ``original`` is the value of before, None of a
-    build between the sides, which the series has no point of."""
+    """A remeasured build: its revision and its side of the change. ``value`` is None if there is
+    none, for the ``reason``; ``original`` is the previous value, None for a build between the
+    sides, for which the series has no point."""
 
     revision: str
     side: str
@@ -68,14 +69,14 @@ class PointRow:
 
     @property
     def bounds(self) -> Bounds:
-        """What ``low`` and ``high`` are."""
+        """The meaning of ``low`` and ``high``."""
         return bounds_of(self.n)
 
 
 @dataclass(frozen=True)
 class RemeasurementRow:
-    """Both sides of a change, measured in turns. ``ratio`` is after by before in that one
-    environment with its 95% interval; None where too few samples say it."""
+    """Both sides of a change, measured in turns. ``ratio`` is after / before in that one
+    environment with its 95% interval; None if there are too few samples."""
 
     id: int
     series: str
@@ -98,7 +99,7 @@ class RemeasurementRow:
 
 @dataclass(frozen=True)
 class RequestRow:
-    """A revision that the senders of a series are asked for."""
+    """A revision requested from the senders of a series."""
 
     series: str
     revision: str
@@ -109,7 +110,7 @@ class RequestRow:
 
 @dataclass(frozen=True)
 class AlertActions:
-    """Of one alert. ``is_open``: something is still to come."""
+    """The actions of one alert. ``is_open``: something is still pending."""
 
     alert_id: int
     title: str
@@ -124,7 +125,7 @@ class AlertActions:
 
 
 def alert_actions(pk: int) -> AlertActions:
-    """An alert's by number (8 queries); raises ``Alert.DoesNotExist``."""
+    """Return an alert's actions by its number (8 queries). Raises ``Alert.DoesNotExist``."""
     alert = Alert.objects.select_related("revision", "series").get(pk=pk)
     changes = changes_of(alert)
     own = own_series(alert, changes)
@@ -147,7 +148,7 @@ def alert_actions(pk: int) -> AlertActions:
 
 
 def _remeasurement_offer(changes: Sequence[Change]) -> Offer:
-    """Which of our own can be measured again here (2 queries)."""
+    """Count our own series that can be remeasured here (2 queries)."""
     own = [one for one in changes[:MAX_SERIES] if one.series.own_problem_id is not None]
     spans = points_with_builds([one.series_id for one in own]).order_by().values("series")
     ends = {
@@ -164,7 +165,7 @@ def _remeasurement_offer(changes: Sequence[Change]) -> Offer:
 
 
 def _senders_offer(alert: Alert, changes: Iterable[Change]) -> Offer:
-    """Which are sent by others, who can be asked."""
+    """Count the series sent by others, who can be asked to remeasure."""
     found = {one.series_id: one.series for one in changes}
     if alert.series is not None:
         found[alert.series.pk] = alert.series
@@ -227,7 +228,7 @@ def _remeasurement_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) ->
 def _ratio(
     before: Sequence[float], after: Sequence[float]
 ) -> tuple[float | None, float | None, float | None]:
-    """After by before with its 95% interval; nothing of too few samples."""
+    """Return after / before with its 95% interval; None if there are too few samples."""
     if min(len(before), len(after)) < MIN_RATIO_SAMPLES:
         return None, None, None
     one, other = (medians([np.array(side, dtype=np.float64)]) for side in (before, after))

@@ -1,4 +1,4 @@
-"""Why the series of an alert moved: what holds of all of them is said once, the rest at each."""
+"""The causes of an alert's changes: evidence shared by all is stated once, the rest per change."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 from codegen_app.models import Change
 from scheduler.track.differences import Aspect
 
-_DIGESTS = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # of one series among many: both sides
+_DIGESTS = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # differ per series: both sides
 MAX_SHOWN = 12
 
 
 @dataclass(frozen=True)
 class CauseGroup:
-    """Changes that one rule gave one cause, for one reason. ``differs`` is what differs between the
-    sides of all of them, ``notes`` what else speaks for the cause, or limits it, of all of them.
-    ``next_step`` and ``url``, the two sides, are of the one that moved most."""
+    """Changes that one rule attributes to one cause for one reason. ``differs`` lists the
+    differences between the sides common to all of them, ``notes`` other common evidence for the
+    cause or against it. ``next_step`` and ``url``, the two sides, are those of the largest
+    change."""
 
     cause: str
     rule: str
@@ -32,8 +33,8 @@ class CauseGroup:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What was found of a change: sentences of differences where the level moved, by aspect, and
-    notes that are none of these."""
+    """The evidence for a change: sentences of differences at the point of the change, by aspect,
+    and other notes."""
 
     reason: str
     notes: tuple[str, ...]
@@ -43,8 +44,8 @@ class _Evidence:
 def group_causes(
     changes: Sequence[Change],
 ) -> tuple[tuple[CauseGroup, ...], dict[int, tuple[str, ...]]]:
-    """The reasons, in the order of their first change; and by the key of a change what differs, or
-    is to be noted, beside what its reason has. Those that nobody has looked at yet are in none."""
+    """Return the groups in the order of their first change, and by the key of a change the
+    differences and notes that its group does not have. Changes not yet analysed are in no group."""
     groups: dict[tuple[str, str, str], list[Change]] = {}
     known = {one.pk: _evidence(one.explanation) for one in changes if one.explained_at}
     for one in changes:
@@ -87,7 +88,7 @@ def _evidence(explanation: Mapping[str, Any]) -> _Evidence:
 
 
 def _shared_texts(each: Sequence[tuple[str, ...]]) -> list[str]:
-    """What all have, in the order of the first."""
+    """Return the texts that all have, in the order of the first."""
     others = [set(one) for one in each[1:]]
     return [text for text in each[0] if all(text in other for other in others)]
 

@@ -1,4 +1,4 @@
-"""What the list of alerts can be sorted and filtered by."""
+"""Columns by which the list of alerts can be sorted and filtered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts in a list: the newest first, narrowed by the address."""
+"""The list of alerts: the newest first, filtered by the address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from codegen_app.selectors.pages.alert_columns import COLUMNS
 from codegen_app.selectors.tables import Table, TableQuery, build_table
 
 PAGE_SIZE = 50
-MAX_ROWS = 5_000  # that are sorted, filtered by columns and copied
+MAX_ROWS = 5_000  # rows that are sorted, filtered by columns and copied
 OPEN, ALL = "open", "all"
 ME, NOBODY = "me", "nobody"
 STATES = (OPEN, *AlertState.values, ALL)
@@ -29,8 +29,8 @@ _RELATED = ("revision", "series", "assignee")
 
 @dataclass(frozen=True)
 class AlertFilter:
-    """What of the alerts is listed. ``assignee``: a name, ``me``, ``nobody``, or "" for any;
-    ``below`` and ``above``: keys between which the list begins."""
+    """The filter of the list. ``assignee``: a name, ``me``, ``nobody``, or "" for any; ``below``
+    and ``above``: keys between which the list begins."""
 
     state: str = OPEN
     kind: str = ""
@@ -42,7 +42,7 @@ class AlertFilter:
 
 @dataclass(frozen=True)
 class StateCount:
-    """How many alerts of a state stand by themselves, whatever else narrows the list."""
+    """The number of top-level alerts of a state, regardless of the other filters."""
 
     state: str
     label: str
@@ -51,8 +51,8 @@ class StateCount:
 
 @dataclass(frozen=True)
 class AlertList:
-    """A page of alerts, of ``found``. ``newer`` and ``older`` are where the pages beside it
-    begin."""
+    """A page of alerts out of ``found``. ``newer`` and ``older`` are the starts of the adjacent
+    pages."""
 
     narrowed: AlertFilter
     states: tuple[StateCount, ...]
@@ -63,34 +63,36 @@ class AlertList:
 
     @property
     def most(self) -> int:
-        """How many are sorted and filtered by columns where there are more; 0 where all are."""
+        """The number of alerts that are sorted and filtered by columns if there are more; 0 if all
+        are."""
         return MAX_ROWS if self.found > MAX_ROWS else 0
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether there might be more by another address."""
+        """Whether a filter is set, so that another address might list more."""
         given = self.narrowed
         return bool(given.kind or given.assignee or given.query or given.state != ALL)
 
     @property
     def nothing_open(self) -> bool:
-        """Whether all that is asked for is what is open."""
+        """Whether the filter is only the open state."""
         given = self.narrowed
         return given.state == OPEN and not (given.query or given.kind or given.assignee)
 
     @property
     def total(self) -> int:
-        """Alerts in any state."""
+        """The number of alerts in any state."""
         return next(one.count for one in self.states if one.state == ALL)
 
 
 def alert_list(
     given: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> AlertList:
-    """Alerts, the newest first, ``PAGE`` at a time (4 queries, and one where that is not all).
+    """Return alerts, the newest first, ``PAGE_SIZE`` at a time (4 queries, one more if not all
+    fit).
 
-    What is linked to another is folded under it, and listed by itself only where somebody looks for
-    an assignee or words.
+    An alert linked to another is folded under it, and listed by itself only when filtering by an
+    assignee or words.
     """
     every = Alert.objects.filter(_filter_q(given, reader))
     rows = every.select_related(*_RELATED)
@@ -120,8 +122,8 @@ def alert_list(
 def alert_table(
     given: AlertFilter, asks: TableQuery, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> tuple[AlertList, Table[AlertRow]]:
-    """Alerts sorted and filtered by columns, ``PAGE`` at a time; of more than ``MOST`` the newest
-    (5 queries)."""
+    """Return alerts sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the newest
+    ``MAX_ROWS`` if there are more (5 queries)."""
     every = Alert.objects.filter(_filter_q(given, reader))
     rows = every.select_related(*_RELATED).order_by("-pk")[:MAX_ROWS]
     shown = build_table("alerts", COLUMNS, unfolded_rows(rows), asks, PAGE_SIZE)
@@ -131,7 +133,7 @@ def alert_table(
 
 
 def _states() -> tuple[StateCount, ...]:
-    """Counts of alerts by state (1 query)."""
+    """Count alerts by state (1 query)."""
     rows = Alert.objects.filter(top_level_alerts()).order_by().values_list("state")
     counts = dict(rows.annotate(count=Count("pk")))
     found = {OPEN: sum(counts.get(state, 0) for state in OPEN_ALERT_STATES)}
@@ -163,12 +165,13 @@ def _filter_q(given: AlertFilter, reader: AbstractBaseUser | AnonymousUser | Non
 
 
 def _matches_query(query: str) -> Q:
-    """Alerts whose number it is, whose revision or one of whose series has all of the words."""
+    """Match alerts by their number, or by all words in their revision or in one of their series."""
     number = query.removeprefix("#")
     if query.startswith("#") and number.isdecimal() and len(number) < 19:
         return Q(pk=int(number))
     text = Concat("problem", Value(" "), "device_name", Value(" "), "metric", Value(" "), "target")
-    # Of fifty thousand series: without a language's rules of case that takes a third of the time.
+    # With fifty thousand series, the C collation takes a third of the time of a language's case
+    # rules.
     series, revision = Series.objects.annotate(text=Lower(Collate(text, "C"))), Q()
     for word in query.split():
         series = series.filter(text__contains=word.lower())

@@ -1,4 +1,4 @@
-"""The API's page: what its OpenAPI description says, in the order in which it is read."""
+"""The API's page: its OpenAPI description in reading order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = ("type", "enum", "minimum", "maximum", "maxLength")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One that an address takes, in the query or as a header."""
+    """A parameter of an operation, in the query or as a header."""
 
     name: str
     place: str
@@ -25,7 +25,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Answer:
-    """A status, and what it means."""
+    """A status and its meaning."""
 
     status: str
     description: str
@@ -52,13 +52,13 @@ class Operation:
 
     @property
     def says_meanings(self) -> bool:
-        """Whether any parameter says more than its name."""
+        """Whether any parameter has a description."""
         return any(one.description for one in self.parameters)
 
 
 @dataclass(frozen=True)
 class ApiPage:
-    """All that the page says."""
+    """The content of the page."""
 
     description: str
     operations: tuple[Operation, ...]
@@ -79,7 +79,7 @@ _MEANINGS = {
 
 
 def api_page(schema: Mapping[str, Any]) -> ApiPage:
-    """From the description in OpenAPI; no query."""
+    """Build the page from the OpenAPI description, without a query."""
     operations = [
         _operation(path, method, part)
         for path, methods in schema["paths"].items()

@@ -1,4 +1,4 @@
-"""What a node's candidates can be sorted and filtered by."""
+"""Columns by which a node's candidates can be sorted and filtered."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _KEYS = {one.key for one in (*_FIRST, *_TIMES, _MODELLED, *_RESOURCES, *_LAST)} 
 
 
 def columns(page: NodePage, parameters: Sequence[str]) -> tuple[Column[CandidateRow], ...]:
-    """Those that the node can have anything of, with one for each parameter in which the candidates
-    differ."""
+    """Return the columns that can have values for the node, with one for each parameter in which
+    the candidates differ."""
     left_out = set() if page.languages else {"language"}
     if page.modelled_at is None:
         left_out.add("modelled")
@@ -69,7 +69,7 @@ def columns(page: NodePage, parameters: Sequence[str]) -> tuple[Column[Candidate
 
 
 def parameter_key(name: str) -> str:
-    """What addresses call a parameter's column: its name, unless another column has that."""
+    """Return the key of a parameter's column: its name, unless another column has that."""
     return unique_key(name, _KEYS)
 
 

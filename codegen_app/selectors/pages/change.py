@@ -1,4 +1,4 @@
-"""A change of a series: its two sides, what differs between them, and why it moved."""
+"""The page of a change: its two sides, the differences between them, and the cause."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from scheduler.track.facts import (
 
 @dataclass(frozen=True)
 class RevisionFacts:
-    """A revision, and where its source is shown, if that is known."""
+    """A revision, with the address of its source if known."""
 
     name: str
     branch: str
@@ -44,9 +44,8 @@ class RevisionFacts:
 
 @dataclass(frozen=True)
 class ChangeSide:
-    """The point that stands nearest to the change on one side. ``kernel`` and ``build`` are there
-    where they are Kiln's own and still kept; ``address`` is where who sent it says that the source
-    is."""
+    """The point nearest to the change on one side. ``kernel`` and ``build`` are set if they are
+    Kiln's own and still kept; ``address`` is the source's address as given by the sender."""
 
     title: str
     reading: PointValue
@@ -63,8 +62,7 @@ class ChangeSide:
 
 @dataclass(frozen=True)
 class FactRow:
-    """One thing that is known of a side: how it is called, and its text on each ("" where it is not
-    known)."""
+    """One recorded fact: its name, and its text on each side ("" if unknown)."""
 
     name: str
     before: str
@@ -72,13 +70,13 @@ class FactRow:
 
     @property
     def differs(self) -> bool:
-        """Whether both are known, and are not the same."""
+        """Whether both sides are known and differ."""
         return bool(self.before and self.after and self.before != self.after)
 
 
 @dataclass(frozen=True)
 class DifferenceRow:
-    """What differs, in a sentence; ``here``: where the level moved, and not only near it."""
+    """A difference in a sentence; ``here``: at the point of the change itself, not only near it."""
 
     aspect: str
     sentence: str
@@ -87,7 +85,7 @@ class DifferenceRow:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why the series moved, by the first ``rule`` that applies; ``candidates`` where several causes
+    """The cause of the change by the first ``rule`` that applies; ``candidates`` if several causes
     remain, and what to measure next."""
 
     cause: str
@@ -101,8 +99,8 @@ class Explanation:
 
 @dataclass(frozen=True)
 class ChangePage:
-    """``facts`` begins with what differs. ``compared`` has the two builds side by side, where both
-    are Kiln's own and are not one; ``why_not_compared`` says why there is nothing of it."""
+    """A change. ``facts`` begins with the differences. ``compared`` has the two builds side by side
+    if both are Kiln's own and distinct; otherwise ``why_not_compared`` has the reason."""
 
     series: SeriesHead
     moved: ChangeSummary
@@ -120,12 +118,12 @@ class ChangePage:
 
     @property
     def sides(self) -> tuple[ChangeSide, ...]:
-        """Those that are known."""
+        """The known sides."""
         return (self.before, self.after) if self.before else (self.after,)
 
 
 def change_page(pk: int) -> ChangePage:
-    """A change by number (2 queries, and 2 more where both kernels are ours); raises
+    """Return a change by number (2 queries, 2 more if both kernels are ours). Raises
     ``Change.DoesNotExist``."""
     change = Change.objects.select_related(
         *("series", "revision", "previous", "alert", "datum__revision", "datum__conditions"),
@@ -152,7 +150,7 @@ def change_page(pk: int) -> ChangePage:
 
 
 def _before(change: Change) -> Datum | None:
-    """The point before the change (1 query)."""
+    """Return the point before the change (1 query)."""
     at, key = change.datum.at, change.datum_id
     rows = Datum.objects.valid().filter(series=change.series_id, at__lte=at)
     rows = rows.exclude(at=at, pk__gte=key).select_related(
@@ -185,7 +183,7 @@ def _side(title: str, datum: Datum, unit: str) -> ChangeSide:
 
 
 def revision_facts(revision: Revision) -> RevisionFacts:
-    """No query."""
+    """Return the facts of a revision, without a query."""
     return RevisionFacts(
         name=revision.name,
         branch=revision.branch,
@@ -211,7 +209,7 @@ def _explained(change: Change) -> Explanation | None:
 
 
 def _differences(change: Change) -> Iterator[DifferenceRow]:
-    """What differs where the level moved first."""
+    """Yield the differences, those at the point of the change first."""
     found: list[Mapping[str, Any]] = change.explanation.get("differences", [])
     for one in sorted(found, key=lambda one: not one.get("here", True)):
         yield DifferenceRow(
@@ -232,7 +230,7 @@ _TITLES = {
 
 
 def _facts(before: Datum | None, after: Datum) -> tuple[FactRow, ...]:
-    """Everything that was recorded with either side, what differs first."""
+    """Return all recorded facts of either side, differences first."""
     one = dict(_datum_texts(before)) if before else {}
     other = dict(_datum_texts(after))
     rows = [FactRow(name, one.get(name, ""), other.get(name, "")) for name in {**one, **other}]
@@ -244,7 +242,7 @@ def _datum_texts(datum: Datum) -> Iterator[tuple[str, str]]:
 
 
 def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was recorded with a point, each with what it is called, in a fixed order."""
+    """Yield the recorded facts of a point with their names, in a fixed order."""
     for name, title in _TITLES.items():
         if facts.get(name):
             yield title, _text(facts[name])
@@ -290,7 +288,7 @@ def _text(value: Any) -> str:
 
 
 def _comparison(before: Datum | None, after: Datum) -> tuple[ComparePage | None, str]:
-    """The two builds side by side, or why they are not (2 queries, or none)."""
+    """Return the two builds side by side, or the reason why not (2 queries, or none)."""
     if before is None:
         return None, "There is no point before the change any more."
     if before.kernel is None or after.kernel is None:

@@ -1,4 +1,4 @@
-"""Who is told of alerts: the channels, and what was sent to them."""
+"""The page of channels: who receives alerts, and what was sent."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _EVENTS = dict(EventKind.choices)
 
 @dataclass(frozen=True)
 class Installation:
-    """What the operator set: the site's address in messages, the mail server, networks beside the
-    public ones that webhooks may reach."""
+    """The operator's settings: the site's address in messages, the mail server, and non-public
+    networks that webhooks may reach."""
 
     site_url: str
     mail_host: str
@@ -28,7 +28,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class ChannelRow:
-    """A channel with the newest of its deliveries."""
+    """A channel with its newest deliveries."""
 
     id: int
     name: str
@@ -44,8 +44,8 @@ class ChannelRow:
 
 @dataclass(frozen=True)
 class DeliveryRow:
-    """A delivery; ``alert`` is None for a test. ``next_at`` is when a pending one is tried again,
-    or was given to a worker for so long."""
+    """A delivery; ``alert`` is None for a test. ``next_at`` is when a pending delivery is retried,
+    or until when a worker holds it."""
 
     id: int
     key: str
@@ -66,7 +66,7 @@ class DeliveryRow:
 
 @dataclass(frozen=True)
 class ChannelList:
-    """All channels, and the last deliveries to any of them."""
+    """All channels, and the latest deliveries to any of them."""
 
     installation: Installation
     channels: tuple[ChannelRow, ...]
@@ -76,7 +76,7 @@ class ChannelList:
 
 @dataclass(frozen=True)
 class ChannelPage:
-    """A channel, and its last deliveries."""
+    """A channel and its latest deliveries."""
 
     installation: Installation
     channel: ChannelRow
@@ -85,13 +85,13 @@ class ChannelPage:
 
 
 def channel_list(state: str = "") -> ChannelList:
-    """The page of all channels, with deliveries in a state or in any; 2 queries."""
+    """Return all channels, with deliveries in a state or in any (2 queries)."""
     rows = tuple(map(_channel, _channels()))
     return ChannelList(_installation(), rows, state, _deliveries(Delivery.objects.all(), state))
 
 
 def channel_page(pk: int, state: str = "") -> ChannelPage:
-    """The page of a channel; 2 queries. Raises ``Channel.DoesNotExist``."""
+    """Return a channel (2 queries). Raises ``Channel.DoesNotExist``."""
     row = _channel(_channels().get(pk=pk))
     sent = _deliveries(Delivery.objects.filter(channel=pk), state)
     return ChannelPage(_installation(), row, state, sent)

@@ -1,4 +1,4 @@
-"""Builds side by side: resources and times of all of them, texts of one beside the first."""
+"""Builds side by side: resources and times of all, and the texts of one beside the first's."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from scheduler.targets import Target
 from scheduler.targets.terms import GENERAL, Terms
 
 CONTEXT_LINES = 3  # equal lines shown around each change
-# Of a listing, bytes; of a source, lines: more is not compared while a page waits.
+# Listings in bytes, sources in lines: larger ones take too long to compare in a request.
 MAX_LISTING_BYTES, MAX_SOURCE_LINES = 4 << 20, 20_000
-MAX_SIDES = 8  # sides that still fit beside one another
+MAX_SIDES = 8  # as many as fit side by side
 
 
 @dataclass(frozen=True)
 class Side(MeasuredRow):
-    """One build, with the time that it is compared by. ``label`` says what it is where they differ,
-    ``device`` and ``bindings`` where its time was measured: two sides may differ in these too."""
+    """One build with its compared time. ``label`` identifies it by what differs; ``device`` and
+    ``bindings`` say where its time was measured: sides may differ in these too."""
 
     build: int
     label: str
@@ -50,7 +50,7 @@ class Side(MeasuredRow):
 class DiffRow:
     """One row; ``change`` is same, renamed, changed, removed, added, or gap (``count`` equal rows).
 
-    Line numbers are 1-based, 0 where a side has no line.
+    Line numbers are 1-based, 0 if a side has no line.
     """
 
     change: str
@@ -63,8 +63,8 @@ class DiffRow:
 
 @dataclass(frozen=True)
 class ClassRow:
-    """Instructions of a class on both sides, in all and in the inner loop; None where a side has
-    no loop."""
+    """Instructions of a class on both sides, in total and in the inner loop; None if a side has no
+    loop."""
 
     kind: str
     title: str
@@ -74,8 +74,8 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class FunctionDiff:
-    """Two device functions, normalised for registers, labels and addresses. ``is_line_by_line`` is
-    whether they are in one instruction set: else their instructions are only counted."""
+    """Two device functions, normalised for registers, labels and addresses. ``is_line_by_line``:
+    both use one instruction set; otherwise their instructions are only counted."""
 
     left: str
     right: str
@@ -87,7 +87,7 @@ class FunctionDiff:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of one side, and how much it is more than the first side's; None where missing."""
+    """A figure of one side and its difference from the first side's; None if missing."""
 
     value: int | None
     delta: int | None
@@ -95,29 +95,29 @@ class Figure:
 
 @dataclass(frozen=True)
 class ResourceRow:
-    """One figure of every side."""
+    """One figure for every side."""
 
     name: str
     figures: tuple[Figure, ...]
 
     @property
     def differs(self) -> bool:
-        """Whether any side has another value than the first."""
+        """Whether any side's value differs from the first's."""
         return any(figure.delta != 0 for figure in self.figures)
 
     @property
     def is_blank(self) -> bool:
-        """Whether no side has any of it."""
+        """Whether all sides are zero or missing."""
         return not any(figure.value for figure in self.figures)
 
 
 @dataclass(frozen=True)
 class ComparePage:
-    """Two or more builds. ``shown`` is the side whose texts stand beside the first one's.
+    """Two or more builds. ``shown`` is the side whose texts are shown beside the first one's.
 
-    ``verdicts`` are of each side but the first, ``profile`` of the two whose texts are shown.
-    ``unpaired`` names functions that only one of these two has, ``too_large`` what of them is too
-    large to be compared here. Functions of the runtime, which nobody wrote, are left out.
+    ``verdicts`` cover each side but the first, ``profile`` the two whose texts are shown.
+    ``unpaired`` names functions that only one of these two has, ``too_large`` the parts that are
+    too large to compare here. Functions of the runtime, which are not in the source, are left out.
     """
 
     sides: tuple[Side, ...]
@@ -136,7 +136,7 @@ class ComparePage:
 
     @property
     def emulated(self) -> bool:
-        """Whether any of the times is the CPU emulation's."""
+        """Whether any of the times comes from the CPU emulation."""
         return any(side.emulated for side in self.sides)
 
     @property
@@ -151,10 +151,10 @@ class ComparePage:
 
 
 def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
-    """Builds by number (3 queries, and one a side that was modelled), in that order; raises
+    """Return builds by number in that order (3 queries, and one per modelled side). Raises
     ``Build.DoesNotExist``.
 
-    ``shown`` says by its place which one's texts are shown, the second where there is no such.
+    ``shown`` is the position of the build whose texts are shown; the second if out of range.
     """
     found = Build.objects.select_related("kernel", "listing").in_bulk(builds)
     missing = [number for number in builds if number not in found]
@@ -210,7 +210,7 @@ _SOURCES = (
 
 
 def _too_large(*pair: Build) -> Iterator[str]:
-    """A line for what would take too long."""
+    """Yield a line for each part that would take too long."""
     if any(one.listing is not None and one.listing.size_bytes > MAX_LISTING_BYTES for one in pair):
         yield _LISTINGS
     if any(one.kernel.source.count("\n") > MAX_SOURCE_LINES for one in pair):
@@ -218,8 +218,8 @@ def _too_large(*pair: Build) -> Iterator[str]:
 
 
 def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
-    """A build of each kernel, in that order (1 query), all for one target: the one that is asked
-    for, or the first that all of them are built for. Raises ``Build.DoesNotExist`` for none."""
+    """Return a build of each kernel in that order (1 query), all for one target: the requested one,
+    or the first that all of them are built for. Raises ``Build.DoesNotExist`` if there is none."""
     rows = Build.objects.filter(kernel__name__in=kernels, state=State.DONE).order_by("created_at")
     found: dict[str, dict[str, int]] = {}
     for name, of, pk in rows.values_list("kernel__name", "target", "pk"):
@@ -244,7 +244,7 @@ _ALL_PARTS = ("kernel", "target", "flags")
 
 
 def _short_digest(kernel: GeneratedKernel) -> str:
-    """The eight characters of a kernel's content at the end of its name."""
+    """Return the eight digest characters at the end of a kernel's name."""
     return kernel.name.rpartition("_")[2]
 
 
@@ -253,8 +253,8 @@ def _label(build: Build, parts: Sequence[str]) -> str:
 
 
 def _labels(builds: Sequence[Build]) -> list[str]:
-    """What differs names each side, the compiler where nothing else does; where nothing differs,
-    the target."""
+    """Return a label for each side made of what differs: the compiler if nothing else does, the
+    target if nothing differs."""
     naming_parts = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
     shorter = [part for part in naming_parts if part != "toolchain"]
     if len({_label(build, shorter) for build in builds}) == len(builds):
@@ -290,7 +290,7 @@ class _Listing:
 
 
 def _listing(build: Build) -> _Listing | None:
-    """A build's listing; None where there is none, or its file is missing."""
+    """Return a build's listing; None if there is none or its file is missing."""
     if build.listing is None:
         return None
     with suppress(FileNotFoundError):
@@ -303,15 +303,15 @@ def _listing(build: Build) -> _Listing | None:
 
 
 def _user_functions(functions: Sequence[Function]) -> tuple[Function, ...]:
-    """Those that somebody wrote: the runtime's own (an assertion's, a print's) belong to no line of
-    a source. All of them where no instruction says where it comes from."""
+    """Return the functions from the source: the runtime's own (assertions, prints) belong to no
+    line of a source. Returns all if no instruction has a source line."""
     kept = [one for one in functions if any(each.source_line for each in one.instructions)]
     return tuple(kept or functions)
 
 
 def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReader, Function] | None:
-    """The device function that takes the most registers, as its resources are compared; the
-    longest where the listing names it otherwise."""
+    """Return the device function with the most registers, whose resources are compared; the longest
+    one if the listing names it differently."""
     if listing is None or not listing.functions:
         return None
     resources = _largest_function(build)
@@ -324,7 +324,8 @@ def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReade
 def _pair_functions(
     left: Build, one: Sequence[Function], right: Build, other: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
-    """Functions of the same name, the kernel's own left out of it; a single pair always."""
+    """Pair functions of the same name, ignoring the kernel's own name in it; a single pair always
+    matches."""
     if len(one) == len(other) == 1:
         return [(one[0], other[0])]
     names = {function.name.replace(left.kernel.name, ""): function for function in one}
@@ -333,8 +334,8 @@ def _pair_functions(
 
 
 def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
-    """Figures of the device function that takes the most registers on each side; of several makers
-    those that all have."""
+    """Return the figures of the device function with the most registers on each side; for different
+    vendors only the figures that all have."""
     sides = [rules_of(targets.find(build.target)) for build in builds]
     largest = [_largest_function(build) for build in builds]
     if len(set(sides) - {None}) > 1:
@@ -399,7 +400,7 @@ def _function_diff(
 ) -> FunctionDiff:
     left, right = functions
     one, other = listings
-    # What one generation calls an instruction another may not have: its text says nothing then.
+    # Generations name instructions differently, so a text comparison is meaningless between them.
     is_line_by_line = one.dialect == other.dialect and one.target.family == other.target.family
     found = diff(left, right, (one.reader, other.reader)) if is_line_by_line else ()
     rows = [
@@ -446,12 +447,12 @@ def _text(instruction: Instruction) -> str:
 
 
 def _is_blank(row: DiffRow) -> bool:
-    """Whether it shows nothing: an empty line that one side does not have."""
+    """Whether the row shows nothing: an empty line that one side does not have."""
     return not (row.left_text.strip() or row.right_text.strip())
 
 
 def _fold_equal_rows(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
-    """Changes with a little of what is equal around them; the rest of that as gaps."""
+    """Yield changes with a few equal rows around them, and gaps for the other equal rows."""
     equal = (Change.SAME, Change.RENAMED)
     near: set[int] = set()
     rows = [row for row in rows if row.change in equal or not _is_blank(row)]

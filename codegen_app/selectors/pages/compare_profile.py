@@ -1,5 +1,5 @@
-"""What builds have in common to be read side by side, whatever their instruction sets: occupancy
-and what limits it, registers, live registers, the inner loop."""
+"""Figures that builds share whatever their instruction sets: occupancy and its limiter, registers,
+live registers, the inner loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.isa.reader import ListingReader
 
 @dataclass(frozen=True)
 class ProfileRow:
-    """One figure of every side as text ("2 of 8"), "" where a side has none."""
+    """One figure of every side as text ("2 of 8"), "" if a side has none."""
 
     name: str
     note: str
@@ -25,7 +25,7 @@ class ProfileRow:
 
     @property
     def differs(self) -> bool:
-        """Whether any side has another value than the first."""
+        """Whether any side's value differs from the first's."""
         return len(set(self.values)) > 1
 
 
@@ -33,8 +33,8 @@ def profile_rows(
     builds: Sequence[Build],
     functions: Sequence[tuple[ListingReader, Function] | None],
 ) -> tuple[ProfileRow, ...]:
-    """Rows that any side has. ``functions`` are the instructions of each side's device function
-    that takes the most registers, None where they are not read."""
+    """Return the rows that any side has. ``functions`` are the instructions of each side's device
+    function with the most registers, None if they are not read."""
     resources = [_resource_texts(build) for build in builds]
     loops = [_function_texts(*one) if one else {} for one in functions]
     sides = [{**one, **other} for one, other in zip(resources, loops, strict=True)]

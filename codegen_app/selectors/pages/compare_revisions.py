@@ -1,4 +1,5 @@
-"""Two revisions, branches or runs over all their series; and which there are to choose from."""
+"""The page that compares two revisions, branches or runs over all their series, or lists them to
+choose from."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from scheduler.track.compare import CompareSettings
 PAGE_SIZE = 100
 _MAX_BRANCHES, _MAX_REVISIONS, _MAX_RUNS = 12, 40, 12
 
-# The newest change between the newest points of both sides, whichever of them is the older.
+# The newest change between the newest points of both sides, whichever side is older.
 _CHANGES = """
 SELECT DISTINCT ON (change.series_id) change.series_id, change.id
 FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS shown(series, before, after)
@@ -41,8 +42,7 @@ ORDER BY change.series_id, change.at DESC, change.id DESC
 
 @dataclass(frozen=True)
 class SideChoice:
-    """Something that can be a side: its text for the address, what it is called, and what it is
-    of."""
+    """A choice for a side: its text for the address, its name, and its description."""
 
     text: str
     kind: str
@@ -54,7 +54,7 @@ class SideChoice:
 
 @dataclass(frozen=True)
 class RevisionRow:
-    """A row with the change that was found between its sides; "" where there is none."""
+    """A row with the change found between its sides; "" if there is none."""
 
     row: ComparedRow
     change_url: str
@@ -62,12 +62,11 @@ class RevisionRow:
 
 @dataclass(frozen=True)
 class RevisionsPage:
-    """A comparison and a part of its rows; or ``choices``, where a side is missing or ``problem``
-    says what is wrong with one.
+    """A comparison and a part of its rows; or ``choices`` if a side is missing or ``problem`` says
+    what is wrong with one.
 
-    ``counts`` are of all series by status, ``total`` rows have the status and the words that are
-    asked for, those from ``start`` on are shown. ``pairs`` of the same code gave the noise
-    ``floor`` (0: assumed).
+    ``counts`` covers all series by status; ``total`` rows match the status and the words, and those
+    from ``start`` on are shown. ``pairs`` of the same code gave the noise ``floor`` (0: assumed).
     """
 
     find: str = ""
@@ -91,23 +90,23 @@ class RevisionsPage:
 
     @property
     def previous(self) -> int | None:
-        """Where the page before this one starts; None on the first."""
+        """The start of the previous page; None on the first."""
         return max(0, self.start - PAGE_SIZE) if self.start else None
 
     @property
     def end(self) -> int:
-        """The position behind the last row shown."""
+        """The position after the last displayed row."""
         return self.start + len(self.rows)
 
     @property
     def all(self) -> int:
-        """Series of either side."""
+        """The number of series on either side."""
         return sum((self.counts or {}).values())
 
 
 def side_choices_page(find: str = "", problem: str = "", other: str = "") -> RevisionsPage:
-    """What there is to choose from (3 queries), newest first; ``find`` is a part of its name,
-    ``other`` the side that is chosen, which is not compared with itself."""
+    """Return the choices (3 queries), newest first; ``find`` is a part of the name, ``other`` the
+    side already chosen, which is left out."""
     found = (*_branches(find), *_revisions(find), *_runs(find))
     return RevisionsPage(find, problem, tuple(one for one in found if one.text != other))
 
@@ -124,7 +123,7 @@ def revisions_page(
     start: int = 0,
 ) -> RevisionsPage:
     """Compare two revisions by their names (9 queries; 10 for a branch against its base), and show
-    ``PAGE`` rows. Raises ``UserError`` where a side cannot be found."""
+    ``PAGE_SIZE`` rows. Raises ``UserError`` if a side cannot be found."""
     found = compare_sides(before, after, repository, grouping, settings)
     rows = found.select(status, search, within)
     shown = found.shown(rows[start : start + PAGE_SIZE])
@@ -149,7 +148,7 @@ def revisions_page(
 
 
 def _change_urls(found: RevisionComparison, shown: Sequence[ComparedRow]) -> dict[int, str]:
-    """The address of the change between the sides of each series that has one (1 query)."""
+    """Return the address of the change between the sides of each series that has one (1 query)."""
     both = [row for row in shown if row.n_before and row.n_after]
     points = [found.newest_points(row.name) for row in both]
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What the times of two builds say of each other: a ratio with its interval, and words for it."""
+"""The comparison of the times of two builds: a ratio with its interval, and a verdict in words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 class ComparisonResult(StrEnum):
-    """What can be said of a side beside the first."""
+    """The result for a side relative to the first."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -35,9 +35,9 @@ class ComparisonResult(StrEnum):
 
 @dataclass(frozen=True)
 class TimeComparison:
-    """A side beside the first. ``ratio`` is its median over the first's, above 1 for slower, with
-    its 95% interval; None where the two times cannot be compared. ``n`` are both sides' samples,
-    ``words`` say all of it in a sentence."""
+    """A side relative to the first. ``ratio`` is its median over the first's, above 1 for slower,
+    with its 95% interval; None if the two times cannot be compared. ``n`` are both sides' samples,
+    ``words`` the result in a sentence."""
 
     build: int
     outcome: ComparisonResult
@@ -49,13 +49,13 @@ class TimeComparison:
 
     @property
     def glyph(self) -> str:
-        """The class of its colour and glyph."""
+        """The CSS class of its colour and glyph."""
         classes = {ComparisonResult.SLOWER: "bad", ComparisonResult.FASTER: "ok"}
         return classes.get(self.outcome, "off")
 
 
 def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
-    """A time of each build that was measured (1 query): the latest of the problem, sizes and
+    """Return a time of each measured build (1 query): the latest for the problem, sizes and
     environment in which most of these builds were measured, else its own latest."""
     rows = (
         BenchmarkResult.objects.filter(build__in=builds)
@@ -65,7 +65,7 @@ def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
     )
     by_build: dict[int, dict[Key, BenchmarkResult]] = defaultdict(dict)
     for row in rows:
-        by_build[row.build_id].pop(_key(row), None)  # the latest last
+        by_build[row.build_id].pop(_key(row), None)  # keeps the latest last
         by_build[row.build_id][_key(row)] = row
     counts = Counter(key for found in by_build.values() for key in found)
     latest = {key: row.created_at for found in by_build.values() for key, row in found.items()}
@@ -86,7 +86,7 @@ def _key(row: BenchmarkResult) -> Key:
 def verdicts(
     builds: Sequence[Build], labels: Sequence[str], times: Mapping[int, BenchmarkResult]
 ) -> tuple[TimeComparison, ...]:
-    """Each side but the first beside the first."""
+    """Compare each side but the first with the first."""
     first = builds[0]
     return tuple(
         _comparison(build.pk, (labels[0], label), times.get(first.pk), times.get(build.pk))

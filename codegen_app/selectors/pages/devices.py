@@ -1,4 +1,4 @@
-"""Devices, environments and what can be compiled for."""
+"""Devices, environments and compilation targets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scheduler.version import kiln_version
 
 @dataclass(frozen=True)
 class EnvironmentRow:
-    """Surroundings in which something was measured; ``origins`` are those of imported results."""
+    """An environment in which something was measured; ``origins`` are those of imported results."""
 
     digest: str
     device: str
@@ -47,7 +47,7 @@ class EnvironmentRow:
 
 @dataclass(frozen=True)
 class SandboxRow:
-    """What keeps compilers, kernels and readers of files to their own, and where."""
+    """The isolation of compilers, kernels and file readers, and the machine it applies to."""
 
     where: str
     parts: tuple[Mapping[str, Any], ...]
@@ -55,7 +55,7 @@ class SandboxRow:
 
 @dataclass(frozen=True)
 class TargetRow:
-    """What can be compiled for; ``facts`` has its hardware, in its maker's own terms."""
+    """A compilation target; ``facts`` lists its hardware in its vendor's terms."""
 
     name: str
     family: str
@@ -67,7 +67,7 @@ class TargetRow:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """The targets of one maker, with the figures that they have in common."""
+    """The targets of one vendor, with the figures that they have in common."""
 
     words: Terms
     figures: tuple[HardwareFigure, ...]
@@ -76,7 +76,7 @@ class TargetTable:
 
 @dataclass(frozen=True)
 class Absence:
-    """Why workers have no device of a kind: each reason once, with those whose it is."""
+    """Why workers have no device of a kind: each distinct reason with its workers."""
 
     kind: str
     reason: str
@@ -89,11 +89,11 @@ class Devices:
 
     workers: tuple[WorkerRow, ...]
     fences: tuple[SandboxRow, ...]
-    uploads_disabled_reason: str  # where pages are made; "" where they are read
+    uploads_disabled_reason: str  # on the machine that serves pages; "" if uploads are read
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
     kiln: str  # the version that serves the page
-    generator: str  # of what makes kernels: remote workers need the same
+    generator: str  # the kernel generator's version: remote workers need the same
 
     @property
     def absences(self) -> tuple[Absence, ...]:
@@ -106,7 +106,7 @@ class Devices:
 
     @property
     def target_tables(self) -> tuple[TargetTable, ...]:
-        """The targets, those of one maker in one table."""
+        """The targets, one table per vendor."""
         by_maker: dict[tuple[Terms, tuple[HardwareFigure, ...]], list[TargetRow]] = {}
         for row in self.targets:
             target = targets.find(row.name)
@@ -115,7 +115,7 @@ class Devices:
 
 
 def devices() -> Devices:
-    """Workers with their devices, environments, targets (3 queries)."""
+    """Return workers with their devices, environments and targets (3 queries)."""
     origins = _origins()
     environments = Environment.objects.annotate(count=Count("results")).order_by("-first_seen_at")
     workers = worker_rows()
@@ -150,7 +150,7 @@ def devices() -> Devices:
 
 
 def _origins() -> Mapping[int, Sequence[str]]:
-    """Where the imported results of each environment come from (1 query)."""
+    """Return the origins of the imported results of each environment (1 query)."""
     found: dict[int, list[str]] = defaultdict(list)
     rows = ResultImport.objects.annotate(environment=F("run__tasks__results__environment"))
     for row in rows.order_by("measured_at").distinct():
@@ -160,7 +160,8 @@ def _origins() -> Mapping[int, Sequence[str]]:
 
 
 def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
-    """Where files are read, which is here, and where workers are that live; equal ones once."""
+    """Return the isolation of file readers, on this machine, and of live workers; equal rows
+    once."""
     own = tuple(asdict(part) for part in in_force().parts)
     rows = [SandboxRow(f"pages on {socket.gethostname()}", own)]
     for worker in workers:

@@ -1,4 +1,4 @@
-"""What the environments can be sorted and filtered by."""
+"""Columns by which the environments can be sorted and filtered."""
 
 from __future__ import annotations
 

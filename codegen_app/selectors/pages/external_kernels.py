@@ -1,4 +1,4 @@
-"""Kernels of somebody else's that people look at: the list, and one of them."""
+"""The pages of external kernels: the list, and one kernel."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from scheduler.cycles.report import Report
 from scheduler.errors import MachineError, UserError
 
 MAX_KERNELS = 50
-MAX_LINES = 20_000  # of a listing that a page shows whole
+MAX_LINES = 20_000  # the longest listing that a page shows
 
 
 @dataclass(frozen=True)
 class ExternalKernelRow:
-    """One in the list; times in microseconds, None while there are none."""
+    """A kernel in the list; times in microseconds, None until known."""
 
     id: int
     name: str
@@ -42,8 +42,8 @@ class ExternalKernelRow:
 
 @dataclass(frozen=True)
 class ExternalKernelsPage:
-    """Files that end with one of ``accepts``, of at most ``limit_bytes``; the newest kernels that
-    were looked at, each kept for ``kept_days``."""
+    """Files that end with one of ``accepts``, of at most ``limit_bytes``; the newest external
+    kernels, each kept for ``kept_days``."""
 
     accepts: tuple[str, ...]
     limit_bytes: int
@@ -53,8 +53,8 @@ class ExternalKernelsPage:
 
 @dataclass(frozen=True)
 class ExternalKernelPage:
-    """One kernel; ``modelled`` and ``listing`` are there once it is done, the listing where it is
-    not too long for a page. ``missing`` says that a file of it is missing from the storage."""
+    """One kernel; ``modelled`` and ``listing`` are set once it is done, the listing only if it is
+    short enough for a page. ``missing``: one of its files is missing from the storage."""
 
     row: ExternalKernelRow
     is_open: bool
@@ -72,7 +72,7 @@ class ExternalKernelPage:
 
 
 def external_kernels_page() -> ExternalKernelsPage:
-    """What can be looked at, and what was, the newest first (1 query)."""
+    """Return the accepted files and the kernels, the newest first (1 query)."""
     return ExternalKernelsPage(
         accepts=(".hsaco", ".co", ".s", ".amdgcn"),
         limit_bytes=settings.FOREIGN_KERNEL_MAX_BYTES,
@@ -82,7 +82,7 @@ def external_kernels_page() -> ExternalKernelsPage:
 
 
 def external_kernel_page(key: int, launch: int = 0, at: int | None = None) -> ExternalKernelPage:
-    """One of them, its timeline from cycle ``at`` (1 query)."""
+    """Return a kernel, its timeline from cycle ``at`` (1 query)."""
     row = ForeignKernel.objects.select_related("listing", "report").get(pk=key)
     text, report = _files(row)
     lines = text.count("\n") + 1 if text else 0
@@ -108,13 +108,13 @@ def external_kernel_page(key: int, launch: int = 0, at: int | None = None) -> Ex
 
 
 def listing_text(key: int) -> str:
-    """The listing's text, "" where there is none (1 query)."""
+    """Return the listing's text, "" if there is none (1 query)."""
     row = ForeignKernel.objects.select_related("listing", "report").filter(pk=key).first()
     return _files(row)[0] if row else ""
 
 
 def load_report(key: int) -> Report | None:
-    """The report (1 query); None where there is none."""
+    """Return the report (1 query); None if there is none."""
     row = ForeignKernel.objects.select_related("listing", "report").filter(pk=key).first()
     return _files(row)[1] if row else None
 
@@ -125,13 +125,13 @@ def _files(row: ForeignKernel) -> tuple[str, Report | None]:
     try:
         text = files.read(row.listing.path, row.listing.digest).decode("utf-8", "replace")
         return text, _read(row.report.path, row.report.digest)
-    except MachineError:  # they are away, not missing
+    except MachineError:  # unavailable, not missing
         raise
     except (FileNotFoundError, UserError):
         return "", None
 
 
-# A file is found by its content's digest, so what was read of it once stays true.
+# Files are addressed by the digest of their content, so a parsed result stays valid.
 @lru_cache(maxsize=8)
 def _read(path: str, digest: str) -> Report:
     return report_json.read(files.read(path, digest))

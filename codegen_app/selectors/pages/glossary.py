@@ -1,4 +1,4 @@
-"""The glossary, as ``docs/glossary.md`` has it."""
+"""The glossary from ``docs/glossary.md``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codegen_app.config.layout import LAYOUT
 
 @dataclass(frozen=True)
 class Term:
-    """A word and what it means."""
+    """A term and its meaning."""
 
     term: str
     meaning: str
@@ -31,7 +31,7 @@ class Glossary:
 
 
 def glossary() -> Glossary:
-    """The file's headings with the rows of their tables (no queries)."""
+    """Return the file's headings with the rows of their tables (no queries)."""
     text = (LAYOUT.site / "docs" / "glossary.md").read_text(encoding="utf-8")
     return Glossary(tuple(map(_subject, text.split("\n## ")[1:])))
 

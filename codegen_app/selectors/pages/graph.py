@@ -1,4 +1,4 @@
-"""One graph: its scheduled nodes with the kernels that serve them, and the model's own nodes."""
+"""The page of a graph: its scheduled nodes with the selected kernels, and the model's own nodes."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from codegen_app.selectors.pages.torch_comparison import TorchView, torch_view
 from scheduler.ir.operations.base import GroupKind
 
 _RANGE_DASH = " \N{EN DASH} "
-_SHOWN_CONSTANTS = 6  # of a model's outputs; the page's JSON has all
+_SHOWN_CONSTANTS = 6  # constants among a model's outputs; the page's JSON has all
 
 
 SHARE_STEPS = (0.01, 0.05, 0.1, 0.25)
-"""The shares of a graph's time at which a node's colour is another, 0 to 1."""
+"""Shares of a graph's time, 0 to 1, at which a node's colour changes."""
 
 
 @dataclass(frozen=True)
 class ServingKernel(MeasuredRow):
     """The kernel that serves a node: the selected one, or the generator's default.
 
-    Its metrics are those in the page's bucket, none before there are. ``instead`` names what
-    bundles have in its place where this version of the generator does not make it.
+    Its metrics are those in the page's bucket, empty until measured. ``instead`` names the kernel
+    that bundles contain in its place if this version of the generator does not generate it.
     """
 
     kernel: str
@@ -57,8 +57,8 @@ class ServingKernel(MeasuredRow):
 class ScheduledRow:
     """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
     ``not_legal`` counts the configurations that a legality rule rejected for the page's target;
-    ``loop`` is the innermost loop in each of whose steps it runs; ``after`` are those whose results
-    it reads, by their ids."""
+    ``loop`` is the innermost loop that runs it at each step; ``after`` are the ids of the nodes
+    whose results it reads."""
 
     id: int
     url: str
@@ -105,8 +105,8 @@ class ViewNode:
 
 @dataclass(frozen=True)
 class NotGeneratedRow:
-    """A kernel that is selected for a scheduled node, at all sizes or while ``sizes`` holds, and
-    that this version of the generator does not make: bundles have ``instead``, the default."""
+    """A kernel selected for a scheduled node, at all sizes or while ``sizes`` holds, that this
+    version of the generator does not generate: bundles contain ``instead``, the default."""
 
     node: str
     selected: str
@@ -116,14 +116,14 @@ class NotGeneratedRow:
 
 @dataclass(frozen=True)
 class GraphPage:
-    """One graph. Its times are those of one ``bucket``; ``buckets`` are all that could be shown.
+    """One graph. Its times are those of one ``bucket``; ``buckets`` are all that can be shown.
 
-    ``measured`` says of how many nodes the sum of medians ``total_ns`` is (of loops one step each),
-    ``drivers`` under which drivers they were taken; ``target`` is whose rules rejected what is not
-    legal.
-    ``wrapper`` calls the generator's default of every node, unless it is that of the bucket's
-    choices; ``code_error`` says why these cannot be made. ``torch`` says whether torch
-    itself agrees with the reference; None before the graph is prepared.
+    ``measured`` is the number of nodes in the sum of medians ``total_ns`` (one step per loop),
+    ``drivers`` the drivers of these measurements; ``target`` is the one whose rules rejected the
+    illegal configurations. ``wrapper`` calls the generator's default of every node, unless it is
+    that of the bucket's selections; ``code_error`` is the reason why these cannot be generated.
+    ``torch`` says whether torch itself agrees with the reference; None before the graph is
+    prepared.
     """
 
     id: int
@@ -157,13 +157,13 @@ class GraphPage:
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody works on it, or will: the page looks for news then."""
+        """Whether work on the graph is pending or running: the page then polls."""
         compares = self.torch is not None and self.torch.is_open
         return self.state in OPEN_STATES or compares or any(one.open for one in self.builds)
 
     @property
     def preparation(self) -> str:
-        """How far its kernels are, in a word or two."""
+        """The state of its kernels in a word or two."""
         words = {State.QUEUED: "waits to be prepared", State.RUNNING: "being prepared"}
         return words.get(State(self.state)) or (
             "prepared" if self.state == State.DONE else f"not prepared: {self.state}"
@@ -171,14 +171,14 @@ class GraphPage:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The buffers and inputs that the model writes, by its own names."""
+        """The buffers and inputs that the model writes, by the model's names."""
         return tuple(
             each.get("source_name") or each["name"] for each in self.inputs if each.get("written")
         )
 
     @property
     def constants(self) -> str:
-        """The constants among the outputs, so many as a line holds: ``3 (output 1)``."""
+        """The constants among the outputs, as many as fit on a line: ``3 (output 1)``."""
         shown = [
             f"{_python_literal(each['value'])} (output {each['place']})"
             for each in self.constant_outputs[:_SHOWN_CONSTANTS]
@@ -188,40 +188,40 @@ class GraphPage:
 
     @property
     def selected(self) -> int:
-        """How many scheduled nodes are served by a selected kernel."""
+        """The number of scheduled nodes with a selected kernel."""
         return sum(1 for row in self.scheduled if row.serving and row.serving.selected)
 
     @property
     def not_made_count(self) -> int:
-        """How many of the kernels that serve bundles do not have."""
+        """The number of serving kernels that bundles do not contain."""
         return sum(1 for row in self.scheduled if row.serving and row.serving.instead)
 
     @property
     def sum_title(self) -> str:
-        """What the sum is of: all nodes that have a kernel, or how many of them."""
+        """The title of the sum: all nodes that have a kernel, or how many of them."""
         what = "Sum of medians" + (", of one step of each loop" if self.has_loops else "")
         return what if self.measured.is_whole else f"{what}, {self.measured} nodes"
 
     @property
     def has_loops(self) -> bool:
-        """Whether kernels run several times, as often as the data say or as there are slices."""
+        """Whether kernels run several times, depending on the data or on the number of slices."""
         return any(row.loop for row in self.scheduled)
 
     @property
     def share_steps(self) -> tuple[float, ...]:
-        """The shares at which a node's colour is another."""
+        """The shares at which a node's colour changes."""
         return SHARE_STEPS
 
     @property
     def share_names(self) -> tuple[str, ...]:
-        """What each colour of a share means, from the least on."""
+        """The meaning of each colour of a share, from the lowest on."""
         names = [f"{100 * step:g}" for step in SHARE_STEPS]
         between = (f"{one}{_RANGE_DASH}{other} %" for one, other in pairwise(names))
         return (f"under {names[0]} %", *between, f"{names[-1]} % and more")
 
     @property
     def samples(self) -> str:
-        """From how many samples the medians are: 20, or from the fewest to the most."""
+        """The number of samples of the medians: 20, or from the fewest to the most."""
         counts = {row.serving.n for row in self.scheduled if row.serving and row.serving.n}
         return (
             _RANGE_DASH.join(str(n) for n in sorted({min(counts), max(counts)})) if counts else ""
@@ -229,19 +229,19 @@ class GraphPage:
 
     @property
     def without_kernel(self) -> str:
-        """What there is no kernel of, by kind: ``2 extern``."""
+        """The nodes without a kernel by kind: ``2 extern``."""
         kinds = Counter(row.kind for row in self.scheduled if not GroupKind(row.kind).has_kernel)
         return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of nodes that there are, for the legend."""
+        """The kinds of nodes that occur, for the legend."""
         return tuple(sorted({row.kind for row in self.scheduled}))
 
 
 def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
-    """One graph (11 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
-    whose times are shown; without it, or where there is no such, it is the first."""
+    """Return a graph (11 queries). Raises ``Graph.DoesNotExist``. ``bucket_name`` selects whose
+    times are shown; the first bucket if it is empty or unknown."""
     rows = Graph.objects.defer("tensors").select_related("torch_comparison")
     graph = rows.annotate(torch_here=Exists(Worker.alive_with_torch())).get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
@@ -314,12 +314,12 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
 
 
 def _python_literal(constant: Any) -> str:
-    """A constant as Python writes it; a float that JSON has no number for comes as its text."""
+    """Format a constant as Python; a float that JSON has no number for is stored as text."""
     return str(constant["float"]) if isinstance(constant, Mapping) else repr(constant)
 
 
 def with_not_generated(page: GraphPage, not_made: tuple[NotGeneratedRow, ...]) -> GraphPage:
-    """The page where these selected kernels are marked as not made any more."""
+    """Return the page with these selected kernels marked as no longer generated."""
     instead = {one.node: one.instead for one in not_made if not one.sizes}
     rows = tuple(
         replace(row, serving=replace(row.serving, instead=instead[row.name]))
@@ -363,7 +363,7 @@ def _scheduled_row(
 
 
 def _dependencies(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...]]:
-    """Of each node those that wrote what it reads, last before it."""
+    """Return for each node the last nodes before it that wrote what it reads."""
     writer: dict[str, int] = {}
     found = {}
     for node in scheduled:
@@ -392,7 +392,7 @@ def _serving_kernels(served: Mapping[int, serving.ServedKernel]) -> dict[int, Se
 def _kernel_lines(
     graph: Graph, served: Mapping[int, ServingKernel]
 ) -> dict[tuple[int, str], KernelLines]:
-    """Where calls are computed, by scheduled node and the call's name (1 query)."""
+    """Return where calls are computed, by scheduled node and the call's name (1 query)."""
     uses = KernelUse.objects.filter(
         template_node__graph=graph, kernel__name__in={each.kernel for each in served.values()}
     )
@@ -410,12 +410,12 @@ def _view_nodes(
     scheduled: Iterable[TemplateNode],
     computed: Mapping[tuple[int, str], KernelLines],
 ) -> tuple[ViewNode, ...]:
-    """The model's nodes with the edges between them (1 query)."""
+    """Return the model's nodes with the edges between them (1 query)."""
     owners: dict[str, list[TemplateNode]] = {}
     for node in scheduled:
         for member in node.graph_nodes.all():
             owners.setdefault(member.name, []).append(node)
-    for nodes in owners.values():  # a loop is shown as that, and not as what prepares it
+    for nodes in owners.values():  # prefer the loop to the nodes that prepare it
         nodes.sort(key=lambda node: (node.kind != TemplateNode.LOOP, node.position))
     writes: dict[str, list[str]] = {}
     for given in graph.inputs:
@@ -453,7 +453,7 @@ def _source(frames: list[Mapping[str, Any]]) -> str:
 
 
 def _common_module(paths: list[str]) -> str:
-    """The module that holds all of these: the common beginning of their dotted paths."""
+    """Return the module that holds all of these: the common prefix of their dotted paths."""
     if not paths:
         return ""
     common = paths[0].split(".")

@@ -1,4 +1,4 @@
-"""What tables of graphs, and of one graph's nodes, can be sorted and filtered by."""
+"""Columns by which tables of graphs, and of one graph's nodes, can be sorted and filtered."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GRAPHS: tuple[Column[GraphRow], ...] = (
 
 
 def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
-    """Of the scheduled nodes; times are those of the page's bucket."""
+    """Return the columns of the scheduled nodes; times are those of the page's bucket."""
     times: tuple[Column[ScheduledRow], ...] = time_columns(lambda row: row.serving)
     median, *others = times
     of = "" if page.measured.is_whole else f" of {page.measured.measured}"

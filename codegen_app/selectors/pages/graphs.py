@@ -1,4 +1,4 @@
-"""Graphs in a list: what was made of each, and how far it is."""
+"""The list of graphs, with their builds, runs and coverage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codegen_app.selectors.coverage import Coverage, graph_coverages
 
 @dataclass(frozen=True)
 class TargetBuilds:
-    """Builds of one graph's kernels for one target, by what became of them."""
+    """Builds of one graph's kernels for one target, by state."""
 
     target: str
     done: int
@@ -24,14 +24,14 @@ class TargetBuilds:
 
     @property
     def total(self) -> int:
-        """Those that were asked for."""
+        """The number of requested builds."""
         return self.done + self.rejected + self.open
 
 
 @dataclass(frozen=True)
 class GraphRow:
-    """One graph in a list. ``measured`` is how many of its nodes have a time, as its own page has
-    it at first."""
+    """One graph in a list. ``measured`` is the number of its nodes with a time, as its own page
+    initially shows it."""
 
     id: int
     url: str
@@ -56,7 +56,7 @@ class GraphList:
 
 
 def graph_list() -> GraphList:
-    """All graphs, newest first (7 queries)."""
+    """Return all graphs, newest first (7 queries)."""
     return GraphList(graph_rows(Graph.objects.all()))
 
 
@@ -64,7 +64,7 @@ _EXTERN = Q(problem__isnull=True) & ~Q(kind=TemplateNode.LOOP)
 
 
 def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
-    """Rows for these graphs (7 queries)."""
+    """Return rows for these graphs (7 queries)."""
     chosen = list(graphs.defer("tensors", "inputs", "decisions", "wrapper", "detail"))
     ids = [graph.pk for graph in chosen]
     nodes = {
@@ -101,7 +101,7 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
 
 
 def builds_of_graphs(graph_ids: Sequence[int]) -> dict[int, tuple[TargetBuilds, ...]]:
-    """Builds of each graph's kernels by target (1 query)."""
+    """Return builds of each graph's kernels by target (1 query)."""
     counts: dict[int, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     rows = (
         Build.objects.filter(kernel__uses__template_node__graph__in=graph_ids)

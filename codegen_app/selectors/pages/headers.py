@@ -1,4 +1,5 @@
-"""A header that a build's instructions were inlined from: its text, and what came of its lines."""
+"""A header that a build's instructions were inlined from: its text, and the instructions per
+line."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from scheduler.build.sandbox_paths import HEADERS
 
 @dataclass(frozen=True)
 class HeaderPage:
-    """A header as this Kiln has it. ``is_same`` says whether the build was made with that very
-    text, None where the compiler wrote no digest of it. ``counts`` has the instructions of the
-    build that came from each line, ``first`` the listing's first line among them."""
+    """A header as this Kiln has it. ``is_same`` says whether the build was made with exactly that
+    text, None if the compiler recorded no digest. ``counts`` has the number of the build's
+    instructions from each line, ``first`` the first listing line among them."""
 
     kernel: str
     build: int
@@ -29,15 +30,16 @@ class HeaderPage:
 
     @property
     def instructions(self) -> int:
-        """How many instructions of the build came from it."""
+        """The number of the build's instructions from this header."""
         return sum(self.counts.values())
 
 
 def header_page(kernel: str, build: int, file: str) -> HeaderPage:
-    """A header of ours (2 queries); raises ``Build.DoesNotExist``, and ``FileNotFoundError`` for
-    one that the build has nothing from.
+    """Return one of our headers (2 queries). Raises ``Build.DoesNotExist``, and
+    ``FileNotFoundError`` if the build has no instructions from it.
 
-    Only a name that the listing has and our folder has is read: no path is made of what was asked.
+    Only a name found both in the listing and in our folder is read: the request never becomes a
+    path.
     """
     view = kernel_listing(kernel, build)
     path = {one.relative_to(HEADERS).as_posix(): one for one in HEADERS.rglob("*.h")}.get(file)

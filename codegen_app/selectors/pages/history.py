@@ -1,5 +1,5 @@
-"""One series: what it is of, its changes, and what people said about it. The points are fetched by
-the page's chart (``history_chart.py``)."""
+"""The page of a series: its identity, its changes, and people's notes. The chart fetches the points
+(``history_chart.py``)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from codegen_app.selectors.series_summary import (
 from codegen_app.selectors.withdrawals import WithdrawalRow, withdrawals_of_series
 from scheduler.track.differences import Aspect
 
-MAX_BESIDE = 7  # series beside the page's own: as many as have a colour
+MAX_BESIDE = 7  # series beside the page's own: one per colour
 MAX_CHANGES = 200
 MAX_ALIKE = 24
 _NOT_ENVIRONMENT = {Aspect.REVISION, Aspect.SOURCE, Aspect.CODE}
@@ -36,7 +36,7 @@ _NOT_ENVIRONMENT = {Aspect.REVISION, Aspect.SOURCE, Aspect.CODE}
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """Somebody said that the level begins anew."""
+    """A user's baseline: the level begins anew here."""
 
     at: datetime
     reason: str
@@ -45,7 +45,7 @@ class BaselineRow:
 
 @dataclass(frozen=True)
 class NoteRow:
-    """What somebody wrote on an alert of a change of the series; ``at`` is the change's place."""
+    """A user's note on an alert of a change of the series; ``at`` is the position of the change."""
 
     at: datetime
     text: str
@@ -57,7 +57,7 @@ class NoteRow:
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """A change of one of the shown series, and what differs in a few words."""
+    """A change of one of the shown series, and the differences in a few words."""
 
     moved: ChangeSummary
     series: int
@@ -74,9 +74,9 @@ class OtherSeries:
 
 @dataclass(frozen=True)
 class HistoryPage:
-    """A series and those beside it. ``rule`` is what is set for it; ``changes`` are the latest of
-    all shown series, ``more_changes`` says that there are more; ``node`` leads to where the problem
-    is solved, where it is ours; ``alike`` are other series of the same figure of that problem."""
+    """A series and those beside it. ``rule`` is the series' threshold rule; ``changes`` are the
+    latest of all shown series, ``more_changes``: there are more; ``node`` links to the problem's
+    node if the problem is ours; ``alike`` are other series of the same metric of that problem."""
 
     head: SeriesHead
     latest: PointValue | None
@@ -113,7 +113,8 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """A series by number, with others beside it (9 queries); raises ``Series.DoesNotExist``."""
+    """Return a series by number, with others beside it (9 queries). Raises
+    ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.in_bulk(keys)
     if pk not in found:
@@ -148,7 +149,8 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
 
 
 def _similar_series(series: Series, shown: Sequence[int]) -> tuple[SeriesHead, ...]:
-    """The same figure of the same problem: at other sizes, on other devices (1 query)."""
+    """Return series of the same metric of the same problem: at other sizes, on other devices (1
+    query)."""
     own = series.own_problem_id
     rows = Series.objects.filter(metric=series.metric, unit=series.unit).exclude(pk__in=shown)
     rows = rows.filter(own_problem=own) if own else rows.filter(problem=series.problem)
@@ -171,7 +173,8 @@ def _changes(series: Iterable[Series]) -> list[ChangeRow]:
 
 
 def difference_sentences(change: Change, most: int = 3) -> tuple[str, ...]:
-    """The sentences of what differs where the level moved, but for what is only a digest."""
+    """Return sentences of the differences at the point of the change; differences that are only
+    digests are left out if there are others."""
     found: list[Any] = change.explanation.get("differences", [])
     here = [one for one in found if one.get("here", True)]
     telling = [one for one in here if one.get("aspect") not in _NOT_ENVIRONMENT] or here
@@ -179,7 +182,7 @@ def difference_sentences(change: Change, most: int = 3) -> tuple[str, ...]:
 
 
 def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:
-    """Baselines in force, by series (1 query)."""
+    """Return the active baselines by series (1 query)."""
     found: dict[int, tuple[BaselineRow, ...]] = {}
     rows = Baseline.objects.filter(series__in=series, removed_at=None)
     for row in rows.select_related("created_by").order_by("at"):
@@ -190,7 +193,7 @@ def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:
 
 
 def notes_of(series: Sequence[int]) -> dict[int, tuple[NoteRow, ...]]:
-    """Notes on alerts of the series' changes, by series (1 query)."""
+    """Return notes on alerts of the series' changes, by series (1 query)."""
     found: dict[int, tuple[NoteRow, ...]] = {}
     rows = (
         AlertEvent.objects.filter(kind=EventKind.NOTE, alert__changes__series__in=series)

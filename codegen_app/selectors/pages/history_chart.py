@@ -1,4 +1,4 @@
-"""What a history's chart is drawn from: columns, since a history has thousands of points."""
+"""The data of a history's chart: columns, since a history has thousands of points."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
 from scheduler.track.effect import effect_of, format_change
 from scheduler.track.units import scale_of
 
-MAX_POINTS = 5_000  # of one series
-MAX_POINTS_TOTAL = 12_000  # of all that are shown together
-POINTS_BEFORE, POINTS_AFTER = 60, 40  # points around a change that is shown alone
+MAX_POINTS = 5_000  # points of one series
+MAX_POINTS_TOTAL = 12_000  # points of all series of a chart
+POINTS_BEFORE, POINTS_AFTER = 60, 40  # points around a change in its own chart
 
 _VALID = VALID.format(datum="datum")
-# Of each series the latest valid points up to a moment, oldest first; times in ms.
+# The latest valid points of each series up to a moment, oldest first; times in ms.
 _POINTS = f"""
 SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
     SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
@@ -46,7 +46,7 @@ SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
 ) AS d ORDER BY d.series_id, d.ms, d.id
 """  # noqa: S608 - our own names
 _REVISIONS = "SELECT id, name, branch, repository FROM codegen_app_revision WHERE id = ANY(%s)"
-# What says nothing of an environment is left in the database: resources are long.
+# Fields that do not describe an environment stay in the database: resources are long.
 _CONDITIONS = """
 SELECT id, (facts - '{resources,config,kernel,source,source_digest,code_digest}'::text[])::text
 FROM codegen_app_conditions WHERE id = ANY(%s)
@@ -56,8 +56,8 @@ _FAR = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
 
 @dataclass(frozen=True)
 class Columns:
-    """Points of a series in order: ``ms`` since the chart's ``epoch``; ``revision`` is a place in
-    the chart's list, ``origin`` one in its ``origins``; null for an interval that is not known."""
+    """Points of a series in order: ``ms`` since the chart's ``epoch``; ``revision`` is an index
+    into the chart's list, ``origin`` one into its ``origins``; null for an unknown interval."""
 
     id: tuple[int, ...]
     ms: tuple[int, ...]
@@ -71,9 +71,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class ChartSeries:
-    """One series. Values times ``factor`` are in ``shown_unit``; ``first_level`` is what a relative
-    scale refers to; of ``points``, without withdrawn ones, the latest are here; ``levels`` are
-    those that changes divide the series into, each from a moment on."""
+    """One series. Values times ``factor`` are in ``shown_unit``; ``first_level`` is the reference
+    of a relative scale; of ``points``, without withdrawn ones, the latest are included; ``levels``
+    are the levels between changes, each with its start."""
 
     id: int
     url: str
@@ -99,7 +99,7 @@ class ChartSeries:
 
 @dataclass(frozen=True)
 class Chart:
-    """Series together; ``revisions`` are their names in the order in which they were first seen.
+    """A chart of several series; ``revisions`` are their names in order of first appearance.
     ``low`` and ``high`` of fewer than ``least_samples`` are the range, else a 95% interval."""
 
     epoch: int
@@ -113,8 +113,8 @@ class Chart:
 
 
 def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart:
-    """Points, changes and marks of series by number (7 queries); of each at most ``MOST_POINTS``,
-    the latest up to ``until``. Raises ``Series.DoesNotExist`` where there is none of them."""
+    """Return points, changes and marks of series by number (7 queries); at most ``MAX_POINTS``
+    points each, the latest up to ``until``. Raises ``Series.DoesNotExist`` if none exists."""
     found = Series.objects.in_bulk(series)
     shown = [found[key] for key in dict.fromkeys(series) if key in found]
     if not shown:
@@ -125,7 +125,7 @@ def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart
 
 
 def change_chart(pk: int) -> Chart:
-    """The points about a change (7 queries); raises ``Change.DoesNotExist``."""
+    """Return the points around a change (7 queries). Raises ``Change.DoesNotExist``."""
     change = Change.objects.select_related("series", "datum").get(pk=pk)
     rows = _fetch_rows(_AROUND, {"series": change.series_id, "at": change.at})
     return _chart([change.series], rows)
@@ -159,7 +159,7 @@ def _fetch_rows(statement: str, values: Any) -> list[_Row]:
 
 
 def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
-    """With everything but the points (5 queries)."""
+    """Build the chart from the points; everything else is loaded (5 queries)."""
     keys = [one.pk for one in shown]
     places = {key: place for place, key in enumerate(dict.fromkeys(row[7] for row in rows))}
     names = {pk: (name, branch) for pk, name, branch, _ in _fetch_rows(_REVISIONS, [list(places)])}
@@ -194,7 +194,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
 
 @dataclass(frozen=True)
 class _ChartContext:
-    """What all series of a chart refer to."""
+    """The data that all series of a chart refer to."""
 
     epoch: int
     places: Mapping[int, int]
@@ -253,7 +253,8 @@ def _chart_series(
 def _levels(
     changes: Sequence[Change], rows: Sequence[_Row], middle: float, epoch: int
 ) -> Iterable[tuple[int, float]]:
-    """From the first point on, and from each change on; nothing of a series too short to say."""
+    """Yield the level from the first point and from each change on; nothing if the series is too
+    short."""
     if len(rows) < MIN_POINTS:
         return
     yield rows[0][2] - epoch, changes[0].before if changes else middle
@@ -294,7 +295,7 @@ def _environments(conditions: Iterable[int]) -> dict[int, str]:
 
 
 def _round_7(value: float) -> float:
-    """Seven digits say more than any interval, and take half as long to send as seventeen."""
+    """Round to seven digits: finer than any interval, and half as long to send as seventeen."""
     return float(f"{value:.7g}")
 
 
@@ -307,7 +308,7 @@ def _short_revision(name: str) -> str:
 
 
 def encode_chart(chart: Chart) -> str:
-    """As JSON without spaces."""
+    """Encode as JSON without spaces."""
     return json.dumps(chart, default=_json_default, separators=(",", ":"), allow_nan=False)
 
 

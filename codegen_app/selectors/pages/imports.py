@@ -1,4 +1,4 @@
-"""The page to import a model on: what it takes, and what was imported lately."""
+"""The page that imports a model: accepted files and recent imports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _LATEST = 5
 
 @dataclass(frozen=True)
 class ImportPage:
-    """Files that end with ``accepts``, of at most ``limit_bytes``; the newest graphs, and how far
-    each is."""
+    """Files that end with ``accepts``, of at most ``limit_bytes``; the newest graphs with their
+    state."""
 
     accepts: str
     limit_bytes: int
@@ -23,7 +23,7 @@ class ImportPage:
 
 
 def import_page() -> ImportPage:
-    """What is taken, and the newest graphs (7 queries)."""
+    """Return the accepted files and the newest graphs (7 queries)."""
     return ImportPage(
         accepts=".pt2",
         limit_bytes=settings.GRAPH_FILE_MAX_BYTES,

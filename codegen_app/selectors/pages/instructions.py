@@ -1,4 +1,4 @@
-"""One instruction of a target: what it does, and what is known of its cost."""
+"""One instruction of a target: its effect and its known cost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ UNKNOWN = "not in our tables"
 
 @dataclass(frozen=True)
 class InstructionPage:
-    """An instruction. ``title`` and ``text`` say what it does, ``facts`` what it costs; ``note``
-    what is not known of that."""
+    """An instruction. ``title`` and ``text`` describe its effect, ``facts`` its cost; ``note`` says
+    what is unknown about the cost."""
 
     target: str
     name: str
@@ -26,8 +26,8 @@ class InstructionPage:
 
 
 def instruction_page(target: str, mnemonic: str) -> InstructionPage:
-    """What is known of an instruction (no query); ``UserError`` for a target that is unknown. One
-    that nothing is known of is a page too, which says so."""
+    """Describe an instruction (no query). Raises ``UserError`` for an unknown target. An unknown
+    instruction gets a page that says so."""
     found = targets.find(target)
     says = reader_of(found).describe(mnemonic)
     if says is None:

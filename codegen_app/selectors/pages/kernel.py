@@ -1,4 +1,4 @@
-"""One kernel: its source, who uses it, its builds, and what was measured of it."""
+"""The page of a kernel: its source, the nodes that use it, its builds, and its measurements."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class UseRow:
 
 @dataclass(frozen=True)
 class BuildRow:
-    """One build of the kernel. Sizes in bytes, time in seconds. ``views`` are the texts that can
-    be shown as its listing where there are several, the usual one first; ``remark`` says why there
-    is less of it than there could be."""
+    """One build of the kernel. Sizes in bytes, time in seconds. ``views`` are the texts that can be
+    shown as its listing if there are several, the default one first; ``remark`` says why parts of
+    it are missing."""
 
     id: int
     target: str
@@ -95,12 +95,12 @@ class BuildRow:
 
     @property
     def errors(self) -> int:
-        """How many errors the compiler found in the kernel's source."""
+        """The number of errors that the compiler found in the kernel's source."""
         return sum(1 for found in self.diagnostics if found["severity"] == "error")
 
     @property
     def warnings(self) -> int:
-        """How many warnings."""
+        """The number of warnings."""
         return sum(1 for found in self.diagnostics if found["severity"] == "warning")
 
     @property
@@ -138,8 +138,8 @@ class ResultRow(MeasuredRow):
 
 @dataclass(frozen=True)
 class ResourceRow:
-    """One device function of a build, as the compiler says, and what one more wave would take.
-    ``note`` says of the build what sets it apart from the others for its target."""
+    """One device function of a build as reported by the compiler, and what would allow one more
+    wave. ``note`` distinguishes the build from others for its target."""
 
     build: int
     target: str
@@ -152,13 +152,13 @@ class ResourceRow:
     hazards: tuple[Hazard, ...]
 
     def cells(self, columns: tuple[Column, ...]) -> list[list[int | None]]:
-        """Its figures in these columns; None for one that was not recorded."""
+        """Return its figures in these columns; None for one that was not recorded."""
         return [[self.resources.get(name) for name in column.figures] for column in columns]
 
 
 @dataclass(frozen=True)
 class ResourceTable:
-    """The functions of one maker's builds, which share their figures; rows with their cells."""
+    """The functions of one vendor's builds, which share their figures; rows with their cells."""
 
     waves: tuple[str, str]
     columns: tuple[Column, ...]
@@ -167,8 +167,8 @@ class ResourceTable:
 
 @dataclass(frozen=True)
 class ProvenanceRow:
-    """A graph node and the lines of the source that compute it; ``waits`` is the part of all
-    waiting that lies there, where that is modelled."""
+    """A graph node and the lines of the source that compute it; ``waits`` is the modelled share of
+    all stalls at these lines, if modelled."""
 
     node: str
     url: str
@@ -178,8 +178,8 @@ class ProvenanceRow:
 
 @dataclass(frozen=True)
 class KernelModelling:
-    """What the model says of the kernel: every row, and the one whose report is shown beside the
-    build (None where there is none, ``shown`` also where its file is missing)."""
+    """The modelled results of the kernel: all rows, and the row whose report is shown beside the
+    build (None if there is none; ``shown`` is also None if its file is missing)."""
 
     rows: tuple[ModelledRow, ...]
     row: ModelledRow | None
@@ -187,14 +187,14 @@ class KernelModelling:
 
     @property
     def is_open(self) -> bool:
-        """Whether some are still to be made."""
+        """Whether some are still pending."""
         return any(row.is_open for row in self.rows)
 
 
 @dataclass(frozen=True)
 class KernelPage:
-    """One kernel; ``build`` is the one shown beside the source, ``view`` its text that is the
-    listing ("" where there is but one)."""
+    """One kernel; ``build`` is shown beside the source, ``view`` is the text shown as its listing
+    ("" if there is only one)."""
 
     name: str
     url: str
@@ -221,7 +221,7 @@ class KernelPage:
 
     @property
     def beside(self) -> tuple[int, ...]:
-        """The builds that are offered for a comparison: the one shown, and the next."""
+        """The builds offered for a comparison: the displayed one and the next."""
         done = [build.id for build in self.builds if build.state == State.DONE]
         shown = [self.build.id] if self.build and self.build.id in done else []
         return tuple([*shown, *(build for build in done if build not in shown)][:2])
@@ -233,30 +233,30 @@ class KernelPage:
 
     @property
     def words(self) -> Terms:
-        """What the maker of the shown build's target calls its parts."""
+        """The vendor's terms for the displayed build's target."""
         return targets.find(self.build.target).words if self.build else GENERAL
 
     @property
     def counting(self) -> ResultRow | None:
-        """The measurement that the page's one number is of: on the shown build's target where there
-        is one, of samples enough to compare where there are some, the latest of these."""
+        """The measurement of the page's headline time: preferably on the displayed build's target,
+        then with enough samples to compare, then the latest."""
         target = self.build.target if self.build else ""
         ranks = {row.id: (row.target == target, row.n >= MIN_SAMPLES) for row in self.results}
         return max(self.results, key=lambda row: ranks[row.id], default=None)
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Where its times come from that were measured elsewhere, each once."""
+        """The origins of its times measured on other installations, each once."""
         return tuple(dict.fromkeys(row.origin for row in self.results if row.origin))
 
     @property
     def resource_tables(self) -> tuple[ResourceTable, ...]:
-        """The resources, those of one maker in one table."""
+        """The resources, one table per vendor."""
         return _resource_tables(self.resources)
 
     @property
     def shown_resources(self) -> tuple[ResourceTable, ...]:
-        """Those of the build that is shown alone."""
+        """The resources of the displayed build alone."""
         build = self.build.id if self.build else None
         return _resource_tables(row for row in self.resources if row.build == build)
 
@@ -288,13 +288,13 @@ def kernel_page(
     view: str = "",
     model: tuple[int | None, int, int | None] = (None, 0, None),
 ) -> KernelPage:
-    """One kernel (9 queries, one more with a report); raises ``GeneratedKernel.DoesNotExist``.
+    """Return a kernel (9 queries, one more with a report). Raises ``GeneratedKernel.DoesNotExist``.
 
-    ``build_id`` and ``node_id`` say which build and which use to show; without them, or where
-    they are not this kernel's, the first that is done, and the first. ``sizes`` says at which of
-    the known sizes the limits are shown, ``view`` which of the build's texts is its listing.
-    ``model`` is the modelling that is shown with its build, its launch, and where its timeline
-    begins; without it, or where it is not this kernel's, the newest of the build's.
+    ``build_id`` and ``node_id`` select the build and the use to show; by default, or if they are
+    not this kernel's, the first finished build and the first use. ``sizes`` is the index of the
+    known sizes for the limits, ``view`` names the build's text that is its listing. ``model`` is
+    the modelling shown with its build, its launch, and the start of its timeline; by default, or if
+    it is not this kernel's, the newest of the build's.
     """
     kernel = GeneratedKernel.objects.get(name=name)
     uses = _uses(kernel)
@@ -304,7 +304,7 @@ def kernel_page(
         .select_related("listing", "code_object", "intermediate")
         .order_by("target", "-created_at")
     )
-    # The emulation's build is the last thing that somebody wants to read.
+    # The emulation's build is the least useful to read: it comes last.
     builds = tuple(sorted(found, key=lambda build: (_emulates(build.target), build.target)))
     use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
     rows = modelled_rows(kernel.pk)
@@ -350,7 +350,7 @@ def _kernel_modelling(
     listing: ListingView | None,
     model: tuple[int | None, int, int | None],
 ) -> KernelModelling:
-    """The report that is asked for, else the newest of the build that is shown (1 query)."""
+    """Return the requested report, else the newest of the displayed build (1 query)."""
     asked, launch, at = model
     here = [row for row in rows if build and row.build == build.id and row.is_shown]
     row = next((row for row in here if row.id == asked), max(here, key=_newest, default=None))
@@ -365,7 +365,8 @@ def _newest(row: ModelledRow) -> tuple[datetime, int]:
 
 
 def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
-    """Where the builds' listings, and the texts before them, lie, by digest (1 query)."""
+    """Return the paths of the builds' listings, and of the intermediate texts, by digest (1
+    query)."""
     digests = {
         digest
         for build in builds
@@ -375,7 +376,7 @@ def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
     return dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
 
 
-# A file is found by its content's digest, so what was read of it once stays true.
+# Files are addressed by the digest of their content, so a parsed result stays valid.
 @lru_cache(maxsize=4)
 def _cached_listing(path: str, digest: str, target: str) -> ListingView:
     return read_listing(_text(path, digest), targets.find(target))
@@ -383,8 +384,8 @@ def _cached_listing(path: str, digest: str, target: str) -> ListingView:
 
 @lru_cache(maxsize=1024)
 def _next_steps(path: str, digest: str, target: str, resources: str) -> Mapping[str, str]:
-    """``resources`` is JSON: not all of what limits occupancy is in the listing, and some rules
-    need no listing (``path`` is "" where there is none)."""
+    """``resources`` is JSON: some limits of occupancy are not in the listing, and some rules need
+    no listing (``path`` is "" if there is none)."""
     text = _text(path, digest) if path else ""
     return next_steps(text, json.loads(resources), targets.find(target))
 
@@ -394,7 +395,8 @@ def _text(path: str, digest: str) -> str:
 
 
 def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
-    """A build's listing, or another of its texts (1 query); raises ``Build.DoesNotExist``."""
+    """Return a build's listing, or another of its texts (1 query). Raises
+    ``Build.DoesNotExist``."""
     build = Build.objects.select_related("listing", "intermediate", "kernel").get(
         kernel__name=name, pk=build_id, listing__isnull=False
     )
@@ -406,13 +408,13 @@ def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
 
 
 def _view_name(build: BuildRow | None, asked: str) -> str:
-    """The text of a build that is its listing: the first of them unless another is asked for."""
+    """Return the requested text of a build as its listing, by default the first."""
     views = build.views if build else ()
     return asked if asked in views else next(iter(views), "")
 
 
 def _listing(build: BuildRow | None, paths: Mapping[str, str], view: str) -> ListingView | None:
-    """The text of the build that is shown as its listing; None where its file is missing."""
+    """Return the text of the build shown as its listing; None if its file is missing."""
     if build is None:
         return None
     is_first = not build.views or view == build.views[0]
@@ -449,7 +451,7 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
 
 
 def _provenance(use: UseRow, modelled: ModelledView | None) -> tuple[ProvenanceRow, ...]:
-    """Each graph node of the use with its lines, in the order of the source."""
+    """Return each graph node of the use with its lines, in the order of the source."""
     lines = lines_by_node(use.line_origins)
     names = sorted({*use.links, *lines}, key=lambda name: (lines.get(name, ((10**9, 0),)), name))
     return tuple(
@@ -464,7 +466,7 @@ def _provenance(use: UseRow, modelled: ModelledView | None) -> tuple[ProvenanceR
 
 
 def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
-    """The nodes that it can serve, with the addresses of the graph nodes (2 queries)."""
+    """Return the nodes that it can serve, with the addresses of the graph nodes (2 queries)."""
     rows = (
         KernelUse.objects.filter(kernel=kernel)
         .select_related("template_node__graph", "template_node__problem")
@@ -548,7 +550,7 @@ def _choose_build(builds: tuple[BuildRow, ...], build_id: int | None) -> BuildRo
 
 
 def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
-    """The latest measurements (1 query)."""
+    """Return the latest measurements (1 query)."""
     rows = (
         BenchmarkResult.objects.filter(kernel=kernel)
         .select_related("environment", "problem", WITH_ORIGIN)

@@ -1,4 +1,4 @@
-"""Kernels in a list: what each costs where, and what it takes of a device."""
+"""The list of kernels: their times and their use of a device's resources."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ PAGE_SIZE = 200
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel in the list. The time is the latest in the page's bucket, of the problem where it
+    """One kernel in the list. The time is the latest in the page's bucket, for the problem where it
     takes longest; ``share`` is its part (0 to 1) of the measured time of the graph ``share_of``,
-    where it serves. ``resource_use`` is what its build for ``target`` takes."""
+    which it serves. ``resource_use`` is that of its build for ``target``."""
 
     name: str
     url: str
@@ -107,8 +107,8 @@ DEFAULT_SORT = "-share"
 
 @dataclass(frozen=True)
 class KernelList:
-    """A page of kernels. Times are of ``bucket``, of ``buckets``; registers of ``target``, of
-    ``targets``."""
+    """A page of kernels. Times are those of ``bucket`` out of ``buckets``, registers those of
+    ``target`` out of ``targets``."""
 
     query: str
     language: str
@@ -125,9 +125,9 @@ class KernelList:
 def kernel_list(
     asks: TableQuery, language: str = "", times: str = "", target: str = ""
 ) -> tuple[KernelList, Table[KernelRow]]:
-    """The kernels as the address asks (12 queries), ``PAGE`` at a time; in one language where it is
-    given. ``times`` names the bucket, ``target`` whose builds' registers are shown: the bucket's
-    own where it is a GPU's, else the one that most is built for."""
+    """Return the kernels that the address asks for (12 queries), ``PAGE_SIZE`` at a time, in one
+    language if given. ``times`` names the bucket, ``target`` the one whose builds' registers are
+    shown: by default the bucket's own if it is a GPU's, else the one with the most builds."""
     nodes = TemplateNode.objects.select_related("problem", "graph").only(
         *("problem__symbols", "graph__name", "name", "position", "kind")
     )
@@ -193,7 +193,7 @@ def _default_target(counts: Mapping[str, int], bucket: Bucket | None) -> str:
 
 
 def _costs(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
-    """Of the graph where a kernel costs most, its part of the measured time (2 queries)."""
+    """Return each kernel's largest part of a graph's measured time, with that graph (2 queries)."""
     spent: dict[tuple[int, int], float] = defaultdict(float)
     totals: dict[int, float] = defaultdict(float)
     graphs = {node.pk: node.graph for node in found.nodes}
@@ -212,7 +212,7 @@ def _costs(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[
 
 
 def _kernel_times(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
-    """The times in the bucket, each of the problem where it is longest (1 query)."""
+    """Return the times in the bucket, each for the problem where it is longest (1 query)."""
     if bucket is None:
         return {}
     every = GeneratedKernel.objects.values_list("pk", flat=True)
@@ -236,7 +236,7 @@ def _kernel_times(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int
 
 
 def _resources(target: str) -> dict[int, dict[str, Any]]:
-    """What the latest build of each kernel for a target takes (1 query)."""
+    """Return the resources of the latest build of each kernel for a target (1 query)."""
     if not target:
         return {}
     rows = Build.objects.filter(target=target, state=State.DONE).order_by("created_at", "pk")

@@ -1,4 +1,4 @@
-"""What a run's ledger can be sorted and filtered by."""
+"""Columns by which a run's ledger can be sorted and filtered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _measured(row: LedgerRow) -> MeasuredRow | None:
 
 
 def _all_columns() -> tuple[Column[LedgerRow], ...]:
-    """Made for each page, by the metrics that there are."""
+    """Return all columns. Built for each page, since the metrics can differ."""
     return (
         Column("node", "Node", lambda row: row.node, Kind.CODE),
         Column("kernel", "Kernel", lambda row: row.kernel or None, Kind.CODE),
@@ -62,13 +62,13 @@ def _all_columns() -> tuple[Column[LedgerRow], ...]:
 
 
 def parameter_key(name: str) -> str:
-    """What addresses call a parameter's column: its name, unless another column has that."""
+    """Return the key of a parameter's column: its name, unless another column has that."""
     return unique_key(name, {column.key for column in _all_columns()})
 
 
 def columns(page: RunPage, parameters: Sequence[str] = ()) -> tuple[Column[LedgerRow], ...]:
-    """Those that the run can have anything of: one of modelled times measures nothing. Of the
-    ``parameters`` there is one each, for who asks for it: the configuration has them all."""
+    """Return the columns that can have values for the run: a run of modelled times measures
+    nothing. Each of the ``parameters`` has an optional column: the configuration shows them all."""
     left_out = set() if page.languages else {"language"}
     if not page.has_modelled:
         left_out.add("modelled")

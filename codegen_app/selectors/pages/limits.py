@@ -1,5 +1,5 @@
-"""Speed of light: the least time that each target's boards allow for a problem, and how near to it
-what was measured on them comes."""
+"""Speed of light: the minimum time of a problem on each target's boards, and the ratio of measured
+times to it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _MAX_RESULTS = 2000
 
 @dataclass(frozen=True)
 class MeasuredPoint(MeasuredRow):
-    """The measurement of a kernel on a GPU that counts. ``share`` is the part of what the board
-    allows, None where the board
-    is not in the table."""
+    """The current measurement of a kernel on a GPU. ``share`` is the achieved part of the board's
+    limit, None if the board is not in the table."""
 
     kernel: str
     url: str
@@ -40,7 +39,7 @@ class MeasuredPoint(MeasuredRow):
 
 @dataclass(frozen=True)
 class BoardTime:
-    """A time that the model says of a kernel on a board, in ns; never a measurement."""
+    """A modelled time of a kernel on a board, in ns; never a measurement."""
 
     board: str
     target: str
@@ -52,8 +51,8 @@ class BoardTime:
 
 @dataclass(frozen=True)
 class LimitRow:
-    """A board; the ``reference`` one stands for its target. Times in nanoseconds a launch; ``peak``
-    is operations a second, None where no rate is published for the dtype; ``best`` is the
+    """A board; the ``reference`` one stands for its target. Times in nanoseconds per launch;
+    ``peak`` is operations per second, None if no rate is published for the dtype; ``best`` is the
     fastest kernel's measurement there."""
 
     target: str
@@ -72,7 +71,7 @@ class LimitRow:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A binding at which the work is known."""
+    """A binding for which the work is known."""
 
     place: int
     bindings: Mapping[str, int]
@@ -80,8 +79,8 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Limits:
-    """A problem at one binding of its sizes. ``emulated`` says that there are times of the CPU
-    emulation, which are never set beside a GPU's limits."""
+    """A problem at one binding of its sizes. ``emulated``: there are times of the CPU emulation,
+    which are never compared with a GPU's limits."""
 
     place: int
     sizes: tuple[Sizes, ...]
@@ -107,12 +106,12 @@ class Limits:
 
     @property
     def has_products(self) -> bool:
-        """Whether the rate of products can be what limits on any board."""
+        """Whether the matrix rate can be the limit on any board."""
         return any(row.products_ns for row in self.boards)
 
     @property
     def bindings(self) -> Mapping[str, int]:
-        """The sizes that are shown."""
+        """The displayed sizes."""
         return self.sizes[self.place].bindings
 
 
@@ -123,11 +122,11 @@ def limits(
     modelled: Sequence[ModelledRow] = (),
     first: str = "",
 ) -> Limits | None:
-    """What boards allow for a problem (2 queries); None where its work is not known.
+    """Return the limits of boards for a problem (2 queries); None if its work is unknown.
 
-    ``place`` says at which of the recorded sizes, the model's own example first; ``kernel`` leaves
-    other kernels' measurements out. ``modelled`` has what the model says of the kernel; the boards
-    of the target ``first`` come first.
+    ``place`` is the index of the recorded sizes, the model's own example first; ``kernel`` excludes
+    other kernels' measurements. ``modelled`` are the modelled times of the kernel; the boards of
+    the target ``first`` come first.
     """
     rows = list(ProblemWork.objects.filter(problem=problem).order_by("pk")) if problem else []
     if not rows or problem is None:
@@ -180,13 +179,13 @@ def _work(row: ProblemWork) -> Work:
 
 
 def _key(bindings: Mapping[str, int], used: Mapping[str, int] | None = None) -> str:
-    """Bindings of the symbols that the problem uses, comparable."""
+    """Return a comparable key of the bindings of the symbols that the problem uses."""
     return str(sorted((k, v) for k, v in bindings.items() if used is None or k in used))
 
 
 def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
-    """Of each kernel in each bucket the measurement that counts, as on every other page; of the
-    latest ``_MOST`` measurements."""
+    """Return the current measurement of each kernel in each bucket, as on every other page, from
+    the latest ``_MAX_RESULTS`` measurements."""
     rows = BenchmarkResult.objects.filter(problem=problem)
     if kernel is not None:
         rows = rows.filter(kernel=kernel)
@@ -225,7 +224,7 @@ def _point(result: BenchmarkResult, work: Work | None) -> MeasuredPoint:
 
 
 def _modelled(board: Board, work: Work, rows: Sequence[ModelledRow]) -> BoardTime | None:
-    """The least of the modelled times of that board."""
+    """Return the lowest modelled time of that board."""
     own = [row for row in rows if row.board == board.name and row.target == board.target]
     row = min(own, key=lambda row: row.time_us or 0.0, default=None)
     if row is None or not row.time_us:

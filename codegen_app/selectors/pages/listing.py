@@ -16,12 +16,12 @@ from scheduler.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class ListingLine:
-    """One line of a listing, by what it is.
+    """One line of a listing, by its kind.
 
-    ``source`` is the line of the kernel's source that an instruction belongs to, 0 for the
-    compiler's own; ``depth`` its loop depth; ``live`` the live vector registers at it, None where
-    that is not known; ``jump`` the listing's line that it branches to, 0 for none. ``block`` is
-    the number of the basic block that begins here (from 1), 0 elsewhere. ``header`` is the header
+    ``source`` is the line of the kernel's source that an instruction belongs to, 0 for
+    compiler-generated ones; ``depth`` its loop depth; ``live`` the live vector registers at it,
+    None if unknown; ``jump`` the listing's line that it branches to, 0 for none. ``block`` is the
+    number of the basic block that begins here (from 1), 0 on other lines. ``header`` is the header
     of ours that it was inlined from, ``header_line`` the line there.
     """
 
@@ -40,10 +40,10 @@ class ListingLine:
 
 @dataclass(frozen=True)
 class LoopRow:
-    """A loop with its instructions by class, those of loops within it included.
+    """A loop with its instructions by class, nested loops included.
 
-    ``lines`` are where it stands in the listing, (first, last) by runs of blocks; ``inner`` marks
-    the loop where the time goes.
+    ``lines`` are its ranges in the listing, (first, last) by runs of blocks; ``inner`` marks the
+    loop that takes the most time.
     """
 
     first_line: int
@@ -56,7 +56,7 @@ class LoopRow:
 
 @dataclass(frozen=True)
 class BlockRow:
-    """A basic block; ``successors`` are the first lines of the blocks that may come next."""
+    """A basic block; ``successors`` are the first lines of the blocks that may follow."""
 
     number: int
     label: str
@@ -85,9 +85,9 @@ class FunctionRow:
 
 @dataclass(frozen=True)
 class ListingView:
-    """A whole listing; ``lines`` has one entry a line of ``text``, ``dialect`` is its language,
-    ``registers`` what its live registers are called, ``headers`` those of ours that it has
-    instructions from, with the MD5 that the compiler wrote down ("" for none)."""
+    """A whole listing; ``lines`` has one entry per line of ``text``, ``dialect`` is its language,
+    ``registers`` the name of its live registers, ``headers`` our headers that it has instructions
+    from, with the MD5 that the compiler recorded ("" for none)."""
 
     text: str
     dialect: str
@@ -98,17 +98,17 @@ class ListingView:
 
     @property
     def follows_registers(self) -> bool:
-        """Whether it is known which registers are live."""
+        """Whether live registers are known."""
         return any(function.live_peak is not None for function in self.functions)
 
     @property
     def hazards(self) -> tuple[tuple[FunctionRow, Hazard], ...]:
-        """What its instructions show to be likely to cost time."""
+        """Patterns in its instructions that are likely to cost time."""
         return tuple((one, hazard) for one in self.functions for hazard in one.hazards)
 
     @property
     def inner_loop(self) -> LoopRow | None:
-        """The inner loop of the function that has the largest, helpers' loops aside."""
+        """The inner loop of the function that has the largest one; loops of helpers are ignored."""
         loops = [loop for function in self.functions for loop in function.loops if loop.inner]
         return max(loops, key=lambda loop: loop.instructions, default=None)
 
@@ -119,7 +119,7 @@ class ListingView:
 
     @property
     def peaks(self) -> tuple[int, ...]:
-        """Where the count of live registers reaches its most: the first line of each stretch."""
+        """The first line of each range where the number of live registers is at its maximum."""
         found = []
         before = False
         for number, line in enumerate(self.lines, 1):
@@ -132,7 +132,7 @@ class ListingView:
 
 
 def read_listing(text: str, target: Target) -> ListingView:
-    """Read a listing. Live registers are known where the target's reader follows them."""
+    """Parse a listing. Live registers are known if the target's reader tracks them."""
     text = text.removesuffix("\n")
     reader = reader_of(target)
     listing = reader.parse(text)
@@ -175,7 +175,7 @@ _DEBUG_LABELS = (".Ltmp", ".Lfunc_begin", ".Lfunc_end", "$L__tmp", "$L__func_")
 
 
 def next_steps(text: str, resources: Mapping[str, Resources], target: Target) -> Mapping[str, str]:
-    """For each device function of a build what would let in one more wave; "" for nothing."""
+    """Return for each device function of a build what would allow one more wave; "" for nothing."""
     rules = rules_of(target)
     return {} if rules is None else rules.next_steps(text, resources, target)
 

@@ -11,7 +11,7 @@ from scheduler.ir.operations import END_SUFFIX
 
 @dataclass(frozen=True)
 class LoopRow:
-    """A loop: its begin's name and page, and what runs once a step: the nodes between two
+    """A loop: its begin's name and page, and the nodes that run at each step: those between two
     positions."""
 
     name: str
@@ -22,7 +22,7 @@ class LoopRow:
 
 
 def find_loops(nodes: Iterable[TemplateNode]) -> tuple[LoopRow, ...]:
-    """The loops among the nodes of one graph, outer ones before those in them."""
+    """Return the loops among the nodes of one graph, outer ones before nested ones."""
     marks = {node.name: node for node in nodes if node.kind == TemplateNode.LOOP}
     found = [
         LoopRow(
@@ -39,6 +39,6 @@ def find_loops(nodes: Iterable[TemplateNode]) -> tuple[LoopRow, ...]:
 
 
 def innermost_loop(loops: Sequence[LoopRow], position: int) -> LoopRow | None:
-    """The loop in each of whose steps the node at a position runs, if any."""
+    """Return the innermost loop that runs the node at a position at each step, if any."""
     around = [loop for loop in loops if loop.first < position < loop.last]
     return around[-1] if around else None

@@ -1,4 +1,4 @@
-"""What to do next: the first of the things that a site lacks, or that cost it most."""
+"""The recommended next step: the first missing setup step, or the most expensive problem."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from codegen_app.selectors.pages.overview_summary import OverviewSummary
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do, why, and the button that does it; ``permission`` is what it needs, "" for none.
-    ``command`` does the same where there is one."""
+    """A step, its reason, and its button; ``permission`` is the one it requires, "" for none.
+    ``command`` is the equivalent command, if there is one."""
 
     text: str
     why: str
@@ -29,7 +29,7 @@ class NextStep:
 
 @dataclass(frozen=True)
 class FirstStep:
-    """One of the first three: whether it is done, and how it is."""
+    """One of the first three steps: whether it is done, and how to do it."""
 
     title: str
     is_done: bool
@@ -44,7 +44,7 @@ _EXPORT = 'torch.export.save(torch.export.export(model, args), "model.pt2")'
 
 
 def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
-    """What a newcomer does, in this order; none once a graph has times."""
+    """Return a newcomer's steps in order; none once a graph has times."""
     if glance is not None and glance.measured.measured:
         return ()
     graph = glance.graph if glance else "GRAPH"
@@ -81,8 +81,8 @@ def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
 def next_step(
     glance: OverviewSummary | None, changes: OverviewChanges, *, alive: bool
 ) -> NextStep | None:
-    """The most pressing; None on an empty site, which has the first steps in its place. ``alive``:
-    a worker is there to do what is asked for."""
+    """Return the most urgent step; None on an empty site, which shows the first steps instead.
+    ``alive``: a worker is available."""
     if glance is None:
         return None
     return next(_steps(glance, changes, alive), None)

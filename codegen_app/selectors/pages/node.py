@@ -1,4 +1,4 @@
-"""One scheduled node: the problem, where it comes from, and what was tried for it."""
+"""The page of a scheduled node: the problem, its origins, and its candidates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OriginRow:
 
 @dataclass(frozen=True)
 class Timing(MeasuredRow):
-    """A measurement, where it was made, and by which run."""
+    """A measurement, where it was made, and in which run."""
 
     device: str
     target: str
@@ -64,8 +64,8 @@ class Timing(MeasuredRow):
 
 @dataclass(frozen=True)
 class Failure:
-    """For which stage's reason a run dropped a candidate, when, and what that is called in a
-    ledger."""
+    """The stage and reason for which a run dropped a candidate, when, and the ledger's term for
+    it."""
 
     outcome: str
     stage: str
@@ -78,7 +78,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class BuildState:
-    """What became of a build for one target; ``compare`` leads to it beside the default's."""
+    """The state of a build for one target; ``compare`` links to its comparison with the
+    default's."""
 
     id: int
     target: str
@@ -89,12 +90,12 @@ class BuildState:
 
 @dataclass(frozen=True)
 class CandidateRow:
-    """A kernel that can serve the node. ``serves`` says on which targets and device models it was
-    selected, ``selected`` whether in the page's bucket; ``rejections`` why runs dropped it;
-    ``modelled`` is its time on the page's modelled board, ``resource_use`` what its build for the
-    bucket's target takes, or for the first that has registers; ``outcome`` what became of it, in a
-    ledger's words, ``order`` its place among those that were measured or rejected, by when that
-    last was."""
+    """A kernel that can serve the node. ``serves`` lists the targets and device models it was
+    selected on, ``selected`` whether it is selected in the page's bucket; ``rejections`` why runs
+    dropped it; ``modelled`` is its time on the page's modelled board, ``resource_use`` that of its
+    build for the bucket's target, or of the first that has registers; ``outcome`` is its outcome in
+    the ledger's terms, ``order`` its position among the measured or rejected candidates, by when
+    each was last measured or rejected."""
 
     position: int
     language: str
@@ -117,7 +118,7 @@ class CandidateRow:
 
 @dataclass(frozen=True)
 class RejectedConfigs:
-    """A reason for which legality rules rejected configurations, and which."""
+    """A reason for which legality rules rejected configurations, and these configurations."""
 
     stage: str
     reason: str
@@ -135,10 +136,9 @@ class Neighbour:
 @dataclass(frozen=True)
 class NodePage:
     """One scheduled node. Its candidates' times are those of one ``bucket``, modelled ones those of
-    one board and binding, ``modelled_at``. What is not legal is said of one ``target`` of
-    ``targets``; ``legal`` counts the configurations that can serve it. ``loop`` is the innermost
-    one in each of whose steps it runs; ``body`` is what runs in a loop that begins here.
-    """
+    one board and binding, ``modelled_at``. Legality is that of one ``target`` out of ``targets``;
+    ``legal`` counts the configurations that can serve the node. ``loop`` is the innermost loop that
+    runs it at each step; ``body`` are the nodes of a loop that begins here."""
 
     id: int
     url: str
@@ -175,16 +175,16 @@ class NodePage:
     next: Neighbour | None
     loop: LoopRow | None = None
     body: tuple[Neighbour, ...] = ()
-    explorer: Explorer | None = None  # what its plots show, as the address asks
+    explorer: Explorer | None = None  # its plots' data, as the address asks
 
     @property
     def default(self) -> CandidateRow | None:
-        """The engine's choice before anything was measured."""
+        """The engine's selection before any measurement."""
         return next((row for row in self.candidates if row.is_default), None)
 
     @property
     def fastest(self) -> CandidateRow | None:
-        """The candidate with the least median in the page's bucket."""
+        """The candidate with the lowest median in the page's bucket."""
         timed = [
             (row.timing.time.value, row.position, row) for row in self.candidates if row.timing
         ]
@@ -192,28 +192,28 @@ class NodePage:
 
     @property
     def shown(self) -> CandidateRow | None:
-        """The candidate that the page's one number is of: what serves in its bucket, and where that
-        has no time there the fastest."""
+        """The candidate of the page's headline time: the selected one in its bucket, or the fastest
+        if that has no time there."""
         here = (row for row in self.candidates if row.selected and row.timing)
         return next(here, self.fastest)
 
     @property
     def timed(self) -> int:
-        """How many candidates have a time in the page's bucket."""
+        """The number of candidates with a time in the page's bucket."""
         return sum(row.timing is not None for row in self.candidates)
 
     @property
     def rejected_count(self) -> int:
-        """How many configurations are not legal."""
+        """The number of illegal configurations."""
         return sum(len(row.configs) for row in self.rejected)
 
 
 def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") -> NodePage:
-    """One scheduled node (16 queries); raises ``TemplateNode.DoesNotExist``.
+    """Return a scheduled node (16 queries). Raises ``TemplateNode.DoesNotExist``.
 
-    ``sizes`` says at which of the known sizes its limits are shown; ``bucket_name`` says
-    whose times are shown: without it, or where there is no such, it is the first; ``target`` whose
-    rules: without it the bucket's.
+    ``sizes`` is the index of the known sizes for its limits; ``bucket_name`` selects whose times
+    are shown, by default or if unknown the first bucket; ``target`` selects the legality rules, by
+    default the bucket's.
     """
     node = (
         TemplateNode.objects.select_related("graph", "problem")
@@ -273,7 +273,7 @@ def _run_filter(node: TemplateNode) -> Q:
 
 
 def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
-    """The model's nodes that are computed here (2 queries)."""
+    """Return the model's nodes that are computed here (2 queries)."""
     use = KernelUse.objects.filter(template_node=node, is_default=True).only("line_origins").first()
     lines = lines_by_node(use.line_origins) if use else {}
     return tuple(
@@ -292,7 +292,7 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
 
 
 def _rejected(lines: Iterable[Mapping[str, Any]]) -> tuple[RejectedConfigs, ...]:
-    """Rejected configurations by reason, the most frequent first."""
+    """Return rejected configurations by reason, the most frequent first."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in lines:
         groups[row["stage"], row["reason"]].append(row.get("config", {}))
@@ -305,8 +305,8 @@ def _rejected(lines: Iterable[Mapping[str, Any]]) -> tuple[RejectedConfigs, ...]
 def _candidates(
     node: TemplateNode, known: serving.NodeBuckets, bucket: serving.Bucket | None
 ) -> tuple[BoardSizes | None, tuple[CandidateRow, ...]]:
-    """The kernels for this node, with builds, times in a bucket, modelled ones (and of which board
-    and sizes those are) and rejections (6 queries)."""
+    """Return the kernels for this node, with builds, times in a bucket, modelled times (with their
+    board and sizes) and rejections (6 queries)."""
     uses = list(
         KernelUse.objects.filter(template_node=node)
         .select_related("kernel")
@@ -362,7 +362,7 @@ def _candidates(
 
 
 def _with_outcomes(rows: Iterable[CandidateRow]) -> tuple[CandidateRow, ...]:
-    """What became of each, and in which order."""
+    """Add the outcome and order of each candidate."""
     rows = tuple(rows)
     at = {row.position: moment for row in rows if (moment := _outcome_at(row)) is not None}
     order = {place: n for n, place in enumerate(sorted(at, key=lambda one: (at[one], one)), 1)}
@@ -392,7 +392,8 @@ def _tried_candidate(row: CandidateRow) -> tuple[TriedCandidate, str]:
 
 
 def _selected_on(known: serving.NodeBuckets) -> Mapping[int, Iterable[str]]:
-    """Where each kernel is selected for the problem; a dict keeps order and drops repeats."""
+    """Return where each kernel is selected for the problem; a dict keeps order and drops
+    repeats."""
     found: dict[int, dict[str, None]] = defaultdict(dict)
     for selection in known.selected:
         found[selection.kernel_id][f"{selection.target} ({selection.device_name})"] = None
@@ -400,7 +401,7 @@ def _selected_on(known: serving.NodeBuckets) -> Mapping[int, Iterable[str]]:
 
 
 def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[Failure]]:
-    """For what runs rejected each kernel, each reason once (1 query)."""
+    """Return why runs rejected each kernel, each reason once (1 query)."""
     found: dict[int, dict[str, Failure]] = defaultdict(dict)
     rows = Candidate.objects.filter(
         task__problem=node.problem_id,
@@ -416,7 +417,7 @@ def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iter
 
 
 def _failure(rejections: Iterable[Failure], builds: Iterable[Build]) -> Failure | None:
-    """The latest of them; without any that of a build."""
+    """Return the latest rejection, else a failure of a build."""
     known = tuple(rejections)
     if known:
         return max(known, key=lambda one: one.at.timestamp() if one.at else 0.0)
@@ -432,14 +433,15 @@ _FAILED = (State.REJECTED, State.QUARANTINED)
 
 def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
     done = [build for build in builds if build.state == State.DONE]
-    # Where nothing was timed on a GPU, that which the list of kernels takes too (``_usual`` there).
+    # Without times on a GPU, use the target that the list of kernels uses (its
+    # ``_default_target``).
     ranked = sorted(done, key=lambda build: (build.target == target, build.target), reverse=True)
     found = (resource_use(build.resources, build.target) for build in ranked)
     return next((one for one in found if one is not None), None)
 
 
 def _build_states(builds: list[Build], default: Mapping[str, int]) -> tuple[BuildState, ...]:
-    """``default`` has the default candidate's builds by target."""
+    """Return the build states; ``default`` has the default candidate's builds by target."""
     return tuple(
         BuildState(build.pk, build.target, build.state, build.reason, _compare_url(build, default))
         for build in builds
@@ -456,7 +458,7 @@ def _compare_url(build: Build, default: Mapping[str, int]) -> str:
 def _timings(
     node: TemplateNode, bucket: serving.Bucket | None, kernels: Sequence[int]
 ) -> dict[int, Timing]:
-    """Each kernel's measurement in the bucket (1 query)."""
+    """Return each kernel's measurement in the bucket (1 query)."""
     return {
         kernel: Timing(
             device=found.result.environment.device_name,
@@ -471,8 +473,8 @@ def _timings(
 
 
 def _neighbours(node: TemplateNode) -> tuple[dict[int, Neighbour], tuple[LoopRow, ...]]:
-    """The nodes before and after this one, where there are any, by position; the graph's loops
-    (1 query)."""
+    """Return the nodes before and after this one by position, if any, and the graph's loops (1
+    query)."""
     beside = (node.position - 1, node.position + 1)
     rows = TemplateNode.objects.filter(graph=node.graph_id)
     found = list(
@@ -489,7 +491,7 @@ def _neighbours(node: TemplateNode) -> tuple[dict[int, Neighbour], tuple[LoopRow
 
 
 def _body(node: TemplateNode, loops: Sequence[LoopRow]) -> tuple[Neighbour, ...]:
-    """The nodes of a loop that begins here (1 query, for others none)."""
+    """Return the nodes of a loop that begins here (1 query), empty for other nodes."""
     own = next((loop for loop in loops if loop.name == node.name), None)
     if own is None:
         return ()

@@ -1,4 +1,4 @@
-"""The ops that the engine knows, as ``docs/ops.md`` has them."""
+"""The ops that the engine knows, as in ``docs/ops.md``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MADE_BY = (KERNEL, REFERENCE)
 
 @dataclass(frozen=True)
 class OpRow:
-    """One op. ``kernel`` is the family of rules that makes its kernels, "view" for one that needs
-    none; ``reason`` says why it is left to the reference. Both are empty for an op of Core ATen
-    that is not read.
+    """One op. ``kernel`` is the family of rules that generates its kernels, "view" for an op
+    without a kernel; ``reason`` says why it is left to the reference. Both are empty for an op of
+    Core ATen that is not supported.
 
-    ``dtypes`` are those of the OpInfo samples that it is judged by, ``samples`` counts these,
-    ``entries`` names their entries in OpInfo.
+    ``dtypes`` are those of the OpInfo samples that test it, ``samples`` counts these, ``entries``
+    names their entries in OpInfo.
     """
 
     name: str
@@ -37,7 +37,7 @@ class OpRow:
 
 @dataclass(frozen=True)
 class OpList:
-    """Ops by name, ``PAGE`` at a time from ``start``: ``found`` of ``total`` are as asked for.
+    """Ops by name, ``PAGE_SIZE`` at a time from ``start``: ``found`` of ``total`` match.
     ``kernels`` counts those with kernels, ``references`` those left to the reference,
     ``core_total`` those of Core ATen, by torch ``torch``."""
 
@@ -55,7 +55,7 @@ class OpList:
 
     @property
     def any(self) -> bool:
-        """Whether anything narrows the list."""
+        """Whether the list is filtered."""
         return bool(self.words or self.made_by or self.core)
 
 
@@ -87,9 +87,9 @@ COLUMNS: tuple[Column[OpRow], ...] = (
 def op_list(
     words: str = "", made_by: str = "", core: bool = False, asks: TableQuery | None = None
 ) -> tuple[OpList, Table[OpRow]]:
-    """The ops that have all of these words, are computed by kernels (``KERNEL``) or left to the
-    reference (``REFERENCE``), and are of Core ATen where ``core`` is set, as a table takes them
-    (no queries)."""
+    """Return a table of the ops that have all of these words, are computed by kernels (``KERNEL``)
+    or left to the reference (``REFERENCE``), and belong to Core ATen if ``core`` is set (no
+    queries)."""
     sought = words.lower().split()
     found = [
         row
@@ -119,7 +119,7 @@ def op_list(
 
 @cache
 def _rows() -> tuple[tuple[OpRow, str], ...]:
-    """Every op with the text that words are looked for in; it stays while the process runs."""
+    """Return every op with its searchable text; cached for the process."""
     return tuple((row, _search_text(row)) for row in map(_row, table()))
 
 
@@ -141,5 +141,5 @@ def _search_text(row: OpRow) -> str:
 
 
 def _targets(row: OpRow) -> Iterator[str]:
-    """Its overloads as graphs name them."""
+    """Yield its overloads as graphs name them."""
     return (f"{row.name}.{overload}" for overload in row.overloads)

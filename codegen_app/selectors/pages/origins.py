@@ -1,4 +1,4 @@
-"""Which of a node's frames is the model's own line, and which lines of a kernel compute it."""
+"""Find the model's own line among a node's frames, and the lines of a kernel that compute it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 
 def own_frame(frames: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The innermost frame outside torch's own files, else the innermost; None without any.
+    """Return the innermost frame outside torch's own files, else the innermost; None without
+    frames.
 
-    A layer of torch's (``torch/nn/modules/linear.py``) says nothing of the model that calls it.
+    A frame in torch (``torch/nn/modules/linear.py``) does not identify the calling model.
     """
     own = [frame for frame in frames if "/torch/" not in f"/{frame['file']}"]
     return next(iter([*own[-1:], *frames[-1:]]), None)
@@ -19,8 +20,8 @@ Lines: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def lines_by_node(origins: Iterable[Mapping[str, Any]]) -> dict[str, Lines]:
-    """For each graph node the lines of a kernel's source that compute it, (first, last) each, from
-    ``KernelUse.line_origins``; lines that follow one another are one range."""
+    """Return for each graph node the lines of a kernel's source that compute it, (first, last)
+    each, from ``KernelUse.line_origins``; consecutive lines form one range."""
     found: dict[str, list[tuple[int, int]]] = {}
     for origin in sorted(origins, key=lambda origin: (origin["first"], origin["last"])):
         for name in origin["nodes"]:

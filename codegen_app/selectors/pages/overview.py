@@ -1,5 +1,5 @@
-"""The overview: a graph at a glance and what to do next; then what moved, runs, was made lately,
-was rejected and why; and who works."""
+"""The overview: a graph's summary and the next step, then recent changes, runs, graphs and
+rejections, and the workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REJECTED = (State.REJECTED, State.QUARANTINED)
 
 @dataclass(frozen=True)
 class DeviceGroup:
-    """Devices of one name; the emulation, which is one for each target, under its own."""
+    """Devices of one name; the emulation, which has one per target, under its own name."""
 
     name: str
     ids: tuple[str, ...]
@@ -54,7 +54,7 @@ class WorkerRow:
 
     @property
     def is_steered(self) -> bool:
-        """Whether somebody asked something of it that holds."""
+        """Whether a control request for the worker is in effect."""
         return self.control != Control.GO or bool(self.pinned_to)
 
     @property
@@ -69,7 +69,7 @@ class WorkerRow:
 
 @dataclass(frozen=True)
 class RejectionCount:
-    """A reason for which builds or candidates were rejected, and how often."""
+    """A reason for which builds or candidates were rejected, and its count."""
 
     what: str
     stage: str
@@ -79,8 +79,8 @@ class RejectionCount:
 
 @dataclass(frozen=True)
 class OfferedGraph:
-    """A graph with times that would be shown unasked, in place of the one that is: it is newer, or
-    that has no time."""
+    """The default graph, offered in place of the displayed one because it is newer, or because the
+    displayed one has no time."""
 
     id: int
     name: str
@@ -90,9 +90,9 @@ class OfferedGraph:
 
 @dataclass(frozen=True)
 class Overview:
-    """The first page. ``glance`` is of the graph that is asked for, else of the newest one that is
-    half measured (``_usual``); ``offered`` is there where another was asked for. ``first_steps``
-    are those of a site without any time."""
+    """The first page. ``glance`` summarises the requested graph, else the default one
+    (``_default_graph``); ``offered`` is set if another was requested. ``first_steps`` are those of
+    a site without any time."""
 
     glance: OverviewSummary | None
     offered: OfferedGraph | None
@@ -106,7 +106,7 @@ class Overview:
 
 
 def overview(graph: int | None = None) -> Overview:
-    """Everything on the first page (27 queries, 3 more where a gain is shown)."""
+    """Return everything on the first page (27 queries, 3 more if a gain is shown)."""
     rows, workers, changes = (
         graph_rows(Graph.objects.all()[:12]),
         worker_rows(),
@@ -128,16 +128,16 @@ def overview(graph: int | None = None) -> Overview:
 
 
 def _default_graph(rows: tuple[GraphRow, ...]) -> GraphRow | None:
-    """The graph that is shown unasked: the newest of which at least half is measured, since what
-    costs most of two nodes in fourteen says little; else the newest with times; else the newest."""
+    """Return the graph shown by default: the newest that is at least half measured, since the
+    hottest of two nodes in fourteen says little; else the newest with times; else the newest."""
     measured = [row for row in rows if row.measured.measured]
     half = [row for row in measured if 2 * row.measured.measured >= row.measured.with_kernel]
     return next(iter((*half, *measured, *rows)), None)
 
 
 def _summary(usual: GraphRow | None, asked: int | None) -> OverviewSummary | None:
-    """The graph at a glance: that which is asked for, else the usual one (1 query, and a
-    glance's)."""
+    """Return the summary of the requested graph, else of the default one (1 query, plus the
+    summary's)."""
     graphs = Graph.objects.only("name", "state", "digest")
     keys = [key for key in (asked, usual.id if usual else None) if key is not None]
     chosen = sorted(graphs.filter(pk__in=keys), key=lambda row: row.pk != asked)
@@ -147,7 +147,7 @@ def _summary(usual: GraphRow | None, asked: int | None) -> OverviewSummary | Non
 def _offered_graph(
     rows: tuple[GraphRow, ...], usual: GraphRow | None, shown: OverviewSummary | None
 ) -> OfferedGraph | None:
-    """What a reader who keeps another graph is offered; ``rows`` are the newest graphs first."""
+    """Return the graph offered to a reader of another one; ``rows`` are the newest graphs first."""
     if usual is None or shown is None or not usual.measured.measured:
         return None
     order = [row.id for row in rows]
@@ -158,7 +158,7 @@ def _offered_graph(
 
 
 def worker_rows() -> tuple[WorkerRow, ...]:
-    """Workers, those alive first (1 query)."""
+    """Return workers, live ones first (1 query)."""
     rows = [
         WorkerRow(
             name=worker.name,
@@ -185,7 +185,8 @@ def worker_rows() -> tuple[WorkerRow, ...]:
 
 
 def _rejections() -> tuple[RejectionCount, ...]:
-    """The most frequent rejections of what the legality rules allowed (2 queries)."""
+    """Return the most frequent rejections of configurations that the legality rules allowed (2
+    queries)."""
     rejections = []
     for what, rows in (
         ("build", Build.objects.filter(state__in=_REJECTED)),

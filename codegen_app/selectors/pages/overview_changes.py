@@ -1,4 +1,4 @@
-"""What moved lately, for the overview: open alerts, and the largest changes of the last days."""
+"""Recent changes for the overview: open alerts, and the largest changes of the last days."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from codegen_app.selectors.series_summary import (
 
 DAYS = 7
 MAX_CHANGES = 5_000
-"""The newest changes, among which the largest are looked for: however many there are."""
+"""The number of newest changes among which the largest are searched."""
 _MAX_ALERTS, _MAX_MOVERS = 6, 10
-# The newest by their key, whatever the planner thinks of how many are young enough.
+# The newest by key, whatever the planner's estimate of the number of recent changes.
 _MOVERS = f"""
     SELECT id FROM (
         SELECT id, before, after, found_at, withdrawn_at FROM {Change._meta.db_table}
@@ -38,9 +38,9 @@ _MOVERS = f"""
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An alert that nobody has closed. ``worst`` is the change of its ``series`` that moved most,
-    with its interval and n; None where later points disproved all. ``generated``: nobody measured
-    it."""
+    """An alert that nobody has closed. ``worst`` is the largest change of its ``series``, with its
+    interval and n; None if later points contradicted all. ``generated``: its data was generated,
+    not measured."""
 
     id: int
     url: str
@@ -55,7 +55,7 @@ class OpenAlert:
 
 @dataclass(frozen=True)
 class Mover:
-    """A change, and the series that it is of."""
+    """A change and its series."""
 
     head: SeriesHead
     change: ChangeSummary
@@ -63,7 +63,7 @@ class Mover:
 
 @dataclass(frozen=True)
 class OverviewChanges:
-    """Open alerts, the worst of them; and the largest changes found in the last ``days`` that were
+    """Open alerts, the worst first; and the largest changes found in the last ``days`` that were
     not withdrawn, among the newest ``most_changes``."""
 
     regressions: int
@@ -76,7 +76,7 @@ class OverviewChanges:
 
     @property
     def alerts(self) -> tuple[tuple[str, int, tuple[OpenAlert, ...]], ...]:
-        """By kind: what they are called, how many are open, and the first of them."""
+        """By kind: the label, the number of open alerts, and the first of them."""
         return (
             ("regressions", self.regressions, self.worst_regressions),
             ("improvements", self.improvements, self.best_improvements),
@@ -84,7 +84,7 @@ class OverviewChanges:
 
 
 def overview_changes() -> OverviewChanges:
-    """What moved lately (5 queries), by indexes of alerts and changes: no point is read."""
+    """Return recent changes (5 queries), by indexes of alerts and changes: no point is read."""
     rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
     counts = dict(rows.values_list("kind").annotate(Count("pk")))
     regressions, improvements = map(_alerts, (AlertKind.REGRESSION, AlertKind.IMPROVEMENT))
@@ -106,8 +106,8 @@ def _alerts(kind: AlertKind) -> list[Alert]:
 
 
 def _worst_changes(alerts: Sequence[Alert]) -> dict[int | None, ChangeSummary]:
-    """The change of each that moved most."""
-    keys = [0, *(row.pk for row in alerts)]  # 0 is none: as many queries without alerts
+    """Return the largest change of each alert."""
+    keys = [0, *(row.pk for row in alerts)]  # 0 matches none: the same queries without alerts
     rows = Change.objects.filter(pk__in=worst_change_ids(keys)).defer("explanation")
     each = rows.select_related("series", "revision", "previous", "alert")
     return {row.alert_id: change_summary(row, row.series.unit) for row in each}

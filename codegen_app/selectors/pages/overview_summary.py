@@ -1,9 +1,8 @@
-"""What the overview answers at once, of one graph: how long it takes, what was learned, what costs
-most, what holds it back, and what to do next.
+"""The overview's summary of one graph: total time, tuning gain, hottest kernel, bottleneck.
 
-Every figure is that of the page that it links to: the graph's sum and its nodes' times by
-``serving``, the gain by Compare's own comparison, registers and waves as the list of kernels has
-them, the modelled sentence as its report says it.
+Every figure equals that of the page it links to: the graph's sum and its nodes' times from
+``serving``, the gain from Compare's own comparison, registers and waves from the list of kernels,
+the modelled sentence from its report.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from scheduler.isa.occupancy import rules_of
 
 @dataclass(frozen=True)
 class NodeCost(MeasuredRow):
-    """The node that takes longest, with the time of the kernel that serves it; ``share`` is its
-    part of the graph's measured time. ``selected``: the kernel won a run, it is not the default."""
+    """The hottest node, with the time of the kernel that serves it; ``share`` is its part of the
+    graph's measured time. ``selected``: the kernel won a run, it is not the default."""
 
     id: int
     name: str
@@ -43,8 +42,8 @@ class NodeCost(MeasuredRow):
 
 @dataclass(frozen=True)
 class TuningGain:
-    """What tuning gained most at a node: the selected kernel beside the default, as Compare says it
-    of the builds that were measured."""
+    """The largest tuning gain at a node: the selected kernel against the default, as Compare shows
+    it for the measured builds."""
 
     node: str
     url: str
@@ -53,7 +52,7 @@ class TuningGain:
 
 @dataclass(frozen=True)
 class OccupancyBottleneck:
-    """Of the kernels that serve the one of which a device holds the fewest waves."""
+    """The selected kernel with the lowest number of waves on a device."""
 
     kernel: str
     url: str
@@ -67,8 +66,8 @@ class OccupancyBottleneck:
 
 @dataclass(frozen=True)
 class ModelledBottleneck:
-    """Of the kernels that serve the one whose modelled time is longest, and what it waits for.
-    Microseconds at the model's low and high ends."""
+    """The selected kernel with the longest modelled time, and its main stall. Microseconds at the
+    model's low and high ends."""
 
     kernel: str
     url: str
@@ -81,10 +80,10 @@ class ModelledBottleneck:
 
 @dataclass(frozen=True)
 class OverviewSummary:
-    """One graph at a glance. ``total_ns`` is the sum of the medians of the ``measured`` nodes in
-    ``bucket``, None where there is none; ``tuned`` counts nodes that a selected kernel serves.
-    ``samples`` are the fewest and the most that a time is of. ``held_on`` is the target of what is
-    said of waves and waits, "" where nothing is; ``held_elsewhere``: the times are of another."""
+    """The summary of one graph. ``total_ns`` is the sum of the medians of the ``measured`` nodes in
+    ``bucket``, None if there is none; ``tuned`` counts nodes with a selected kernel. ``samples``
+    are the fewest and the most samples of a time. ``held_on`` is the target of the figures on waves
+    and stalls, "" if there are none; ``held_elsewhere``: the times are from another target."""
 
     graph: int
     name: str
@@ -105,7 +104,8 @@ class OverviewSummary:
 
 
 def overview_summary(graph: Graph) -> OverviewSummary:
-    """One graph, in its first bucket, as its own page has it (13 queries at most)."""
+    """Return the summary of one graph in its first bucket, as its own page shows it (13 queries at
+    most)."""
     nodes = TemplateNode.objects.filter(graph=graph).select_related("problem")
     known = serving.node_buckets(nodes.defer("problem__text", "rejected").order_by("position"))
     bucket = known.find("")
@@ -144,7 +144,7 @@ def overview_summary(graph: Graph) -> OverviewSummary:
 def _costs(
     nodes: Sequence[TemplateNode], served: Mapping[int, serving.ServedKernel]
 ) -> tuple[NodeCost, ...]:
-    """Nodes that were measured, the longest first."""
+    """Return the measured nodes, the longest first."""
     timed = [
         (node, served[node.pk], found)
         for node in nodes
@@ -173,7 +173,8 @@ def _tuning_gain(
     served: Mapping[int, serving.ServedKernel],
     bucket: serving.Bucket | None,
 ) -> TuningGain | None:
-    """Where the selected kernel saves most time beside the default, both measured (4 queries)."""
+    """Return the largest time saved by a selected kernel over the default, both measured (4
+    queries)."""
     tuned = [node for node in nodes if node.pk in served and served[node.pk].selected]
     defaults = dict(
         KernelUse.objects.filter(template_node__in=tuned, is_default=True).values_list(
@@ -201,8 +202,8 @@ def _tuning_gain(
 def _builds(
     served: Mapping[int, serving.ServedKernel], bucket: serving.Bucket | None
 ) -> tuple[Build, ...]:
-    """The latest builds of the kernels that serve, for the bucket's target where it is a GPU, else
-    for that which most of them are built for (1 query)."""
+    """Return the latest builds of the selected kernels, for the bucket's target if it is a GPU,
+    else for the target with the most builds (1 query)."""
     kernels = {one.kernel.pk for one in served.values()}
     rows = (
         Build.objects.filter(kernel__in=kernels, state=State.DONE)
@@ -221,7 +222,7 @@ def _builds(
 
 
 def _occupancy_bottleneck(builds: Sequence[Build]) -> OccupancyBottleneck | None:
-    """Of the builds the one with the least part of the waves that a device could hold."""
+    """Return the build with the lowest share of the possible waves."""
     uses = [(found, row) for row in builds if (found := resource_use(row.resources, row.target))]
     if not uses:
         return None
@@ -242,7 +243,7 @@ def _occupancy_bottleneck(builds: Sequence[Build]) -> OccupancyBottleneck | None
 
 
 def _modelled_bottleneck(builds: Sequence[Build]) -> ModelledBottleneck | None:
-    """The longest modelled time (1 query)."""
+    """Return the longest modelled time (1 query)."""
     rows = [row for row in modelled_rows_of_builds([build.pk for build in builds]) if row.is_shown]
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""A bundle that a worker packs: how far it is, and where it is then."""
+"""The page of a bundle that a worker packs: its progress and its download."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from codegen_app.models import Packing, State
 
 @dataclass(frozen=True)
 class PackingPage:
-    """``packed`` of ``kernels`` are in it. ``download`` is its address once it is done, until
-    ``kept_until`` at least."""
+    """``packed`` of ``kernels`` are in the bundle. ``download`` is its address once it is done,
+    until ``kept_until`` at least."""
 
     id: int
     name: str
@@ -39,7 +39,7 @@ class PackingPage:
 
 
 def packing_page(pk: int) -> PackingPage:
-    """One packing (1 query); raises ``Packing.DoesNotExist``."""
+    """Return one packing (1 query). Raises ``Packing.DoesNotExist``."""
     related = ("graph", "use__kernel", "use__template_node", "file")
     row = Packing.objects.select_related(*related).get(pk=pk)
     kept = timedelta(days=settings.KEEP_BUNDLES_DAYS)

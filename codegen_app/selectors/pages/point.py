@@ -1,4 +1,4 @@
-"""One point of a series: its figure, and everything that was recorded with it."""
+"""The page of a point of a series: its value and everything recorded with it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from codegen_app.selectors.withdrawals import WithdrawalRow, withdrawals_of_poin
 
 @dataclass(frozen=True)
 class PointPage:
-    """``samples`` is how many are kept: none once they were rolled up. ``facts`` are its
-    conditions, by what they are called; ``change`` the number of the change that begins with it;
-    ``not_compared`` why it is not compared with others, "" where it is."""
+    """One point. ``samples`` is the number of kept samples: none once they were rolled up.
+    ``facts`` are its conditions by name; ``change`` is the number of the change that begins with
+    it; ``not_compared`` is why it is not compared with others, "" if it is."""
 
     id: int
     url: str
@@ -36,12 +36,12 @@ class PointPage:
 
     @property
     def withdrawn(self) -> WithdrawalRow | None:
-        """The withdrawal that holds; None for a point that counts."""
+        """The active withdrawal; None for a valid point."""
         return next((row for row in self.withdrawals if row.restored_at is None), None)
 
     @property
     def of_parts(self) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-        """Those conditions that are of a part, "part: name", by part: the functions of a kernel."""
+        """The conditions named "part: name", by part: the functions of a kernel."""
         found: dict[str, list[tuple[str, str]]] = {}
         for name, text in self.facts:
             part, mark, rest = name.partition(": ")
@@ -51,12 +51,12 @@ class PointPage:
 
     @property
     def of_all(self) -> tuple[tuple[str, str], ...]:
-        """The conditions that are of no part."""
+        """The conditions that belong to no part."""
         return tuple((name, text) for name, text in self.facts if ": " not in name)
 
 
 def point_page(series: int, pk: int) -> PointPage:
-    """A point of a series by numbers (3 queries); raises ``Datum.DoesNotExist``."""
+    """Return a point of a series by numbers (3 queries). Raises ``Datum.DoesNotExist``."""
     datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
         pk=pk, series=series
     )

@@ -1,4 +1,4 @@
-"""What is pointed at to be tuned, and on which targets it can be."""
+"""The page that confirms a tuning request: its subjects and the available targets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen_app.models import Graph, TemplateNode
 
 @dataclass(frozen=True)
 class SubjectRow:
-    """A graph, or one of its nodes, which a run would be about."""
+    """A graph or one of its nodes, the subject of a run."""
 
     graph: str
     graph_url: str
@@ -29,7 +29,7 @@ class TargetChoice:
 
 @dataclass(frozen=True)
 class RetunePage:
-    """What would be tuned, where that can be, and how many runs may be asked for at once."""
+    """The subjects, the available targets, and the maximum number of runs per request."""
 
     subjects: tuple[SubjectRow, ...]
     targets: tuple[TargetChoice, ...]
@@ -41,7 +41,8 @@ def retune_page(
     measured_on: Iterable[tuple[str, bool]],
     most_runs: int,
 ) -> RetunePage:
-    """Of what is pointed at, with each choice of the form and whether it is measured on now."""
+    """Return the page for these subjects, with each choice of the form and whether it is measured
+    on now."""
     return RetunePage(
         subjects=tuple(_row(graph, node) for graph, node in subjects),
         targets=tuple(TargetChoice(*one) for one in measured_on),

@@ -1,4 +1,4 @@
-"""One tuning run: its progress, its best so far and its ledger."""
+"""The page of a tuning run: its progress, its best so far and its ledger."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from scheduler.tuning.modelled_time import ModelledTime, devices_of
 
 @dataclass(frozen=True)
 class LedgerRow(MeasuredRow):
-    """What became of one candidate, its time as this run measured it. ``serves``: it is selected
-    now, where and at the sizes that it was measured."""
+    """The outcome of one candidate, with its time as this run measured it. ``serves``: it is now
+    selected in the bucket in which it was measured."""
 
     id: int
     node: str
@@ -50,12 +50,12 @@ class LedgerRow(MeasuredRow):
     check_ratio: float | None
     chosen: bool
     tied: bool
-    modelled: ModelledTime | None = None  # what the model says of it
+    modelled: ModelledTime | None = None  # its modelled time
     serves: bool = False
     resource_use: ResourceUse | None = None
-    outcome: str = ""  # what became of it, in a ledger's words
-    order: int = 0  # among the candidates of its problem that were tried, from 1; 0: it was not
-    at_s: float | None = None  # when, in seconds of the run
+    outcome: str = ""  # its outcome in the ledger's terms
+    order: int = 0  # position among the tried candidates of its problem, from 1; 0: not tried
+    at_s: float | None = None  # when, in seconds from the start of the run
 
     @property
     def modelled_ns(self) -> float | None:
@@ -65,9 +65,9 @@ class LedgerRow(MeasuredRow):
 
 @dataclass(frozen=True)
 class BestKernel(MeasuredRow):
-    """The kernel of one problem that was chosen, or the fastest so far; ``languages`` has the
-    fastest of each language where there are several. ``reason`` says what decided, and whether the
-    kernel took over from what served; ``serves`` whether it is selected now."""
+    """The selected kernel of one problem, or the fastest so far; ``languages`` has the fastest of
+    each language if there are several. ``reason`` says what decided, and whether the kernel
+    replaced the previous selection; ``serves`` whether it is selected now."""
 
     node: str
     node_url: str
@@ -85,7 +85,7 @@ class BestKernel(MeasuredRow):
 
 @dataclass(frozen=True)
 class RunLink:
-    """Another run, and of how many of this one's problems it said what is measured first."""
+    """Another run, and the number of this run's problems whose measuring order it determined."""
 
     id: int
     url: str
@@ -95,61 +95,61 @@ class RunLink:
 
 @dataclass(frozen=True)
 class RunPage:
-    """One run with everything that was tried."""
+    """One run with all its candidates."""
 
     run: RunRow
     best: tuple[BestKernel, ...]
     ledger: tuple[LedgerRow, ...]
     curves: tuple[Curve, ...]
-    waiting: tuple[str, ...] = ()  # what nobody does now, or is tried again later, and why
-    begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times say what is measured first
-    explorer: Explorer | None = None  # what its plots show, as the address asks
+    waiting: tuple[str, ...] = ()  # work that is not taken now or is retried later, and why
+    begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times set the measuring order
+    explorer: Explorer | None = None  # its plots' data, as the address asks
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """The languages of its candidates; none where there is but one."""
+        """The languages of its candidates; none if there is only one."""
         found = sorted({row.language for row in self.ledger if row.language})
         return tuple(found) if len(found) > 1 else ()
 
     @property
     def best_sum_ns(self) -> float | None:
-        """The medians of the best of each problem together; None where nothing was measured."""
+        """The sum of the medians of the best of each problem; None if nothing was measured."""
         medians = [row.median_ns for row in self.best if row.median_ns is not None]
         return sum(medians) if medians else None
 
     @property
     def begun_at(self) -> LedgerRow | None:
-        """What the best is to be seen beside, in a run of one problem: the candidate that was
-        measured first; None where that is still the best."""
+        """The reference for the best in a run of one problem: the candidate measured first; None if
+        that is still the best."""
         timed = [row for row in self.ledger if row.median_ns is not None]
         first = min(timed, key=lambda row: row.order, default=None)
         if first is None or len(self.best) != 1 or first.kernel == self.best[0].kernel:
             return None
         return first
 
-    @cached_property  # asked for by each row
+    @cached_property  # read for each row
     def emulated(self) -> bool:
         """Whether its times are the emulation's: a run has one device."""
         return any(row.emulated for row in self.ledger)
 
-    @cached_property  # asked for by each row
+    @cached_property  # read for each row
     def kind(self) -> str:
-        """What its times are: "emulated", "modelled", "" for a device's own."""
+        """The kind of its times: "emulated", "modelled", or "" for a device's own."""
         return "modelled" if self.run.modelled else "emulated" if self.emulated else ""
 
     @cached_property
     def modelled_device(self) -> str:
-        """The devices whose model the modelled times are of."""
+        """The devices of the modelled times."""
         return ", ".join(devices_of(row.modelled for row in self.ledger))
 
     @cached_property
     def has_modelled(self) -> bool:
-        """Whether a candidate has a modelled time, in a run of those or beside a measured one."""
+        """Whether a candidate has a modelled time, in a modelled run or beside a measured one."""
         return any(row.modelled is not None for row in self.ledger)
 
 
 def run_page(pk: int) -> RunPage:
-    """One run (7 queries, 6 once it is over); raises ``TuningRun.DoesNotExist``."""
+    """Return one run (7 queries, 6 once it is over). Raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
@@ -173,8 +173,9 @@ def run_page(pk: int) -> RunPage:
 
 
 def _candidates(pk: int) -> list[Candidate]:
-    """Those of a run in the order of the graph, with what its page reads (3 queries). What many of
-    them share is one object: thousands of a task do not bring its run and node a thousand times."""
+    """Return a run's candidates in the order of the graph, with the fields that its page reads (3
+    queries). Shared rows are one object: thousands of candidates do not load their run and node
+    again."""
     tasks = TuningTask.objects.select_related(
         "run", "problem", "template_node", "begins_with__run"
     ).defer("template_node__rejected")
@@ -202,7 +203,7 @@ def _warm_starts(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
 
 
 def _wait_reasons(candidates: Iterable[Any]) -> tuple[str, ...]:
-    """Each reason once, with how many it holds up."""
+    """Return each distinct reason with the number of problems or builds that it delays."""
     tasks = {row.task for row in candidates}
     reasons = Counter(task.reason for task in tasks if task.state == State.QUEUED and task.reason)
     lines = [
@@ -223,12 +224,14 @@ def _pluralize(count: int, one: str, many: str) -> str:
 
 
 def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
-    """Those that are selected now in the bucket that they were measured in (1 query)."""
+    """Return the candidates that are now selected in the bucket in which they were measured (1
+    query)."""
     by_kernel: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for row in candidates:
         if row.kernel_id is not None and row.result is not None:
             by_kernel[row.task.problem_id, row.kernel_id].append(row)
-    # By the problems alone: they have few selections, and the candidates' kernels are thousands.
+    # Filter by problem only: problems have few selections, and the candidates' kernels are
+    # thousands.
     serving = Selection.objects.filter(
         until__isnull=True, problem__in={problem for problem, _ in by_kernel}
     ).select_related("problem")
@@ -289,7 +292,7 @@ def _is_modelled(row: LedgerRow) -> bool:
 
 
 def _by_problem(ledger: Iterable[LedgerRow]) -> dict[tuple[str, str], list[LedgerRow]]:
-    """The candidates of each node and problem, in the order of the graph."""
+    """Group the candidates by node and problem, in the order of the graph."""
     found: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
     for row in ledger:
         found[row.node_url, row.problem].append(row)
@@ -297,7 +300,7 @@ def _by_problem(ledger: Iterable[LedgerRow]) -> dict[tuple[str, str], list[Ledge
 
 
 def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
-    """Best so far, problem by problem."""
+    """Return the best-so-far curve of each problem."""
     return tuple(
         Curve(rows[0].node, problem, best_so_far((row.at_s or 0.0, _time_ns(row)) for row in tried))
         for (_, problem), rows in _by_problem(ledger).items()
@@ -306,18 +309,19 @@ def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
 
 
 def _time_ns(row: LedgerRow) -> float | None:
-    """What decides about a candidate: its median, or its modelled time in a run of those."""
+    """Return the time that decides about a candidate: its median, or its modelled time in a
+    modelled run."""
     if row.median_ns is None and _is_modelled(row):
         return row.modelled_ns
     return row.median_ns
 
 
 def _best_kernels(ledger: tuple[LedgerRow, ...]) -> tuple[BestKernel, ...]:
-    """The fastest candidate of each problem, in the order of the graph."""
+    """Return the fastest candidate of each problem, in the order of the graph."""
     best = []
     for (node_url, problem), of_problem in _by_problem(ledger).items():
         rows = [row for row in of_problem if row.median_ns is not None]
-        if not rows:  # in a run of modelled times there are none
+        if not rows:  # a modelled run has no measurements
             rows = [row for row in of_problem if _is_modelled(row)]
         if not rows:
             continue

@@ -1,4 +1,4 @@
-"""Tuning runs: in a list, and one with its progress, its best so far and its ledger."""
+"""The list of tuning runs, and the progress of a run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from django.utils import timezone
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun, TuningTask
 from scheduler.errors import Stage
 
-MAX_RUNS = 200  # that are listed
+MAX_RUNS = 200  # runs that are listed
 _NOT_LEGAL = "not legal"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Candidates of a run by what became of them; ``not_legal``: a legality rule rejected
-    the configuration, which was no work and counts in no share."""
+    """Candidates of a run by outcome; ``not_legal``: a legality rule rejected the configuration,
+    which was no work and counts in no share."""
 
     total: int
     done: int
@@ -32,18 +32,18 @@ class Progress:
 
     @property
     def worked(self) -> int:
-        """Candidates that were tried to the end."""
+        """The number of finished candidates."""
         return self.done + self.rejected
 
     @property
     def left(self) -> int:
-        """Candidates that are still to be measured, those being measured among them."""
+        """The number of candidates still to be measured, including those being measured."""
         return self.running + self.queued
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """One run in a list; its state, and how far it is."""
+    """One run in a list, with its state and progress."""
 
     id: int
     url: str
@@ -58,27 +58,27 @@ class RunRow:
     progress: Progress
     created_at: datetime
     finished_at: datetime | None
-    reason: str = ""  # of a run that is over: what was not measured and why
+    reason: str = ""  # for a finished run: what was not measured and why
     planned: bool = True
     requested_by: str = ""
     why: str = ""
     priority: int = 0
     budget: str = ""
-    strategy: str = ""  # of a run that searches
+    strategy: str = ""  # for a run that searches
     time_left_s: float | None = None
     share: float = 0.0
-    modelled: bool = False  # its times are modelled: nothing of it was measured
-    imported: str = ""  # device, driver, date and commit of a run that was measured elsewhere
+    modelled: bool = False  # its times are modelled: nothing was measured
+    imported: str = ""  # device, driver, date and commit of a run on another installation
 
     @property
     def share_in_words(self) -> str:
-        """The share, and whether more is to come."""
+        """The share, and the state if the run is over."""
         how_far = f"{100 * self.share:.0f} % of its work is done"
         return how_far if is_open(self.state) else f"{self.state}: {how_far}"
 
     @property
     def done_word(self) -> str:
-        """What is done to its candidates."""
+        """The participle for its candidates: modelled or measured."""
         return "modelled" if self.modelled else "measured"
 
 
@@ -95,12 +95,12 @@ class RunList:
 
 
 def run_list(limit: int = MAX_RUNS) -> RunList:
-    """The latest runs (2 queries)."""
+    """Return the latest runs (2 queries)."""
     return RunList(run_rows(TuningRun.objects.all()[:limit]))
 
 
 def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
-    """Rows for these runs (2 queries)."""
+    """Return rows for these runs (2 queries)."""
     spent = TuningTask.objects.filter(run=OuterRef("pk")).order_by().values("run")
     chosen = list(
         runs.select_related("graph", "template_node", "requested_by", "imported")
@@ -171,10 +171,11 @@ def _budget(run: TuningRun) -> str:
 
 
 def _share(run: TuningRun, progress: Progress) -> float:
-    """How much of its work is done, 0 to 1: of its budget where it has one, else of its candidates.
+    """Return the finished part of a run's work, 0 to 1: of its budget if it has one, else of its
+    candidates.
 
-    What a rule rejected is no work, and what was dropped was not done: of a run that was cancelled,
-    or could not be done, it is the part that was.
+    Rejection by a rule is not work, and dropped candidates were not done: for a cancelled or failed
+    run the share is the part that was done.
     """
     if run.state == State.DONE:
         return 1.0
@@ -192,7 +193,7 @@ def _share(run: TuningRun, progress: Progress) -> float:
 
 
 def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
-    """Seconds: what the budget leaves, or what the rest takes at the pace so far."""
+    """Return the remaining seconds: of the budget, or estimated from the pace so far."""
     if run.state not in OPEN_STATES or run.started_at is None:
         return None
     if run.budget_s is not None:
@@ -203,5 +204,5 @@ def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
 
 
 def is_open(state: str) -> bool:
-    """Whether a run in this state still changes, so that its page has to look again."""
+    """Whether a run in this state can still change, so that its page polls."""
     return state in OPEN_STATES

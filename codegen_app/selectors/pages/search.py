@@ -1,4 +1,4 @@
-"""Search: everything that has what is typed in its name, by kind; and the palette's short list."""
+"""Search by name, grouped by kind; and the palette's short list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codegen_app.selectors.search.timeouts import run_finders
 
 LIMIT, PALETTE_LIMIT = 50, 6
 _MAX_PAGES = 50
-_SHORTEST = 2  # characters: fewer are in nearly every name
+_SHORTEST = 2  # characters: shorter queries match nearly every name
 
 _ROW_FINDERS = (
     Finder("graphs", "Graphs", row_finders.graphs),
@@ -37,8 +37,8 @@ _PEOPLE = Finder("people", "People", row_finders.people)
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found, at most ``limit`` of each kind; ``groups`` without any are left out.
-    ``is_short``: too little was typed to look for."""
+    """The results of a search, at most ``limit`` of each kind; ``groups`` without results are left
+    out. ``is_short``: the query is too short."""
 
     query: str
     groups: tuple[Group, ...]
@@ -47,23 +47,23 @@ class SearchResult:
 
     @property
     def total(self) -> int:
-        """Hits that are listed."""
+        """The number of listed results."""
         return sum(len(group.hits) for group in self.groups)
 
     @property
     def more(self) -> bool:
-        """Whether there is more than is listed."""
+        """Whether there are more than are listed."""
         return any(group.more for group in self.groups)
 
     @property
     def cut(self) -> tuple[str, ...]:
-        """Kinds that there was no time to look through."""
+        """The kinds whose search timed out."""
         return tuple(group.title for group in self.groups if group.is_cut)
 
 
 def search(query: str, *, with_people: bool = False) -> SearchResult:
-    """Everything that has the query in its name (39 queries, each with a limit in time; none
-    where too little is typed)."""
+    """Return everything that has the query in its name (39 queries, each with a time limit; none if
+    the query is too short)."""
     query = query.strip()
     if _is_short(query):
         return SearchResult(query, (), is_short=bool(query))
@@ -72,8 +72,8 @@ def search(query: str, *, with_people: bool = False) -> SearchResult:
 
 
 def palette(query: str, at: str, account: actions.Account) -> SearchResult:
-    """What the palette lists: actions first, then a few of each kind; without a query what can be
-    done with the page ``at``, the pages, and what is new."""
+    """Return the palette's list: actions first, then a few results of each kind; without a query
+    the actions for the page ``at``, the pages, and the newest objects."""
     query = query.strip()
     doing = Finder(
         "actions", "Actions", lambda text, most: actions.actions(text, at, account, most)

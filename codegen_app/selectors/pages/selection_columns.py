@@ -1,4 +1,4 @@
-"""What the choices can be sorted and filtered by."""
+"""Columns by which the selections can be sorted and filtered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernel serves which problem, and what served before."""
+"""The selected kernel of each problem, and the earlier selections."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MAX_PAST = 20
 
 @dataclass(frozen=True)
 class SelectedKernel(MeasuredRow):
-    """A kernel that serves or served a bucket: what serves with its measurement there, what served
-    with the one that it was selected by."""
+    """A current or earlier selection of a bucket: the current one with its measurement there, an
+    earlier one with the measurement that it was selected by."""
 
     id: int
     kernel: str
@@ -32,7 +32,8 @@ class SelectedKernel(MeasuredRow):
 
 @dataclass(frozen=True)
 class SelectionBucket:
-    """A problem on a kind of device, with a compiler, at sizes: what serves, and the past."""
+    """A problem on a device model, with a compiler, at sizes: the current and the earlier
+    selections."""
 
     problem: str
     problem_digest: str
@@ -46,18 +47,18 @@ class SelectionBucket:
 
 @dataclass(frozen=True)
 class Selections:
-    """The page of all choices."""
+    """The page of all selections."""
 
     buckets: tuple[SelectionBucket, ...]
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Where those come from that were measured elsewhere."""
+        """The origins of selections measured on other installations."""
         return tuple(sorted({row.serving.origin for row in self.buckets if row.serving.origin}))
 
 
 def selections() -> Selections:
-    """All buckets (2 queries), by problem; of the past the latest of each."""
+    """Return all buckets (2 queries), by problem; of the earlier selections the latest of each."""
     rows = (
         Selection.objects.select_related("problem", "kernel", f"result__{WITH_ORIGIN}", "chosen_by")
         .defer("kernel__source", "problem__text")

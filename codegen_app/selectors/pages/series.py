@@ -1,4 +1,4 @@
-"""Series in a list: the latest first, each with its latest figure and its latest change."""
+"""The list of series: the latest first, each with its latest value and its latest change."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from codegen_app.selectors.series_summary import (
 from codegen_app.selectors.tables import Table, TableQuery, build_table
 
 PAGE_SIZE = 100
-MAX_ROWS = 5_000  # that are sorted, filtered by columns and copied
-MAX_CHOICES = 200  # of a filter
+MAX_ROWS = 5_000  # rows that are sorted, filtered by columns and copied
+MAX_CHOICES = 200  # values of a filter
 MAX_WORDS = 8
 FILTERS = {"metric": "metric", "device": "device_name", "target": "target"}
 #: Days since the change, for the filter of series that changed.
 PERIODS = (1, 7, 30, 90)
 
-# By the index change_history: one row of each series, however many it has.
+# Uses the index change_history: one row per series, however many changes it has.
 _LATEST = f"""
     SELECT c.id FROM unnest(%s::bigint[]) AS series(id)
     CROSS JOIN LATERAL (
@@ -42,8 +42,8 @@ _LATEST = f"""
 
 @dataclass(frozen=True)
 class Filters:
-    """What the list is narrowed to: words anywhere, exact values by filter, a problem's row, and
-    within how many days there was a change (0: whether or not)."""
+    """The list's filters: words anywhere, exact values by filter, a problem's row, and the number
+    of days within which there was a change (0: any)."""
 
     words: str = ""
     exact: Mapping[str, str] | None = None
@@ -52,14 +52,14 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether anything is left out."""
+        """Whether any filter is set."""
         return bool(self.words or any((self.exact or {}).values()) or self.problem or self.changed)
 
 
 @dataclass(frozen=True)
 class SeriesList:
-    """A page of series, of ``found``. ``choices`` are what each filter can be, ``shortened`` those
-    of them with more than are listed; ``next`` is where the page after this one begins."""
+    """A page of series, out of ``found``. ``choices`` are the values of each filter, ``shortened``
+    the filters with more values than are listed; ``next`` is the start of the next page."""
 
     rows: tuple[SeriesRow, ...]
     found: int
@@ -72,13 +72,14 @@ class SeriesList:
 
     @property
     def most(self) -> int:
-        """How many are sorted and filtered by columns where there are more; 0 where all are."""
+        """The number of series that are sorted and filtered by columns if there are more; 0 if all
+        are."""
         return MAX_ROWS if self.found > MAX_ROWS else 0
 
 
 def series_list(filters: Filters | None = None, after: Cursor | None = None) -> SeriesList:
-    """Series by their latest point, ``PAGE`` at a time after a place (5 queries, and one where that
-    is not all)."""
+    """Return series by their latest point, ``PAGE_SIZE`` at a time after a cursor (5 queries, one
+    more if not all fit)."""
     filters = filters or Filters()
     found = list(_after_cursor(_filtered_series(filters), after)[: PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
@@ -94,8 +95,8 @@ def series_list(filters: Filters | None = None, after: Cursor | None = None) -> 
 
 
 def series_table(filters: Filters, asks: TableQuery) -> tuple[SeriesList, Table[SeriesRow]]:
-    """Series sorted and filtered by columns, ``PAGE`` at a time; of more than ``MOST`` those with
-    the latest points (6 queries)."""
+    """Return series sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the ``MAX_ROWS``
+    with the latest points if there are more (6 queries)."""
     chosen = _filtered_series(filters)
     shown = build_table(
         "series", COLUMNS, _rows(list(_after_cursor(chosen)[:MAX_ROWS])), asks, PAGE_SIZE
@@ -107,7 +108,7 @@ def series_table(filters: Filters, asks: TableQuery) -> tuple[SeriesList, Table[
 
 
 def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
-    """The page with what it says beside its rows (2 queries)."""
+    """Return the page with everything except its rows (2 queries)."""
     choices = _choices()
     problem = Problem.objects.filter(pk=filters.problem).only("op", "summary").first()
     return SeriesList(
@@ -120,7 +121,7 @@ def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
 
 
 def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
-    """With what their latest point and change say (2 queries)."""
+    """Return rows with their latest point and change (2 queries)."""
     latest, changes = latest_values(series), _changes(series)
     return tuple(
         SeriesRow(series_head(one), latest.get(one.pk), changes.get(one.pk)) for one in series
@@ -160,7 +161,7 @@ def _after_cursor(rows: QuerySet[Series], after: Cursor | None = None) -> QueryS
 
 
 def _changes(series: Iterable[Series]) -> dict[int, ChangeSummary]:
-    """The latest change of each (1 query)."""
+    """Return the latest change of each series (1 query)."""
     units = {one.pk: one.unit for one in series}
     keys = RawSQL(_LATEST, [list(units)])  # noqa: S611 - no text of others
     rows = (
@@ -172,7 +173,7 @@ def _changes(series: Iterable[Series]) -> dict[int, ChangeSummary]:
 
 
 def _choices() -> dict[str, tuple[str, ...]]:
-    """The values of each filter (1 query)."""
+    """Return the values of each filter (1 query)."""
     columns = tuple(FILTERS.values())
     rows = list(Series.objects.order_by().values_list(*columns).distinct()[: 50 * MAX_CHOICES])
     return {
@@ -182,5 +183,5 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 def series_count(problem: int) -> int:
-    """How many series a problem of ours has (1 query)."""
+    """Count the series of a problem of ours (1 query)."""
     return Series.objects.filter(own_problem=problem).count()

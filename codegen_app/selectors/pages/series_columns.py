@@ -1,4 +1,4 @@
-"""What the list of series can be sorted and filtered by."""
+"""Columns by which the list of series can be sorted and filtered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN_UNIT = "filtered and copied in the base unit of its series: compare within 
 
 @dataclass(frozen=True)
 class SeriesRow:
-    """One series. ``change`` is the latest one that later points did not disprove."""
+    """One series. ``change`` is the latest one that later points did not contradict."""
 
     head: SeriesHead
     latest: PointValue | None
@@ -30,7 +30,7 @@ def _change(read: Callable[[ChangeSummary], Value]) -> Callable[[SeriesRow], Val
 
 
 def _end(read: Callable[[PointValue], Value]) -> Callable[[SeriesRow], Value]:
-    """An end of the interval; none of a single sample, as pages have it."""
+    """Return a bound of the interval; None for a single sample, as pages show it."""
     return _latest(lambda latest: read(latest) if latest.interval else None)
 
 

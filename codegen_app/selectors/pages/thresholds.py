@@ -1,4 +1,4 @@
-"""What is set for one series, and where its level begins anew."""
+"""The thresholds and baselines of one series."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BASELINES = 200
 
 @dataclass(frozen=True)
 class RuleRow:
-    """What is set; ``least_effect`` is a part of the level."""
+    """The threshold rule; ``least_effect`` is a fraction of the level."""
 
     least_effect: float | None
     muted: bool
@@ -27,7 +27,7 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """A level begins anew; where ``removed_at`` is there it was taken back."""
+    """A baseline: the level begins anew; ``removed_at`` is set if it was removed."""
 
     id: int
     at: datetime
@@ -39,7 +39,7 @@ class BaselineRow:
 
 @dataclass(frozen=True)
 class ThresholdsPage:
-    """A series with its rule and baselines. ``at`` is the place of a change that was pointed at."""
+    """A series with its rule and baselines. ``at`` is the position of the requested change."""
 
     series: SeriesHead
     default_effect: float
@@ -49,7 +49,7 @@ class ThresholdsPage:
 
 
 def thresholds_page(pk: int, change: int | None = None) -> ThresholdsPage:
-    """Of a series by number (4 queries); raises ``Series.DoesNotExist``."""
+    """Return the page of a series by number (4 queries). Raises ``Series.DoesNotExist``."""
     series = Series.objects.get(pk=pk)
     rule = SeriesRule.objects.filter(series=pk).select_related("changed_by").first()
     baselines = Baseline.objects.filter(series=pk).select_related("created_by").order_by("-at")

@@ -1,4 +1,4 @@
-"""The page of one's own API tokens."""
+"""The page of an account's own API tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TOKENS = 200
 
 @dataclass(frozen=True)
 class TokenRow:
-    """A token as its list has it."""
+    """A token in the list."""
 
     id: int
     name: str
@@ -30,13 +30,13 @@ class TokenRow:
 
 @dataclass(frozen=True)
 class TokensPage:
-    """An account's tokens; none of their texts, which are kept nowhere."""
+    """An account's tokens, without their secrets, which are not stored."""
 
     tokens: tuple[TokenRow, ...]
 
 
 def token_list(owner: AbstractBaseUser) -> TokensPage:
-    """The newest of an account's tokens; 1 query."""
+    """Return the newest of an account's tokens (1 query)."""
     rows = ApiToken.objects.filter(owner_id=owner.pk)[:MAX_TOKENS]
     return TokensPage(tuple(_row(row) for row in rows))
 

@@ -1,4 +1,4 @@
-"""The comparison of a graph with torch, in a line."""
+"""The comparison of a graph with torch, in one line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.conf import settings
 from codegen_app.models import Graph, State, TorchComparison
 from scheduler.ir.bindings import format_bindings
 
-_MAX_NAMED = 5  # outputs that are named on a page; its JSON has all
+_MAX_NAMED = 5  # outputs named on a page; its JSON has all
 
 
 class TorchOutcome(StrEnum):
-    """What became of the comparison."""
+    """The outcome of the comparison."""
 
     AGREES = "agrees"
     AGREES_IN_PART = "agrees in part"
@@ -38,8 +38,8 @@ _TONES = {
 
 @dataclass(frozen=True)
 class OutputFinding:
-    """One output, or the whole graph where ``output`` is "". ``passed`` is None where it was not
-    compared; an error that is not finite is None, and ``detail`` says more then."""
+    """One output, or the whole graph if ``output`` is "". ``passed`` is None if it was not
+    compared; an error that is not finite is None, and ``detail`` explains it."""
 
     output: str
     passed: bool | None
@@ -50,7 +50,7 @@ class OutputFinding:
 
     @property
     def line(self) -> str:
-        """The output with its error and bound, or with why there is none."""
+        """The output with its error and bound, or with the reason why there is none."""
         if self.passed is False and self.max_error is not None and self.bound is not None:
             text = f"error {self.max_error:.2e}, bound {self.bound:.2e}"
         else:
@@ -61,7 +61,7 @@ class OutputFinding:
 @dataclass(frozen=True)
 class TorchView:
     """The comparison of a graph with torch: ``headline`` in a few words, ``detail`` the figures or
-    the reason; all findings. ``is_open`` says that it is done now, or soon."""
+    the reason; all findings. ``is_open``: it is running or pending."""
 
     outcome: TorchOutcome
     headline: str
@@ -71,23 +71,23 @@ class TorchView:
 
     @property
     def tone(self) -> str:
-        """The class of the headline in the style sheet."""
+        """The CSS class of the headline."""
         return _TONES[self.outcome]
 
     @property
     def differing(self) -> tuple[OutputFinding, ...]:
-        """The outputs that differ; so many that a page can name them."""
+        """The outputs that differ, up to the number that a page names."""
         return tuple(one for one in self.findings if one.passed is False)[:_MAX_NAMED]
 
     @property
     def more_differ(self) -> int:
-        """How many more differ than are named."""
+        """The number of differing outputs that are not named."""
         return sum(one.passed is False for one in self.findings) - len(self.differing)
 
 
 def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
-    """Of a graph that was read with its ``torch_comparison`` (no queries); None before the graph is
-    prepared. ``torch_here``: whether a worker that is alive has torch."""
+    """Return the view of a graph loaded with its ``torch_comparison`` (no queries); None before the
+    graph is prepared. ``torch_here``: whether a live worker has torch."""
     row: TorchComparison | None = getattr(graph, "torch_comparison", None)
     if row is not None:
         return comparison_view(row, torch_here=torch_here)
@@ -99,7 +99,7 @@ def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
 
 
 def comparison_view(row: TorchComparison, *, torch_here: bool = True) -> TorchView:
-    """What one row says."""
+    """Return the view of one row."""
     if row.state == State.QUEUED:
         why = row.reason if torch_here else "none is online"
         return TorchView(
@@ -143,7 +143,7 @@ def _furthest(agree: Sequence[OutputFinding]) -> str:
 
 
 def _skipped_reasons(findings: Sequence[OutputFinding]) -> str:
-    """Why outputs were not compared, so many as a line holds."""
+    """Return why outputs were not compared, as many reasons as fit on a line."""
     lines = [one.line for one in findings]
     more = len(lines) - 2
     return "; ".join(lines[:2]) + (f"; and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""What an open run waits for that no worker takes now."""
+"""Queues that an open run needs and no worker serves now."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from codegen_app.models import Candidate, State
 from codegen_app.selectors.live_queues import served_queues
 from codegen_app.selectors.pages.runs import RunRow, is_open
 
-_MODEL_QUEUE = "model"  # in a target's place: runs whose times are modelled
+_MODEL_QUEUE = "model"  # instead of a target, for runs of modelled times
 
 
 def unserved_queues(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, ...]:
-    """A line for each queue that it needs and nobody serves (1 query; none once it is over)."""
+    """Return a line for each queue that the run needs and nobody serves (1 query; none once it is
+    over)."""
     if not is_open(run.state) or run.imported:
         return ()
     served = served_queues()
@@ -27,7 +28,7 @@ def _needed_queues(run: RunRow, candidates: Iterable[Candidate]) -> Iterator[tup
     if not run.planned:
         yield "prepare", "Nothing plans it"
         return
-    # A search asks for builds as it goes, which a worker elsewhere cannot make.
+    # A search requests builds as it runs, which a remote worker cannot make.
     if run.strategy or any(
         row.build is not None and row.build.state == State.QUEUED for row in candidates
     ):

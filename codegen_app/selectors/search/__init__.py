@@ -1,1 +1,1 @@
-"""Finding anything by what is typed: rows, names that the engine knows, pages, actions."""
+"""Search by typed text: rows, names that the engine knows, pages, actions."""

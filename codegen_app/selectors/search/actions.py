@@ -1,7 +1,7 @@
-"""What somebody can do, by what they type: with the page that they are on, and with what they name.
+"""Actions that match the typed text, on the current page or on a named object.
 
-Only what the account may do is offered; the pages behind ask again. Nothing is done here: each
-action leads to the page that does it.
+Only actions that the account may do are offered; the target pages check again. Nothing is done
+here: each action links to the page that does it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Account = AbstractBaseUser | AnonymousUser
 
 _RETUNE = re.compile(r"(?:re)?tune\s+(\S.*)", re.IGNORECASE)
 _COMPARE = re.compile(r"compare(?:\s+with)?(?:\s+(\S+))?", re.IGNORECASE)
-# Addresses of what can be tuned, and what the page that asks for it calls their keys.
+# Objects that can be tuned, by URL name, and the parameter of the retune page for their keys.
 _TUNABLE = {"graph": "pk", "template_node": "pk", "kernel": "name", "tuning_run": "pk"}
 _CALLED = {"graph": "graph", "template_node": "node", "kernel": "kernel", "tuning_run": "run"}
 
 
 def actions(query: str, at: str, account: Account, most: int) -> list[Hit]:
-    """At most so many; ``at`` is the address of the page that somebody is on, "" for none."""
+    """Return at most ``most`` actions; ``at`` is the address of the current page, "" for none."""
     place = _resolve_page(at)
     found: list[Hit] = []
     if _has_permission(account, permissions.RETUNE):
@@ -82,7 +82,7 @@ def _retune_here(query: str, place: ResolverMatch | None) -> list[Hit]:
 
 
 def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hit]:
-    """``retune op17``: nodes, those of the graph that is shown first, graphs and kernels (3
+    """Match ``retune op17``: nodes, those of the displayed graph first, graphs and kernels (3
     queries)."""
     given = _RETUNE.fullmatch(query.strip())
     if given is None or given[1].lower().startswith("this "):
@@ -119,7 +119,7 @@ def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hi
 
 
 def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]:
-    """From a kernel's page: its build that is shown beside its builds for other targets (1
+    """On a kernel's page: compare its displayed build with its builds for other targets (1
     query)."""
     given = _COMPARE.fullmatch(query.strip()) if query.strip() else None
     if place is None or place.url_name != "kernel" or (query.strip() and given is None):
@@ -129,7 +129,7 @@ def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]
         .order_by("target", "-created_at")
         .only("target", "flags")
     )
-    # As the page does without a choice: the emulation's build comes last.
+    # The default order of the page: the emulation's build comes last.
     builds.sort(key=lambda build: (bool(targets.find(build.target).emulates), build.target))
     asked = parse_qs(urlsplit(at).query).get("build", [""])[0]
     shown = next((build for build in builds if str(build.pk) == asked), next(iter(builds), None))

@@ -1,7 +1,7 @@
-"""What kernels are made of: their parameters, and the instructions of their listings.
+"""Search kernels by their parameters and by the instructions of their listings.
 
-By indexes: of the configurations (GIN), and of the instructions by their names, of which there are
-no more than instruction sets have (``services/instructions.py`` counts them).
+Both use indexes: of the configurations (GIN), and of instruction names, which are no more than
+instruction sets have (``services/instructions.py`` counts them).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from codegen_app.selectors.search.model import Hit
 _PARAMETER = re.compile(r"([A-Za-z]\w{0,60})\s*=\s*(\S{0,60})")
 _NAME = re.compile(r"[A-Za-z]\w{1,60}")
 _MNEMONIC = re.compile(r"[A-Za-z][\w.]{1,99}")
-_MAX_KERNELS = 5_000  # kernels, of which a parameter's values are counted
-_LISTED_FROM = 3  # of more instructions than these their kernels would be mixed up
+_MAX_KERNELS = 5_000  # kernels whose values of a parameter are counted
+_LISTED_FROM = 3  # for more instructions than these, kernels would be mixed up
 
 
 def parameters(query: str, most: int) -> list[Hit]:
-    """Kernels with ``BLOCK_K=128``; of a parameter's name alone (``BLOCK_K``) its values."""
+    """Find kernels with ``BLOCK_K=128``; for a parameter's name alone (``BLOCK_K``) its values."""
     given = _PARAMETER.fullmatch(query)
     if given and given[2]:
         return _kernels_with_value(given[1], given[2], most)
@@ -67,7 +67,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 
 def _as_values(text: str) -> list[object]:
-    """What is typed may be a number or a word in a configuration."""
+    """Return the possible values of the typed text: a configuration may hold a number or a word."""
     values: list[object] = [text]
     with suppress(ValueError):
         values.append(json.loads(text.lower()))
@@ -75,7 +75,7 @@ def _as_values(text: str) -> list[object]:
 
 
 def instructions(query: str, most: int) -> list[Hit]:
-    """Instructions by a part of their names, each with how many builds have it."""
+    """Find instructions by part of their names, each with the number of builds that have it."""
     if not _MNEMONIC.fullmatch(query):
         return []
     found = Mnemonic.objects.filter(name__icontains=query).order_by("name")
@@ -93,7 +93,7 @@ def instructions(query: str, most: int) -> list[Hit]:
 
 
 def with_instruction(query: str, most: int) -> list[Hit]:
-    """Builds with an instruction, where it is clear which one is meant."""
+    """Find builds with an instruction, if the query identifies one."""
     if not _MNEMONIC.fullmatch(query):
         return []
     names = Mnemonic.objects.filter(name__iexact=query) or Mnemonic.objects.filter(
@@ -118,7 +118,7 @@ def with_instruction(query: str, most: int) -> list[Hit]:
 
 
 def _narrower_hit(kind: str, text: str, where: str) -> Hit:
-    """A hit that narrows the search."""
+    """Return a hit that narrows the search."""
     return Hit(kind, text, f"{reverse('search')}?{urlencode({'q': text})}", where)
 
 

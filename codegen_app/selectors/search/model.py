@@ -1,4 +1,4 @@
-"""What a search finds."""
+"""The results of a search."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hit:
-    """One thing found: what it is called, its address, and what tells it from others."""
+    """One result: its name, its address, and what distinguishes it from others."""
 
     kind: str
     text: str
@@ -18,8 +18,8 @@ class Hit:
 
 @dataclass(frozen=True)
 class Group:
-    """What was found of one kind. ``more``: there is more than is listed; ``is_cut``: it could not
-    be looked through within the time that a search has."""
+    """The results of one kind. ``more``: there are more than listed; ``is_cut``: the search of this
+    kind timed out."""
 
     key: str
     title: str
@@ -29,14 +29,14 @@ class Group:
 
     @property
     def count(self) -> str:
-        """How many, "50+" where there are more, "?" where nobody knows."""
+        """The number of results, "50+" if there are more, "?" if unknown."""
         return "?" if self.is_cut else f"{len(self.hits)}{'+' if self.more else ''}"
 
 
 @dataclass(frozen=True)
 class Finder:
-    """A kind of things: ``find`` is given what was typed and how many to find at most. Those that
-    ask the database are given a time (``bounds.py``)."""
+    """A kind of results: ``find`` gets the query and the maximum number of results. Finders that
+    query the database have a time limit (``timeouts.py``)."""
 
     key: str
     title: str

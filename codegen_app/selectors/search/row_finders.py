@@ -1,6 +1,6 @@
-"""Rows by their names: graphs, nodes, modules, lines of models, kernels, runs, series, people.
+"""Find rows by name: graphs, nodes, modules, model source lines, kernels, runs, series, people.
 
-Each is one query that ends with the rows it was asked for (none is sorted by what has no index).
+Each is one query limited to the requested number of rows (no sort without an index).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 
 
 def graphs(query: str, most: int) -> list[Hit]:
-    """By name, or the beginning of the digest."""
+    """Find graphs by name or the beginning of the digest."""
     rows = Graph.objects.filter(Q(name__icontains=query) | _digest("digest", query))
     found = rows.order_by("-pk").only("name", "digest", "node_count")[:most]
     return [
@@ -30,7 +30,7 @@ def graphs(query: str, most: int) -> list[Hit]:
 
 
 def scheduled(query: str, most: int) -> list[Hit]:
-    """Scheduled nodes by name, op, or the words of their problem."""
+    """Find scheduled nodes by name, op, or the words of their problem."""
     matching = Q(name__iexact=query) | Q(op__icontains=query) | Q(name__istartswith=query)
     rows = TemplateNode.objects.filter(matching).select_related("graph").order_by("-pk")
     return [
@@ -40,7 +40,7 @@ def scheduled(query: str, most: int) -> list[Hit]:
 
 
 def graph_nodes(query: str, most: int) -> list[Hit]:
-    """Calls of models by name or op."""
+    """Find calls of models by name or op."""
     rows = GraphNode.objects.filter(Q(name__icontains=query) | Q(target__icontains=query))
     found = rows.select_related("graph").order_by("-pk")
     return [
@@ -55,12 +55,12 @@ def graph_nodes(query: str, most: int) -> list[Hit]:
 
 
 def modules(query: str, most: int) -> list[Hit]:
-    """Module paths of models, each once a graph."""
+    """Find module paths of models, each once per graph."""
     return _distinct_hits("module_path", "module", query, most)
 
 
 def sources(query: str, most: int) -> list[Hit]:
-    """Lines of models' sources (``mlp.py``, ``mlp.py:12``), each once a graph."""
+    """Find lines of models' sources (``mlp.py``, ``mlp.py:12``), each once per graph."""
     return _distinct_hits("source", "source line", query, most)
 
 
@@ -78,7 +78,7 @@ def _distinct_hits(field: str, kind: str, query: str, most: int) -> list[Hit]:
 
 
 def kernels(query: str, most: int) -> list[Hit]:
-    """By name, template, or the beginning of the source's digest."""
+    """Find kernels by name, template, or the beginning of the source hash."""
     matching = (
         Q(name__icontains=query) | Q(template__iexact=query) | _digest("source_digest", query)
     )
@@ -90,7 +90,7 @@ def kernels(query: str, most: int) -> list[Hit]:
 
 
 def runs(query: str, most: int) -> list[Hit]:
-    """By number (``run 12``), device, target, why they were asked for, or the graph's name."""
+    """Find runs by number (``run 12``), device, target, reason, or the graph's name."""
     numbered = _RUN.fullmatch(query.strip())
     matching = (
         Q(device__icontains=query) | Q(why__icontains=query) | Q(graph__name__icontains=query)
@@ -105,7 +105,7 @@ def runs(query: str, most: int) -> list[Hit]:
 
 
 def series(query: str, most: int) -> list[Hit]:
-    """Series by the problem that they are of."""
+    """Find series by problem."""
     rows = Series.objects.filter(problem__icontains=query).order_by("-pk")
     return [
         Hit(
@@ -119,7 +119,7 @@ def series(query: str, most: int) -> list[Hit]:
 
 
 def people(query: str, most: int) -> list[Hit]:
-    """Accounts by name; each leads to the alerts that it looks after."""
+    """Find accounts by name; each links to the alerts assigned to it."""
     rows = User.objects.filter(is_active=True, username__icontains=query).order_by("username")
     return [
         Hit("person", name, _alerts_of(name), "alerts assigned to them")
@@ -128,7 +128,7 @@ def people(query: str, most: int) -> list[Hit]:
 
 
 def latest(most: int) -> list[Hit]:
-    """The newest graphs and runs, for who has typed nothing yet (2 queries)."""
+    """Return the newest graphs and runs, for an empty query (2 queries)."""
     newest = Graph.objects.order_by("-pk").only("name", "node_count")[:most]
     found = [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes") for row in newest
@@ -145,7 +145,7 @@ def _run_text(row: TuningRun) -> str:
 
 
 def _digest(field: str, query: str) -> Q:
-    """The beginning of a digest, where it can be one."""
+    """Match the beginning of a digest, if the query can be one."""
     return Q(**{f"{field}__startswith": query}) if _DIGEST.fullmatch(query) else Q(pk__in=[])
 
 

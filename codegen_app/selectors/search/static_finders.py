@@ -1,4 +1,4 @@
-"""What is known without the database: targets, ops, and the pages."""
+"""Finders that need no database: targets, ops and pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codegen_app.selectors.search.model import Hit
 from scheduler import targets
 from scheduler.lowering.ops.table import table
 
-# Pages by the names of their addresses; what else somebody may call them.
+# Pages by URL name, with other names that users may search for.
 _PAGES = (
     ("overview", "Overview", "start home"),
     ("graphs", "Graphs", "models"),
@@ -29,7 +29,7 @@ _PAGES = (
 
 
 def pages(query: str, most: int) -> list[Hit]:
-    """Pages by their names, and by what else they may be called; all for nothing."""
+    """Find pages by their names and aliases; all pages for an empty query."""
     return [
         Hit("page", title, reverse(name))
         for name, title, words in _PAGES
@@ -38,7 +38,7 @@ def pages(query: str, most: int) -> list[Hit]:
 
 
 def find_targets(query: str, most: int) -> list[Hit]:
-    """Targets by name: each leads to the kernels with what they take there."""
+    """Find targets by name: each links to the kernels with their resources there."""
     hits = []
     for name in targets.names():
         target = targets.find(name)
@@ -49,7 +49,7 @@ def find_targets(query: str, most: int) -> list[Hit]:
 
 
 def ops(query: str, most: int) -> list[Hit]:
-    """Ops by name, those that begin with it first."""
+    """Find ops by name, those that begin with the query first."""
     word = query.lower().removeprefix("aten.")
     found = sorted((not name.startswith(word), name) for name in _op_names() if word in name)
     return [

@@ -1,5 +1,5 @@
-"""A search has little time, however many rows there are: each kind is looked through within a
-limit of its own, and one that takes longer says so instead of holding up the others."""
+"""Time limits of a search: each kind has its own limit, and one that exceeds it says so instead of
+delaying the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUERY_CANCELED = "57014"  # PostgreSQL's query_canceled
 def run_finders(
     finders: Iterable[Finder], query: str, most: int, limit_ms: int
 ) -> tuple[Group, ...]:
-    """What each finds, at most ``most``; those that find nothing are left out."""
+    """Return the results of each finder, at most ``most``; empty ones are left out."""
     with transaction.atomic():
         before = _set_statement_timeout(f"{limit_ms}ms")
         found = tuple(_run_finder(finder, query, most) for finder in finders)
@@ -27,7 +27,7 @@ def run_finders(
 def _run_finder(finder: Finder, query: str, most: int) -> Group:
     try:
         if finder.asks_database:
-            with transaction.atomic():  # what is cancelled takes back no more than itself
+            with transaction.atomic():  # a cancelled query rolls back only itself
                 hits = finder.find(query, most + 1)
         else:
             hits = finder.find(query, most + 1)
@@ -39,7 +39,7 @@ def _run_finder(finder: Finder, query: str, most: int) -> Group:
 
 
 def _set_statement_timeout(limit: str) -> str:
-    """The limit before; of this transaction alone."""
+    """Set the limit for this transaction only, and return the previous one."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT current_setting('statement_timeout'),"

@@ -1,1 +1,1 @@
-"""Alerts: raised of changes, triaged by people; what happens to one is an event (``events``)."""
+"""Alerts: raised from changes, triaged by people; each step is an event (``events``)."""

@@ -1,8 +1,8 @@
-"""Alerts of changes that were explained: one a revision and direction, which more series join.
+"""Alerts for explained changes: one per revision and direction, which more series may join.
 
-``Change.raised_at`` is the queue: null where a change is new, withdrawn, or stands otherwise than
-when alerts were seen to. All of a turn (alerts, events, deliveries, marks) is one transaction, so
-that a killed worker leaves nothing that is said twice, or not at all.
+``Change.raised_at`` is the queue: null if a change is new, withdrawn, or differs from when its
+alerts were updated. One run's alerts, events, deliveries and marks are one transaction, so that a
+killed worker neither repeats nor loses a notification.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _Key = tuple[str, int]
 
 
 def pending_changes() -> QuerySet[Change]:
-    """Changes that alerts were not seen to for, and can be."""
+    """Return changes whose alerts are to be updated and can be."""
     ready = Q(withdrawn_at__isnull=False) | Q(explained_at__isnull=False)
     return Change.objects.filter(ready, raised_at=None)
 
 
 @transaction.atomic
 def raise_alerts() -> int:
-    """See to the alerts of some of the changes that wait; of how many (0: none that nobody else
-    sees to)."""
+    """Update the alerts of some waiting changes; return how many changes (0: none waits, or others
+    are updating them)."""
     rows = list(
         pending_changes()
         .select_for_update(skip_locked=True, of=("self",))
@@ -62,7 +62,7 @@ def raise_alerts() -> int:
         row.alert = by_key[_key(row)]
     _mark_raised(rows)
     new = _new_alert_ids(alerts)
-    # A link says where an alert hangs: before it is said to anybody.
+    # A link says what an alert belongs to: create it before anybody is notified.
     links.link_new([alert for alert in alerts if alert.pk in new])
     grown = Counter(row.alert_id for row in joining)
     found = alert_statuses(alerts)
@@ -78,8 +78,8 @@ def raise_alerts() -> int:
 
 
 def _is_alertable(row: Change) -> bool:
-    """Whether a change is one that alerts tell of: what the same code does in the same environment,
-    or cannot be told from chance, is noise."""
+    """Return whether a change raises alerts: one of the same code in the same environment, or one
+    that may be chance, is noise."""
     is_noise = row.cause == Cause.NOISE or row.explanation.get("feeds_noise_floor", False)
     return row.withdrawn_at is None and not is_noise
 
@@ -96,8 +96,8 @@ def _key(row: Change) -> _Key:
 
 
 def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Alert]:
-    """All that these changes may touch, locked in one order: those that they join (made where there
-    are none), are of, or have brought back to the level before."""
+    """Return all alerts that these changes may affect, locked in one order: those that they join
+    (created if new), belong to, or have brought back to the earlier level."""
     moments: dict[_Key, Change] = {}
     for row in joining:
         moments.setdefault(_key(row), row)
@@ -123,14 +123,14 @@ def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Al
 
 
 def _new_alert_ids(alerts: Iterable[Alert]) -> set[int]:
-    """Those that nothing was said of yet: made just now."""
+    """Return the new alerts, which have no event yet."""
     keys = {alert.pk for alert in alerts}
     raised = AlertEvent.objects.filter(alert__in=keys, kind=EventKind.RAISED)
     return keys - set(raised.values_list("alert_id", flat=True))
 
 
 def _mark_raised(rows: Sequence[Change]) -> None:
-    """Noise has no alert; what was withdrawn keeps the one that it had."""
+    """Mark changes as handled. Noise has no alert; a withdrawn change keeps its alert."""
     now = timezone.now()
     for row in rows:
         row.raised_at = now
@@ -140,7 +140,7 @@ def _mark_raised(rows: Sequence[Change]) -> None:
 
 
 def _update_summary(alert: Alert, standing: AlertStatus) -> None:
-    """What lists show of it."""
+    """Update the columns that lists show."""
     worst = standing.worst
     columns = {
         "n_series": standing.n_series,
@@ -154,7 +154,7 @@ def _update_summary(alert: Alert, standing: AlertStatus) -> None:
 
 
 def _update_recovery(alert: Alert, standing: AlertStatus, *, is_left: bool) -> None:
-    """It is back at the level before, no longer is, or has no change any more."""
+    """Record that the alert is back at the earlier level, no longer is, or has no change left."""
     if alert.state not in _OPEN:
         return
     since, known = standing.recovered_since, alert.recovered_at
@@ -170,8 +170,8 @@ def _update_recovery(alert: Alert, standing: AlertStatus, *, is_left: bool) -> N
 
 
 def _close_disproved(alert: Alert) -> None:
-    """Later points disproved all of it. Where nobody has looked at it yet it is over; else who
-    looks at it is told, and decides."""
+    """Close an alert whose changes later points all disproved, if nobody has looked at it yet.
+    Otherwise its people are notified, and decide."""
     note = "later points show no change here"
     if alert.state != AlertState.NEW:
         record_event(alert, EventKind.NOTE, note=note)
@@ -183,7 +183,7 @@ def _close_disproved(alert: Alert) -> None:
 
 
 def _reopen(alert: Alert) -> None:
-    """One that Kiln itself had closed for want of changes has some again."""
+    """Reopen an alert that Kiln closed because it had no changes, and that has some again."""
     if alert.state != AlertState.INVALID:
         return
     last = alert.events.filter(kind__in=(EventKind.STATE, EventKind.UNDO)).last()
@@ -195,5 +195,5 @@ def _reopen(alert: Alert) -> None:
 
 
 def _count_series(count: int, what: str) -> str:
-    """ "3 series more", "1 series back"."""
+    """Return "3 series more", "1 series back"."""
     return f"{count} series {what}"

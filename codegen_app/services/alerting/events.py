@@ -1,4 +1,4 @@
-"""What happened to an alert: one row each, with who is told of it, in one transaction."""
+"""Events of alerts: one row each, with the notified channels, in one transaction."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def record_event(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> AlertEvent:
-    """Write the event, and the deliveries of it to whoever is told of such alerts.
+    """Record the event, and its deliveries to the channels for such alerts.
 
-    ``by`` is None where Kiln itself did it. ``before`` and ``after`` are the columns of the alert
-    that it changed, as JSON holds them. Call it in the transaction that changes the alert.
-
-    What Kiln finds of an alert that only repeats another is sent to those alone whom that other did
-    not concern.
+    ``by`` is None if Kiln itself did it. ``before`` and ``after`` are the alert's changed columns,
+    as JSON. Call it in the transaction that changes the alert.
+    Kiln's own events of an alert that repeats another are only sent to channels that the other
+    alert was not for.
     """
     event = AlertEvent.objects.create(
         alert=alert,
@@ -43,7 +42,7 @@ def record_event(
 
 
 def _originals(alert: Alert) -> Iterator[Alert]:
-    """The alerts that it only repeats, the nearest first: links lead in no circle."""
+    """Yield the alerts that this alert repeats, the nearest first: links have no cycles."""
     other = alert.downstream_of
     if other is None and alert.duplicate_of is not None and alert.duplicate_of.kind == alert.kind:
         other = alert.duplicate_of

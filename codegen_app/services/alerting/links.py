@@ -1,7 +1,7 @@
-"""Alerts of one cause: new ones are linked to the one that they repeat, or follow from.
+"""Alerts of one cause: a new alert is linked to the alert that it repeats, or follows from.
 
-A link goes to an alert that is itself linked to none. People make, change and take back links in
-``triage``; what somebody linked stays as it is.
+A link goes to an alert without a link of its own. People create, change and remove links in
+``triage``; a person's link stays as it is.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _Commit = tuple[str, str]
 _SAME_COMMIT_NOTE = "the same commit"
 _DOWNSTREAM_NOTE = "a model's time follows from that of its kernels"
 
-# Series that somebody sends of a whole model (by the name of a graph here) moved at a point; those
-# of its own kernels on that device moved the same way since the point before.
+# External series of a whole model (named like a graph here) that changed at a point; series of the
+# model's own kernels on that device that changed in the same direction since the point before.
 _DOWNSTREAM = """
 SELECT DISTINCT model.alert_id, kernel.alert_id
 FROM codegen_app_change AS kernel
@@ -48,10 +48,10 @@ ORDER BY 1, 2
 
 
 def link_new(new: Sequence[Alert]) -> None:
-    """Link alerts that were just made, in the transaction that made them and holds all links.
+    """Link new alerts, in the transaction that created them and has locked all links.
 
-    The same commit on another branch is a duplicate of what was raised first; what a commit made
-    faster belongs to what it made slower. A whole model's series is downstream of its kernels'.
+    The same commit on another branch is a duplicate of the first alert; a commit's improvements
+    belong to its regressions. A whole model's series is downstream of its kernels'.
     """
     if not new:
         return
@@ -73,7 +73,7 @@ def _commit(alert: Alert) -> _Commit:
 
 
 def _by_commit(new: Iterable[Alert], at_hand: dict[int, Alert]) -> dict[_Commit, list[Alert]]:
-    """Alerts of these commits, on whatever branch and in either direction."""
+    """Return alerts of these commits, on any branch and in either direction."""
     commits = {_commit(alert) for alert in new}
     same = Q()
     for repository, name in commits:
@@ -86,7 +86,7 @@ def _by_commit(new: Iterable[Alert], at_hand: dict[int, Alert]) -> dict[_Commit,
 
 
 def _primary(of: Sequence[Alert]) -> Alert:
-    """The one that the others of a commit belong to: the earliest regression, if there is one."""
+    """Return the alert that a commit's others belong to: the earliest regression, if any."""
     return min(of, key=lambda alert: (alert.kind != AlertKind.REGRESSION, alert.pk))
 
 
@@ -100,8 +100,8 @@ def _downstream(new: Iterable[Alert], at_hand: dict[int, Alert]) -> list[tuple[A
 
 
 def _link_to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
-    """Link to an alert, or to the one that it is linked to; nothing where a link is there already,
-    where somebody decided on one, or where it would lead back."""
+    """Link to an alert, or to the alert that it is linked to. Does nothing if there is a link, if a
+    person decided on one, or if it would close a cycle."""
     root = other.duplicate_of or other.downstream_of or other
     decided = alert.events.filter(kind=EventKind.LINK)
     if alert.duplicate_of_id or alert.downstream_of_id or root.pk == alert.pk or decided.exists():

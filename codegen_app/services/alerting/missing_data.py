@@ -1,7 +1,7 @@
-"""Series whose points stopped coming: an alert of its own each, closed when points come again.
+"""Series whose points stopped coming: an alert for each, closed when points come again.
 
-``Series.stale_at`` says when (``detector.cadence``); it is taken away with the alert, so that one
-that somebody closed is not raised again before new points came, which set it anew.
+``Series.stale_at`` says when (``detector.cadence``). It is cleared with the alert, so that a closed
+alert is not raised again before new points set it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ BATCH_SIZE = 200
 
 
 def update_alerts() -> int:
-    """Raise alerts of series that are overdue, and close those of series that have points again;
-    how many alerts."""
+    """Raise alerts of overdue series, and close those of series that have points again; return how
+    many alerts."""
     now, count = timezone.now(), 0
     for step in (_close_alerts, _raise_alerts):
         while done := step(now):
@@ -75,8 +75,8 @@ def _raise_alerts(now: datetime) -> int:
 
 
 def _device_alerts(rows: list[Series]) -> dict[str, Alert]:
-    """By device: the open alert of missing data that others of the device hang on. A machine that
-    is down is one thing to look at."""
+    """Return by device the open missing-data alert that the device's others are linked to. A
+    machine that is down is one problem."""
     names = {row.device_name for row in rows}
     found = Alert.objects.filter(
         kind=AlertKind.MISSING,
@@ -104,7 +104,7 @@ def _note(row: Series) -> str:
 
 @transaction.atomic
 def _close_alerts(now: datetime) -> int:
-    """Points came again where a series is watched anew, or has a later one."""
+    """Close alerts whose series is watched again, or has a later point."""
     again = Q(series__stale_at__gt=now) | Q(series__last_at__gt=F("at"))
     found = Alert.objects.filter(again, kind=AlertKind.MISSING, state__in=OPEN_ALERT_STATES)
     rows = list(found.select_for_update(skip_locked=True, of=("self",)).order_by("pk")[:BATCH_SIZE])
@@ -118,7 +118,8 @@ def _close_alerts(now: datetime) -> int:
 
 
 def _resumed_at(alert: Alert) -> datetime | None:
-    """When the first point after the silence was measured; of points that came late, the last."""
+    """Return when the first point after the silence was measured; of points that came late, the
+    last."""
     measured = Datum.objects.filter(series=alert.series_id).aggregate(
         first=Min("measured_at", filter=Q(measured_at__gt=alert.at)), last=Max("measured_at")
     )

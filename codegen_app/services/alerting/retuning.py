@@ -1,4 +1,4 @@
-"""Tuning the problems of an alert's series again: one press, one run for each problem."""
+"""Tuning the problems of an alert's series again: one request, one run per problem."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_RUNS = 10
 
 @transaction.atomic
 def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
-    """A run with a budget of ``BUDGET_S`` for each of the alert's own problems, the furthest moved
-    first; one that is open already is the run. Raises ``UserError`` where there is none to tune."""
+    """Start a run with a budget of ``BUDGET_S`` for each of the alert's own problems, the largest
+    change first; an open run is reused. Raises ``UserError`` if there is nothing to tune."""
     alert = Alert.objects.select_for_update().get(pk=alert.pk)
     own = own_series(alert, changes_of(alert))
     if not own:
@@ -48,7 +48,7 @@ def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> Tuni
 
 
 def _node(series: Series) -> TemplateNode | None:
-    """A node of the problem: of the graph that the last point's run was of, else of the newest."""
+    """Return a node of the problem: in the graph of the last point's run, else in the newest."""
     nodes = TemplateNode.objects.filter(problem=series.own_problem).select_related("graph")
     last = series.data.filter(run__isnull=False).order_by("-at", "-pk").first()
     if last is not None and last.run is not None:

@@ -1,5 +1,5 @@
-"""How alerts stand by their changes as these are now: how many series, the worst, and since when
-the series are back."""
+"""The status of alerts from their current changes: how many series, the worst, and since when the
+series have recovered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codegen_app.models import Alert, Change
 from codegen_app.services.detector.replay import DEFAULT_SETTINGS
 
 _HALFWAY = 0.5
-"""Of the way back, in logarithms, that a level has gone at least where its interval is wide."""
+"""The fraction of the way back, in logarithms, that a level must cover if its interval is wide."""
 
 
 class LiveChange(NamedTuple):
@@ -33,14 +33,14 @@ class LiveChange(NamedTuple):
 
     @property
     def distance(self) -> float:
-        """Of the levels, as a logarithm."""
+        """The distance between the levels, as a logarithm."""
         return math.log(self.after / self.before)
 
 
 @dataclass(frozen=True)
 class AlertStatus:
-    """``recovered_since``: the place in the history of the point from which on every series that
-    moved is back at the level before; None where one is not."""
+    """``recovered_since``: the place in the history of the point since which every changed series
+    is back at the earlier level; None if one is not."""
 
     n_series: int
     worst: LiveChange | None
@@ -54,7 +54,7 @@ _FIELDS = (
 
 
 def alert_statuses(alerts: Collection[Alert]) -> dict[int, AlertStatus]:
-    """By the alerts' keys, in two queries."""
+    """Return the statuses by the alerts' keys, in two queries."""
     keys = [alert.pk for alert in alerts]
     live = Change.objects.filter(withdrawn_at=None)
     own = [LiveChange(*row) for row in live.filter(alert__in=keys).values_list(*_FIELDS)]
@@ -67,9 +67,9 @@ def alert_statuses(alerts: Collection[Alert]) -> dict[int, AlertStatus]:
 
 
 def recovered_since(change: LiveChange, history: Sequence[LiveChange]) -> datetime | None:
-    """Where the present level of a series, or an earlier one that lasted up to it, is back at the
-    level before a change; None where the present level is not. ``history`` are the changes of the
-    series in order."""
+    """Return when the current level of a series, or an earlier one that lasted up to it, returned
+    to the level before a change; None if the current level has not. ``history`` has the series'
+    changes in order."""
     since = None
     for later in reversed(history):
         if not has_recovered(change, later):
@@ -79,8 +79,9 @@ def recovered_since(change: LiveChange, history: Sequence[LiveChange]) -> dateti
 
 
 def has_recovered(change: LiveChange, latest: LiveChange) -> bool:
-    """Whether a series' level since a later change is no longer worse (of an improvement: better)
-    than the one before a change: within the interval of the way back, or the least effect."""
+    """Return whether a series' level since a later change is no longer worse (for an improvement:
+    better) than the level before a change: within the interval of the way back, or the least
+    effect."""
     if latest.at <= change.at:
         return False
     way = 1.0 if change.distance > 0 else -1.0

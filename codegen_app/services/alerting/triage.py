@@ -1,8 +1,8 @@
-"""What people say of alerts: their state, who looks after them, notes and links, one or several at
-once; and the last of it taken back.
+"""Triage of alerts by people: state, assignee, notes and links, for one or several at once, and
+undoing the last action.
 
-Each press is an act: an event for each alert that it changed, all of them or none. An act is taken
-back once, whole, as long as nothing that it changed was changed again since.
+Each request is an action: one event per changed alert, all or none. An action can be undone once,
+as a whole, while nothing that it changed was changed again.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _ATTRIBUTES = {
     "assignee": "assignee_id",
     **{one.value: f"{one.value}_id" for one in Relation},
 }
-_LINKS_LOCK = 0x4B494C41  # the advisory lock of whoever links alerts: no two make a circle at once
+_LINKS_LOCK = 0x4B494C41  # the advisory lock for linking alerts: no two transactions create a cycle
 
 
 @dataclass(frozen=True)
 class TriageAction:
-    """What a press did: ``alerts`` that it changed, and the key by which it is taken back (None
-    where nothing changed)."""
+    """The result of an action: the ``alerts`` that it changed, and the key to undo it (None if
+    nothing changed)."""
 
     key: uuid.UUID | None
     alerts: tuple[int, ...]
@@ -53,10 +53,10 @@ class TriageAction:
 def set_state(
     alerts: Collection[int], state: AlertState, by: AbstractBaseUser, note: str = ""
 ) -> TriageAction:
-    """Give alerts a state; those that have it stay as they are.
+    """Set the state of alerts; alerts that have it stay as they are.
 
-    Raises ``UserError`` for an alert that there is not, and where missing data of a series would
-    be open twice.
+    Raises ``UserError`` for an unknown alert, and if a series would have two open alerts of missing
+    data.
     """
     rows = _lock_alerts(alerts)
     changed = [row for row in rows if row.state != state]
@@ -68,7 +68,7 @@ def set_state(
 def assign(
     alerts: Collection[int], to: AbstractBaseUser | None, by: AbstractBaseUser
 ) -> TriageAction:
-    """Let somebody look after alerts, or nobody.
+    """Assign alerts to somebody, or to nobody.
 
     Raises ``UserError`` for somebody who may not triage.
     """
@@ -84,7 +84,7 @@ def assign(
 
 @transaction.atomic
 def add_note(alerts: Collection[int], text: str, by: AbstractBaseUser) -> TriageAction:
-    """Add a note to alerts. Raises ``UserError`` for one without text, or of too much."""
+    """Add a note to alerts. Raises ``UserError`` for an empty or too long note."""
     text = text.strip()
     if not text:
         raise UserError("note: write what there is to say")
@@ -99,9 +99,9 @@ def add_note(alerts: Collection[int], text: str, by: AbstractBaseUser) -> Triage
 def link(
     alerts: Collection[int], to: int, relation: Relation, by: AbstractBaseUser
 ) -> TriageAction:
-    """Say that alerts are duplicates of another, or downstream of it; it is shown with them.
+    """Mark alerts as duplicates of another, or downstream of it; it is shown with them.
 
-    Raises ``UserError`` where that alert is not there, is one of them, or is itself linked to one.
+    Raises ``UserError`` if that alert does not exist, is one of them, or is itself linked.
     """
     lock_links()
     rows = _lock_alerts([*alerts, to])
@@ -117,7 +117,7 @@ def link(
 
 @transaction.atomic
 def unlink(alerts: Collection[int], by: AbstractBaseUser) -> TriageAction:
-    """Let alerts stand by themselves."""
+    """Remove the links of alerts."""
     lock_links()
     rows = _lock_alerts(alerts)
     columns: dict[str, Any] = {one.value: None for one in Relation}
@@ -128,10 +128,10 @@ def unlink(alerts: Collection[int], by: AbstractBaseUser) -> TriageAction:
 
 @transaction.atomic
 def undo(key: uuid.UUID, by: AbstractBaseUser) -> TriageAction:
-    """Take an act back, whole.
+    """Undo an action as a whole.
 
-    Raises ``UserError`` where there is no such act, it was taken back, or something that it changed
-    was changed since: nothing is taken back then.
+    Raises ``UserError``, with nothing undone, if there is no such action, it was undone, or
+    something that it changed was changed since.
     """
     lock_links()
     events = list(AlertEvent.objects.filter(act=key, kind__in=UNDOABLE).order_by("pk"))
@@ -155,7 +155,7 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> TriageAction:
 
 
 def summary_of(event: AlertEvent) -> str:
-    """What an event did, in a few words."""
+    """Return what an event did, in a few words."""
     after = event.after
     if event.kind == EventKind.NOTE:
         return "a note"
@@ -168,7 +168,8 @@ def summary_of(event: AlertEvent) -> str:
 
 
 def _lock_alerts(alerts: Collection[int]) -> list[Alert]:
-    """The rows, locked in one order: two who triage the same wait for each other."""
+    """Return the rows, locked in one order: two people who triage the same alerts wait for each
+    other."""
     keys = sorted(set(alerts))
     if not keys:
         raise UserError("no alert is chosen: tick one, or select it with j and k")
@@ -183,7 +184,7 @@ def _lock_alerts(alerts: Collection[int]) -> list[Alert]:
 def _change(
     row: Alert, kind: EventKind, by: AbstractBaseUser, columns: Mapping[str, Any], note: str = ""
 ) -> AlertEvent:
-    """Set columns of an alert, and write the event of it."""
+    """Set columns of an alert, and record the event."""
     before = _columns(row, columns)
     for name, value in columns.items():
         setattr(row, _ATTRIBUTES[name], value)
@@ -206,7 +207,7 @@ def _columns(row: Alert, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _check_unchanged(event: AlertEvent, row: Alert) -> None:
-    """Raise ``UserError`` where what an event changed was changed again."""
+    """Raise ``UserError`` if what an event changed was changed again."""
     later = AlertEvent.objects.filter(alert=row, pk__gt=event.pk, undone_by=None)
     later = later.exclude(kind=EventKind.UNDO).select_related("by").order_by("-pk")
     other = next((one for one in later if one.after.keys() & event.after.keys()), None)
@@ -221,7 +222,7 @@ def _check_unchanged(event: AlertEvent, row: Alert) -> None:
 
 
 def _record_action(events: Sequence[AlertEvent], what: str, rows: Sequence[Alert]) -> TriageAction:
-    """One key for what a press did."""
+    """Give one key to the events of an action."""
     if not events:
         return TriageAction(None, (), f"{_alert_prefix(row.pk for row in rows)}{what} already.")
     key = uuid.uuid4()
@@ -236,7 +237,7 @@ def _alert_prefix(alerts: Iterable[int]) -> str:
 
 
 def lock_links() -> None:
-    """Hold all links until the transaction is over; before any alert is locked."""
+    """Lock all links until the end of the transaction; before any alert is locked."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LINKS_LOCK])
 
@@ -248,14 +249,14 @@ def _check_no_circle(event: AlertEvent) -> None:
 
 
 def _check_circle(to: int, alerts: Collection[int]) -> None:
-    """Raise ``UserError`` where alerts cannot be linked to one, which is linked to them."""
+    """Raise ``UserError`` if an alert that is linked to these alerts would become their target."""
     above = _linked_to(to)
     if circle := next((pk for pk in alerts if pk in above), None):
         raise UserError(f"alert {to} is itself linked to alert {circle}: take that link back first")
 
 
 def _linked_to(alert: int) -> set[int]:
-    """The alerts that one is linked to, through others too."""
+    """Return the alerts that an alert is linked to, directly or through others."""
     table = Alert._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""Backups: a folder with the database's dump, the artifacts, and what both are of.
+"""Backups: a folder with the database's dump, the artifacts, and a manifest.
 
-``backup.json`` is written last: a folder without it holds no whole backup.
+``backup.json`` is written last: a folder without it holds no complete backup.
 """

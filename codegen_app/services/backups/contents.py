@@ -1,4 +1,4 @@
-"""What is in a backup's folder."""
+"""The contents of a backup's folder."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NAME = re.compile(r"sha256/[0-9a-f]{2}/([0-9a-f]{64})(\.[\w.]+)?")
 
 @dataclass(frozen=True)
 class Manifest:
-    """``migrations`` are those that were applied, as ``app.name``; ``artifacts`` counts the files,
-    ``missing`` names the digests that the storage had not."""
+    """``migrations`` are the applied ones, as ``app.name``; ``artifacts`` counts the files,
+    ``missing`` has the digests that the storage lacked."""
 
     made_at: str
     kiln: str
@@ -30,18 +30,18 @@ class Manifest:
 
 
 def dump_file(folder: Path) -> Path:
-    """Of the database."""
+    """Return the file of the database's dump."""
     return folder / _DUMP
 
 
 def artifact_file(folder: Path, path: str) -> Path:
-    """The copy of what the storage calls ``path``."""
+    """Return the copy of the storage's file ``path``."""
     return folder / _ARTIFACTS / path
 
 
 def artifact_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
-    """Each copied artifact: the storage's name for it, its digest, and the file. Others, which
-    nobody wrote who takes backups, are left alone."""
+    """Yield each copied artifact: its name in the storage, its digest, and the file. Files that no
+    backup wrote are skipped."""
     root = folder / _ARTIFACTS
     for file in sorted(root.rglob("*")):
         found = _NAME.fullmatch(file.relative_to(root).as_posix())
@@ -50,18 +50,19 @@ def artifact_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Say that the folder holds a whole backup."""
+    """Mark the folder as a complete backup."""
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n"
     write_atomic(folder / _MANIFEST, text.encode())
 
 
 def remove_manifest(folder: Path) -> None:
-    """From now on the folder holds no whole backup."""
+    """Mark the folder as an incomplete backup."""
     (folder / _MANIFEST).unlink(missing_ok=True)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What the folder holds; ``UserError`` where that is no whole backup of this format."""
+    """Return the folder's manifest; raises ``UserError`` if it is no complete backup of this
+    format."""
     file = folder / _MANIFEST
     try:
         found: Any = json.loads(file.read_text())

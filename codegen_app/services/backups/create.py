@@ -1,4 +1,4 @@
-"""Taking a backup while everything goes on."""
+"""Creating a backup of a running installation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PROGRESS_EVERY = 500  # files
 def create_backup(folder: Path, say: Callable[[str], None]) -> Manifest:
     """Write the database as of one moment, then every artifact that it names.
 
-    A folder that holds an earlier backup is brought up to date: what artifacts it has stay, for
-    their names are their content's. Raises ``UserError`` where the folder holds something else,
-    ``MachineError`` where there is no room or the database cannot be read.
+    A folder with an earlier backup is updated: its artifacts stay, since their names are digests of
+    their content. Raises ``UserError`` if the folder holds something else, ``MachineError`` if
+    there is no room or the database cannot be read.
     """
     _prepare(folder)
     made_at = timezone.now().isoformat(timespec="seconds")
@@ -48,12 +48,11 @@ def _prepare(folder: Path) -> None:
         raise UserError(f"{folder}: {error.strerror or error}") from None
     if others:
         raise UserError(f"{folder} holds something else than a backup: name another folder")
-    folder.chmod(0o700)  # password hashes and keys are in it
+    folder.chmod(0o700)  # it contains password hashes and keys
 
 
 def _dump(folder: Path) -> tuple[tuple[str, ...], Sequence[tuple[str, str]]]:
-    """The migrations that are applied, and path and digest of each artifact, of the moment that
-    the dump is of."""
+    """Return the applied migrations, and each artifact's path and digest, as of the dump."""
     part = contents.dump_file(folder).with_suffix(".part")
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -69,7 +68,7 @@ def _dump(folder: Path) -> tuple[tuple[str, ...], Sequence[tuple[str, str]]]:
 def _copy_all(
     folder: Path, artifacts: Sequence[tuple[str, str]], say: Callable[[str], None]
 ) -> list[str]:
-    """Digests of those that the storage has not."""
+    """Copy the artifacts; return the digests that the storage lacks."""
     missing = []
     for number, (path, digest) in enumerate(artifacts, 1):
         if not _copy(path, contents.artifact_file(folder, path)):
@@ -80,8 +79,8 @@ def _copy_all(
 
 
 def _copy(path: str, to: Path) -> bool:
-    """Whether the file is there now. What is there from an earlier backup is whole: files get
-    their names when they are."""
+    """Copy a file; return whether it exists now. A file of an earlier backup is complete: files get
+    their names last."""
     if to.is_file():
         return True
     try:

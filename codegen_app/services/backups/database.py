@@ -17,35 +17,35 @@ from codegen_app.postgres.cluster import PostgresError
 from codegen_app.postgres.programs import last_line, versions
 from scheduler.errors import MachineError
 
-# Who is logged in is nobody else's to have; everybody logs in again.
+# Sessions are private; everybody logs in again.
 EXCLUDED_TABLES = ("django_session",)
 
 
 def dump(file: Path, snapshot: str) -> None:
-    """Write all tables as an exported snapshot has them. ``MachineError`` says why it fails."""
+    """Write all tables as of an exported snapshot. ``MachineError`` says why it fails."""
     left_out = [f"--exclude-table-data=public.{table}" for table in EXCLUDED_TABLES]
     options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
     _run("pg_dump", *options, *left_out, f"--file={file}")
 
 
 def rows_command(file: Path) -> tuple[str, ...]:
-    """What writes the rows of a dump out as text."""
+    """Return the command that writes a dump's rows as text."""
     return find_program("pg_restore"), "--data-only", "--file=-", str(file)
 
 
 def is_empty() -> bool:
-    """Whether there is no table yet."""
+    """Return whether the database has no tables."""
     return not connection.introspection.table_names()
 
 
 def applied_migrations() -> tuple[str, ...]:
-    """The migrations of this database, as ``app.name``."""
+    """Return the migrations of this database, as ``app.name``."""
     found = MigrationRecorder(connection).applied_migrations()
     return tuple(sorted(f"{app}.{name}" for app, name in found))
 
 
 def known_migrations() -> frozenset[str]:
-    """The migrations that this Kiln has, those that others replaced among them."""
+    """Return the migrations of this Kiln, replaced ones included."""
     there = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
     names = {*there, *(name for one in there.values() for name in one.replaces)}
     return frozenset(f"{app}.{name}" for app, name in names)
@@ -69,7 +69,7 @@ def _run(name: str, *arguments: str) -> None:
 
 
 def program_error(name: str, stderr: str) -> MachineError:
-    """Why a program of PostgreSQL's failed, by the last line that it wrote."""
+    """Return the error of a failed PostgreSQL program, from the last line of its output."""
     reason = last_line(stderr)
     if "unsupported version" in reason:
         reason = (
@@ -80,9 +80,9 @@ def program_error(name: str, stderr: str) -> MachineError:
 
 
 def find_program(name: str) -> str:
-    """A program's path: the oldest of ours that is not older than the server, since newer ones
-    write settings that an older server does not know. Of a server that is newer than all of ours,
-    the system's."""
+    """Return a program's path: our oldest version that is not older than the server, since newer
+    ones write settings that an older server does not know. For a server newer than all of ours, the
+    system's program."""
     try:
         there = versions()
     except PostgresError:
@@ -98,14 +98,14 @@ def find_program(name: str) -> str:
 
 
 def _server_version() -> int:
-    """The server's major version."""
+    """Return the server's major version."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         return int(cursor.fetchone()[0]) // 10_000
 
 
 def libpq_environment() -> dict[str, str]:
-    """Where the database is, as libpq's programs take it; a password is in no command line."""
+    """Return the database's address for libpq's programs; no command line has the password."""
     names = {one.keyword.decode(): one.envvar for one in Conninfo.get_defaults()}
     given = transport.parameters()
     found = {

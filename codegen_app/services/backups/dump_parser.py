@@ -1,6 +1,6 @@
-"""A dump's rows as ``pg_restore`` writes them out: a text of a few kinds of lines.
+"""A dump's rows in the text format of ``pg_restore``, which has a few kinds of lines.
 
-The author of a dump chooses its statements and where rows end: any other line is refused.
+The author of a dump chooses its statements and where rows end, so any other line is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IGNORED = re.compile(
 
 @dataclass(frozen=True)
 class TableRows:
-    """A table's rows: lines as ``COPY`` takes them, which are read before the next part is."""
+    """A table's rows: lines in the format of ``COPY``, to be read before the next part."""
 
     table: str
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class TableRows:
 
 @dataclass(frozen=True)
 class SequenceValue:
-    """Where a sequence stands."""
+    """The value of a sequence."""
 
     name: str
     value: int
@@ -48,8 +48,9 @@ class SequenceValue:
 def parse_dump(
     text: Iterable[bytes], tables: Mapping[str, frozenset[str]]
 ) -> Iterator[TableRows | SequenceValue]:
-    """What the lines hold, of these tables and their columns. Raises ``UserError`` for a table or
-    columns that are not among them, and for anything that is neither rows nor a sequence."""
+    """Yield the rows and sequences in the lines, for these tables and their columns. Raises
+    ``UserError`` for another table or column, and for anything that is neither rows nor a sequence.
+    """
     lines = iter(text)
     for line in lines:
         if found := _COPY.fullmatch(line):

@@ -1,8 +1,8 @@
-"""Filling the database from a dump: its rows alone, into tables that Kiln's own migrations made.
+"""Filling the database from a dump: only its rows, into tables that Kiln's own migrations created.
 
-A dump is SQL of its author's choice, and a restore often runs as a superuser. So none of it is
-executed: ``pg_restore`` writes it out as text, and of that only rows are taken, for tables and
-columns that Kiln has, in statements of our own. PostgreSQL checks them by our columns' types and
+A dump is SQL of its author's choice, and a restore often runs as a superuser. So it is never
+executed: ``pg_restore`` writes it as text, and only rows are taken from that, for tables and
+columns that Kiln has, in our own statements. PostgreSQL checks them by our columns' types and
 constraints, as a role that may do nothing else.
 """
 
@@ -28,18 +28,18 @@ from codegen_app.services.backups import database, dump_parser
 from scheduler.errors import UserError
 from scheduler.text import one_line
 
-# Ours are of this restore's own migrations.
+# The restore's own migrations fill this table.
 _MIGRATIONS_TABLE = MigrationRecorder.Migration._meta.db_table
-_COUNTERS = frozenset({triggers.WORK, triggers.REST})  # of page versions; they begin anew
+_COUNTERS = frozenset({triggers.WORK, triggers.REST})  # of page versions; they start again
 _SERVER_FILE_ROLES = ("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files")
 
 
 def load(file: Path, migrations: Collection[str]) -> None:
-    """Make the tables that these migrations (``app.name``) make, and fill them.
+    """Create the tables of these migrations (``app.name``), and fill them.
 
-    Raises ``UserError`` for rows, tables or columns that Kiln has not, and for migrations that are
-    no state of Kiln's; ``MachineError`` where PostgreSQL's program fails. The database is empty
-    then, as it was before.
+    Raises ``UserError`` for rows, tables or columns that Kiln does not have, and for migrations
+    that are no state of Kiln's; ``MachineError`` if PostgreSQL's program fails. The database is
+    then empty, as before.
     """
     try:
         _migrate(migrations)
@@ -47,14 +47,14 @@ def load(file: Path, migrations: Collection[str]) -> None:
     except BaseException as error:
         connection.close()
         _drop_all()
-        if isinstance(error, DatabaseError | psycopg.Error):  # Django lets those of COPY through
+        if isinstance(error, DatabaseError | psycopg.Error):  # Django does not wrap COPY's errors
             first = one_line(str(error).splitlines()[0])
             raise UserError(f"the backup does not fit Kiln's tables: {first}") from None
         raise
 
 
 def _migrate(migrations: Collection[str]) -> None:
-    """Without what follows migrations (``post_migrate``), which is of the newest tables alone."""
+    """Apply the migrations without ``post_migrate``, which is for the newest tables alone."""
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
     recorded = {node for node in graph.nodes if ".".join(node) in migrations}
@@ -77,7 +77,7 @@ def _fill(file: Path) -> None:
         sequences = _sequences(cursor)
         filled = sorted(tables.keys() - {_MIGRATIONS_TABLE})
         names = sql.SQL(", ").join(map(sql.Identifier, filled))
-        # What migrations filled in is in the dump, too.
+        # The dump also has the rows that migrations inserted.
         cursor.execute(sql.SQL("TRUNCATE {}").format(names))
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         with _insert_only_role(cursor, filled, sequences):
@@ -93,7 +93,7 @@ def _copy(
     parts: Iterator[dump_parser.TableRows | dump_parser.SequenceValue],
     sequences: Collection[str],
 ) -> set[str]:
-    """Take each part; the tables that were among them."""
+    """Copy each part; return the tables with rows."""
     seen: set[str] = set()
     for part in parts:
         if isinstance(part, dump_parser.SequenceValue):
@@ -125,8 +125,8 @@ def _set_sequence(cursor: Any, part: dump_parser.SequenceValue, sequences: Colle
 def _insert_only_role(
     cursor: Any, tables: Collection[str], sequences: Collection[str]
 ) -> Iterator[None]:
-    """As a role that may add rows to the tables and nothing else, where ours may run programs or
-    reach files on the server (a superuser may)."""
+    """Use a role that may add rows to the tables and nothing else if ours may run programs or
+    access files on the server (a superuser may)."""
     cursor.execute(
         "SELECT bool_or(pg_has_role(power::name, 'USAGE')) FROM unnest(%s::text[]) AS power",
         [list(_SERVER_FILE_ROLES)],
@@ -154,7 +154,7 @@ def _insert_only_role(
 
 @contextmanager
 def _dump_text(file: Path) -> Iterator[IO[bytes]]:
-    """The dump's rows as text; ``MachineError`` where it is no dump, once it is read to its end."""
+    """Yield the dump's rows as text; ``MachineError`` at its end if it is no dump."""
     with (
         tempfile.TemporaryFile() as stderr,
         subprocess.Popen(
@@ -188,7 +188,7 @@ def _sequences(cursor: Any) -> frozenset[str]:
 
 
 def _drop_all() -> None:
-    """Everything that migrations made in a database without tables."""
+    """Drop everything that migrations created in a database without tables."""
     with transaction.atomic(), connection.cursor() as cursor:
         if names := connection.introspection.table_names(cursor):
             tables = sql.SQL(", ").join(map(sql.Identifier, names))

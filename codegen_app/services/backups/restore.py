@@ -17,12 +17,12 @@ _PROGRESS_EVERY = 500  # files
 
 
 def restore(folder: Path, say: Callable[[str], None]) -> Manifest:
-    """Put the artifacts into the storage, fill the database, and migrate it to this Kiln.
+    """Copy the artifacts into the storage, fill the database, and migrate it to this Kiln.
 
-    What was under way when the backup was taken is given to a worker again once its lease is over.
-    Raises ``UserError`` where the folder holds no whole backup, is of a newer Kiln, or the database
-    has tables already: then nothing was written; for rows that are none of Kiln's, and
-    ``MachineError`` where there is no room or PostgreSQL refuses: then the database is as empty as
+    Work that was running when the backup was created is requeued once its lease expires. Raises
+    ``UserError``, with nothing written, if the folder holds no complete backup or a newer Kiln's,
+    or if the database has tables. Raises ``UserError`` for rows that are not Kiln's, and
+    ``MachineError`` if there is no room or PostgreSQL refuses; the database is then empty, as
     before.
     """
     manifest = contents.read_manifest(folder)

@@ -1,1 +1,1 @@
-"""What the detector of series reads (``queries``), finds (``replay``) and writes (``writer``)."""
+"""The detector's input (``queries``), algorithm (``replay``) and output (``writer``)."""

@@ -1,4 +1,4 @@
-"""How often points of a series come, and so when they are missing."""
+"""How often points of a series come, and when they are missing."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 MIN_GAPS = 8
-"""Between the hours in which points were measured: of fewer nothing is learnt."""
+"""Minimum number of gaps between hours with measurements for a rhythm."""
 
 MIN_ALLOWED_GAP = timedelta(days=1)
 GAP_FACTOR = 3
 
 
 def active_hours(moments: Iterable[datetime]) -> list[int]:
-    """Those in which something was measured, in order."""
+    """Return the hours with measurements, in order."""
     return sorted({int(one.timestamp()) // 3600 for one in moments})
 
 
 def allowed_gap(hours: Iterable[int]) -> timedelta | None:
-    """How long a series may be without a new point: three times as long as nine of ten of its gaps
-    were at most, and never less than a day. None where it has too few to say.
+    """Return how long a series may be without a new point: three times the gap that nine of ten of
+    its gaps do not exceed, and at least a day. None if it has too few gaps.
 
-    ``hours`` are those in which something was measured, in order. Gaps lie between them, so that
-    the runs of one night count once, and a pause that happened once (a holiday) says little.
+    ``hours`` are the hours with measurements, in order. Gaps lie between them, so that the runs of
+    one night count once, and a single pause (a holiday) has little weight.
     """
     gaps = sorted(later - earlier for earlier, later in pairwise(hours))
     if len(gaps) < MIN_GAPS:
@@ -34,11 +34,11 @@ def allowed_gap(hours: Iterable[int]) -> timedelta | None:
 def stale_at(
     last: datetime, hours: Iterable[int], stale_after: timedelta | None, now: datetime
 ) -> datetime | None:
-    """When the data count as missing unless points come: ``last`` is when the last one was
-    measured, ``hours`` are as of ``allowed_gap``. ``stale_after`` is what somebody set.
+    """Return when data count as missing unless points come. ``last`` is when the last point was
+    measured, ``hours`` are as in ``allowed_gap``; ``stale_after`` is the series' setting.
 
-    Without it, points that were late already when they came (a history that is imported) say
-    nothing of how often others will: None.
+    Without a setting, points that were late when they came (an imported history) say nothing about
+    the rhythm: None.
     """
     if stale_after is not None:
         return last + stale_after

@@ -17,12 +17,12 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""PostgreSQL's: its binary moments are microseconds since then."""
+"""PostgreSQL's epoch: its binary timestamps are microseconds since then."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _HOUR = timedelta(hours=1) // _MICROSECOND
-# An array of one dimension: its head, then each value behind its length (array_send in
-# PostgreSQL's src/backend/utils/adt/arrayfuncs.c).
+# A one-dimensional array: its header, then each value after its length (array_send in PostgreSQL's
+# src/backend/utils/adt/arrayfuncs.c).
 _ARRAY_HEADER = 20
 _INT_ELEMENT = np.dtype([("length", ">i4"), ("value", ">i8")])
 _FLOAT_ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class PointColumns:
-    """Points in the order of ``Point``; moments in microseconds since PostgreSQL's epoch."""
+    """Points in the order of ``Point``; timestamps in microseconds since PostgreSQL's epoch."""
 
     at: Ints
     measured_at: Ints
@@ -65,32 +65,33 @@ class PointColumns:
 
     @property
     def last_measured_at(self) -> datetime:
-        """The latest moment of measurement of any of them."""
+        """Return the latest time of measurement."""
         return to_datetime(self.measured_at.max())
 
     @property
     def hours(self) -> list[int]:
-        """Those in which something was measured, in order, counted from any one."""
+        """Return the hours with measurements, in order, counted from an arbitrary hour."""
         found: list[int] = np.unique(self.measured_at // _HOUR).tolist()
         return found
 
     def index_from(self, since: datetime) -> int:
-        """The first place at or after a moment."""
+        """Return the first index at or after a time."""
         return int(np.searchsorted(self.at, (since - _EPOCH) // _MICROSECOND))
 
     def index_of(self, pk: int) -> int | None:
-        """Where a point is, if it is here."""
+        """Return a point's index, if it is here."""
         found = np.flatnonzero(self.pks == pk)
         return int(found[0]) if found.size else None
 
 
 def to_datetime(microseconds: np.int64) -> datetime:
-    """A moment of a column."""
+    """Return a column's timestamp as a datetime."""
     return _EPOCH + int(microseconds) * _MICROSECOND
 
 
 def decode_points(columns: Sequence[bytes | None]) -> PointColumns:
-    """Of the arrays that ``register_array_loaders`` gave, in ``Point``'s order, sorted."""
+    """Return the points of the arrays from ``register_array_loaders``, in ``Point``'s order,
+    sorted."""
     at, measured_at, pks, values, revisions, conditions = columns
     moments, measured, keys = _decode_ints(at), _decode_ints(measured_at), _decode_ints(pks)
     order = np.lexsort((keys, measured, moments))
@@ -109,7 +110,7 @@ def _decode_ints(array: bytes | None) -> Ints:
 
 
 def _decode_column(array: bytes | None, dtype: np.dtype[np.void]) -> npt.NDArray[Any]:
-    """Null is the array of no rows."""
+    """Return an array's column; null is the array of no rows."""
     found: npt.NDArray[Any] = np.frombuffer(
         array or bytes(_ARRAY_HEADER), dtype, offset=_ARRAY_HEADER
     )["value"]
@@ -117,8 +118,8 @@ def _decode_column(array: bytes | None, dtype: np.dtype[np.void]) -> npt.NDArray
 
 
 def register_array_loaders(adapters: AdaptersMap) -> None:
-    """Let binary arrays of numbers and moments be read by ``decode_points``: an object for each
-    value takes more time than the detector."""
+    """Load binary arrays of numbers and timestamps for ``decode_points``: an object per value takes
+    more time than the detector."""
     for name in ("int8", "float8", "timestamptz"):
         adapters.register_loader(adapters.types[name].array_oid, _Bytes)
 

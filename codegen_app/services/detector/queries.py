@@ -1,4 +1,4 @@
-"""What the detector reads: in as many queries, however many series are looked at together."""
+"""The detector's queries: their number does not depend on the number of series."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from codegen_app.services.detector.replay import (
 )
 
 MAX_POINTS = 500
-"""Of one series that are looked at in one turn, but for more of the very same moment."""
+"""Limit of points per series and run, except for more points of the very same time."""
 
-# How many points wait in each series, counted no further than a turn goes, and up to where that is.
+# The number of waiting points per series, counted up to the limit of a run, and the place reached.
 _WAITING = """
 SELECT asked.id, waiting.n, waiting.upto
 FROM unnest(%s::bigint[], %s::timestamptz[]) AS asked(id, since)
@@ -35,7 +35,7 @@ CROSS JOIN LATERAL (
 ) AS waiting
 """
 _COLUMNS = ("at", "measured_at", "id", "value", "revision_id", "conditions_id")
-# Changes are ratios: of what is not above 0 there is none, which ``Series.not_positive`` counts.
+# Changes are ratios, so values at or below 0 have none; ``Series.not_positive`` counts them.
 # (PostgreSQL's NaN is above Infinity.)
 _POINTS = """
 SELECT asked.id, found.* FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[])
@@ -59,7 +59,7 @@ CROSS JOIN LATERAL (
     kept=CONTEXT_POINTS,
     valid=VALID.format(datum="datum"),
 )
-# The changes that points from a moment on may disprove, and the last one before these.
+# The changes that points since a time may disprove, and the last one before these.
 _CHANGE_COLUMNS = (
     *("id", "series_id", "datum_id", "at", "shown_at", "previous_id", "errors", "worse"),
     *("before", "after", "low", "high", "n_before", "n_after"),
@@ -77,8 +77,8 @@ CROSS JOIN LATERAL (
 ) AS found
 ORDER BY found.series_id, found.at, found.id
 """.format(columns=", ".join(_CHANGE_COLUMNS))  # noqa: S608 - our own names
-# Clocks are read anew with each run: by themselves they make no other conditions. A group is one
-# code object in one environment, where both are known.
+# Clocks are read in each run: alone they make no other conditions. A group is one code object in
+# one environment, if both are known.
 _CONDITIONS = """
 SELECT id, md5((facts - 'clocks')::text),
     CASE WHEN facts ? 'code_digest' AND (facts ? 'driver' OR facts ? 'runtime') THEN
@@ -91,7 +91,7 @@ FROM codegen_app_conditions WHERE id = ANY(%s)
 
 @dataclass(frozen=True)
 class PendingSeries:
-    """A series with what there is to look at: ``points`` from ``since`` up to ``upto``."""
+    """A series with its points to check: ``points`` from ``since`` up to ``upto``."""
 
     series: Series
     since: datetime
@@ -100,7 +100,7 @@ class PendingSeries:
 
 
 def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
-    """As many of the series as have so many points that wait, at least one."""
+    """Return as many series as have this many waiting points, at least one."""
     since = [row.unchecked_from for row in rows]
     with connection.cursor() as cursor:
         cursor.execute(_WAITING, [[row.pk for row in rows], since, MAX_POINTS])
@@ -117,9 +117,9 @@ def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
 
 @dataclass(frozen=True)
 class DetectionInput:
-    """What is looked at of one series. ``live`` are the changes that the new points may disprove:
-    those that a point from ``since`` on showed; ``is_moving`` says whether there may be others.
-    """
+    """The detector's input for one series. ``live`` are the changes that the new points may
+    disprove: those shown by a point since ``since``; ``is_moving`` says whether there may be
+    others."""
 
     asked: PendingSeries
     stretch: ReplayWindow
@@ -129,7 +129,8 @@ class DetectionInput:
 
 
 def detection_inputs(asked: Sequence[PendingSeries]) -> list[DetectionInput]:
-    """All that the detector needs of these series. Floors are learnt where something moves."""
+    """Return the detector's inputs for these series. Noise floors are computed where something
+    changes."""
     points = _points(asked)
     known = _changes(asked)
     baselines = _baselines(asked)
@@ -159,8 +160,8 @@ def full_history(
     baselines: Sequence[datetime],
     since: datetime | None = None,
 ) -> ReplayWindow:
-    """A series' whole history, as if it came at once; or from a moment on, with as much before it
-    as a level is looked back on."""
+    """Return a series' whole history as if it came at once; or the part since a time, with as many
+    points before it as a level looks back."""
     ends = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
     begins = since or datetime.fromisoformat("0001-01-02T00:00:00+00:00")
     points = _points([PendingSeries(series, begins, ends, 0)])[series.pk]
@@ -173,7 +174,7 @@ def full_history(
 
 
 def _points(asked: Sequence[PendingSeries]) -> dict[int, PointColumns]:
-    """Of each series the points, in order, that are above 0 and were not withdrawn."""
+    """Return each series' points in order, which are above 0 and not withdrawn."""
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
         register_array_loaders(cursor.adapters)
@@ -190,7 +191,7 @@ def _points(asked: Sequence[PendingSeries]) -> dict[int, PointColumns]:
 
 
 def _changes(asked: Sequence[PendingSeries]) -> dict[int, list[Change]]:
-    """What the detector needs of them, in the order of history."""
+    """Return the series' relevant changes, in the order of the history."""
     rows: dict[int, list[Change]] = {}
     of = [[one.series.pk for one in asked], [one.since for one in asked]]
     for change in Change.objects.raw(_CHANGES, of):
@@ -232,7 +233,7 @@ def _detection_input(
 
 
 def _ambiguous(found: Iterable[DetectionInput]) -> Iterable[int]:
-    """Conditions that runs of one revision do not share: only of these it matters which differ."""
+    """Yield conditions in which runs of one revision differ: only there differences matter."""
     for one in found:
         revisions, conditions = one.stretch.places.revisions, one.stretch.places.conditions
         again = (revisions[1:] == revisions[:-1]) & (conditions[1:] != conditions[:-1])
@@ -242,7 +243,7 @@ def _ambiguous(found: Iterable[DetectionInput]) -> Iterable[int]:
 
 
 class _Conditions:
-    """Which conditions are the same but for clocks; which are of one code and environment."""
+    """Which conditions are equal except for clocks, and which share code and environment."""
 
     def __init__(self) -> None:
         self.same: dict[int, str] = {}

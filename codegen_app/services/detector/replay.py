@@ -1,9 +1,9 @@
-"""The detector over a stretch of one history: the same points, in order, give the same changes.
+"""The detector over a window of one history: the same points, in order, give the same changes.
 
-What is found at a point depends on the points up to it alone, and on no more than the last
-``CONTEXT_POINTS`` of them. So points may arrive in any order and in any batches: whoever begins
-``CONTEXT_POINTS`` points before the first new one, from the level that was there, finds what would
-have been found of all of them at once.
+What is found at a point depends only on the points up to it, and on at most the last
+``CONTEXT_POINTS`` of these. So points may arrive in any order and in any batches: a replay that
+begins ``CONTEXT_POINTS`` points before the first new one, at the level there, finds what it would
+have found with all points at once.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from scheduler.track import ratios
 DEFAULT_SETTINGS = Settings()
 
 FLOOR_POINTS = 120
-"""Points up to the present one of which the noise floor is learnt, at most."""
+"""Maximum number of points, up to the current one, for the noise floor."""
 
 CONTEXT_POINTS = max(FLOOR_POINTS, DEFAULT_SETTINGS.before + DEFAULT_SETTINGS.after)
-"""Points before the first new one that are enough to go on."""
+"""Points before the first new one that suffice to continue."""
 
 
 @dataclass(frozen=True)
 class KnownChange:
-    """A change that was found before and that the new points have no part in. ``split`` is its
-    first point, as a place in the stretch, or None where that lies before it."""
+    """A change that was found before and is independent of the new points. ``split`` is the index
+    of its first point in the window, or None if it lies before the window."""
 
     pk: int
     split: int | None
@@ -42,11 +42,11 @@ class KnownChange:
 
 @dataclass(frozen=True)
 class ReplayWindow:
-    """What a replay looks at: ``places`` in order, of which those from ``first`` on are new.
+    """The window of a replay: ``places`` in order, new from ``first`` on.
 
-    ``level`` is where the present level begins; ``baselines`` are moments at which one begins anew;
-    ``same`` says which conditions differ in readings alone (else each is another); ``groups``
-    which are of one code object in one environment (without: no floor is learnt).
+    ``level`` is where the current level begins; ``baselines`` are times at which one begins again;
+    ``same`` says which conditions differ only in telemetry (else each is distinct); ``groups``
+    which have one code object in one environment (without it, no floor is computed).
     """
 
     places: PointColumns
@@ -62,8 +62,8 @@ class ReplayWindow:
 
 @dataclass(frozen=True)
 class DetectedChange:
-    """A change: ``low`` and ``high`` bound ``after / before`` at 95%, None where fewer than five
-    values on a side cannot say it. ``shown_at`` is where the point stands that showed it."""
+    """A change: ``low`` and ``high`` bound ``after / before`` at 95%, None if a side has fewer than
+    five values. ``shown_at`` is the place of the point that showed it."""
 
     datum_id: int
     at: datetime
@@ -86,7 +86,7 @@ class DetectedChange:
 
 @dataclass(frozen=True)
 class _ChangePoint:
-    """Where a level ends: ``at`` is the first place of the next, ``shown`` the place that showed
+    """The end of a level: ``at`` is the first index of the next, ``shown`` the index that showed
     it."""
 
     at: int
@@ -97,14 +97,14 @@ class _ChangePoint:
 
 @dataclass(frozen=True)
 class SideValues:
-    """The values on both sides of a change, as many as its figures are of."""
+    """The values on both sides of a change that its figures are computed from."""
 
     before: np.ndarray[tuple[int], np.dtype[np.float64]]
     after: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def settings_of(least_effect: float | None) -> Settings:
-    """The frozen ones, with what was set for the series."""
+    """Return the default settings with the series' own threshold."""
     return (
         DEFAULT_SETTINGS
         if least_effect is None
@@ -113,16 +113,16 @@ def settings_of(least_effect: float | None) -> Settings:
 
 
 def has_change(stretch: ReplayWindow) -> bool:
-    """Whether anything is found before the noise floor is asked: quick, for most find nothing."""
+    """Return whether anything is found without the noise floor: quick, since most find nothing."""
     return next(_change_points(stretch), None) is not None
 
 
 def replay(
     stretch: ReplayWindow, *, is_moving: bool = True
 ) -> tuple[list[DetectedChange], tuple[KnownChange, DetectedChange] | None]:
-    """The changes that the new points show, in order; and the last known one with what points since
-    make of its figures, where that is more than before. ``is_moving`` is what ``has_change`` says,
-    where that was asked already."""
+    """Return the changes that the new points show, in order; and the last known change with its
+    figures from the points since, if there are more points than before. ``is_moving`` is the result
+    of ``has_change``, if known."""
     splits = list(_change_points(stretch)) if is_moving else []
     ends = [split.at for split in splits]
     sides = [
@@ -145,7 +145,7 @@ def replay(
 
 
 def _change_points(stretch: ReplayWindow) -> Iterator[_ChangePoint]:
-    """Where levels end, as the new points show it one after the other."""
+    """Yield the ends of levels, as the new points show them one after the other."""
     places, settings = stretch.places, stretch.settings
     texts = _run_keys(stretch)
     floor_of = _floor_lookup(stretch, texts)
@@ -163,7 +163,7 @@ def _change_points(stretch: ReplayWindow) -> Iterator[_ChangePoint]:
         level, detection = changes.append_value(before, value, texts[at], settings=settings)
         if detection.change is not None:
             floor = floor_of(begun + detection.change.index, at)
-            if floor is not None:  # most points change nothing, and need none
+            if floor is not None:  # most points change nothing and need no floor
                 level, detection = changes.append_value(before, value, texts[at], floor, settings)
         if detection.change is not None:
             change = detection.change
@@ -171,7 +171,7 @@ def _change_points(stretch: ReplayWindow) -> Iterator[_ChangePoint]:
 
 
 def _run_keys(stretch: ReplayWindow) -> list[str]:
-    """What runs of one revision share: the same code under the same conditions."""
+    """Return the keys that runs of one revision share: the same code under the same conditions."""
     revisions = stretch.places.revisions.tolist()
     if not stretch.same:
         return list(map(str, revisions))
@@ -181,14 +181,14 @@ def _run_keys(stretch: ReplayWindow) -> list[str]:
 
 
 def _is_reset(stretch: ReplayWindow, at: int) -> bool:
-    """Whether somebody said that the level begins anew between a place and the one before it."""
+    """Return whether a person set a baseline between an index and the one before it."""
     earlier = stretch.places[at - 1].at if at else None
     here = stretch.places[at].at
     return any((earlier is None or earlier < one) and one <= here for one in stretch.baselines)
 
 
 def _last_reset(stretch: ReplayWindow, begin: int, end: int) -> int:
-    """The last place in [begin, end) at which a level was said to begin anew; else ``begin``."""
+    """Return the last index in [begin, end) at which a baseline was set; else ``begin``."""
     if not stretch.baselines:
         return begin
     return next((at for at in range(end - 1, begin, -1) if _is_reset(stretch, at)), begin)
@@ -197,8 +197,8 @@ def _last_reset(stretch: ReplayWindow, begin: int, end: int) -> int:
 def _floor_lookup(
     stretch: ReplayWindow, texts: Sequence[str]
 ) -> Callable[[int, int], NoiseFloor | None]:
-    """What gives the floor for a change that begins at one place and is shown by another: learnt of
-    the code object, in the environment, that the point before it is of."""
+    """Return the function that computes the floor for a change that begins at one index and is
+    shown by another: from the code object and environment of the point before it."""
 
     def floor(split: int, shown: int) -> NoiseFloor | None:
         conditions = stretch.places.conditions.tolist()
@@ -221,8 +221,8 @@ def _floor_lookup(
 
 
 def _sides(stretch: ReplayWindow, split: int, n_before: int, end: int | None) -> SideValues:
-    """The values that a change's figures are of: how many of those since, is one of the sizes that
-    the detector tries, so that it is the same however they arrived."""
+    """Return the values for a change's figures: as many since the change as one of the sizes that
+    the detector tries, so that the order of arrival does not matter."""
     stop = len(stretch.places) if end is None else end
     resets = (at for at in range(split + 1, stop) if stretch.baselines and _is_reset(stretch, at))
     available = next(resets, stop) - split
@@ -232,7 +232,7 @@ def _sides(stretch: ReplayWindow, split: int, n_before: int, end: int | None) ->
 
 
 def _updated_sides(stretch: ReplayWindow, end: int | None) -> SideValues | None:
-    """The sides of the last known change, where its figures are of other points than before."""
+    """Return the sides of the last known change if its figures come from other points now."""
     known = stretch.last
     if known is None or known.split is None or known.split < known.n_before:
         return None
@@ -242,14 +242,14 @@ def _updated_sides(stretch: ReplayWindow, end: int | None) -> SideValues | None:
 
 
 def _intervals(sides: Sequence[SideValues]) -> list[tuple[float, float] | None]:
-    """Of after / before, at 95%."""
+    """Return the intervals of after / before, at 95%."""
     least = ratios.MIN_RATIO_SAMPLES
     which = [n for n, one in enumerate(sides) if min(one.before.size, one.after.size) >= least]
     result: list[tuple[float, float] | None] = [None] * len(sides)
     if which:
         before = ratios.medians([sides[n].before for n in which])
         after = ratios.medians([sides[n].after for n in which])
-        with np.errstate(divide="ignore", invalid="ignore"):  # values that are all alike
+        with np.errstate(divide="ignore", invalid="ignore"):  # all values may be equal
             found = ratios.ratios(before, after, floor=0.0)
             lows, highs = found.interval()
         middle = np.exp(found.logs)

@@ -1,7 +1,7 @@
-"""The two sides of changes, as ``scheduler.track`` wants them: points with all that is recorded.
+"""The two sides of changes, as ``scheduler.track`` needs them: points with all their records.
 
-For Kiln's own points the rows know more than was recorded with them, as long as they are there:
-what was built of the same problem and not chosen, and the instructions of the code object.
+For Kiln's own points the rows, while they exist, know more than was recorded: other builds of the
+same problem that were not chosen, and the instructions of the code object.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from scheduler.track.resources import target_of
 from scheduler.track.sides import NEAREST_COUNT, Alternative, CodeObject, Point, Side
 
 LISTING_BYTES = 4 << 20
-"""Listings that are longer are not read: their code objects are compared by digest alone."""
+"""Longer listings are not read: their code objects are compared only by digest."""
 
-# The points that the change's figures are of, on both sides.
+# The points on both sides that the change's figures are computed from.
 _POINTS = """
 SELECT asked.change, found.after, found.at, found.measured_at, found.id, found.value, found.low,
     found.high, found.n, revision.name, found.conditions_id, found.build_id, found.result_id
@@ -67,15 +67,15 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Sides:
-    """Before and after a change."""
+    """The sides before and after a change."""
 
     before: Side
     after: Side
 
 
 def change_sides(changes: Sequence[Change]) -> dict[int, Sides]:
-    """By the changes' keys, in a number of queries that does not grow with them; ``series`` of each
-    is at hand. A change whose points are gone has none."""
+    """Return the sides by the changes' keys, in a number of queries that does not grow with them;
+    each change's ``series`` is loaded. A change whose points are gone has none."""
     rows = _rows(changes)
     near = _Recorded(
         [row for sides in rows.values() for side in sides for row in side[:NEAREST_COUNT]]
@@ -89,7 +89,7 @@ def change_sides(changes: Sequence[Change]) -> dict[int, Sides]:
 
 
 def _rows(changes: Sequence[Change]) -> dict[int, tuple[list[_Row], list[_Row]]]:
-    """Before and after each change, the nearest first."""
+    """Return the rows before and after each change, the nearest first."""
     result: dict[int, tuple[list[_Row], list[_Row]]] = {}
     with connection.cursor() as cursor:
         cursor.execute(
@@ -114,8 +114,8 @@ def _order(row: _Row) -> tuple[datetime, datetime, int]:
 
 
 def _side(rows: Sequence[_Row], series: Series, near: _Recorded) -> Side:
-    """What the points further away were measured with, nothing asks for: it is not known of them,
-    and said once."""
+    """Return a side. The conditions of points further away are not needed: they are unknown, which
+    is stated once."""
     found = [_point(row, series, near) for row in rows[:NEAREST_COUNT]]
     if len(rows) > NEAREST_COUNT:
         blank = _basic_point(rows[NEAREST_COUNT], series, {})
@@ -149,7 +149,7 @@ def _with_value(row: _Row, blank: Point) -> Point:
 
 
 class _Recorded:
-    """What was recorded with points, and what our own rows say of them beside it."""
+    """What was recorded with points, and what our own rows add."""
 
     def __init__(self, rows: Collection[_Row]) -> None:
         found = Conditions.objects.in_bulk({row.conditions for row in rows})
@@ -159,7 +159,7 @@ class _Recorded:
 
 
 def _alternatives(results: set[int]) -> dict[int, dict[str, Alternative]]:
-    """Of each result: what was built for the same task with the same compiler, by its
+    """Return for each result the other builds of the same task with the same compiler, by
     configuration."""
     if not results:
         return {}
@@ -189,7 +189,7 @@ def _alternatives(results: set[int]) -> dict[int, dict[str, Alternative]]:
 
 
 def _code_objects(builds: set[int]) -> dict[int, CodeObject]:
-    """The code objects with their instructions, read of the listings: each code object's once."""
+    """Return the code objects with their instructions from the listings, each read once."""
     rows = Build.objects.select_related("listing").filter(pk__in=builds) if builds else ()
     made: dict[str, CodeObject] = {}
     result: dict[int, CodeObject] = {}
@@ -204,15 +204,14 @@ def _code_objects(builds: set[int]) -> dict[int, CodeObject]:
 
 
 def _read_code_object(build: Build) -> CodeObject | None:
-    """None where its listing cannot be read: what was recorded with the point is known all the
-    same."""
+    """Return None if the listing cannot be read: the point's own records are still known."""
     target, listing = target_of(build.target), build.listing
     if target is None or listing is None or listing.size_bytes > LISTING_BYTES:
         return None
     try:
         text = artifacts.read(listing).decode("utf-8", "replace")
         return code_object(target, build.code_digest, build.resources, text)
-    except StorageAwayError:  # it is there: the change is explained once it can be read
+    except StorageAwayError:  # it exists: the change is explained once it can be read
         raise
     except (MachineError, UserError, OSError):
         return None

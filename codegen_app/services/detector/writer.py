@@ -1,4 +1,4 @@
-"""What the detector found, as rows: a change that is found again is the same row."""
+"""The detector's results as rows: a change that is found again keeps its row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codegen_app.services.detector.replay import DetectedChange, KnownChange
 
 _FIGURES = ("before", "after", "low", "high", "n_before", "n_after")
 _UPDATED_COLUMNS = (*_FIGURES, "shown_at", "previous_id", "errors", "worse")
-# A statement of one text: an expression for each figure of each row takes as long as the detector.
+# One statement with one text: an expression per figure and row takes as long as the detector.
 _UPDATE = """
 UPDATE codegen_app_change AS change SET
     before = new.before, after = new.after, low = new.low, high = new.high,
@@ -28,7 +28,7 @@ FROM json_to_recordset(%s::json) AS new(
 WHERE change.id = new.id
 """
 
-# What was looked at is over; where more waits, it goes on from there.
+# Checked points are done; if more wait, the next run continues from there.
 _DONE = """
 UPDATE codegen_app_series AS series SET
     unchecked_from = next.at,
@@ -42,7 +42,7 @@ WHERE series.id = done.id
 
 
 class Writer:
-    """Gathers what is found in many series, and writes it in a few statements."""
+    """Collects the results of many series, and writes them in a few statements."""
 
     def __init__(self) -> None:
         self._new: list[Change] = []
@@ -57,7 +57,7 @@ class Writer:
         again: tuple[KnownChange, DetectedChange] | None,
         stale_at: datetime | None,
     ) -> None:
-        """What was found in one series."""
+        """Add the results of one series."""
         live = {one.datum_id: one for one in look.live}
         for one in found:
             row = live.pop(one.datum_id, None)
@@ -72,10 +72,10 @@ class Writer:
         self._done.append((look.asked.series.pk, upto, stale_at))
 
     def write(self) -> int:
-        """Write all of it, in the transaction that holds the series; how many changes are not as
-        they were."""
+        """Write all results, in the transaction that has locked the series; return how many changes
+        differ."""
         now = timezone.now()
-        if self._withdrawn:  # before: a point begins one change at a time
+        if self._withdrawn:  # first: a point begins one change at a time
             Change.objects.filter(pk__in=self._withdrawn).update(withdrawn_at=now, raised_at=None)
         if self._other:
             _update(self._other)
@@ -106,7 +106,7 @@ def _row(look: DetectionInput, found: DetectedChange) -> Change:
 
 
 def _apply(row: Change, found: DetectedChange, names: Sequence[str]) -> bool:
-    """Take over the figures; whether any is another. Then it is explained and dealt with again."""
+    """Copy the figures; return whether any differs. A change is then explained again."""
     if all(getattr(row, name) == getattr(found, name) for name in names):
         return False
     for name in names:

@@ -1,1 +1,1 @@
-"""What the model says of kernels: asked for, made by a worker, kept."""
+"""Modelled times of kernels: requested, computed by a worker, stored."""

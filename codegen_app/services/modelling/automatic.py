@@ -1,8 +1,8 @@
-"""What is modelled though nobody asked: the kernels that serve where most of the time goes.
+"""Kernels that are modelled automatically: the selected ones where most of the time goes.
 
-Seconds of a worker each, after all builds: the default of each product, convolution and attention
-once it is compiled, and what a tuning run selects, on its target's first board. Everything else is
-a click.
+This takes seconds of a worker each, after all builds: the default of each product, convolution and
+attention once it is compiled, and each kernel that a tuning run selects, on its target's first
+board. All others are modelled on request.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ KINDS = (
     GroupKind.DEPTHWISE,
     GroupKind.ATTENTION,
 )
-_PRIORITY = -10  # after what somebody asked for
+_PRIORITY = -10  # after requested modellings
 
 
 def model_default(build: Build) -> None:
-    """Of a build that is done, where its kernel is a node's default; in its transaction."""
+    """Model a finished build if its kernel is a node's default; in its transaction."""
     if not _is_modelled(build.target) or build.flags != list(DEFAULT_FLAGS.values):
         return
     uses = KernelUse.objects.filter(
@@ -44,8 +44,8 @@ def model_default(build: Build) -> None:
 
 
 def model_selected(selection: Selection) -> None:
-    """Of a kernel that a run selected, on the board and at the sizes at which it was measured; in
-    its transaction."""
+    """Model a kernel that a run selected, on the board and at the sizes of its measurement; in its
+    transaction."""
     result = selection.result
     if result is None or not _is_modelled(selection.target):
         return
@@ -77,4 +77,4 @@ def _request(build: Build, use: KernelUse, board: str, sizes: Mapping[str, int])
         defaults={"use": use, "priority": _PRIORITY},
     )
     if is_new:
-        queue.notify(queue.Kind.COMPILE)  # whose workers model
+        queue.notify(queue.Kind.COMPILE)  # its workers model kernels

@@ -1,4 +1,4 @@
-"""What follows for modellings when a build is over."""
+"""Updates of modellings when a build is over."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _FAILED_STATES = tuple(set(State) - {*OPEN_STATES, State.DONE})
 
 
 def on_build_finished(build: Build) -> None:
-    """Carry a build's outcome on; part of the transaction that closes it."""
+    """Update what waits for a build; part of the transaction that closes it."""
     waiting = Modelling.objects.filter(build=build, state=State.QUEUED)
     if waiting.exists():
         _reject(waiting.filter(build__state__in=_FAILED_STATES))
-        queue.notify(queue.Kind.COMPILE)  # whose workers model
+        queue.notify(queue.Kind.COMPILE)  # its workers model kernels
 
 
 def on_build_replaced(build: Build, new: Build) -> None:
-    """What waits for a build waits for the one that took its place."""
+    """Make what waits for a build wait for its replacement."""
     for row in Modelling.objects.filter(build=build, state=State.QUEUED):
         same = {"board": row.board, "sizes": row.sizes, "version": row.version}
         if not Modelling.objects.filter(build=new, **same).exists():
@@ -29,7 +29,7 @@ def on_build_replaced(build: Build, new: Build) -> None:
 
 
 def reconcile() -> None:
-    """Close what waits for a build that is over without code, however that came about."""
+    """Close modellings whose build ended without code, for whatever reason."""
     _reject(Modelling.objects.filter(state=State.QUEUED, build__state__in=_FAILED_STATES))
 
 

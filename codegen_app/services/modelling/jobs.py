@@ -1,4 +1,4 @@
-"""A worker's part: a build's own instructions, run at a node's sizes and timed by the model."""
+"""A worker's part: running a build's instructions at a node's sizes, timed by the model."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from scheduler.ir.operations import Lowered
 
 
 def queued_modellings() -> QuerySet[Modelling]:
-    """What can be done now: the build is there."""
+    """Return modellings that can be done now: those whose build exists."""
     return Modelling.objects.filter(build__state=State.DONE)
 
 
 def run(row: Modelling) -> None:
-    """Do a claimed one; one that cannot be modelled is rejected with one line.
+    """Run a claimed modelling; one that cannot be modelled is rejected with one line.
 
-    Raises ``work.LeaseLostError`` where it was cancelled or given to another worker.
+    Raises ``work.LeaseLostError`` if it was cancelled or given to another worker.
     """
     computing = Interruptible()
     build = row.build
@@ -57,7 +57,7 @@ def run(row: Modelling) -> None:
 
 
 def _report(row: Modelling) -> Report:
-    """Raises ``UserError``, and ``FileNotFoundError`` where a file is gone."""
+    """Return the report. Raises ``UserError``, and ``FileNotFoundError`` if a file is gone."""
     build, target = row.build, targets.find(row.build.target)
     use = _kernel_use(row)
     if build.listing is None:
@@ -88,7 +88,7 @@ def _report(row: Modelling) -> Report:
 
 
 def _kernel_use(row: Modelling) -> KernelUse:
-    """The call that is modelled: that which was asked for, else any of the kernel's."""
+    """Return the call to model: the requested one, else any of the kernel's."""
     uses = KernelUse.objects.filter(kernel=row.build.kernel).select_related(
         "kernel", "template_node__graph__file"
     )
@@ -112,7 +112,7 @@ def _node(scheduled: engine.Scheduled, use: KernelUse) -> SchedulerNode:
 def _request(
     use: KernelUse, row: Modelling, lowered: Lowered, bindings: Bindings
 ) -> BenchmarkRequest:
-    """The kernel's call with the tensors of the graph, at the row's sizes."""
+    """Return the kernel's call with the tensors of the graph, at the row's sizes."""
     names = {name: name for name in lowered.buffers}
     call = RecordedCall(use.kernel.name, use.kernel.args, use.call, names)
     return call.request(row.build.target, bindings, lowered.buffers)
@@ -123,5 +123,5 @@ def _workspace_bytes(use: KernelUse, request: BenchmarkRequest) -> int:
 
 
 def _launches(use: KernelUse) -> tuple[Launch, ...]:
-    """The launches of the kernel's C function, as the engine has them."""
+    """Return the launches of the kernel's C function, as the engine represents them."""
     return decode(make_codec(), use.kernel.launches, tuple[Launch, ...], use.kernel.name)

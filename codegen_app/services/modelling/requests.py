@@ -1,4 +1,4 @@
-"""Asking for what the model says of a kernel: a row for each board, which a worker does."""
+"""Requesting modelled times of a kernel: a row per board, which a worker models."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def request_modelling(
     actor: AbstractBaseUser | None,
     shown: Build | None = None,
 ) -> list[Modelling]:
-    """A row for each board: the one that is there, or a new one; done again where it failed, was
-    cancelled, its report was lost, or the build has other code by now.
+    """Return a row per board, existing or new; it is queued again if it failed, was cancelled, its
+    report was lost, or the build's code has changed.
 
-    ``use`` is the node that calls the kernel, ``sizes`` what of its symbols is not at its hint. For
-    the target of ``shown`` it is that build, for others the newest of the usual flags, which is
-    asked for where there is none. Raises ``UserError`` for a symbol or a size that is none, and
-    for a target that no compiler here builds for.
+    ``use`` is the node that calls the kernel, ``sizes`` has the symbols that differ from their
+    hints. The build is ``shown`` for its target, and for others the newest with the default flags,
+    which is requested if there is none. Raises ``UserError`` for an invalid symbol or size, and for
+    a target that no compiler here builds for.
     """
     bound = checked_sizes(use, sizes)
     rows = []
@@ -57,12 +57,12 @@ def request_modelling(
             audit.record(actor, "model", row)
         row.refresh_from_db()
         rows.append(row)
-    queue.notify(queue.Kind.COMPILE)  # whose workers model
+    queue.notify(queue.Kind.COMPILE)  # its workers model kernels
     return rows
 
 
 def checked_sizes(use: KernelUse, given: Mapping[str, int]) -> dict[str, int]:
-    """The sizes that the problem uses, those left out at their hints. Raises ``UserError``."""
+    """Return the problem's sizes, those left out at their hints. Raises ``UserError``."""
     node = use.template_node
     chosen = tuning.checked_bindings(node.graph, given)
     symbols = node.problem.symbols if node.problem else chosen
@@ -80,7 +80,7 @@ def _build(
 
 
 def _requeue(row: Modelling, given: Mapping[str, object]) -> bool:
-    """Queue a row that is over once more; False where it is open, or has what was asked for."""
+    """Queue a finished row again; return False if it is open, or has the requested result."""
     if row.is_open:
         Modelling.objects.filter(pk=row.pk, priority__lt=_PRIORITY).update(priority=_PRIORITY)
         return False
@@ -94,7 +94,7 @@ def _requeue(row: Modelling, given: Mapping[str, object]) -> bool:
 
 @transaction.atomic
 def cancel(row: Modelling, actor: AbstractBaseUser) -> bool:
-    """Stop one; False where it was over already."""
+    """Cancel a modelling; return False if it was over already."""
     left = Modelling.objects.filter(pk=row.pk, state__in=OPEN_STATES)
     stopped = work.close(left, State.CANCELLED, "cancelled")
     if stopped:
@@ -103,7 +103,7 @@ def cancel(row: Modelling, actor: AbstractBaseUser) -> bool:
 
 
 def board_named(target: str, name: str) -> Board:
-    """The board of a row. Raises ``UserError`` for one that this version does not know."""
+    """Return a row's board. Raises ``UserError`` for one that this version does not know."""
     for board in targets.boards(target):
         if board.name == name:
             return board

@@ -1,4 +1,4 @@
-"""Keeping what the model says of a build on a board."""
+"""Storing the model's report of a build on a board."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.cycles.report import VERSION, Report
 
 
 def report_fields(report: Report, build: Build) -> dict[str, Any]:
-    """The columns of a row that is done; the report's file is stored."""
+    """Return the columns of a finished row; the report's file is stored."""
     return {
         "code_digest": build.code_digest,
         "report": artifacts.store(report_json.write(report), ".json"),
@@ -34,9 +34,9 @@ def store_report(
     report: Report,
     use: KernelUse | None = None,
 ) -> Modelling:
-    """The row of a build that was modelled already, in place of what there was of the same.
+    """Store the report of a build that was modelled already, replacing an earlier row of the same.
 
-    ``sizes`` are those of the symbols of the problem that was modelled.
+    ``sizes`` are those of the modelled problem's symbols.
     """
     fields = report_fields(report, build)
     with transaction.atomic():

@@ -1,1 +1,1 @@
-"""Telling people outside of alerts: what is due to whom is rows (``outbox``)."""
+"""Notifications of alerts to the outside: due deliveries are rows (``outbox``)."""

@@ -1,7 +1,7 @@
-"""Where a webhook may go: its address in parts, and the hosts behind it that are allowed.
+"""Where webhooks may go: their parsed addresses, and the allowed hosts behind them.
 
-A name is resolved once, every address that it has is checked, and the connection is made to one of
-those, so that a name which changes between the check and the request leads nowhere else.
+A name is resolved once, every address is checked, and the connection is made to a checked address,
+so that a name that changes between check and request leads nowhere else.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ IpNetwork = IPv4Network | IPv6Network
 MAX_LENGTH = 2000
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
-# What ``is_global`` counts as public, in whole or in part, or does in some versions of Python: of
-# protocols between routers, Azure's host agent (its metadata and DNS), AS112's and relays'
-# anycast, documentation (RFC 9637), segment routing (RFC 9602), and IPv4 addresses written as IPv6
-# ones (RFC 4291: compatible, translated), in whatever network they are.
+# Networks that ``is_global`` counts as public, in whole or in part, or in some versions of Python:
+# protocols between routers, Azure's host agent (its metadata and DNS), AS112's and relays' anycast,
+# documentation (RFC 9637), segment routing (RFC 9602), and IPv4 addresses written as IPv6 (RFC
+# 4291: compatible, translated), in whatever network.
 _NOT_PUBLIC = tuple(
     map(
         ip_network,
@@ -44,12 +44,12 @@ _NOT_PUBLIC = tuple(
 
 
 class NotAllowedError(Exception):
-    """The address leads into a network that webhooks may not reach."""
+    """The address is in a network that webhooks may not reach."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """A webhook's address; ``target`` is path and query as the request's first line has them."""
+    """A webhook's address; ``target`` is path and query, as in the request line."""
 
     scheme: str
     host: str
@@ -58,7 +58,7 @@ class Address:
 
 
 def parse(url: str) -> Address:
-    """The parts of an ``http`` or ``https`` address; raises ``UserError``."""
+    """Return the parts of an ``http`` or ``https`` address; raises ``UserError``."""
     if len(url) > MAX_LENGTH:
         raise UserError(f"an address has at most {MAX_LENGTH} characters")
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
@@ -81,9 +81,9 @@ def parse(url: str) -> Address:
 
 
 def resolve(host: str, port: int, allowed: Sequence[IpNetwork]) -> list[IpAddress]:
-    """The host's addresses, each of them checked.
+    """Return the host's addresses, all checked.
 
-    Raises ``NotAllowedError`` if one of them may not be reached, ``OSError`` for an unknown name.
+    Raises ``NotAllowedError`` if one may not be reached, ``OSError`` for an unknown name.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(ip_address(row[4][0]) for row in found))
@@ -97,7 +97,7 @@ def resolve(host: str, port: int, allowed: Sequence[IpNetwork]) -> list[IpAddres
 
 
 def is_allowed(address: IpAddress, allowed: Sequence[IpNetwork]) -> bool:
-    """Whether webhooks may reach it: a public address, or one in a network that was allowed."""
+    """Return whether webhooks may reach an address: a public one, or one in an allowed network."""
     reached = _embedded_ipv4(address)
     return _is_public(reached) or any(
         one in network for one in (address, reached) for network in allowed
@@ -105,7 +105,7 @@ def is_allowed(address: IpAddress, allowed: Sequence[IpNetwork]) -> bool:
 
 
 def _embedded_ipv4(address: IpAddress) -> IpAddress:
-    """The IPv4 address that an IPv6 address is only another way of writing; else itself."""
+    """Return the IPv4 address that an IPv6 address embeds; else the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -118,6 +118,6 @@ def _is_public(address: IpAddress) -> bool:
         return False
     if any(address in network for network in _NOT_PUBLIC):
         return False
-    if isinstance(address, IPv6Address):  # tunnels end in whatever IPv4 network they name
+    if isinstance(address, IPv6Address):  # tunnels end in any IPv4 network they name
         return not (address.is_site_local or address.sixtofour or address.teredo)
     return True

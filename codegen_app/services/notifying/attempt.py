@@ -1,4 +1,4 @@
-"""What came of trying to send something once."""
+"""The result of one attempt to send something."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_ERROR_LENGTH = 500
 
 
 class Outcome(Enum):
-    """A temporary failure is tried again, a permanent one is not."""
+    """A temporary failure is retried, a permanent one is not."""
 
     THROUGH = "through"
     TEMPORARY = "temporary failure"
@@ -20,8 +20,8 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Attempt:
-    """``error`` is one line, "" where nothing is to be said; ``status`` is HTTP's; the receiver
-    asked not to be tried again within ``retry_after_s`` seconds."""
+    """``error`` is one line, or ""; ``status`` is HTTP's; the receiver asked for no retry within
+    ``retry_after_s`` seconds."""
 
     outcome: Outcome
     error: str = ""
@@ -30,19 +30,19 @@ class Attempt:
 
     @classmethod
     def delivered(cls, status: int | None = None, note: str = "") -> Attempt:
-        """It arrived."""
+        """Return a success."""
         return cls(Outcome.THROUGH, _line(note), status)
 
     @classmethod
     def temporary(
         cls, error: str, status: int | None = None, retry_after_s: float = 0.0
     ) -> Attempt:
-        """It may arrive later."""
+        """Return a failure that may succeed later."""
         return cls(Outcome.TEMPORARY, _line(error), status, retry_after_s)
 
     @classmethod
     def permanent(cls, error: str, status: int | None = None) -> Attempt:
-        """It will not arrive until somebody changes something."""
+        """Return a failure that stays until somebody changes something."""
         return cls(Outcome.PERMANENT, _line(error), status)
 
 

@@ -1,4 +1,4 @@
-"""Channels: added, changed, switched on and off, tested; deliveries that are tried again."""
+"""Channels: adding, changing, enabling, disabling and testing them; retrying deliveries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from codegen_app.services.notifying import signing
 from scheduler.errors import UserError
 
 _RESET_FIELDS = {"state": DeliveryState.PENDING}
-_MAX_OPEN_TESTS = 3  # that wait at once, for each channel
+_MAX_OPEN_TESTS = 3  # waiting tests per channel
 
 
 def add_channel(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
-    """A new channel; raises ``UserError`` for a name that another has."""
+    """Add a channel; raises ``UserError`` for a name that is taken."""
     row = Channel(created_by_id=actor.pk, **fields)
     if row.kind == ChannelKind.WEBHOOK:
         row.key_salt = signing.new_salt()
@@ -30,7 +30,7 @@ def add_channel(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
 
 
 def change_channel(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, Any]) -> None:
-    """Change what is given; raises ``UserError`` for a name that another has."""
+    """Change the given fields; raises ``UserError`` for a name that is taken."""
     different = [name for name, value in fields.items() if getattr(row, name) != value]
     if not different:
         return
@@ -41,8 +41,8 @@ def change_channel(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, A
 
 @transaction.atomic
 def set_active(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
-    """Switch a channel on or off; what waits for one that is switched off is not sent any more.
-    False where it was so already."""
+    """Enable or disable a channel; deliveries that wait for a disabled one are no longer sent.
+    Returns False if nothing changes."""
     if not Channel.objects.filter(pk=row.pk, active=not on).update(active=on):
         return False
     if not on:
@@ -55,7 +55,7 @@ def set_active(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
 
 @transaction.atomic
 def renew_key(actor: AbstractBaseUser, row: Channel) -> None:
-    """Another signing key; the one before signs nothing more."""
+    """Replace the signing key; the earlier one signs nothing more."""
     if row.kind != ChannelKind.WEBHOOK:
         raise UserError("e-mails are not signed: there is no key")
     row.key_salt = signing.new_salt()
@@ -65,7 +65,7 @@ def renew_key(actor: AbstractBaseUser, row: Channel) -> None:
 
 @transaction.atomic
 def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
-    """A message that says it is a test, sent as all others are. Raises ``UserError``."""
+    """Send a test message in the same way as all others. Raises ``UserError``."""
     Channel.objects.select_for_update().get(pk=row.pk)
     if not row.active:
         raise UserError(f"{row} is switched off: switch it on to test it")
@@ -79,7 +79,7 @@ def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
 
 @transaction.atomic
 def retry(actor: AbstractBaseUser, row: Delivery) -> bool:
-    """One more attempt, at once, of what failed or waits; False where it was delivered."""
+    """Retry a failed or waiting delivery at once; return False if it was delivered."""
     open_ones = Delivery.objects.filter(pk=row.pk).exclude(state=DeliveryState.DELIVERED)
     if not open_ones.update(state=DeliveryState.PENDING, next_at=Now(), ended_at=None):
         return False

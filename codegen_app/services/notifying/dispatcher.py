@@ -1,7 +1,7 @@
-"""A thread in each worker that sends what is due.
+"""A thread in each worker that sends due deliveries.
 
-A worker may compile or measure for minutes and hear no message meanwhile; its thread still looks,
-so that what is due goes out within seconds as long as any worker lives.
+A worker may compile or measure for minutes without reading messages; its thread still polls, so
+that deliveries go out within seconds as long as any worker lives.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Sends what is due every ``EVERY_S`` seconds until stopped."""
+    """Sends due deliveries every ``EVERY_S`` seconds until stopped."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         if not settings.SECRET_KEY_GIVEN:
             log.warning("this worker sends no webhooks: KILN_SECRET_KEY is not set for it")
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread."""
         self._over.set()
 
     def _run(self) -> None:
         while not self._over.wait(EVERY_S):
             try:
                 sender.send_due()
-            except DatabaseError as error:  # it restarts: the next look gets through
+            except DatabaseError as error:  # the database restarts: try again later
                 log.warning("nothing was sent: %s", one_line(str(error)))
                 connection.close()
             except Exception:

@@ -26,7 +26,7 @@ _SOURCES = dict(Source.choices)
 
 
 def subject(message: Message) -> str:
-    """One line: what, how much, since when."""
+    """Return one line: what, how much, since when."""
     alert = message.alert
     if alert is None:
         return f"[Kiln] test of {one_line(message.channel, _MAX_SUBJECT)}"
@@ -45,7 +45,7 @@ def subject(message: Message) -> str:
 
 
 def text(message: Message) -> str:
-    """The whole e-mail."""
+    """Return the whole e-mail."""
     if message.alert is None:
         lines = [
             "This is a test: somebody asked on Kiln's page of channels whether e-mails arrive here."
@@ -100,7 +100,7 @@ def _change_lines(change: ChangeNote, unit: str) -> list[str]:
 
 
 def _ascii_change(change: ChangeNote) -> str:
-    """In the letters that every terminal and every subject has."""
+    """Return a change in ASCII, which every terminal and every subject can show."""
     return format_change(change).translate({0xD7: "x", 0x2013: "-"})
 
 

@@ -1,6 +1,6 @@
-"""What is sent of an alert: JSON for a webhook, plain text for an e-mail.
+"""The content of an alert's notification: JSON for a webhook, plain text for an e-mail.
 
-It is made when it is sent and tells how the alert is then; the event that asked for it says why.
+It is built when it is sent and describes the alert at that time; the event says why it is sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_SERIES = 50
 
 @dataclass(frozen=True)
 class ChangeNote:
-    """A change of a series: levels in its unit, after by before with what bounds it at 95%."""
+    """A change of a series: levels in its unit, and after / before with its 95% interval."""
 
     before: float
     after: float
@@ -42,7 +42,7 @@ class ChangeNote:
 
     @property
     def low(self) -> float | None:
-        """The lower bound, as ``scheduler.track.effect`` asks for it."""
+        """The lower bound, named as ``scheduler.track.effect`` needs it."""
         return self.ratio_low
 
     @property
@@ -53,7 +53,7 @@ class ChangeNote:
 
 @dataclass(frozen=True)
 class SeriesNote:
-    """A series of an alert; ``change`` is None where its points stopped coming."""
+    """A series of an alert; ``change`` is None if its points stopped coming."""
 
     problem: str
     sizes: dict[str, Any]
@@ -71,7 +71,7 @@ class SeriesNote:
 
 @dataclass(frozen=True)
 class AlertNote:
-    """An alert as it is now; ``series`` are the ones that changed most, of ``n_series``."""
+    """An alert as it is now; ``series`` has the largest changes, of ``n_series``."""
 
     id: int
     kind: str
@@ -88,7 +88,7 @@ class AlertNote:
 
 @dataclass(frozen=True)
 class RevisionNote:
-    """The state of the source that an alert begins at."""
+    """The source revision at which an alert begins."""
 
     name: str
     repository: str
@@ -98,7 +98,7 @@ class RevisionNote:
 
 @dataclass(frozen=True)
 class Message:
-    """All that is sent; ``alert`` is None in a test."""
+    """The content of a notification; ``alert`` is None in a test."""
 
     format: int
     event: str
@@ -111,13 +111,12 @@ class Message:
     series: tuple[SeriesNote, ...] = ()
 
     def as_json(self) -> bytes:
-        """The body of a webhook."""
+        """Return the body of a webhook."""
         return json.dumps(asdict(self), default=_moment, ensure_ascii=False).encode()
 
 
 def build_message(delivery: Delivery) -> Message:
-    """What is sent of a delivery, whose channel, event, alert and revision are read with it;
-    1 query more."""
+    """Return a delivery's message (1 query); its channel, event, alert and revision are loaded."""
     event = delivery.event
     empty = Message(
         format=FORMAT,

@@ -1,4 +1,4 @@
-"""Deliveries that are due: written with the event that they tell of, sent afterwards."""
+"""Due deliveries: written with their event, sent afterwards."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from django.db import connection
 from codegen_app.models import AlertEvent, EventKind
 from codegen_app.services import queue
 
-#: What Kiln found is sent; what people do on the site is seen there, and in the feed.
+#: Kiln's own events are sent; people's actions are shown on the site and in the feed.
 SENT_EVENTS = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
 
-# Whether a channel asks for words of a series of an alert: of its changes, or without new points.
+# Whether a channel's search words match a series of an alert: of its changes, or without new
+# points.
 _CHANNEL_MATCHES = """
     (channel.search = '' OR EXISTS (
         SELECT 1 FROM codegen_app_series AS series
@@ -28,11 +29,11 @@ _CHANNEL_MATCHES = """
     ))
 """
 
-# What is sent says how the alert is at that time: a delivery of it that nobody has tried yet tells
-# of this event, too. Its lock makes a sender pass it by until this transaction is over; one that
-# a sender took first has an attempt by now, and this event gets a delivery of its own.
-# An alert that repeats others is told of to those alone who ask for none of them, and once: not
-# where another one that repeats the same was.
+# A notification describes the alert at the time of sending: a delivery without an attempt covers
+# this event, too. Its lock makes a sender skip it until this transaction ends; one that a sender
+# took first has an attempt by now, and this event gets its own delivery. An alert that repeats
+# others is only sent to channels that match none of these, and once: not if another repetition of
+# the same was sent.
 _ENQUEUE = f"""
 WITH untold AS (
     SELECT delivery.channel_id FROM codegen_app_delivery AS delivery
@@ -66,12 +67,12 @@ ON CONFLICT DO NOTHING
 
 
 def enqueue(event: AlertEvent, repeats: Sequence[int] = ()) -> int:
-    """Write a delivery for each active channel that is told of such alerts, and wake who sends them
-    once the transaction is committed; how many were written.
+    """Write a delivery for each active channel that matches, and wake the senders after the commit;
+    return how many were written.
 
-    One statement, part of the transaction of the event; again it writes none. The alert's changes
-    have to be written before, since a channel may ask for words of their series. ``repeats`` are
-    the alerts that it only repeats, the nearest first: who asks for one of these is not told again.
+    One statement in the event's transaction; repeating it writes none. The alert's changes must be
+    written before, since a channel may match words of their series. ``repeats`` are the alerts that
+    it repeats, the nearest first: channels that match one of these are not notified again.
     """
     if event.kind not in SENT_EVENTS:
         return 0

@@ -1,6 +1,5 @@
-"""Deliveries that are over go with age, where a policy of retention says so: what was sent, when,
-and why it failed. What is still to be sent never does, and neither do the events that they tell of.
-"""
+"""Deletion of old deliveries, if a retention policy says so: what was sent, when, and why it
+failed. Pending deliveries and events are never deleted."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from codegen_app.models import Delivery, DeliveryState
 
 
 def deliveries_ended_before(moment: datetime) -> QuerySet[Delivery]:
-    """Those that were delivered or had failed by then, by the index ``delivery_ended``."""
+    """Return deliveries that succeeded or failed before then, by the index ``delivery_ended``."""
     over = (DeliveryState.DELIVERED, DeliveryState.FAILED)
     return Delivery.objects.filter(state__in=over, ended_at__lt=moment)
 
 
 def delete_deliveries(before: datetime, most: int) -> int:
-    """Delete some of them, the oldest first; how many. Part of the caller's transaction."""
+    """Delete some, the oldest first; return how many. Part of the caller's transaction."""
     oldest = deliveries_ended_before(before).order_by("ended_at")
     keys = list(oldest.select_for_update(skip_locked=True).values_list("pk", flat=True)[:most])
     Delivery.objects.filter(pk__in=keys).delete()

@@ -1,8 +1,8 @@
-"""Deliveries are claimed, sent, and what came of them is noted.
+"""Claiming and sending deliveries, and recording the result.
 
-A claim is one statement that counts an attempt and puts the next one behind a lease: who may note
-the outcome is whoever's attempt it still is. Who dies between sending and noting is followed by
-another after the lease, which sends the same key again.
+A claim is one statement that counts an attempt and moves the next one behind a lease: only the
+current attempt may record its result. If a sender dies before recording, another sends the same key
+again after the lease.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ GIVEN_UP_AFTER = timedelta(days=1)
 _MAX_CONCURRENT = 8
 _MAX_ATTEMPTS = 100
 _FIRST_WAIT_S, _GROWTH, _MAX_WAIT_S = 10, 3, 3600
-_MAX_RETRY_AFTER_S = 6 * 3600  # by a receiver
+_MAX_RETRY_AFTER_S = 6 * 3600  # requested by a receiver
 
 log = logging.getLogger(__name__)
 
-# What lies further ahead than any wait comes from a clock that was set back.
+# A time beyond any wait comes from a clock that was set back.
 _CLAIM = """
 UPDATE codegen_app_delivery SET attempts = attempts + 1, next_at = statement_timestamp() + %(lease)s
 WHERE id = (
@@ -48,7 +48,7 @@ WHERE id = (
     LIMIT 1 FOR UPDATE OF delivery SKIP LOCKED
 ) RETURNING id
 """
-# One receiver that is away is asked once for all that it is to get.
+# An unavailable receiver is tried once for all its deliveries.
 _POSTPONE = """
 UPDATE codegen_app_delivery SET next_at = %(at)s WHERE id IN (
     SELECT id FROM codegen_app_delivery
@@ -59,7 +59,7 @@ UPDATE codegen_app_delivery SET next_at = %(at)s WHERE id IN (
 
 
 def send_due() -> int:
-    """Send all that is due, several at once but one to each channel; how many attempts it took.
+    """Send everything due, several at once but one per channel; return the number of attempts.
 
     Safe to call from any number of processes and threads at once.
     """
@@ -81,10 +81,10 @@ def send_due() -> int:
 
 
 def claim(busy: list[int]) -> Delivery | None:
-    """Take the delivery that is due first, of none of the ``busy`` channels; None if none is."""
+    """Claim the first due delivery, of no ``busy`` channel; None if there is none."""
     kinds = [ChannelKind.EMAIL.value]
     if settings.SECRET_KEY_GIVEN:
-        kinds.append(ChannelKind.WEBHOOK.value)  # others could not sign as the site does
+        kinds.append(ChannelKind.WEBHOOK.value)  # others lack the site's secret
     parameters: dict[str, Any] = {
         "lease": LEASE,
         "longest": timedelta(seconds=_MAX_RETRY_AFTER_S) + LEASE,
@@ -102,7 +102,7 @@ def claim(busy: list[int]) -> Delivery | None:
 
 @transaction.atomic
 def record_attempt(delivery: Delivery, attempt: Attempt) -> None:
-    """Write what came of an attempt, unless another took the delivery over meanwhile."""
+    """Record an attempt's result, unless another sender has claimed the delivery meanwhile."""
     held = Delivery.objects.filter(
         pk=delivery.pk, state=DeliveryState.PENDING, attempts=delivery.attempts
     )
@@ -126,17 +126,17 @@ def record_attempt(delivery: Delivery, attempt: Attempt) -> None:
 
 
 def backoff_s(attempts: int, asked_s: float = 0.0) -> float:
-    """Seconds until the next attempt after so many: growing, at least what the receiver asked for,
-    and a part of it random, so that what failed together is not tried together."""
+    """Return the seconds until the next attempt: growing, at least what the receiver requested, and
+    partly random, so that joint failures are not retried together."""
     grown = min(_FIRST_WAIT_S * _GROWTH ** min(attempts - 1, 20), _MAX_WAIT_S)
     jitter = grown * random.uniform(0.75, 1.0)  # noqa: S311 - nobody gains by knowing it
     return float(max(jitter, min(asked_s, _MAX_RETRY_AFTER_S)))
 
 
 def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
-    """What is left to do without the database."""
+    """Return the part that needs no database."""
     channel = delivery.channel
-    if delivery.attempts > _MAX_ATTEMPTS:  # and none of them came to an end
+    if delivery.attempts > _MAX_ATTEMPTS:  # none of them ended
         return lambda: Attempt.permanent(f"given up after {_MAX_ATTEMPTS} attempts")
     if not channel.active:
         return lambda: Attempt.permanent("the channel is switched off")
@@ -145,7 +145,7 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
             return _prepare_email(delivery, channel)
         return _prepare_webhook(delivery, channel)
     except signing.OtherSecretError as error:
-        attempt = Attempt.temporary(str(error))  # by a process that has the site's
+        attempt = Attempt.temporary(str(error))  # left to a process with the site's secret
     except Exception as error:
         log.exception("the message of delivery %s cannot be made", delivery.pk)
         attempt = Attempt.permanent(f"internal error: {type(error).__name__}: {error}")

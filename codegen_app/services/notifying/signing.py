@@ -1,7 +1,7 @@
-"""Signatures of webhooks: keys that are derived and stored nowhere, and what they sign.
+"""Signatures of webhooks: keys that are derived and never stored, and what they sign.
 
-A channel's salt ends in a mark of the site's secret that its key was derived of. So a process that
-has another secret notices, and the key stays while the old secret is among Django's fallbacks.
+A channel's salt ends in a mark of the site's secret for its key. So a process with another secret
+notices it, and the key stays while the old secret is among Django's fallbacks.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _MARK_LENGTH = 8
 
 
 class OtherSecretError(Exception):
-    """The channel's key was derived of a secret that this process does not have."""
+    """The channel's key was derived from a secret that this process does not have."""
 
 
 def new_salt() -> str:
-    """The salt of another key."""
+    """Return the salt of a new key."""
     random = secrets.token_urlsafe(16)
     return random + _mark(random, _secrets()[0])
 
 
 def key(salt: str) -> str:
-    """The key of a channel with this salt: text whose bytes are the key. Raises
+    """Return the key of a channel with this salt: text whose bytes are the key. Raises
     ``OtherSecretError``."""
     random, mark = salt[:-_MARK_LENGTH], salt[-_MARK_LENGTH:]
     for secret in _secrets():
@@ -40,7 +40,7 @@ def key(salt: str) -> str:
 
 
 def signature(signing_key: str, timestamp: str, body: bytes) -> str:
-    """HMAC-SHA256 of ``timestamp.body`` in hexadecimal digits."""
+    """Return the HMAC-SHA256 of ``timestamp.body`` in hexadecimal digits."""
     return hmac.digest(signing_key.encode(), timestamp.encode() + b"." + body, sha256).hex()
 
 

@@ -1,4 +1,4 @@
-"""One e-mail, through Django's settings: plain text, to all addresses of a channel at once."""
+"""One e-mail through Django's settings: plain text, to all addresses of a channel at once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ Replies = dict[str, tuple[int, bytes]]
 
 
 def is_set_up() -> bool:
-    """Whether the operator named a server."""
+    """Return whether the operator configured a server."""
     return bool(settings.EMAIL_HOST)
 
 
 def send(subject: str, text: str, to: Sequence[str], key: UUID) -> Attempt:
-    """Send it once. A message that some of the addresses took is through, and says who did not."""
+    """Send the e-mail once. If some addresses accepted it, it is delivered, and the note names the
+    others."""
     if not is_set_up():
         return Attempt.permanent("no mail server is set up (KILN_EMAIL_HOST)")
     message = EmailMessage(
@@ -59,7 +60,7 @@ def _sent(message: EmailMessage, to: list[str]) -> Attempt:
         return Attempt.delivered()
     backend.open()
     try:
-        # Django's own sending keeps to itself which of the addresses were turned down.
+        # Django's own function does not report which addresses were refused.
         content = message.message().as_bytes(linesep="\r\n")
         _, sender = parseaddr(message.from_email)
         assert backend.connection is not None, "it is open"

@@ -1,4 +1,4 @@
-"""One POST to a webhook: to a checked address, without redirects, within a time and a size."""
+"""One POST to a webhook: to a checked address, without redirects, with limits of time and size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduler.errors import UserError
 
 TIMEOUT_S = 10.0
 _CONNECT_S = 5.0  # to each of the host's addresses
-_READ_BYTES = 64 * 1024  # of an answer, which nobody looks at
+_READ_BYTES = 64 * 1024  # of the response, which is not used
 _RETRYABLE = frozenset({408, 425, 429})
 
 
@@ -35,8 +35,8 @@ def post(
     allowed: Sequence[IpNetwork],
     within_s: float = TIMEOUT_S,
 ) -> Attempt:
-    """Send it once. What the receiver answers is counted by its status alone and shown to nobody:
-    a page that showed it would read other servers for whoever may add a channel."""
+    """Send the body once. Only the status of the response counts, and its body is never shown:
+    otherwise whoever may add a channel could read other servers."""
     end = time.monotonic() + within_s
     try:
         to = addresses.parse(url)
@@ -64,7 +64,7 @@ def _failure(to: Address, error: Exception) -> str:
 
 
 def _resolve(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpAddress]:
-    """Its addresses. The system's resolver knows no limit of time: it is asked in a thread."""
+    """Return the addresses. The system's resolver has no timeout, so it runs in a thread."""
     answers: SimpleQueue[list[IpAddress] | Exception] = SimpleQueue()
 
     def ask() -> None:
@@ -88,8 +88,8 @@ def _resolve(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpAd
 def _connect(
     to: Address, found: Sequence[IpAddress], end: float
 ) -> tuple[http.client.HTTPConnection, socket.socket]:
-    """A connection to the first of the addresses that takes one, and a second handle of its socket,
-    by which it can be ended from outside."""
+    """Return a connection to the first address that accepts, and a second handle of its socket,
+    which can end it from outside."""
     failure: OSError = OSError("it has no address")
     for address in found:
         try:
@@ -125,7 +125,7 @@ def _open_http(
 
 @contextmanager
 def _enforce_deadline(guard: socket.socket, end: float) -> Iterator[None]:
-    """End the connection when the time is over: an answer that drips keeps within every limit of a
+    """End the connection when the time is over: a slow trickle stays within the limit of every
     single read."""
 
     def shut() -> None:
@@ -152,9 +152,9 @@ def _exchange(
     try:
         connection.request("POST", to.target, body, {**headers, "Connection": "close"})
         answer = connection.getresponse()
-        _remaining_s(end)  # headers that were cut off look like all of them
+        _remaining_s(end)  # truncated headers look complete
         attempt = _status_attempt(answer)
-        with suppress(OSError, http.client.HTTPException):  # the status is what counts
+        with suppress(OSError, http.client.HTTPException):  # only the status counts
             answer.read(_READ_BYTES)
     finally:
         connection.close()
@@ -174,7 +174,7 @@ def _status_attempt(answer: http.client.HTTPResponse) -> Attempt:
 
 
 def _retry_after_s(text: str) -> float:
-    """Seconds, or until a moment; 0 for nothing that can be read."""
+    """Return seconds, also from a date; 0 if the text is invalid."""
     if text.isascii() and text.isdigit():
         return float(text[:9])
     try:

@@ -1,1 +1,1 @@
-"""Measuring again what a change lies between, here or by whoever sends the series."""
+"""Measuring the sides of a change again, here or by the senders of the series."""

@@ -1,4 +1,4 @@
-"""A worker's part: the builds of both sides, measured in turns on one device."""
+"""A worker's part: the builds of both sides, measured interleaved on one device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST_SITES = 5
 
 
 def queued_remeasurements(target: str) -> QuerySet[Remeasurement]:
-    """What waits for a device of that target, of a model that is here."""
+    """Return what waits for a device of that target, of a model that this host has."""
     rows = Remeasurement.objects.filter(series__target=target)
     if not rows.filter(state=State.QUEUED).exists():
         return rows.none()
@@ -47,12 +47,12 @@ def queued_remeasurements(target: str) -> QuerySet[Remeasurement]:
 
 
 def queued_for_models(target: str, names: Iterable[str]) -> QuerySet[Remeasurement]:
-    """What is for a device of that target, of one of these models."""
+    """Return what waits for a device of that target, of one of these models."""
     return Remeasurement.objects.filter(series__target=target, series__device_name__in=set(names))
 
 
 def run(row: Remeasurement) -> None:
-    """Do a claimed one. Raises ``work.LeaseLostError`` when the claim is lost meanwhile."""
+    """Run a claimed remeasurement. Raises ``work.LeaseLostError`` when the claim is lost."""
     cancellation, progress = Cancellation(), _Progress()
     series = row.series
     with (
@@ -76,7 +76,7 @@ def run(row: Remeasurement) -> None:
 
 
 class _Progress:
-    """How far it is, as the heartbeat writes it."""
+    """The progress, as the heartbeat writes it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -130,8 +130,8 @@ def record(
     device: DeviceInfo,
     **fields: int,
 ) -> None:
-    """Close a claimed one: what was measured, by point, each as a new point of its series, and why
-    the others were not. Raises ``work.LeaseLostError``."""
+    """Close a claimed remeasurement: each measured point becomes a new point of its series, and the
+    others record why not. Raises ``work.LeaseLostError``."""
     points = points_of(row)
     state, why_none = _outcome(row, points, found, reasons)
     work.finish(row, state, **why_none, **fields)
@@ -151,7 +151,7 @@ def _outcome(
     found: Mapping[str, Measurement | Rejected],
     reasons: Mapping[str, str],
 ) -> tuple[State, dict[str, str]]:
-    """Done where both sides have a time; else why a side has none."""
+    """Return done if both sides have a time; else why a side has none."""
     for side in ("before", "after"):
         keys = [str(one.pk) for one in points if one.side(row) == side]
         of_side = [found[key] for key in keys if key in found]
@@ -165,19 +165,19 @@ def _outcome(
 
 
 def points_of(row: Remeasurement) -> list[RemeasuredPoint]:
-    """Its points with all that is recorded of their builds."""
+    """Return its points with all that is recorded of their builds."""
     related = ("original__build__library", "original__build__kernel", "original__revision")
     return list(row.points.select_related(*related))
 
 
 def problem_of_series(series: Series) -> Problem:
-    """What its kernels solve: only series of ours are measured again."""
+    """Return the problem that the series' kernels solve: only our own series are measured again."""
     assert series.own_problem is not None
     return series.own_problem
 
 
 def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[RecordedUse]]:
-    """By kernel: the calls that nodes of the problem make of it, the newest graph's first."""
+    """Return by kernel the calls from nodes of the problem, the newest graph's first."""
     kernels = {point.original.kernel_id for point in points}
     rows = KernelUse.objects.filter(kernel__in=kernels, template_node__problem=series.own_problem)
     found: dict[int, list[RecordedUse]] = {}
@@ -193,14 +193,14 @@ def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[Rec
 
 
 def sites_of(uses: Mapping[int, list[RecordedUse]]) -> list[GraphNodeRef]:
-    """Where the problem is looked for: some nodes that made these calls."""
+    """Return where to look for the problem: some nodes with these calls."""
     each = dict.fromkeys(use.place for of_kernel in uses.values() for use in of_kernel)
     return list(each)[:_MOST_SITES]
 
 
 def stored_build(point: RemeasuredPoint, uses: Mapping[int, list[RecordedUse]]) -> Build:
-    """The build that is measured again. Raises ``UserError`` where there is none any more, or
-    nobody knows how it is called."""
+    """Return the build to measure again. Raises ``UserError`` if it is gone, or its call is
+    unknown."""
     build = point.original.build
     if build is None or build.library is None or not uses.get(build.kernel_id):
         raise UserError("its build is not kept any more")
@@ -217,7 +217,8 @@ def _scheduled(place: GraphNodeRef) -> Schedule | None:
 def _candidate(
     point: RemeasuredPoint, uses: dict[int, list[RecordedUse]], site: CallSite, device: DeviceInfo
 ) -> BuiltCandidate:
-    """The recorded build with its call at the site. Raises ``UserError``, ``FileNotFoundError``."""
+    """Return the recorded build with its call at the site. Raises ``UserError``,
+    ``FileNotFoundError``."""
     build = stored_build(point, uses)
     request = site.request(build.kernel.name, uses[build.kernel_id], device.target)
     made = build_result(build, cached=True)
@@ -229,7 +230,7 @@ def _candidate(
 def _record(
     point: RemeasuredPoint, series: Series, measured: Measurement, device: DeviceInfo
 ) -> Datum:
-    """A new point of the series at the place of the old one, measured now."""
+    """Store a new point at the old point's place in the series, measured now."""
     original, problem = point.original, problem_of_series(series)
     build = original.build
     assert build is not None

@@ -1,5 +1,5 @@
-"""Asking for measurements from an alert: of our own series a worker repeats the builds that are
-kept, of others' their senders are asked for the revisions."""
+"""Requesting measurements from an alert: a worker repeats the stored builds of our own series;
+senders of other series are asked for revisions."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _PRIORITY = 50
 
 @dataclass(frozen=True)
 class SeriesAnswer:
-    """What becomes of one series: work here, revisions that its senders are asked for, or the
-    ``reason`` why neither can be."""
+    """The result for one series: work here, revisions requested from its senders, or the ``reason``
+    why neither is possible."""
 
     series: Series
     remeasurement: Remeasurement | None = None
@@ -50,9 +50,9 @@ class SeriesAnswer:
 
 @transaction.atomic
 def request_remeasurement(alert: Alert, actor: AbstractBaseUser | None) -> list[SeriesAnswer]:
-    """Ask for measurements of every series of the alert; what is open already is not asked again.
+    """Request measurements of every series of the alert; open requests are not repeated.
 
-    Raises ``UserError`` where nothing of it can be measured, with the reasons.
+    Raises ``UserError`` with the reasons if nothing can be measured.
     """
     alert = Alert.objects.select_for_update().get(pk=alert.pk)
     answers = [_request_change(alert, change, actor) for change in changes_of(alert)[:MAX_SERIES]]
@@ -96,7 +96,7 @@ def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None
 
 
 def _revisions(change: Change) -> list[Revision]:
-    """The revisions of both sides, and those of the same source between them."""
+    """Return the revisions of both sides, and those of the same source between them."""
     found = [change.revision] + ([change.previous] if change.previous else [])
     first = change.previous.at if change.previous else None
     last = change.revision.at
@@ -112,7 +112,7 @@ def _revisions(change: Change) -> list[Revision]:
 
 
 def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> SeriesAnswer:
-    """Of a series whose points stopped coming: the revisions since its last point."""
+    """Request the revisions since the last point of a series whose points stopped coming."""
     if series.is_generated or series.own_problem_id is not None:
         what = "generated" if series.is_generated else "measured by tuning runs here: retune"
         return SeriesAnswer(series, reason=f"the series is {what}")
@@ -129,7 +129,7 @@ def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | Non
 def _request_revisions(
     alert: Alert, series: Series, revisions: Iterable[Revision], actor: AbstractBaseUser | None
 ) -> int:
-    """Ask the senders for these; how many they are asked for."""
+    """Request these revisions from the senders; return how many."""
     rows = [
         MeasurementRequest(
             alert=alert, series=series, revision=one, requested_by_id=audit.actor_id(actor)
@@ -142,7 +142,7 @@ def _request_revisions(
 
 @transaction.atomic
 def cancel(row: Remeasurement, actor: AbstractBaseUser) -> bool:
-    """Stop it; False where it was over already."""
+    """Cancel a remeasurement; return False if it was over already."""
     left = Remeasurement.objects.filter(pk=row.pk, state__in=OPEN_STATES)
     stopped = work.close(left, State.CANCELLED, "cancelled")
     if stopped:
@@ -152,7 +152,7 @@ def cancel(row: Remeasurement, actor: AbstractBaseUser) -> bool:
 
 @transaction.atomic
 def withdraw(alert: Alert, actor: AbstractBaseUser) -> int:
-    """Ask the senders no more for what this alert asked them; how many requests were open."""
+    """Withdraw the alert's requests to senders; return how many were open."""
     left = MeasurementRequest.objects.filter(
         alert=alert, answered_at__isnull=True, withdrawn_at__isnull=True
     )

@@ -1,4 +1,4 @@
-"""Requests of the senders, answered by what arrives."""
+"""Requests to senders, answered by the points that arrive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen_app.models import Batch, Datum, MeasurementRequest
 
 def close_answered(batch: Batch) -> int:
     """Close the requests that a batch answers, by a point of the series at the revision that was
-    measured after they were asked; how many. Part of the transaction that stores the batch."""
+    measured after the request; return how many. Part of the transaction that stores the batch."""
     waiting = MeasurementRequest.objects.filter(answered_at__isnull=True, withdrawn_at__isnull=True)
     if not waiting.exists():
         return 0

@@ -1,1 +1,1 @@
-"""Workers without the database: joined by a token, a task in hand at a time."""
+"""Workers without the database: joined by a token, with one task at a time."""

@@ -1,6 +1,6 @@
-"""Searches of remote workers: what they may try, and the builds that they ask for as they go.
+"""Searches of remote workers: their candidates, and the builds that they request on the way.
 
-A web process writes what is asked into the lease and says what is built; the engine's part, which
+A web process writes requests into the lease and reports what is built; the engine's part, which
 takes as long as the graph is large, is done by workers that compile.
 """
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def request_builds(worker: Worker, key: str, kernels: Sequence[str]) -> BuildResults:
-    """What is built of these kernels; the others are asked for. The same again changes nothing.
+    """Return the builds of these kernels, and request the others; repeating it changes nothing.
 
     Raises ``LeaseOverError``, and ``UserError`` for a kernel that is no candidate of the task.
     """
@@ -56,7 +56,7 @@ def request_builds(worker: Worker, key: str, kernels: Sequence[str]) -> BuildRes
 
 
 def _is_dropped(row: Candidate) -> bool:
-    """Whether its build was cancelled, so that it is to be asked for again."""
+    """Return whether its build was cancelled, so that it must be requested again."""
     return row.build is not None and row.build.state == State.CANCELLED
 
 
@@ -76,8 +76,8 @@ def _add_requests(lease: RemoteLease, kernels: Sequence[str]) -> None:
 
 
 def answer_requests() -> None:
-    """Do what searches elsewhere wait for, each by one worker at a time. A failure of the machine
-    leaves it for the next look."""
+    """Answer the requests of remote searches, each by one worker at a time. After a machine failure
+    they are tried again later."""
     for pk in list(backlog.search_leases().order_by("pk").values_list("pk", flat=True)):
         with try_lock(LockClass.SEEK, pk) as mine:
             lease = backlog.search_leases().filter(pk=pk).first() if mine else None
@@ -88,7 +88,7 @@ def answer_requests() -> None:
 
 def _attempt(lease: RemoteLease) -> None:
     task = lease.tuning_task
-    task.claim = lease.claim  # what the worker holds, or nothing
+    task.claim = lease.claim  # the worker's claim, or nothing
     try:
         _answer(lease)
     except Exception as error:
@@ -96,7 +96,7 @@ def _attempt(lease: RemoteLease) -> None:
         if fault is not None:
             log.warning("task %s is looked at later: %s", task.pk, fault.reason)
         elif isinstance(error, UserError) and not isinstance(error, MachineError):
-            with suppress(work.LeaseLostError):  # sizes that no memory holds, for one
+            with suppress(work.LeaseLostError):  # for example, sizes that no memory holds
                 measurement_tasks.reject_task(task, Rejected(Stage.LOAD, str(error)))
         elif work.quarantine(task, error):
             raise
@@ -122,7 +122,7 @@ def _answer(lease: RemoteLease) -> None:
 
 
 def _begin_search(lease: RemoteLease, problem: TuningProblem) -> None:
-    """As an attempt here begins; from then on the worker may ask."""
+    """Begin as an attempt here does; then the worker may send requests."""
     offered: dict[str, tuple[int, dict[str, ConfigValue]]] = {}
     for place, caller in enumerate(problem.callers):
         offered.setdefault(caller.name, (place, dict(caller.kernel.config)))
@@ -140,15 +140,15 @@ def _request(
         build = requests.request_build(caller)
     except MachineError:
         raise
-    except UserError:  # no compiler here makes it, which its line says
+    except UserError:  # no compiler here builds it; its line says so
         return
-    # In place of one that was dropped since the candidate was first asked for.
+    # Replaces a build that was dropped since the first request.
     dropped = task.candidates.filter(kernel=build.kernel_id, build__state=State.CANCELLED)
     dropped.exclude(build=build).update(build=build)
 
 
 def _holds_claim(task: TuningTask) -> bool:
-    """Whether the claim does, until the end of the transaction."""
+    """Return whether the claim holds, and lock it until the end of the transaction."""
     rows = TuningTask.objects.select_for_update(no_key=True)
     return rows.filter(pk=task.pk, state=State.RUNNING, claim=task.claim).exists()
 

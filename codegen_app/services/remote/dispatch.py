@@ -1,4 +1,4 @@
-"""What a remote worker gets with a task: the problem, libraries, what was seen before."""
+"""What a remote worker gets with a task: the problem, libraries, earlier results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from scheduler.tuning.prior_results import PriorResult
 
 
 def task_of(lease: RemoteLease) -> Task:
-    """All that measuring it needs; its files are fetched by their digests."""
+    """Return all that measuring needs; files are fetched by their digests."""
     task = lease.tuning_task
     run, graph = task.run, task.run.graph.file
     begins_with, begins = modelled_tuning.warm_start_lines(task)
@@ -64,8 +64,8 @@ def task_of(lease: RemoteLease) -> Task:
 
 
 def build_result(row: Candidate, since: datetime) -> BuildResult | None:
-    """What became of a candidate's build; None while it is open. What was compiled before ``since``
-    counts as known."""
+    """Return the result of a candidate's build; None while it is open. Builds from before ``since``
+    count as cached."""
     assert row.kernel is not None
     build = row.build
     if build is None:
@@ -81,7 +81,7 @@ def build_result(row: Candidate, since: datetime) -> BuildResult | None:
 
 
 def file_of(lease: RemoteLease, digest: str) -> Artifact:
-    """A file that the leased task names. Raises ``leases.LeaseOverError`` for any other."""
+    """Return a file that the leased task names. Raises ``leases.LeaseOverError`` for any other."""
     task = lease.tuning_task
     if task.run.graph.file.digest == digest:
         return task.run.graph.file
@@ -93,8 +93,8 @@ def file_of(lease: RemoteLease, digest: str) -> Artifact:
 
 
 def report_missing_file(lease: RemoteLease, digest: str, line: str) -> leases.LeaseOverError:
-    """A file of the task's is not in the storage: a library is built again, and the task waits.
-    What is to be raised."""
+    """Handle a file that the storage lost: a library is built again, and the task waits. Returns
+    the error to raise."""
     task = lease.tuning_task
     for row in task.candidates.filter(build__library__digest=digest).select_related("build"):
         assert row.build is not None
@@ -105,7 +105,7 @@ def report_missing_file(lease: RemoteLease, digest: str, line: str) -> leases.Le
 
 
 def library_of(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library:
-    """A kernel's library as it is named to a worker."""
+    """Return a kernel's library as described to a worker."""
     return Library(
         kernel=kernel.name,
         digest=file.digest,
@@ -122,21 +122,21 @@ def library_of(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library
 
 
 def _libraries(task: TuningTask) -> Iterator[Library]:
-    """Of the planned kernels; one whose library was removed is none that the worker can try."""
+    """Yield the libraries of planned kernels; without its library, a kernel cannot be tried."""
     for row in tuning_search.planned_candidates(task).values():
         if row.build is not None and row.kernel is not None and row.build.library is not None:
             yield library_of(row.kernel, row.build, row.build.library)
 
 
 def _prior_results(task: TuningTask) -> list[PriorResult]:
-    """Winners of other problems of the template that makes the default."""
+    """Return winners of other problems of the default's template."""
     default = KernelUse.objects.filter(template_node=task.template_node, is_default=True)
     template = default.values_list("kernel__template", flat=True).first()
     return tuning_search.prior_results(task.run.target, template) if template else []
 
 
 def _earlier_results(task: TuningTask) -> list[Result]:
-    """What earlier attempts found."""
+    """Return the results of earlier attempts."""
     closed = task.candidates.filter(kernel__isnull=False).exclude(state__in=OPEN_STATES)
     found = []
     for row in closed.select_related("kernel", "result"):
@@ -150,7 +150,7 @@ def _earlier_results(task: TuningTask) -> list[Result]:
 
 
 def samples_of(row: BenchmarkResult) -> Samples:
-    """What a result's figures are derived from."""
+    """Return the samples that a result's figures are derived from."""
     return Samples(
         tuple(row.samples_ns),
         row.batch,

@@ -1,4 +1,4 @@
-"""Tasks in the hands of remote workers: claimed as by any worker, held by the key of a lease."""
+"""Tasks of remote workers: claimed as by any worker, held by the key of a lease."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RELATED = (
 
 
 class LeaseOverError(Exception):
-    """The lease does not hold any more, and why."""
+    """The lease no longer holds, and why."""
 
 
 class UnknownFileError(Exception):
@@ -46,15 +46,15 @@ class UnknownFileError(Exception):
 
 
 def current_control(worker: Worker) -> tuple[Directive, str]:
-    """What was asked of it on the page of devices, and why."""
+    """Return what was requested of the worker on the page of devices, and why."""
     return _CONTROL_SAY[Control(worker.control)], worker.control_why
 
 
 def acquire(worker: Worker) -> RemoteLease | None:
-    """The lease that it holds, else one on the next task for its devices; None where none waits, or
+    """Return the worker's lease, else one on the next task for its devices; None if none waits, or
     the worker is to take nothing.
 
-    The same again for a worker that asks again: the answer may not have arrived.
+    A repeated request gets the same lease: the response may not have arrived.
     """
     held = _held_by(worker).first()
     if held is not None:
@@ -65,7 +65,7 @@ def acquire(worker: Worker) -> RemoteLease | None:
         if worker.accepts(name):
             try:
                 lease = _acquire_next(worker, name)
-            except IntegrityError:  # it asked twice at once: the other has a task
+            except IntegrityError:  # two requests at once: the other has a task
                 return None
             if lease is not None:
                 if lease.task is not None:
@@ -76,7 +76,7 @@ def acquire(worker: Worker) -> RemoteLease | None:
 
 @transaction.atomic
 def _acquire_next(worker: Worker, served: str) -> RemoteLease | None:
-    """What an alert asks for before tuning, as of workers beside the database."""
+    """Acquire the next work; remeasurements come before tuning, as for local workers."""
     row = work.claim_next(queued_remeasurements(worker, served), worker.name)
     if row is not None:
         return RemoteLease.objects.create(
@@ -87,7 +87,7 @@ def _acquire_next(worker: Worker, served: str) -> RemoteLease | None:
         return None
     searches = task.run.has_budget
     if searches:
-        queue.notify(Kind.COMPILE)  # whose workers look at what it may ask for
+        queue.notify(Kind.COMPILE)  # its workers prepare the task's requests
     return RemoteLease.objects.create(
         key=uuid.uuid4().hex,
         worker=worker,
@@ -98,15 +98,15 @@ def _acquire_next(worker: Worker, served: str) -> RemoteLease | None:
 
 
 def queued_tasks(worker: Worker, served: str) -> QuerySet[TuningTask]:
-    """Tasks of a queue on a device that the worker has: planned candidates, all of them built, or
-    searches, which ask for builds as they go."""
+    """Return a queue's tasks on a device that the worker has: planned candidates with all builds
+    done, or searches, which request builds on the way."""
     target = served.removeprefix(queue_name(Kind.MEASURE, ""))
     devices = [one["id"] for one in worker.devices if one["target"] == target]
     return ledger.ready_tasks(target).filter(run__device__in=devices)
 
 
 def queued_remeasurements(worker: Worker, served: str) -> QuerySet[Remeasurement]:
-    """Builds of a queue's target to be measured again on a device model that the worker has."""
+    """Return remeasurements for a queue's target, on a device model that the worker has."""
     target = served.removeprefix(queue_name(Kind.MEASURE, ""))
     names = [one["name"] for one in worker.devices if one["target"] == target]
     return remeasuring.queued_for_models(target, names)
@@ -117,7 +117,8 @@ def _held_by(worker: Worker) -> QuerySet[RemoteLease]:
 
 
 def _start_task(task: TuningTask) -> None:
-    """Outside of the claim's transaction: runs are written before their tasks, everywhere."""
+    """Start the run outside the claim's transaction: runs are written before their tasks,
+    everywhere."""
     TuningRun.objects.filter(pk=task.run_id, state=State.QUEUED).update(
         state=State.RUNNING, started_at=Now()
     )
@@ -130,8 +131,8 @@ def _with_related(lease: RemoteLease) -> RemoteLease:
 
 
 def find(worker: Worker, key: str) -> RemoteLease:
-    """The worker's lease of that key, whether it holds or not. Raises ``LeaseOverError`` where it
-    never had one."""
+    """Return the worker's lease of that key, active or not. Raises ``LeaseOverError`` if it never
+    had one."""
     row = worker.leases.filter(key=key).first()
     if row is None:
         raise LeaseOverError("this worker has no such lease")
@@ -139,7 +140,7 @@ def find(worker: Worker, key: str) -> RemoteLease:
 
 
 def get_active(worker: Worker, key: str) -> RemoteLease:
-    """The same of one that holds. Raises ``LeaseOverError``."""
+    """Return the worker's active lease of that key. Raises ``LeaseOverError``."""
     lease = find(worker, key)
     if lease.ended_at is not None or lease.work.claim != lease.claim:
         raise LeaseOverError(expire(lease))
@@ -147,7 +148,7 @@ def get_active(worker: Worker, key: str) -> RemoteLease:
 
 
 def expire(lease: RemoteLease) -> str:
-    """End a lease whose task is another's by now; why, in one line."""
+    """End a lease whose task another worker has claimed; return why, in one line."""
     end(lease, LeaseEnd.EXPIRED)
     row = lease.work
     if lease.task is not None and lease.task.run.state == State.CANCELLED:
@@ -169,7 +170,7 @@ def end(lease: RemoteLease, how: LeaseEnd) -> None:
 
 
 def release_others(worker: Worker, holds: str) -> None:
-    """What a process of before held goes back, except the lease that this one ``holds``."""
+    """Release what an earlier process held, except the lease that this one ``holds``."""
     for lease in _held_by(worker).exclude(key=holds):
         if lease.work.claim == lease.claim:
             fault = Fault(f"the worker {worker} ended while it worked on this", of_row=True)
@@ -178,8 +179,8 @@ def release_others(worker: Worker, holds: str) -> None:
 
 
 def spent_fields(lease: RemoteLease, seconds: float | None) -> dict[str, Any]:
-    """What the task has spent by now, for its row: the seconds that its worker says, and at most
-    those since it has it. Part of the transaction that writes them."""
+    """Return the task's spent time for its row: the seconds that its worker reports, at most the
+    time since the lease began. Part of the transaction that writes it."""
     row = RemoteLease.objects.select_for_update().annotate(now=Now()).get(pk=lease.pk)
     most = max(0.0, (row.now - row.begun_at).total_seconds())
     total = most if seconds is None else min(seconds, most)

@@ -1,4 +1,4 @@
-"""Kept builds that a remote worker measures again: what it gets, and what it sends of them."""
+"""Stored builds that a remote worker measures again: its input, and its results."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def _remeasurement(lease: RemoteLease) -> Remeasurement:
 
 
 def device_kind(lease: RemoteLease) -> tuple[str, str]:
-    """Target and model of the device that it is measured on."""
+    """Return target and model of the device for the measurement."""
     series = _remeasurement(lease).series
     return series.target, series.device_name
 
 
 def remeasurement_task(lease: RemoteLease) -> ReplayTask:
-    """All that measuring it needs; graphs and libraries are fetched by their digests."""
+    """Return all that measuring needs; graphs and libraries are fetched by their digests."""
     series = _remeasurement(lease).series
     points = jobs.points_of(_remeasurement(lease))
     uses = jobs.uses_of(series, points)
@@ -63,7 +63,7 @@ def remeasurement_task(lease: RemoteLease) -> ReplayTask:
 def _repeats(
     points: list[RemeasuredPoint], uses: Mapping[int, list[RecordedUse]], places: list[GraphNodeRef]
 ) -> Iterator[ReplayBuild]:
-    """Of the points whose builds are kept; the others' reasons are known here at the end."""
+    """Yield the points whose builds are stored; the others' reasons are known here at the end."""
     for point in points:
         try:
             build = jobs.stored_build(point, uses)
@@ -77,7 +77,7 @@ def _repeats(
 
 
 def file_of(lease: RemoteLease, digest: str) -> Artifact:
-    """A file that the leased work names. Raises ``leases.UnknownFileError`` for any other."""
+    """Return a file that the leased work names; otherwise raises ``leases.UnknownFileError``."""
     points = jobs.points_of(_remeasurement(lease))
     uses = jobs.uses_of(_remeasurement(lease).series, points)
     for point in points:
@@ -92,9 +92,9 @@ def file_of(lease: RemoteLease, digest: str) -> Artifact:
 def record(
     lease: RemoteLease, device: DeviceInfo, results: list[Result], samples: tuple[int, int]
 ) -> None:
-    """Close the work by what writes it for every worker. What can be derived is derived here.
+    """Close the work with the function for all workers. Derived values are derived here.
 
-    Raises ``UserError`` for what is none of its points, and ``work.LeaseLostError``.
+    Raises ``UserError`` for a point that is not the work's, and ``work.LeaseLostError``.
     """
     row = _remeasurement(lease)
     points = jobs.points_of(row)
@@ -138,7 +138,7 @@ def _outcome(
 
 
 def problem_bytes(problem: Problem, sizes: Mapping[str, int]) -> int:
-    """The bytes that a problem certainly moves at these sizes; 0 where nobody recorded it."""
+    """Return the least bytes that a problem moves at these sizes; 0 if unrecorded."""
     used = {name: sizes.get(name) for name in problem.symbols}
     row = ProblemWork.objects.filter(problem=problem, bindings=used).first()
     return row.read_bytes + row.written_bytes if row is not None else 0

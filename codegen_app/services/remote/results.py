@@ -1,4 +1,4 @@
-"""What remote workers send, written by what writes it for every worker, once."""
+"""What remote workers send, recorded once, with the functions for all workers."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def progress(
     spent_s: float | None = None,
     samples: tuple[int, int] = (0, 0),
 ) -> Reply:
-    """Record results, what was spent on them, and renew the lease. A result of a candidate that has
-    one changes nothing. Of what is measured again ``samples`` are noted: so far, and at most.
+    """Record results and their spent time, and renew the lease. A second result of a candidate
+    changes nothing. For remeasurements ``samples`` are recorded: so far, and at most.
 
-    Raises ``UserError`` for a kernel or a device that is none of the task's, and records none of
-    the message's then.
+    Raises ``UserError``, and records nothing of the message, for a kernel or a device that is not
+    the task's.
     """
     lease = leases.find(worker, key)
     if lease.ended_at is not None or lease.work.claim != lease.claim:
@@ -69,17 +69,17 @@ def _record_remeasurement(
 
 
 def is_remeasurement(worker: Worker, key: str) -> bool:
-    """Whether a lease is on builds to be measured again. Raises ``LeaseOverError``."""
+    """Return whether a lease is on a remeasurement. Raises ``LeaseOverError``."""
     return leases.find(worker, key).task is None
 
 
 def finish_remeasurement(
     worker: Worker, key: str, device: str, results: list[Result], samples: tuple[int, int]
 ) -> None:
-    """Record what was measured again, and close the work; the same again changes nothing.
+    """Record a remeasurement and close the work; repeating it changes nothing.
 
-    Raises ``LeaseOverError`` where the lease does not hold any more, ``UserError`` for points that
-    are none of the work's.
+    Raises ``LeaseOverError`` if the lease no longer holds, ``UserError`` for points that are not
+    the work's.
     """
     lease = leases.find(worker, key)
     if lease.end == LeaseEnd.FINISHED:
@@ -126,11 +126,11 @@ def finish(
     rest: str = "",
     spent_s: float | None = None,
 ) -> None:
-    """Record the last rounds and the decision, and close the task; the same again changes nothing.
-    ``rest`` is why a search left what ``lines`` do not name.
+    """Record the final rounds and the decision, and close the task; repeating it changes nothing.
+    ``rest`` is why a search left the candidates that ``lines`` do not name.
 
-    Raises ``LeaseOverError`` where the lease does not hold any more, ``UserError`` for lines that
-    are none of the task's, or decide for what was not measured.
+    Raises ``LeaseOverError`` if the lease no longer holds, ``UserError`` for lines that are not the
+    task's, or that choose an unmeasured candidate.
     """
     lease = leases.find(worker, key)
     if lease.end == LeaseEnd.FINISHED:
@@ -145,7 +145,7 @@ def finish(
     made = frozenset(entry.kernel for _, entry in decided.lines)
     try:
         with transaction.atomic():
-            # The run before its tasks before their leases, as everywhere.
+            # Lock the run before its tasks before their leases, as everywhere.
             TuningRun.objects.select_for_update().get(pk=task.run_id)
             if not work.extend(task):
                 raise work.LeaseLostError
@@ -182,7 +182,7 @@ def _entries(
 def _untried_entries(
     lease: RemoteLease, device: DeviceInfo, named: Collection[str], reason: str
 ) -> Iterable[tuple[int, Entry]]:
-    """Of a search, all candidates that nothing is said of."""
+    """Yield a search's candidates that no line names."""
     for kernel, (place, config) in (lease.offered or {}).items():
         if kernel not in named:
             line = FinalResult(kernel, CandidateState.UNTRIED, reason=reason)
@@ -203,7 +203,8 @@ def _entry(
     line: FinalResult | None = None,
     measured: Measurement | None = None,
 ) -> Entry:
-    """As the tuner says it. What can be derived is derived here: figures, sizes, the device."""
+    """Return the entry as the tuner represents it. Derived values are derived here: figures, sizes,
+    the device."""
     if samples is not None:
         bindings = dict(task.run.bindings)
         measured = samples.measurement(kernel, device.id, bindings, device.emulated, moved)
@@ -234,7 +235,7 @@ def _rejection(one: Result | FinalResult) -> Rejected | None:
 
 
 def give_up(worker: Worker, key: str, why: GiveUp, reason: str, detail: str) -> None:
-    """A task that its worker does not finish; the same again changes nothing."""
+    """Record that the worker does not finish a task; repeating it changes nothing."""
     lease = leases.find(worker, key)
     row = lease.work
     if lease.ended_at is not None or row.claim != lease.claim:
@@ -266,7 +267,7 @@ def _close(lease: RemoteLease, why: GiveUp, line: str, detail: str) -> None:
 
 
 def _device(lease: RemoteLease, device: str) -> DeviceInfo:
-    """The worker's device of that id, if it is of the kind that the work is for."""
+    """Return the worker's device of that id, if it is of the work's kind."""
     there = {one["id"]: DeviceInfo(**one) for one in lease.worker.devices}
     found = there.get(device)
     if lease.task is not None:

@@ -1,4 +1,4 @@
-"""Joining: who a remote worker is, what it can measure on, and its session."""
+"""Joining: a remote worker's identity, its devices, and its session."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class SessionError(Exception):
 
 
 def hello(token: ApiToken, given: Mapping[str, Any]) -> Welcome:
-    """Let a process be the worker that its token names, in place of any before.
+    """Make a process the worker that its token names, in place of an earlier process.
 
-    What a process of before held goes back into the queue, unless this one ``holds`` its lease: it
-    may still have results of it. Raises ``UserError`` for another version, a name that the token is
-    not for, and where it could serve no queue.
+    Work of the earlier process is queued again, unless this one ``holds`` its lease and may still
+    have results. Raises ``UserError`` for another version, a name that the token is not for, and if
+    the worker could serve no queue.
     """
     _check_version(given)
     name = _name(token, given)
@@ -58,7 +58,7 @@ def hello(token: ApiToken, given: Mapping[str, Any]) -> Welcome:
 
 
 def worker_of(token: ApiToken, session: str) -> Worker:
-    """The worker whose session that is, seen now. Raises ``SessionError``."""
+    """Return the worker with that session, and record that it was seen. Raises ``SessionError``."""
     found = Worker.objects.filter(token=token, session=_digest(session), remote=True)
     if not session or not found.update(seen_at=Now(), stopped_at=None):
         raise SessionError(
@@ -68,7 +68,7 @@ def worker_of(token: ApiToken, session: str) -> Worker:
 
 
 def leave(worker: Worker) -> None:
-    """It says good-bye; what it still holds goes back into the queue."""
+    """End the worker's session; its work is queued again."""
     leases.release_others(worker, "")
     Worker.objects.filter(pk=worker.pk, session=worker.session).update(stopped_at=Now(), session="")
 
@@ -90,7 +90,7 @@ def _name(token: ApiToken, given: Mapping[str, Any]) -> str:
 
 
 def _queues(token: ApiToken, given: Mapping[str, Any]) -> list[str]:
-    """Of its devices, as far as the token and the worker say."""
+    """Return the queues of its devices that the token and the worker allow."""
     served = dict.fromkeys(
         queue_name(Kind.MEASURE, one["target"]) for one in given["devices"] if _is_measurable(one)
     )
@@ -105,7 +105,7 @@ def _queues(token: ApiToken, given: Mapping[str, Any]) -> list[str]:
 
 
 def _is_measurable(device: Mapping[str, Any]) -> bool:
-    """Whether times are measured on it: what is modelled, or emulates instructions, is not."""
+    """Return whether times are measured on it: not on modelled devices or instruction emulators."""
     try:
         target = targets.find(device["target"])
     except UserError:

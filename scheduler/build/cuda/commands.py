@@ -1,5 +1,5 @@
-"""The command lines that make an NVIDIA build, step by step. All names in them are relative and
-fixed, so that the output is the same in any folder."""
+"""The command lines of an NVIDIA build, step by step. All names in them are relative and fixed, so
+that the output is the same in any folder."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ LIBRARY = "kernel.so"
 
 HEADERS = ("nvidia", "common")
 
-# The assembler makes names absolute: with a folder of nobody's they are the same everywhere.
+# The assembler makes names absolute: a fixed, fictitious folder keeps them the same everywhere.
 _LANGUAGE = ("-std=c++20", "-g1", "-fno-color-diagnostics", "-ffile-compilation-dir=/kiln")
-# The version of CUDA decides how the compiler writes launches: as since CUDA 10.
+# The CUDA version decides how the compiler writes launches: as since CUDA 10.
 _NO_CUDA = (
     *("-nogpuinc", "-nogpulib", "-nocudainc", "-nocudalib", "-ffreestanding", "-nostdlibinc"),
     *("-Wno-unknown-cuda-version", "-Xclang", "-target-sdk-version=12.8"),
 )
-# As HIP has it. CUDA's own default fuses products with sums also where a function forbids it, and
-# NVIDIA's assembler whatever is not marked as rounded by itself.
+# HIP's setting. CUDA's default fuses multiplies and adds even where a function forbids it, and
+# NVIDIA's assembler fuses whatever is not marked as separately rounded.
 _FUSED = ("-ffp-contract=fast-honor-pragmas",)
-# The PTX that a target's instructions need, and no newer, so that older drivers take it too.
+# The PTX version that a target's instructions need, and no newer, so that older drivers accept it.
 _PTX_VERSIONS = {80: 70, 86: 71, 89: 78, 90: 80, 100: 86, 120: 87}
 
 
 def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:
-    """Device code as PTX."""
+    """Compile device code to PTX."""
     gpu = nvidia_hardware(target)
     version = f"+ptx{_PTX_VERSIONS[gpu.capability]}"
     return (
@@ -48,18 +48,18 @@ def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ..
 
 
 def cubin(target: Target, toolchain: CudaToolchain) -> tuple[str, ...]:
-    """The PTX assembled; prints what each kernel takes."""
+    """Assemble the PTX; prints each kernel's resource usage."""
     processor = nvidia_hardware(target).processor
     return (*toolchain.ptxas, f"-arch={processor}", "-v", "-lineinfo", PTX, "-o", CUBIN)
 
 
 def sass(toolchain: CudaToolchain) -> tuple[str, ...]:
-    """The cubin's instructions, with the source's lines in between."""
+    """Disassemble the cubin, with source lines between the instructions."""
     return (*toolchain.nvdisasm, "-g", "-c", CUBIN)
 
 
 def host(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:
-    """The exported function and the launches, with the device code inside."""
+    """Compile the exported function and the launches, with the device code embedded."""
     return (
         *_cuda(target, toolchain),
         "--cuda-host-only",
@@ -71,7 +71,8 @@ def host(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, .
 
 
 def library(toolchain: CudaToolchain) -> tuple[str, ...]:
-    """Linked against nothing: whoever loads it has opened the driver, which gives its symbols."""
+    """Link against nothing: the loading process has opened the driver, which provides its
+    symbols."""
     return (*toolchain.linker, "-shared", "-Bsymbolic", HOST_OBJECT, "-o", LIBRARY)
 
 

@@ -1,8 +1,8 @@
-"""Listings as people read them: where they say that code comes from, and how wide they are.
+"""Make listings readable: attribute code to source lines, and narrow them.
 
-NVIDIA's assembler knows a file and a line, not who called. The compiler writes the calls that a
-line was inlined through as a comment, ``// mma.h:26:3 @[ source.hip:218:9 ]``. What is inlined from
-a header belongs to the kernel's line that calls it, as in the listings for AMD's GPUs.
+NVIDIA's assembler knows a file and a line, not the caller. The compiler writes the calls that a
+line was inlined through as a comment, ``// mma.h:26:3 @[ source.hip:218:9 ]``. Code inlined from a
+header is attributed to the kernel's line that calls it, as in the listings for AMD's GPUs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FILE = re.compile(r'^\t\.file\t(\d+) "([^"]*)"', re.MULTILINE)
 
 
 def attribute_to_callers(ptx: str, source_file: str) -> str:
-    """The PTX with each line of a header replaced by the line of the source that calls it."""
+    """Return the PTX with each header line replaced by the source line that calls it."""
     numbers = {path.rpartition("/")[2]: number for number, path in _FILE.findall(ptx)}
     own = numbers.get(source_file)
     if own is None:
@@ -33,7 +33,7 @@ def attribute_to_callers(ptx: str, source_file: str) -> str:
 
 
 def compact_listing(sass: str) -> str:
-    """The disassembler's listing without most of the space before its instructions, which stand
-    under each other still, and without what it says of itself."""
+    """Return the disassembler's listing without its header comments and with less indentation,
+    still aligned."""
     sass = _REMARK.sub("", sass)
     return _INSTRUCTION.sub(lambda match: f"  {match[1]} {match[2] or '':>6}", sass)

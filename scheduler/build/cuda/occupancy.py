@@ -1,7 +1,7 @@
-"""How many blocks of a kernel an SM holds at once, and which resource says so.
+"""The number of blocks of a kernel that an SM holds at once, and the resource that limits it.
 
 NVIDIA's occupancy calculator (CUDA Toolkit, "CUDA Occupancy Calculator" and ``cuda_occupancy.h``);
-on a device it is held against ``cuOccupancyMaxActiveBlocksPerMultiprocessor``.
+on a device it is checked against ``cuOccupancyMaxActiveBlocksPerMultiprocessor``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from scheduler.targets.nvidia import NvidiaHardware, nvidia_hardware
 
 
 class Limiter(StrEnum):
-    """What keeps the next block out; ``warps`` and ``blocks`` are the hardware's own maxima."""
+    """The resource that limits occupancy; ``warps`` and ``blocks`` are the hardware's own
+    maxima."""
 
     REGISTERS = "registers"
     SHARED = "shared memory"
@@ -25,8 +26,8 @@ class Limiter(StrEnum):
 
 @dataclass(frozen=True)
 class Demand:
-    """What one kernel asks for: registers of a thread, shared memory (static and dynamic) and
-    threads of a block."""
+    """The resources that one kernel needs: registers per thread, shared memory (static and dynamic)
+    and threads per block."""
 
     registers: int
     shared_bytes: int
@@ -35,7 +36,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks and warps an SM, and the blocks that each limit by itself would let in."""
+    """Blocks and warps per SM, and the blocks that each limit alone would allow."""
 
     blocks: int
     warps: int
@@ -46,7 +47,7 @@ class Occupancy:
 
 
 def occupancy(demand: Demand, target: Target) -> Occupancy:
-    """Blocks an SM holds; 0 where a block does not fit at all."""
+    """Return the blocks per SM; 0 if a block does not fit at all."""
     gpu = nvidia_hardware(target)
     warps = -(-demand.threads // gpu.wavefront)
     by_registers = _by_registers(demand.registers, warps, gpu)
@@ -69,7 +70,7 @@ def _by_registers(registers: int, warps: int, gpu: NvidiaHardware) -> int:
     if registers > gpu.max_registers:
         return 0
     of_a_warp = round_up(registers * gpu.wavefront, gpu.register_granule)
-    # Each of an SM's partitions has its own part of the registers.
+    # Each partition of an SM has its own registers.
     of_a_partition = gpu.registers // gpu.warp_granule // of_a_warp
     return of_a_partition * gpu.warp_granule // max(1, warps)
 

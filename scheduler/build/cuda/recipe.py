@@ -20,8 +20,8 @@ from scheduler.build.rocm.recipe import HipRecipe
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.targets import Target
 
-# What a library may leave open: the driver's functions, memory for the list of its kernels, and
-# what compilers call of the C library by themselves.
+# Symbols that a library may leave undefined: the driver's functions, memory for the list of its
+# kernels, and C library functions that compilers call implicitly.
 _RUNTIME_SYMBOLS = re.compile(
     r"cu[A-Z]\w*|__cxa_(atexit|finalize)|__tls_get_addr|mem(cpy|set|move|cmp)|malloc|free"
 )
@@ -95,7 +95,7 @@ def _rewrite_lines(directory: Path) -> None:
 
 
 def _write_image(directory: Path) -> None:
-    """For the driver: the cubin, else the PTX as a C string; the listing as it is kept."""
+    """Write the driver's image: the cubin, else the PTX as a C string; and the stored listing."""
     cubin, ptx = directory / commands.CUBIN, directory / commands.PTX
     listing = directory / commands.LISTING
     if cubin.exists():

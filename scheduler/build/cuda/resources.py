@@ -1,5 +1,5 @@
-"""What each kernel takes of an NVIDIA GPU, as ptxas says, and from the PTX where nothing was
-assembled."""
+"""The resources that each kernel uses of an NVIDIA GPU, as ptxas reports them, or from the PTX if
+nothing was assembled."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _BARRIERS = re.compile(r"used (\d+) barriers")
 
 @dataclass(frozen=True)
 class Resources:
-    """Units in the names. ``registers`` are 32-bit ones of a thread, shared memory is of a block,
-    stack and spills are of a thread, in its local memory."""
+    """Units in the names. ``registers`` are 32-bit, per thread; shared memory is per block; stack
+    and spills are per thread, in its local memory."""
 
     registers: int
     shared_bytes: int
@@ -46,16 +46,16 @@ def parse_resources(
     sections: Mapping[str, int],
     dynamic: Mapping[str, int] | None = None,
 ) -> Mapping[str, Resources]:
-    """By kernel, from what ptxas printed with ``-v``, the PTX that it read, and the bytes of each
-    section of the cubin that it wrote. ``dynamic`` is the shared memory that launches of a kernel
-    ask for, where the PTX does not say it."""
+    """Return resources by kernel, from the output of ``ptxas -v``, the PTX that it read, and the
+    section sizes of the cubin that it wrote. ``dynamic`` is the shared memory that a kernel's
+    launches request, for kernels whose PTX does not give it."""
     threads = block_sizes(ptx)
     dynamic = dynamic_shared_bytes(ptx) if dynamic is None else dynamic
     found = {}
     for match in _USAGE.finditer(usage):
         name, rest = match["name"], match["rest"]
         if name not in threads:
-            continue  # a function that is no kernel
+            continue  # a device function, not a kernel
         shared = _SHARED.search(rest)
         barriers = _BARRIERS.search(rest)
         demand = Demand(
@@ -81,7 +81,8 @@ def parse_resources(
 
 
 def dynamic_shared_bytes(ptx: str) -> dict[str, int]:
-    """Shared memory that the launches of each kernel ask for, as our header writes it."""
+    """Return the shared memory that the launches of each kernel request, as our header writes
+    it."""
     found, entry = {}, ""
     for match in re.finditer(r"\.entry\s+(\w+)\(|// kiln_shared_bytes (\d+)", ptx):
         if match[1]:
@@ -92,7 +93,7 @@ def dynamic_shared_bytes(ptx: str) -> dict[str, int]:
 
 
 def block_sizes(ptx: str) -> dict[str, int]:
-    """The most threads of a block of each kernel, as its launch bounds say."""
+    """Return the maximum threads per block of each kernel, from its launch bounds."""
     sizes: dict[str, int] = {}
     for entry in re.finditer(r"\.entry\s+(\w+)\(.*?^\{", ptx, re.MULTILINE | re.DOTALL):
         bounds = _THREADS.search(entry[0])

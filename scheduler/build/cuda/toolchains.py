@@ -22,7 +22,7 @@ _VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)\b")
 
 @dataclass(frozen=True)
 class CudaToolchain(Toolchain):
-    """A clang that makes PTX, and what makes machine code of that: empty where it is not there."""
+    """A clang that compiles to PTX, and the programs that assemble it: empty if missing."""
 
     ptxas: tuple[str, ...] = ()
     nvdisasm: tuple[str, ...] = ()
@@ -43,7 +43,8 @@ class CudaToolchain(Toolchain):
 
 
 def cuda_compilers(search: Search) -> tuple[ToolchainResult, ...]:
-    """With NVIDIA's assembler, or why not; then the one that stops at PTX."""
+    """Return the compiler with NVIDIA's assembler, or why it is missing; then the one that stops at
+    PTX."""
     try:
         clang = bundled_clang(search.cache)
     except UserError as error:
@@ -85,13 +86,13 @@ def _with_assembler(clang: Toolchain, search: Search) -> ToolchainResult:
 
 
 def nvidia_program(name: str, search: Search) -> Path | None:
-    """One of NVIDIA's programs: of a wheel, else in PATH."""
+    """Return the path of one of NVIDIA's programs: from a wheel, else from PATH."""
     found = _wheel_program(name) or shutil.which(name, path=search.path or os.defpath)
     return Path(found) if found else None
 
 
 def _wheel_program(name: str) -> Path | None:
-    """A program of NVIDIA's wheels, which share the folder ``nvidia/cu13``."""
+    """Return a program of NVIDIA's wheels, which share the folder ``nvidia/cu13``."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():
         for found in sorted(Path(folder).glob(f"cu*/bin/{name}"), reverse=True):

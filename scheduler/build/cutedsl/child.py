@@ -1,9 +1,9 @@
-"""Compiles one CuteDSL source in a process of its own, fenced: ``child.py NAME ARCH LEVEL``.
+"""Compile one CuteDSL source in a sandboxed process: ``child.py NAME ARCH LEVEL``.
 
-It imports nothing of this package, and is started as a script: the interpreter and
-nvidia-cutlass-dsl are all that it reads. In the working folder it finds ``source.py`` and leaves
-the PTX, the cubin, what ptxas said, the object with the host's code, and a C file with the
-exported function. Errors are printed as ``source.py:LINE:COLUMN: error: MESSAGE``.
+It imports nothing of this package and is started as a script: it reads only the interpreter and
+nvidia-cutlass-dsl. From ``source.py`` in the working folder it makes the PTX, the cubin, the output
+of ptxas, the object with the host's code, and a C file with the exported function. Errors are
+printed as ``source.py:LINE:COLUMN: error: MESSAGE``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ELEMENTS = {
 }
 _SCALARS = {"i32": "Int32", "i64": "Int64", "f32": "Float32", "f64": "Float64"}
 _C_SCALARS = {"i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
-# What an expression of the sizes is made of; all of it means the same in C.
+# The operators of an expression of the sizes; all of them mean the same in C.
 _EXPRESSION = re.compile(r"(?:[A-Za-z_]\w*|\d+|[-+*/%()?:<>=! ])*")
-# The host's part as LLVM's dialect: each launch's bytes of shared memory go into the third field of
-# its configuration, and its kernel is a global.
+# The host part in the LLVM dialect: the third field of each launch's configuration is its shared
+# memory in bytes, and its kernel is a global.
 _SHARED_FIELD = re.compile(
     r"(%\w+) = llvm\.getelementptr %\w+\[0, 2\] : \(!llvm\.ptr\) -> !llvm\.ptr, "
     r"!llvm\.struct<\(array<3 x i32>, array<3 x i32>, i64, ptr, ptr, i32\)>\s+"
@@ -48,25 +48,25 @@ _LAUNCHED = re.compile(
     r"%\w+ = llvm\.call @_cudaLaunchKernelEx\("
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# ptxas, as the DSL passes it on: all but how long it took.
+# The output of ptxas, as the DSL passes it on, except the timings.
 _PTXAS = re.compile(r"^(?:.*?ptxas output:)? *(ptxas (?:info|warning| *\.).*)$", re.MULTILINE)
 
 
 class SourceError(Exception):
-    """The source is not what the build takes."""
+    """The source does not have the form that the build expects."""
 
 
 def main(name: str, arch: str, level: str) -> int:
-    """Status 0, or 1 with the errors printed."""
+    """Return status 0, or 1 with the errors printed."""
     os.environ |= {"CUTE_DSL_ARCH": arch, "CUTE_DSL_NO_CACHE": "1", "NO_COLOR": "1"}
     try:
         with _redirect_output(OUTPUT):
             compile_source(name, level)
         Path(USAGE).write_text(usage(_output()))
-    except OSError as error:  # a disk that is full, not the source's doing
+    except OSError as error:  # a full disk, not the source's fault
         print(f"error: {error.strerror}")
         return 1
-    except BaseException as error:  # noqa: BLE001 - whatever a source or the DSL raises
+    except BaseException as error:  # noqa: BLE001 - any error of a source or of the DSL
         print(format_error(error))
         print(_output())
         return 1
@@ -75,7 +75,7 @@ def main(name: str, arch: str, level: str) -> int:
 
 @contextmanager
 def _redirect_output(file: str) -> Iterator[None]:
-    """What this process prints, its compiled parts too, goes into a file."""
+    """Redirect this process's output, including that of compiled parts, to a file."""
     kept = [os.dup(number) for number in (1, 2)]
     with Path(file).open("wb") as stream:
         for number in (1, 2):
@@ -90,13 +90,13 @@ def _redirect_output(file: str) -> Iterator[None]:
 
 
 def _output() -> str:
-    """What was printed, without colours, and with names as they are in the folder."""
+    """Return the output, without colours, and with names as they are in the folder."""
     text = _COLOUR.sub("", Path(OUTPUT).read_text(errors="replace"))
     return text.replace(f"{Path.cwd()}/", "")
 
 
 def compile_source(name: str, level: str) -> None:
-    """Import the source and leave all files but what ptxas said."""
+    """Import the source and write all files except the output of ptxas."""
     import cutlass
     from cuda.bindings import driver
     from cutlass import cute
@@ -128,8 +128,9 @@ def compile_source(name: str, level: str) -> None:
 
 
 def import_source() -> types.ModuleType:
-    """The source as a module whose file has a relative name: the same lines in any folder."""
-    os.utime(SOURCE, (0, 0))  # when it was written is in the line table
+    """Import the source as a module whose file has a relative name: the same lines in any
+    folder."""
+    os.utime(SOURCE, (0, 0))  # the modification time is in the line table
     module = types.ModuleType("source")
     module.__file__ = SOURCE
     sys.modules["source"] = module
@@ -138,14 +139,15 @@ def import_source() -> types.ModuleType:
 
 
 def read_constant(module: types.ModuleType, name: str) -> Any:
-    """One of the constants that every source has. Raises ``SourceError`` where it has not."""
+    """Return one of the constants that every source has. Raises ``SourceError`` if it is
+    missing."""
     if not hasattr(module, name):
         raise SourceError(f"the source has no {name}; it needs {', '.join(_CONSTANTS)}")
     return getattr(module, name)
 
 
 def exported_function(name: str, module: types.ModuleType) -> str:
-    """C: checks, sizes, and one call of the object's host function."""
+    """Return C code: checks, sizes, and one call of the object's host function."""
     arguments = read_constant(module, "ARGUMENTS")
     pointers = [arg for arg, kind, _ in arguments if kind == "ptr"]
     integers = [arg for arg, kind, _ in arguments if kind in ("i32", "i64")]
@@ -196,7 +198,7 @@ def exported_function(name: str, module: types.ModuleType) -> str:
 
 
 def shared_bytes(host: str) -> dict[str, int]:
-    """The shared memory that the launches of each kernel ask for, from the host's part."""
+    """Return the shared memory that the launches of each kernel request, from the host part."""
     body = host[host.index("llvm.func @host(") :]
     values, kernels = [m[2] for m in _SHARED_FIELD.finditer(body)], _LAUNCHED.findall(body)
     if len(values) != len(kernels):
@@ -211,15 +213,15 @@ def shared_bytes(host: str) -> dict[str, int]:
 
 
 def usage(output: str) -> str:
-    """What ptxas said of each kernel, in its own form."""
+    """Return the resource usage that ptxas reported for each kernel, in its own format."""
     found = _PTXAS.findall(output)
     lines = (re.sub(r"^ptxas +\. ", "    ", line) for line in found if "Compile time" not in line)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def format_error(error: BaseException) -> str:
-    """The error at the source's line that it came from, where it came from one; all that the
-    compiler said of it below."""
+    """Format the error at the source line that caused it, if known, followed by the compiler's full
+    message."""
     frames = traceback.extract_tb(error.__traceback__)
     line = next((f.lineno for f in reversed(frames) if Path(f.filename).name == SOURCE), None)
     text = _COLOUR.sub("", str(error)).strip() or type(error).__name__

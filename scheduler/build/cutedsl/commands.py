@@ -1,4 +1,4 @@
-"""The command lines that make a library of a CuteDSL source, step by step. All names in them are
+"""The command lines that build a library from a CuteDSL source, step by step. All names in them are
 relative and fixed, so that the output is the same in any folder."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ HEADERS = ("nvidia",)
 
 
 def architecture(target: Target) -> str:
-    """What the DSL compiles for: since Hopper with the instructions of that architecture alone,
-    whose machine code runs on GPUs of exactly this compute capability."""
+    """Return the DSL's target architecture: since Hopper the architecture-specific one, whose
+    machine code runs only on GPUs of exactly this compute capability."""
     gpu = nvidia_hardware(target)
     return f"{gpu.processor}a" if gpu.capability >= 90 else gpu.processor
 
@@ -27,20 +27,20 @@ def architecture(target: Target) -> str:
 def compile_dsl(
     target: Target, toolchain: CuteDSLToolchain, flags: Flags, symbol: str
 ) -> tuple[str, ...]:
-    """PTX, cubin and the host's object, by the DSL's own compiler."""
+    """Compile to PTX, cubin and the host's object, with the DSL's own compiler."""
     level = next((flag[2:] for flag in reversed(flags.values) if flag[:2] == "-O"), "3")
     level = level if level in "0123" else "2"  # it has no levels for size
-    # Isolated: neither the user's settings nor the folder that it works in are looked at.
+    # Isolated: neither the user's settings nor the working folder is searched.
     return (*toolchain.python, "-I", "-B", SCRIPT, symbol, architecture(target), level)
 
 
 def sass(toolchain: CuteDSLToolchain) -> tuple[str, ...]:
-    """The cubin's instructions, with the source's lines in between."""
+    """Disassemble the cubin, with source lines between the instructions."""
     return (*toolchain.nvdisasm, "-g", "-c", child.CUBIN)
 
 
 def host(toolchain: CuteDSLToolchain, flags: Flags) -> tuple[str, ...]:
-    """The exported function, and what the object calls."""
+    """Compile the exported function and the functions that the object calls."""
     builtin = ("-isystem", "builtin") if toolchain.builtin_headers else ()
     return (
         *(*toolchain.clang, "-x", "c", f"--target={host_machine()}-unknown-linux-gnu"),
@@ -51,7 +51,7 @@ def host(toolchain: CuteDSLToolchain, flags: Flags) -> tuple[str, ...]:
 
 
 def library(toolchain: CuteDSLToolchain) -> tuple[str, ...]:
-    """Linked against CuteDSL's own runtime alone, which is found when the library is loaded."""
+    """Link against CuteDSL's own runtime only, which is found when the library is loaded."""
     return (
         *(*toolchain.linker, "-shared", "-Bsymbolic", f"--version-script={child.EXPORTS}"),
         *(HOST_OBJECT, f"{child.OBJECT}.o", RUNTIME, "-o", LIBRARY),

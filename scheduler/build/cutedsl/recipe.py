@@ -1,5 +1,5 @@
-"""CuteDSL sources for NVIDIA GPUs: PTX, machine code and the host's part by NVIDIA's compiler, the
-exported function by clang."""
+"""CuteDSL sources for NVIDIA GPUs: NVIDIA's compiler makes PTX, machine code and the host part,
+clang the exported function."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from scheduler.build.recipe import Step
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.targets import Target
 
-# What a library may leave open: functions of CuteDSL's runtime, and those of the C library.
+# Symbols that a library may leave undefined: functions of CuteDSL's runtime and of the C library.
 _RUNTIME_SYMBOLS = re.compile(
     r"_cu[A-Za-z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)|printf|abort"
 )
 
 
 class CuteDSLRecipe(LibraryRecipe):
-    """The same files as of a HIP source: a device, a worker and a wrapper see no difference."""
+    """The same files as for a HIP source: a device, a worker and a wrapper see no difference."""
 
     version = "1"
     source_file = SOURCE_FILE
@@ -91,4 +91,4 @@ def _compact_listing(directory: Path) -> None:
 
 
 RECIPE = CuteDSLRecipe()
-"""The backend's part."""
+"""The backend's recipe."""

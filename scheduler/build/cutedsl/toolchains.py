@@ -1,5 +1,5 @@
 """CuteDSL's compiler: the package nvidia-cutlass-dsl under this interpreter, NVIDIA's disassembler,
-and the bundled clang and linker for the exported function. The extra ``cutedsl`` has them."""
+and the bundled clang and linker for the exported function, from the extra ``cutedsl``."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _PACKAGE = "nvidia-cutlass-dsl"
 
 @dataclass(frozen=True)
 class CuteDSLToolchain(Toolchain):
-    """What makes a library of a CuteDSL source. ``python`` is the interpreter that has the
-    package."""
+    """The programs that build a library from a CuteDSL source. ``python`` is the interpreter that
+    has the package."""
 
     python: tuple[str, ...] = ()
     nvdisasm: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class CuteDSLToolchain(Toolchain):
 
 
 def nvidia_compilers(search: Search) -> tuple[ToolchainResult, ...]:
-    """Those of HIP sources, then CuteDSL's: each recipe takes its own."""
+    """Return the compilers of HIP sources, then CuteDSL's: each recipe uses its own."""
     return (*cuda_compilers(search), _cutedsl(search))
 
 
@@ -85,8 +85,8 @@ def _cutedsl(search: Search) -> ToolchainResult:
 
 
 def runtime_library() -> Path | None:
-    """The package's runtime library, which every library made by it needs: it wants the driver
-    alone. None where the package is not installed."""
+    """Return the package's runtime library, which every library built with it needs; its only
+    dependency is the driver. None if the package is not installed."""
     spec = importlib.util.find_spec("nvidia_cutlass_dsl")
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():
         for found in sorted(Path(folder).glob(f"cu*/lib/{RUNTIME}"), reverse=True):
@@ -95,7 +95,8 @@ def runtime_library() -> Path | None:
 
 
 def _interpreter() -> tuple[Path, ...]:
-    """Where the interpreter finds its modules, and what tells it so in a virtual environment."""
+    """Return the interpreter's module folders, and the file that defines them in a virtual
+    environment."""
     folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")]
     folders += [Path(entry) for entry in sys.path if Path(entry).name.endswith("-packages")]
     return (*dict.fromkeys(folders), Path(sys.prefix) / "pyvenv.cfg")

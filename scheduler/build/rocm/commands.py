@@ -1,5 +1,5 @@
-"""The compiler's command lines, step by step. All names in them are relative and fixed, so that
-the output is the same in any folder: ``source.hip``, and ``include`` and ``builtin`` as links."""
+"""The compiler's command lines, step by step. All names in them are relative and fixed, so that the
+output is the same in any folder: ``source.hip``, and ``include`` and ``builtin`` as links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOST_OBJECT = "kernel.host.o"
 LIBRARY = "kernel.so"
 
 _LANGUAGE = ("-std=c++20", "-g1", "-fno-color-diagnostics", "-ffile-compilation-dir=.")
-# No headers but ours and the compiler's own: the machine's would decide what comes out.
+# Only our headers and the compiler's own: the machine's headers would change the output.
 _NO_ROCM = ("-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-ffreestanding", "-nostdlibinc")
 GPU_HEADERS = ("amd", "common")
 EMULATION_HEADERS = ("cpu", "common")
@@ -31,7 +31,7 @@ _GLIBC = "2.28"
 
 
 def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
-    """Device code as assembly: what is shown, and what the code object is made from."""
+    """Compile device code to assembly: the displayed listing, and the input of the code object."""
     return (
         *_hip(target, toolchain),
         "--cuda-device-only",
@@ -45,7 +45,7 @@ def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ..
 
 
 def code_object(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
-    """The listing assembled."""
+    """Assemble the listing."""
     machine = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={amd_hardware(target).processor}")
     return (*toolchain.clang, "-x", "assembler", *machine, "-c", LISTING, "-o", OBJECT)
 
@@ -55,7 +55,7 @@ def linked_code_object(toolchain: Toolchain) -> tuple[str, ...]:
 
 
 def host(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
-    """The exported function and the launches, with the offload bundle inside."""
+    """Compile the exported function and the launches, with the offload bundle embedded."""
     return (
         *_hip(target, toolchain),
         "--cuda-host-only",
@@ -69,52 +69,53 @@ def host(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
 
 
 def library(toolchain: Toolchain) -> tuple[str, ...]:
-    """Linked against nothing: the HIP runtime that loads it gives it its symbols."""
+    """Link against nothing: the HIP runtime that loads the library provides its symbols."""
     return (*toolchain.linker, "-shared", "-Bsymbolic", HOST_OBJECT, "-o", LIBRARY)
 
 
 def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
-    """The same source for this machine, on the emulation's own hip_runtime.h."""
+    """Compile the same source for this machine, with the emulation's own hip_runtime.h."""
     return (
         *host_compiler(toolchain, flags),
-        # The C library's headers are named by their full path: keep it out of the listing.
+        # The C library's headers appear with their full paths: keep them out of the listing.
         f"-ffile-prefix-map={Path(toolchain.host[0]).parent}=ziglang",
         *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
         *(*includes(EMULATION_HEADERS), f"-DKILN_WAVE_SIZE={target.wavefront}"),
         *_architecture(target),
-        # Arithmetic in f16 is rounded at every step, as on the GPU.
+        # Round f16 arithmetic at every step, as the GPU does.
         *("-Xclang", "-ffloat16-excess-precision=none"),
-        # An emulated thread's stack ends in a guard page, which a large frame must not step over.
+        # An emulated thread's stack ends in a guard page, which a large frame must not skip.
         "-fstack-clash-protection",
         *("-fvisibility=hidden", "-S", "-o", LISTING, SOURCE_FILE),
     )
 
 
 def emulation_library(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
-    """Names that nothing defines are found here, not when the library is opened."""
+    """Link the emulation's library; undefined symbols are errors here, not when it is opened."""
     linker = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs")
     return (*host_compiler(toolchain, flags), *linker, LISTING, "-o", LIBRARY)
 
 
 def includes(folders: Sequence[str]) -> Iterator[str]:
-    """Folders of our headers as a compiler is told them."""
+    """Yield compiler arguments for folders of our headers."""
     return (f"-Iinclude/{folder}" for folder in folders)
 
 
 def host_machine() -> str:
-    """x86_64 or aarch64: for which the host's part is compiled. ``UserError`` on any other."""
+    """Return x86_64 or aarch64: the host part's architecture. Raises ``UserError`` on any other."""
     machine = platform.machine()
     if machine not in _EMULATION_CPU:
         raise UserError(f"this machine is {machine}; Kiln builds on x86_64 and aarch64 only")
     return machine
 
 
-# A fixed processor, not this machine's own: a build is the same wherever it was made.
+# A fixed processor, not this machine's own: a build is the same on every machine.
 _EMULATION_CPU = {"x86_64": "-march=x86_64_v3", "aarch64": "-mcpu=generic"}
 
 
 def host_compiler(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
-    """The toolchain's compiler for host code. It sets itself up once for each such beginning."""
+    """Return the toolchain's compiler for host code, which sets itself up once per command
+    prefix."""
     machine = host_machine()
     triple = f"{machine}-linux-gnu.{_GLIBC}"
     return (
@@ -133,7 +134,7 @@ def _hip(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
 
 
 def _architecture(target: Target) -> tuple[str, ...]:
-    """The device pass has these of the compiler; with them the host pass sees the same text."""
+    """Return the device pass's architecture macros; with them the host pass sees the same text."""
     processor = amd_hardware(target).processor
     generation = processor.removeprefix("gfx")[:-2]
     return (f"-D__{processor}__=1", f"-D__GFX{generation}__=1")

@@ -1,7 +1,7 @@
-"""What a listing says of its kernels: the ``amdhsa.kernels`` metadata and the comments after each.
+"""Kernel data of a listing: the ``amdhsa.kernels`` metadata and the comments after each kernel.
 
-The metadata is YAML of a fixed shape that the compiler writes; only that shape is read.
-Fields: LLVM, "User Guide for AMDGPU Backend", code object metadata.
+The metadata is YAML of a fixed shape that the compiler writes; only that shape is parsed. Fields:
+LLVM, "User Guide for AMDGPU Backend", code object metadata.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _COMMENT = re.compile(r"^; (codeLenInByte = |Occupancy: )(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KernelMetadata:
-    """One kernel's entry. Registers are counts of one lane (SGPR: of a wave), sizes are bytes;
-    ``vgpr_count`` is the allocated one. ``compiler_occupancy`` is the compiler's own figure."""
+    """One kernel's entry. Registers are counts per lane (SGPR: per wave), sizes are bytes;
+    ``vgpr_count`` is the allocated count. ``compiler_occupancy`` is the compiler's own figure."""
 
     name: str
     vgpr_count: int
@@ -41,8 +41,8 @@ class KernelMetadata:
     compiler_occupancy: int = 0
 
     def demand(self, block: int | None = None, dynamic_lds_bytes: int = 0) -> Demand:
-        """What it asks of a compute unit: for blocks of that many threads, or, as the compiler
-        counts, for any that the kernel may be launched with."""
+        """Return the demand on a compute unit: for blocks of ``block`` threads or, as the compiler
+        counts, for any size that the kernel may be launched with."""
         return Demand(
             vgpr=self.vgpr_count,
             sgpr=self.sgpr_count,
@@ -54,7 +54,7 @@ class KernelMetadata:
 
 
 def parse_kernels(listing: str) -> dict[str, KernelMetadata]:
-    """The kernels of a listing by name, in its order; none where it has no metadata (a CPU's)."""
+    """Return the kernels of a listing by name, in order; none if it has no metadata (a CPU's)."""
     block = _BLOCK.search(listing)
     if not block:
         return {}
@@ -69,7 +69,7 @@ def parse_kernels(listing: str) -> dict[str, KernelMetadata]:
 
 
 def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
-    """The resources of each kernel, with the compiler's occupancy: without dynamic LDS."""
+    """Return the resources of each kernel, with the compiler's occupancy: without dynamic LDS."""
     result = {}
     for name, kernel in parse_kernels(listing).items():
         held = occupancy(kernel.demand(), target)
@@ -110,7 +110,7 @@ def _from_fields(name: str, fields: dict[str, str]) -> KernelMetadata:
 
 
 def _with_comments(found: dict[str, KernelMetadata], listing: str) -> dict[str, KernelMetadata]:
-    """Code size and the compiler's occupancy stand in comments after each function."""
+    """Add code size and the compiler's occupancy, from the comments after each function."""
     starts = [*_BEGIN.finditer(listing)]
     for this, following in zip_longest(starts, starts[1:]):
         if this[1] not in found:

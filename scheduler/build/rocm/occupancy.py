@@ -1,4 +1,4 @@
-"""How many waves a SIMD can hold at once, and which resource says so.
+"""The number of waves that a SIMD can hold at once, and the resource that limits it.
 
 The formula is LLVM's, so that it agrees with the ``; Occupancy:`` of every listing:
 ``AMDGPUSubtarget::getOccupancyWithWorkGroupSizes`` (waves by work-group size and LDS) and
@@ -20,7 +20,7 @@ _SGPRS_BEFORE_LIMIT = 100  # gfx9: of 800, in granules of 16, for 8 waves
 
 
 class Limiter(StrEnum):
-    """What keeps the next wave out; ``waves`` is the hardware's own maximum."""
+    """The resource that limits occupancy; ``waves`` is the hardware's own maximum."""
 
     VGPR = "VGPR"
     SGPR = "SGPR"
@@ -31,11 +31,11 @@ class Limiter(StrEnum):
 
 @dataclass(frozen=True)
 class Demand:
-    """What one kernel asks for.
+    """The resources that one kernel needs.
 
-    ``vgpr`` is the allocated count (with accumulation registers), ``workgroup`` the threads of a
-    block, ``wgp_mode`` RDNA's pairing of two compute units. A kernel that may also be launched
-    with smaller blocks has the least in ``smallest_workgroup``: the compiler then counts the block
+    ``vgpr`` is the allocated count (with accumulation registers), ``workgroup`` the threads per
+    block, ``wgp_mode`` RDNA's pairing of two compute units. For a kernel that may also be launched
+    with smaller blocks, ``smallest_workgroup`` is the smallest: the compiler then counts the block
     size that fills the compute unit best. 0 stands for ``workgroup``.
     """
 
@@ -49,7 +49,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Waves a SIMD, and each limit by itself."""
+    """Waves per SIMD, and each limit separately."""
 
     waves: int
     limiter: Limiter
@@ -60,10 +60,10 @@ class Occupancy:
 
 
 def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupancy:
-    """Waves a SIMD for that demand on that target.
+    """Return the waves per SIMD for that demand on that target.
 
-    With ``exact_lds`` LDS is rounded up to what the hardware hands out, as newer LLVM does;
-    otherwise it is counted as asked for, as the bundled compiler does.
+    With ``exact_lds``, LDS is rounded up to the hardware's allocation granule, as newer LLVM does;
+    otherwise the requested size counts, as in the bundled compiler.
     """
     gpu = amd_hardware(target)
     most = gpu.max_waves_per_simd
@@ -86,9 +86,9 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
 
 
 def resident_groups(demand: Demand, target: Target, exact_lds: bool = False) -> int:
-    """Whole work-groups that a compute unit (a pair of them in ``wgp_mode``) holds at once: at
-    least 1. Not what ``occupancy`` gives times the SIMDs: a group may have fewer waves than there
-    are SIMDs, and the waves of a SIMD are rounded up there."""
+    """Return the whole work-groups that a compute unit (a pair with ``wgp_mode``) holds at once: at
+    least 1. This is not ``occupancy`` times the SIMDs: a group may have fewer waves than there are
+    SIMDs, and ``occupancy`` rounds up the waves per SIMD."""
     gpu = amd_hardware(target)
     held = occupancy(demand, target, exact_lds)
     waves = -(-demand.workgroup // gpu.wavefront)
@@ -98,17 +98,18 @@ def resident_groups(demand: Demand, target: Target, exact_lds: bool = False) -> 
 
 
 def _lds_bytes(demand: Demand, gpu: AmdHardware, exact: bool) -> int:
-    """As asked for, or rounded up to what the hardware hands out."""
+    """Return the requested LDS bytes, or with ``exact`` rounded up to the allocation granule."""
     return round_up(demand.lds_bytes, gpu.lds_granule_bytes) if exact else demand.lds_bytes
 
 
 def _units(demand: Demand) -> int:
-    """Compute units that share a work-group's waves and LDS."""
+    """Return the number of compute units that share a work-group's waves and LDS."""
     return 2 if demand.wgp_mode else 1
 
 
 def _groups_of(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
-    """Groups of so many waves by the slots and LDS of a compute unit (or a pair of them)."""
+    """Return the groups of ``waves`` waves that fit the slots and LDS of a compute unit (or a
+    pair)."""
     units = _units(demand)
     slots = gpu.max_waves_per_simd * gpu.simds_per_cu * units
     most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
@@ -119,13 +120,14 @@ def _groups_of(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> 
 
 
 def _by_vgpr(vgpr: int, gpu: AmdHardware) -> int:
-    """Waves that the vector registers allow: 512 a SIMD in granules of 8 on gfx942, and so on."""
+    """Return the waves that the vector registers allow: 512 per SIMD in granules of 8 on gfx942,
+    and so on."""
     allocated = round_up(max(1, vgpr), gpu.vgpr_granule)
     return min(gpu.max_waves_per_simd, gpu.vgprs_per_simd // allocated)
 
 
 def _by_groups(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
-    """Waves a SIMD that come from whole work-groups on a compute unit (or a pair of them)."""
+    """Return the waves per SIMD of whole work-groups on a compute unit (or a pair)."""
     simds = gpu.simds_per_cu * _units(demand)
     slots = gpu.max_waves_per_simd * simds
     largest = -(-demand.workgroup // gpu.wavefront)
@@ -135,6 +137,6 @@ def _by_groups(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
     full = largest * _groups_of(largest, demand, gpu, lds_bytes)
     if full >= total:
         total = full
-    else:  # larger groups, as many of them, in the slots that are left
+    else:  # the same number of groups, made larger in the remaining slots
         total += groups * min((slots - total) // groups, largest - smallest)
     return min(gpu.max_waves_per_simd, -(-total // simds))

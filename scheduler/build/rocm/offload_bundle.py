@@ -18,10 +18,10 @@ _ALIGNMENT = 4096
 
 
 def pack(code_objects: Mapping[str, bytes]) -> bytes:
-    """A bundle of one code object an architecture (``gfx942`` → ELF), in the order given.
+    """Return a bundle of one code object per architecture (``gfx942`` → ELF), in the given order.
 
-    The first entry is the host's, empty, as the runtime expects; its name is the same whatever
-    the host is. Bodies begin at multiples of 4096 bytes.
+    The first entry is the host's, empty, as the runtime expects; its name does not depend on the
+    host. Bodies begin at multiples of 4096 bytes.
     """
     entries = [(_HOST, b"")] + [(_DEVICE + arch, body) for arch, body in code_objects.items()]
     header_size = len(_MAGIC) + 8 + sum(24 + len(name) for name, _ in entries)
@@ -37,7 +37,8 @@ def pack(code_objects: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(bundle: bytes) -> dict[str, bytes]:
-    """The code objects of a bundle by architecture. ``UserError`` where it is not a whole one."""
+    """Return the code objects of a bundle by architecture. Raises ``UserError`` if it is truncated
+    or malformed."""
     problem = UserError("not an offload bundle, or a damaged one: build the kernel again")
     if not bundle.startswith(_MAGIC):
         raise problem

@@ -1,4 +1,4 @@
-"""HIP sources for AMD GPUs, and the same for this machine: the emulation."""
+"""HIP sources for AMD GPUs, and for this machine: the emulation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
-# What a library for a GPU may leave open: the HIP runtime's functions, and what compilers call
-# of the C library by themselves.
+# Symbols that a GPU library may leave undefined: the HIP runtime's functions, and C library
+# functions that compilers call implicitly.
 _RUNTIME_SYMBOLS = re.compile(r"(__)?hip[A-Z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)")
 
 
 class HipRecipe(LibraryRecipe):
-    """A HIP source with our headers: what both ways of building it share."""
+    """A HIP source with our headers: the common part of both builds."""
 
     version = "3"
     source_file = SOURCE_FILE
@@ -33,7 +33,7 @@ class HipRecipe(LibraryRecipe):
 
 
 class GpuRecipe(HipRecipe):
-    """For an AMD GPU: listing, code object, and a library with the code object inside."""
+    """For an AMD GPU: listing, code object, and a library that contains the code object."""
 
     code_object_file = commands.CODE_OBJECT
     header_folders = commands.GPU_HEADERS
@@ -69,7 +69,7 @@ class GpuRecipe(HipRecipe):
 
 
 class EmulationRecipe(HipRecipe):
-    """For this machine's processor, on the emulation's own HIP headers."""
+    """For this machine's processor, with the emulation's own HIP headers."""
 
     header_folders = commands.EMULATION_HEADERS
 

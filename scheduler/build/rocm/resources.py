@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Resources:
-    """As the compiler says (units in the names).
+    """As the compiler reports them (units in the names).
 
-    ``vgpr`` is what is allocated (on gfx90a and later architectural plus accumulation), of which
-    ``agpr`` are accumulation registers.
+    ``vgpr`` is the allocated count (on gfx90a and later, architectural plus accumulation
+    registers), of which ``agpr`` are accumulation registers.
     """
 
     vgpr: int

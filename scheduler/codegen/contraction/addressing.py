@@ -1,7 +1,7 @@
-"""An operand's address and mask in two parts: what a row gives, once a block, and what a step along
-k gives, once a step for all rows.
+"""An operand's address and mask in two parts: the row's part, computed once per block, and the part
+of a step along k, computed once per step for all rows.
 
-Both are sums, of the axes of (batch, row) and of those of k; a window's mask compares such sums
+Both are sums, over the axes of (batch, row) and over those of k; a window's mask compares such sums
 with the input's sizes.
 """
 
@@ -21,13 +21,13 @@ from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.values import Call, Const, IndexValue, Value
 
 _ZERO = sympy.Integer(0)
-#: Bytes that an unsigned 32-bit offset reaches, halved: offsets from there on are outside.
+#: Half of the bytes that an unsigned 32-bit offset reaches: offsets from here on are outside.
 MAX_OFFSET_BYTES = 2**31 - 16
 
 
 @dataclass(frozen=True)
 class Bound:
-    """``row + step`` is at least 0 where ``least``, and less than ``limit`` where that is set."""
+    """``row + step`` is at least 0 if ``nonnegative``, and less than ``limit`` if that is set."""
 
     row: Expr
     step: Expr
@@ -39,11 +39,11 @@ class Bound:
 class Addressing:
     """``flat``: along k an element moves by one stride of the flat index.
 
-    Else ``inner`` is how many elements the innermost axis of k has, within which it moves by one
-    stride and no bound is crossed; None where that is no number of the text.
+    Otherwise ``inner`` is the number of elements along the innermost axis of k, within which it
+    moves by one stride and crosses no bound; None if that is not a number in the source.
 
-    ``narrow``: every offset that the row and the step add is below 2 GiB. ``low_row`` and
-    ``low_step`` are the least that either adds, 0 or less.
+    ``is_32_bit``: every offset that the row and the step add is below 2 GiB. ``low_row`` and
+    ``low_step`` are the lowest offsets that they add, 0 or less.
     """
 
     bounds: tuple[Bound, ...]
@@ -55,7 +55,8 @@ class Addressing:
 
 
 def analyse_addressing(operand: Operand, sizes: Ranges) -> Addressing | None:
-    """None where the operand is computed, or its mask is more than bounds of such sums."""
+    """Return the addressing; None if the operand is computed, or its mask is not made of bounds on
+    such sums."""
     form = operand.form
     if operand.load is None or form is None:
         return None
@@ -81,7 +82,7 @@ def analyse_addressing(operand: Operand, sizes: Ranges) -> Addressing | None:
 
 
 def has_32_bit_offsets(operand: Operand, sizes: Ranges) -> bool:
-    """Whether every element's offset from the first one, all axes taken, is one of 0 to 2 GiB."""
+    """Whether every element's offset from the first one, over all axes, is between 0 and 2 GiB."""
     form = operand.form
     if form is None:
         return False
@@ -95,7 +96,7 @@ def has_32_bit_offsets(operand: Operand, sizes: Ranges) -> bool:
 def _inner_extent(k: IndexGroup, tests: tuple[Bound, ...]) -> int | None:
     inner = k.innermost
     if len(k.axes) == 1 or inner is None or not inner.size.is_Integer:
-        return None  # a size that only an argument says
+        return None  # a size that is only known from an argument
     return None if any(inner.var in test.step.free_symbols for test in tests) else int(inner.size)
 
 
@@ -148,7 +149,7 @@ def _conjuncts(value: Value) -> list[Value]:
 def _parse_comparison(
     value: Value, variables: set[sympy.Symbol]
 ) -> tuple[Expr, Expr | None] | None:
-    """What ``>= 0`` or ``< limit`` says: the expression, and the limit or None."""
+    """Return the expression and the limit (or None) of ``>= 0`` or ``< limit``."""
     if not isinstance(value, Call) or value.op not in ("ge", "lt"):
         return None
     left, right = map(index_expression, value.args)
@@ -160,7 +161,7 @@ def _parse_comparison(
 
 
 def index_expression(value: Value) -> Expr | None:
-    """A value that is an integer expression of sizes and axes; None for any other."""
+    """Return a value that is an integer expression of sizes and axes; None for any other."""
     if isinstance(value, IndexValue):
         return value.expr
     if isinstance(value, Const) and isinstance(value.value, int):

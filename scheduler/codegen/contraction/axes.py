@@ -1,8 +1,8 @@
-"""Which axes a contraction's kernel runs over: the same product, seen the way that reads well.
+"""The axes that a contraction's kernel runs over: the same product, in the form that reads well.
 
-Lowering merges neighbouring axes where it can; where an operand's memory does not run on, its
-index divides the merged variable. Here such a variable becomes axes again, so that every address
-is a sum of steps and contiguous runs can be read with wide loads.
+Lowering merges neighbouring axes where it can; if an operand's memory is not contiguous across
+them, its index divides the merged variable. Here such a variable becomes several axes again, so
+that every address is a sum of steps and contiguous runs can be read with wide loads.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _MAX_SPLITS = 8
 
 
 def split_axes(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
-    """The contractions with every axis split whose variable an index divides by a factor of its
-    size. Members share the variables of batch, m and k, so all of them are split alike."""
+    """Return the contractions with every axis split whose variable an index divides by a factor of
+    its size. Members share the variables of batch, m and k, so all of them are split alike."""
     for number in range(_MAX_SPLITS):
         found = next(_find_splits(members), None)
         if found is None:
@@ -38,7 +38,7 @@ def split_axes(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
 
 
 def _find_splits(members: tuple[Contraction, ...]) -> Iterator[tuple[Axis, Expr]]:
-    """Axes with the size of the inner part."""
+    """Yield axes with the size of the inner part."""
     axes = {
         axis.var: axis
         for member in members
@@ -95,7 +95,7 @@ def _split_axis(member: Contraction, axis: Axis, inner: Expr, number: int) -> Co
 
 
 def make_columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
-    """The contraction with rows and columns exchanged where results lie contiguous along m.
+    """Return the contraction with rows and columns exchanged if results are contiguous along m.
 
     Neighbouring lanes hold neighbouring columns, and should write neighbouring memory.
     """
@@ -118,8 +118,8 @@ def make_columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buff
 def order_window_by_stride(
     contraction: Contraction, buffers: Mapping[str, Buffer], hints: dict[str, int]
 ) -> Contraction:
-    """The contraction with its k axes in the order in which the input's window lies in memory,
-    so that neighbouring k are neighbours there (channels last: the channel runs fastest)."""
+    """Return the contraction with its k axes in the memory order of the input's window, so that
+    neighbouring k are contiguous there (channels last: the channel runs fastest)."""
     load = next(loads(contraction.a), None)
     if load is None:
         return contraction

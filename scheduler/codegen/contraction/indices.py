@@ -1,8 +1,8 @@
-"""A contraction as a kernel sees it: flat indices, and addresses with their strides as arguments.
+"""A contraction in a kernel's terms: flat indices, and addresses with their strides as arguments.
 
-Every size and stride becomes a kernel argument, so that problems that differ in numbers only
-render the same text and share one kernel. What stays in the text are the facts that decide how
-memory is read: a stride of 0 (broadcast) or 1 (contiguous), and which axes fall together.
+Every size and stride becomes a kernel argument, so that problems that differ only in numbers render
+the same source and share one kernel. The source contains only the facts that decide how memory is
+read: a stride of 0 (broadcast) or 1 (contiguous), and which axes collapse into one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ONE = sympy.Integer(1)
 class IndexGroup:
     """One of the four indices (batch, m, n, k): a flat one, or one for each axis.
 
-    In the kernel's text the flat index of group ``m`` is ``m.flat`` and its axes ``m.i0``,
+    In the kernel's source the flat index of group ``m`` is ``m.flat`` and its axes ``m.i0``,
     ``m.i1`` …, outermost first.
     """
 
@@ -45,7 +45,7 @@ class IndexGroup:
         return symbol(f"{self.name}_flat")
 
     def component(self, position: int) -> sympy.Symbol:
-        """The index along one axis; the flat one where there is no other."""
+        """Return the index along one axis; the flat one if there is no other."""
         return symbol(f"{self.name}_i{position}") if len(self.axes) > 1 else self.flat
 
     @property
@@ -54,17 +54,17 @@ class IndexGroup:
 
     @property
     def innermost(self) -> Axis | None:
-        """The last axis with more than one point."""
+        """Return the last axis with more than one point."""
         return next((axis for axis in reversed(self.axes) if axis.size != 1), None)
 
     @property
     def components(self) -> tuple[sympy.Symbol, ...]:
-        """The indices along the axes, where there are several."""
+        """Return the indices along the axes, if there are several."""
         return tuple(map(self.component, range(len(self.axes)))) if len(self.axes) > 1 else ()
 
     @property
     def texts(self) -> dict[str, str]:
-        """Symbol names and how the kernel writes them."""
+        """Return symbol names and their text in the kernel."""
         names = {self.flat.name: f"{self.name}.flat"}
         for position in range(len(self.axes) if len(self.axes) > 1 else 0):
             names[self.component(position).name] = f"{self.name}.i{position}"
@@ -72,17 +72,17 @@ class IndexGroup:
 
 
 def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Affine | None:
-    """The element's offset in its buffer, affine over the loops of ``ranges`` and over what is read
-    from memory; None where it is not."""
+    """Return the element's offset in its buffer, affine over the loops of ``ranges`` and over
+    values read from memory; None if it is not affine."""
     reads = access.indirect if isinstance(access, Load) else ()
     variables = {*ranges.extents, *(part.symbol for part in reads)}
     return affine(access_offset(access, buffer, ranges), variables)
 
 
 def collapsed_stride(form: Affine, group: IndexGroup) -> Expr | None:
-    """The coefficient of the group's flat index, where its axes fall together in this address.
+    """Return the coefficient of the group's flat index if its axes collapse in this address.
 
-    Axis i joins axis i + 1 where its step is the whole extent of the inner one.
+    Axis i merges with axis i + 1 if its step is the whole extent of the inner one.
     """
     axes = [axis for axis in group.axes if axis.size != 1]
     if not axes:
@@ -95,7 +95,7 @@ def collapsed_stride(form: Affine, group: IndexGroup) -> Expr | None:
 @dataclass(frozen=True)
 class Strides:
     """A strided access: the offset of its first element, and for each group of indices one stride
-    along its flat index, or one for each of its axes where they do not fall together."""
+    along its flat index, or one for each of its axes if they do not collapse."""
 
     first: Expr
     steps: Mapping[str, tuple[Expr, ...]]
@@ -136,11 +136,11 @@ class Parametrizer:
         self._read: set[sympy.Symbol] = set()  # stand for values read from memory
 
     def value(self, value: Value) -> Value:
-        """The tree with every index in the kernel's own terms."""
+        """Return the tree with every index in the kernel's own terms."""
         return rebuild(widen_indices(value, self._values), self._change)
 
     def store(self, store: Store) -> Store:
-        """The store with a flat offset as its only index."""
+        """Return the store with a flat offset as its only index."""
         return replace(store, index=(self.offset(store),), value=self.value(store.value))
 
     def _change(self, value: Value) -> Value | None:
@@ -163,18 +163,18 @@ class Parametrizer:
         return replace(indirect, value=self.value(indirect.value), size=size)
 
     def offset(self, access: Load | Store) -> Expr:
-        """The flat offset of an access, strides as arguments."""
+        """Return the flat offset of an access, with strides as arguments."""
         key = (access.buffer, access.index)
         if key not in self._offsets:
             self._offsets[key] = self._offset(access)
         return self._offsets[key]
 
     def expression(self, expr: Expr) -> Expr:
-        """An index over the kernel's own indices, its numbers as arguments."""
+        """Return an index over the kernel's own indices, with its numbers as arguments."""
         return self._expression(expr, self._index_type)
 
     def strides(self, access: Load | Store) -> Strides | None:
-        """The steps of an access, as arguments; None where its offset is no sum of steps."""
+        """Return the steps of an access, as arguments; None if its offset is not a sum of steps."""
         self.offset(access)
         return self._strides.get((access.buffer, access.index))
 
@@ -210,13 +210,13 @@ class Parametrizer:
         return sympy.Add(*terms)
 
     def _named(self, name: str, value: Expr) -> Expr:
-        """The argument that passes ``value``; 0 and 1 are facts of the text instead."""
+        """Return the argument that passes ``value``; 0 and 1 are literals in the source instead."""
         if value in (_ZERO, _ONE):
             return value
         return symbol(self._kernel.add_scalar(name, value, "i64"))
 
     def _expression(self, expr: Expr, type_: ArgType) -> Expr:
-        """Any index expression with its numbers as arguments."""
+        """Return any index expression with its numbers as arguments."""
         if expr in self._rename:
             return self._rename[expr]
         if expr in self._read:

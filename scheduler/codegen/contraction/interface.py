@@ -1,5 +1,5 @@
-"""A contraction group in a kernel's terms, whatever its language: its arguments, and every access
-over the kernel's indices."""
+"""A contraction group in a kernel's terms, in any language: its arguments, and every access over
+the kernel's indices."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class OperandRead:
 class ContractionInterface(Generic[Kernel]):
     """Arguments of the kernel for contractions that share batch, m, k and the operand ``a``.
 
-    ``sizes`` are the axes' sizes of each group by which its flat index is divided (none for the
-    outermost axis): an argument's name or a number. ``converts``: the kernel converts operands that
-    are read in types of 8 bits.
+    ``sizes`` are the axis sizes by which each group's flat index is divided (none for the outermost
+    axis): an argument's name or a number. ``converts``: the kernel converts operands that are read
+    in 8-bit types.
     """
 
     def __init__(
@@ -124,14 +124,15 @@ class ContractionInterface(Generic[Kernel]):
             self._register_axes(f"n{position}" if len(members) > 1 else "n", member.n)
 
     def extents(self, bindings: Mapping[str, int]) -> tuple[int, int, int, int]:
-        """Batch, m, n of all members together, and k, at values of the symbols."""
+        """Return batch, m, n of all members together, and k, at values of the symbols."""
         columns = sum(evaluate(member.n.extent, bindings) for member in self.members)
         batch, m, k = (evaluate(group.extent, bindings) for group in (self.batch, self.m, self.k))
         return batch, m, columns, k
 
     def _register_axes(self, name: str, axes: tuple[Axis, ...]) -> None:
-        """Sizes by which a flat index is divided. Those of k are divided by at every step: where
-        they are fixed (a window's) the text holds them, which saves the division."""
+        """Register the sizes by which a flat index is divided. Those of k are divided by at every
+        step: if they are fixed (a window's), they are literals in the source, which saves the
+        division."""
         sizes = self.sizes.setdefault(name, [""])
         for position, axis in enumerate(axes[1:], start=1):
             if name == "k" and axis.size.is_Integer:
@@ -168,7 +169,7 @@ class ContractionInterface(Generic[Kernel]):
         )
 
     def _parametrize(self) -> None:
-        """Every access once, so that all arguments are known before anything is printed."""
+        """Convert every access once, so that all arguments are known before anything is printed."""
         self.reads = (self._read(self.a, self._a_parametrizer), *map(self._read_b, self.members))
         self.stores = tuple(
             tuple(member.parametrizer.store(store) for store in member.contraction.stores)
@@ -182,12 +183,12 @@ class ContractionInterface(Generic[Kernel]):
         return OperandRead(operand, parametrizer.value(operand.value), parametrizer)
 
     def read_of(self, operand: Operand) -> OperandRead:
-        """The operand in the kernel's terms."""
+        """Return the operand in the kernel's terms."""
         return next(read for read in self.reads if read.operand is operand)
 
     def axis_sizes(self, group: str, position: int) -> Sequence[str]:
-        """The sizes of a group's axes after the first, which is never divided by; n's are those
-        of the member at ``position``."""
+        """Return the sizes of a group's axes after the first, which is never a divisor; for n,
+        those of the member at ``position``."""
         several = len(self.members) > 1 and group == "n"
         return self.sizes[f"{group}{position}" if several else group][1:]
 
@@ -201,5 +202,5 @@ def _member_loads(member: Contraction) -> list[Load]:
 
 
 def argument(name: str) -> sympy.Symbol:
-    """A scalar argument, for the expressions of launches."""
+    """Return a scalar argument, for the expressions of launches."""
     return symbol(name)

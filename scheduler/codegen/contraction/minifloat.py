@@ -1,6 +1,6 @@
-"""Products of floats of 8 bits by kernels that multiply wider ones: which, and the conversions.
+"""Products of 8-bit floats by kernels that multiply wider types: which ones, and the conversions.
 
-Every number of these formats is one of the wider type, so the products are the same.
+The wider type represents every number of these formats, so the products are the same.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Contraction
 from scheduler.ir.values import Cast
 
-# Of these f16 has every number, none of them below its normal ones, which matrix instructions of
-# CDNA 2 take for 0; bf16 has every number of all formats.
+# f16 represents every number of these formats, none of them as a subnormal, which CDNA 2 matrix
+# instructions flush to 0; bf16 represents every number of all formats.
 _AS_F16 = (DType.F8E4M3FN, DType.F8E4M3FNUZ)
 
 
 def upcast_dtype(dtype: DType) -> DType:
-    """The type that has every number of the format, and the fastest conversion."""
+    """Return the type that represents every number of the format and has the fastest conversion."""
     return DType.F16 if dtype in _AS_F16 else DType.BF16
 
 
 def upcast_operands(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
-    """With operands of 8-bit floats converted; others as they are."""
+    """Convert operands of 8-bit floats; leave others unchanged."""
     return tuple(map(_upcast_member, members))
 
 

@@ -1,4 +1,4 @@
-"""How a contraction's operand is read: which way memory runs, and how wide a load may be."""
+"""How a contraction's operand is read: the contiguous direction, and the maximum load width."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from scheduler.ir.operations import Buffer
 from scheduler.ir.values import Cast, Const, Load, Masked, Value, walk
 
 _TRANSPOSED_BYTES = (
-    2  # of elements that matrices in shared memory can be transposed of as they are read
+    2  # element size at which matrices in shared memory can be transposed as they are read
 )
-# Types of 8 bits that kernels read several elements of at a time and convert in registers.
+# 8-bit types that kernels read several elements of at a time and convert in registers.
 CONVERTIBLE_DTYPES = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is_float8))
 
 
@@ -32,10 +32,10 @@ CONVERTIBLE_DTYPES = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is
 class Operand:
     """One operand of a contraction, ``value`` over the axes of ``batch``, ``row`` and ``k``.
 
-    ``load`` is set where an element is one strided read (behind ``condition``, else 0): only
-    such operands can be read several elements at a time. Of a kernel that converts what it reads
-    it may be a read of a type of 8 bits. ``along_k`` says which way neighbouring threads run, so
-    that they read neighbouring memory.
+    ``load`` is set if an element is one strided read (under ``condition``, else 0): only such
+    operands can be read several elements at a time. In a kernel that converts operands it may read
+    an 8-bit type. ``along_k`` is the direction of neighbouring threads, so that they read
+    neighbouring memory.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Operand:
 
     @property
     def memory_dtype(self) -> DType:
-        """The type that is read."""
+        """Return the type that is read."""
         return self.element if self.load is None else self.load.dtype
 
     @property
     def is_converted(self) -> bool:
-        """Whether what is read becomes an element by a conversion."""
+        """Whether a read value is converted to become an element."""
         return self.memory_dtype is not self.element
 
     @property
@@ -65,10 +65,10 @@ class Operand:
         return self.form is None or self.condition is not None
 
     def vector_obstacle(self, elements: int) -> str:
-        """Why ``elements`` cannot be read with one load, "" where they can.
+        """Return why ``elements`` cannot be read with one load, or "" if they can.
 
-        Whole vectors must be inside or outside of the tensor, and start at multiples of their
-        size; buffers start at multiples of 16 bytes.
+        Whole vectors must be inside or outside of the tensor, and start at multiples of their size;
+        buffers start at multiples of 16 bytes.
         """
         if elements == 1:
             return ""
@@ -92,7 +92,7 @@ class Operand:
 
     @property
     def copy_obstacle(self) -> str:
-        """Why it cannot be copied to shared memory as it lies, "" where it can."""
+        """Return why it cannot be copied to shared memory unchanged, or "" if it can."""
         if self.load is None:
             return f"{self.name} is computed element by element"
         if self.is_converted:
@@ -104,7 +104,7 @@ class Operand:
         )
 
     def _outer_steps(self, run: IndexGroup) -> list[Expr]:
-        """Steps along the axes of the other groups."""
+        """Return the steps along the axes of the other groups."""
         form = self.form
         assert form is not None, "only strided reads have steps"
         groups = (group for group in (self.batch, self.row, self.k) if group is not run)
@@ -120,7 +120,7 @@ def analyse_operand(
     *,
     converts: bool = False,
 ) -> Operand:
-    """The operand over (batch, row, k). ``converts``: the kernel converts elements of 8 bits."""
+    """Return the operand over (batch, row, k). ``converts``: the kernel converts 8-bit elements."""
     batch, row, k = groups
     load, condition = _find_strided_load(value, element, converts=converts)
     ranges = loop_ranges(*(group.axes for group in groups))
@@ -140,7 +140,7 @@ def _find_strided_load(
     value: Value, element: DType, *, converts: bool
 ) -> tuple[Load | None, Value | None]:
     condition: Value | None = None
-    # A 0 is the same in whatever type it is held (f32 for f16).
+    # A 0 is the same in any type (f32 for f16).
     if isinstance(value, Masked) and isinstance(value.other, Const) and value.other.value == 0:
         condition, value = value.condition, value.value
     if isinstance(value, Cast) and converts and value.dtype is element:

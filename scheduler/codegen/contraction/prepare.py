@@ -1,4 +1,4 @@
-"""The contractions of a scheduled node, seen the way that suits a kernel in any language."""
+"""The contractions of a scheduled node, in the form that suits a kernel in any language."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from scheduler.ir.operations import Contraction, Lowered
 
 
 def gemm_contractions(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
-    """Of a matrix product. Raises ``TypeError`` where a member is no contraction."""
+    """Return the contractions of a matrix product. Raises ``TypeError`` if a member is not a
+    contraction."""
     return _contiguous_columns(split_axes(_members(node)), lowered)
 
 
 def convolution_contractions(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
-    """Of a convolution: k in the order of the input's memory. Raises as ``products``."""
+    """Return the contractions of a convolution: k in the order of the input's memory. Raises as
+    ``gemm_contractions`` does."""
     sizes = hint_bindings(lowered.graph.symbols)
     ordered = tuple(
         order_window_by_stride(member, lowered.buffers, sizes)
@@ -36,7 +38,7 @@ def _members(node: SchedulerNode) -> tuple[Contraction, ...]:
 def _contiguous_columns(
     members: tuple[Contraction, ...], lowered: Lowered
 ) -> tuple[Contraction, ...]:
-    """Several share ``a`` and its axes; one alone may have m and n exchanged."""
+    """Exchange m and n of a single contraction if needed; several share ``a`` and its axes."""
     if len(members) > 1:
         return members
     return (make_columns_contiguous(members[0], lowered.buffers),)

@@ -1,4 +1,4 @@
-"""Sizes, indices and value trees as C++ text."""
+"""Print sizes, indices and value trees as C++."""
 
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.literals import literal

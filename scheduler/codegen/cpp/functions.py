@@ -8,9 +8,9 @@ from scheduler.ir.values import Call, Const, Value
 
 
 def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
-    """The expression of a call; ``args`` are names or literals with their types.
+    """Return the expression of a call; ``args`` are names or literals with their types.
 
-    Raises ``KeyError`` for an op that the table of pointwise functions does not have.
+    Raises ``KeyError`` for an op that is not in the table of pointwise functions.
     """
     function = FUNCTIONS[call.op]
     texts = [text for text, _ in args]
@@ -27,7 +27,7 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
 
 
 def _subtracts_product(call: Call) -> bool:
-    """Whether it is a difference of a product of floats and what may be the greatest of such
+    """Whether it is a difference of a product of floats and what may be the maximum of such
     products: a compiler would leave that product unrounded."""
     if call.op != "sub" or not call.dtype.is_float:
         return False
@@ -38,13 +38,13 @@ def _is_product(value: Value) -> bool:
     return isinstance(value, Call) and value.op in ("mul", "truediv", "neg")
 
 
-# Operators as functions of ``kiln/arithmetic.h``: what an integer does not hold wraps around, and
-# products of floats are rounded before they are taken from.
+# Operators as functions of ``kiln/arithmetic.h``: integer overflow wraps around, and products of
+# floats are rounded before a subtraction.
 _OPERATOR_FUNCTIONS = {"add": "plus", "sub": "minus", "mul": "times", "neg": "negated"}
 
 
 def fast_form(call: Call) -> tuple[str, tuple[Value, ...]] | None:
-    """The function of ``kiln/fast.h`` that computes a call of f32, and its arguments; None where
+    """Return the ``kiln/fast.h`` function that computes an f32 call, and its arguments; None if
     nothing there is faster."""
     if call.op == "add":
         for one, other in (call.args, call.args[::-1]):
@@ -64,13 +64,13 @@ _FAST_FUNCTIONS = {
 
 
 def _cast_narrow(text: str, dtype: DType) -> str:
-    """An argument in its own type: a literal of a narrow integer is an int in C++, and a template
-    of one type for all arguments would not fit."""
+    """Cast an argument to its own type: a literal of a narrow integer is an int in C++, and would
+    not match a template with one type for all arguments."""
     if text.isidentifier() or dtype.is_inexact or dtype is DType.BOOL or dtype.itemsize >= 4:
         return text
     return f"static_cast<{dtype.cpp}>({text})"
 
 
 def _in_parentheses(text: str) -> str:
-    """Where a sign would meet another."""
+    """Parenthesize text whose sign would follow another sign."""
     return f"({text})" if text.startswith("-") else text

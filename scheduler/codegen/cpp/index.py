@@ -1,7 +1,7 @@
-"""Integer expressions as C++.
+"""Print integer expressions as C++.
 
-Division and modulo follow Python's rules. C++ truncates, which is the same thing where both
-sides are known not to be negative; elsewhere the helpers of ``kiln/index.h`` are called.
+Division and modulo follow Python's rules. C++ truncates, which is equivalent if both sides are
+known to be non-negative; otherwise the helpers of ``kiln/index.h`` are called.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
 
 class IndexPrinter(index.IndexPrinter):
-    """With ``wide`` every symbol is taken as 64 bits, for callers whose variables are narrower.
+    """With ``wide`` every symbol is treated as 64 bits, for callers whose variables are narrower.
     ``multipliers`` name the numbers with which a kernel divides by sizes (``kiln/divide.h``)."""
 
     language = "C++"
@@ -37,7 +37,8 @@ class IndexPrinter(index.IndexPrinter):
         self._multipliers = multipliers or {}
 
     def print_fast_division(self, function: str, dividend: str, divisor: Expr) -> str:
-        """The ``quotient`` or ``remainder`` of what is not negative by a size that has a number."""
+        """Return the ``quotient`` or ``remainder`` of a non-negative dividend by a size that has a
+        multiplier."""
         return f"kiln::{function}({dividend}, {self(divisor)}, {self._multipliers[divisor]})"
 
     def _division(self, expr: Expr) -> tuple[str, int]:

@@ -13,9 +13,9 @@ _INT_MACRO = {DType.I64: "INT64_C", DType.U64: "UINT64_C"}
 
 
 def literal(value: int | float | complex | bool, dtype: DType) -> str:
-    """The literal of ``value`` in the type that holds ``dtype`` inside kernels.
+    """Return the literal of ``value`` in the type that holds ``dtype`` inside kernels.
 
-    Floats are printed with the fewest digits that the compiler's correctly rounding reader turns
+    Floats are printed with the fewest digits that the compiler's correctly rounding parser turns
     into the same value. Integers wrap as a conversion in C++ does.
     """
     held = dtype.compute_dtype
@@ -52,7 +52,7 @@ def _integer(value: int, dtype: DType) -> str:
     if dtype is DType.U32:
         return f"{value}u"
     if value == -(1 << (bits - 1)) and bits >= 32:
-        # The least integer has no literal: -2147483648 is a minus before what does not fit.
+        # The lowest integer has no literal: -2147483648 negates a number that does not fit.
         return f"(-{_sized(-(value + 1), dtype)} - 1)"
     return f"({_sized(value, dtype)})" if value < 0 else _sized(value, dtype)
 

@@ -1,4 +1,4 @@
-"""Statements of a loop nest as C++, one element or a pack of them at a time."""
+"""Print the statements of a loop nest as C++, one element or one pack at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scheduler.ir.graph import Expr
 
 
 class NestPrinter(printer.NestPrinter):
-    """Packs are those of ``kiln/vector.h``; ``index_t`` holds places."""
+    """Packs are those of ``kiln/vector.h``; ``index_t`` holds indices."""
 
     index: IndexPrinter
     divided_by = "/"
     streamed_pointers: Collection[str] = ()
-    """Pointers through which each element is read once in all."""
+    """Pointers through which each element is read only once."""
 
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
         given = self.nest.multipliers

@@ -17,7 +17,7 @@ from scheduler.ir.values import Call, Load
 
 
 def convert(text: str, source: DType, target: DType) -> str:
-    """``text``, a held value of ``source``, as an element of ``target`` (rounded to it)."""
+    """Return ``text``, a held value of ``source``, as an element of ``target`` (rounded to it)."""
     held = source.compute_dtype
     if held is target:
         return text
@@ -29,7 +29,7 @@ def convert(text: str, source: DType, target: DType) -> str:
         single = text if held is DType.F32 else f"static_cast<float>({text})"
         return f"kiln::from_float<{target.cpp}>({single})"
     if held.is_float and not target.is_float and target.itemsize < 4:
-        # Out of range is undefined for a narrow target; by way of 32 bits it wraps as in torch.
+        # Out of range is undefined for a narrow target; a cast through 32 bits wraps as in torch.
         return f"static_cast<{target.cpp}>(static_cast<int32_t>({text}))"
     if held.is_float and target.is_unsigned:
         return f"kiln::to_unsigned<{target.cpp}>({text})"
@@ -37,14 +37,14 @@ def convert(text: str, source: DType, target: DType) -> str:
 
 
 def upcast(text: str, dtype: DType) -> str:
-    """``text``, an element of type ``dtype``, in the type in which kernels hold it."""
+    """Return ``text``, an element of type ``dtype``, in the type in which kernels hold it."""
     return text if dtype.compute_dtype is dtype else f"kiln::to_float({text})"
 
 
 def bit_cast(text: str, source: DType, target: DType) -> str:
-    """The bits of ``text``, a held value of ``source``, as a held value of ``target``."""
+    """Return the bits of ``text``, a held value of ``source``, as a held value of ``target``."""
     element = convert(text, source, source)
-    if source.is_integer:  # a literal of a narrow one is an int
+    if source.is_integer:  # a literal of a narrow integer is an int
         element = f"static_cast<{source.cpp}>({element})"
     return upcast(f"kiln::bit_cast<{target.cpp}>({element})", target)
 

@@ -1,1 +1,1 @@
-"""Kernels in CuteDSL, Python that NVIDIA's compiler makes machine code of."""
+"""Kernels in CuteDSL, Python that NVIDIA's compiler compiles to machine code."""

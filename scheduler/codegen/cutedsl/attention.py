@@ -1,8 +1,9 @@
 """Attention for Hopper in CuteDSL: tiles by TMA, products by wgmma, weights in registers.
 
-Online softmax as in Milakov & Gimelshein (arXiv:1805.02867); a warpgroup that moves tiles, others
-that take turns at multiplying, and the scores of one tile beside the values of the one before, as
-in FlashAttention-3 (arXiv:2407.08608). A row whose scores are all minus infinity gives zeros.
+Online softmax as in Milakov & Gimelshein (arXiv:1805.02867). As in FlashAttention-3
+(arXiv:2407.08608), one warpgroup moves tiles, others take turns at multiplying, and the scores of
+one tile overlap with the values of the previous one. A row whose scores are all minus infinity
+gives zeros.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ _HOPPER = 90  # compute capability
 _TYPES = (DType.F16, DType.BF16)
 _DEEPEST = 256  # columns of one matrix instruction
 _ENOUGH_BLOCKS = 264  # two for each SM of an H200
-_FEWEST_COLUMNS = 256  # that are worth a block of their own
-# Higher blocks take longer each: of fewer rounds of them the last one leaves more SMs idle (on an
-# H100 48 heads of 1024 rows and a depth of 64 took 34 µs by three warpgroups, 29 by two). Where
-# each is brief, of at most so many tiles of columns, fewer blocks count for more.
+_FEWEST_COLUMNS = 256  # minimum for a block of its own
+# Taller blocks take longer each: with fewer rounds, the last one leaves more SMs idle (on an H100
+# 48 heads of 1024 rows and a depth of 64 took 34 µs with three warpgroups, 29 with two). If each
+# block is brief, with at most this many tiles of columns, having fewer blocks matters more.
 _USUAL_WARPGROUPS, _ROUNDS, _FEW_TILES = 2, 4, 2
-_STEP = 16  # of the depth, of a matrix instruction
+_STEP = 16  # of the depth, per matrix instruction
 
 
 @dataclass(frozen=True)
 class _Operand:
-    """The tensor of an operand or of the result as the host function makes it, and the place of a
-    batch entry in it, as texts."""
+    """The tensor of an operand or of the result in the host function, and the position of a batch
+    entry in it, as text."""
 
     pointer: str
     rows: str
@@ -71,7 +72,7 @@ class _Operand:
 
 @dataclass(frozen=True)
 class _PartsText:
-    """What the blocks of the same rows leave in the workspace, as texts."""
+    """The results that the blocks of the same rows leave in the workspace, as text."""
 
     begin: str
     totals: str
@@ -81,7 +82,7 @@ class _PartsText:
 
 @dataclass(frozen=True)
 class _PreparedText:
-    """A kernel that writes an operand in rows, as texts."""
+    """A kernel that writes an operand in rows, as text."""
 
     operand: str
     reason: str
@@ -130,7 +131,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _obstacle(self) -> str:
-        """Why no configuration serves, "" where one may."""
+        """Return why no configuration is valid, or "" if one may be."""
         operation = self.operation
         other = [t.name for t in self.targets if nvidia_hardware(t).capability != _HOPPER]
         if other:
@@ -173,7 +174,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return max(serving, key=fitness)
 
     def _splits(self, rows: int) -> int:
-        """How many blocks should share the columns of the same rows, to occupy the GPU."""
+        """Return how many blocks should share the columns of the same rows to occupy the GPU."""
         batch = self.hint(numel(self.operation.batch))
         blocks = max(batch * -(-rows // 64), 1)
         parts = self.hint(self.operation.column.size) // _FEWEST_COLUMNS
@@ -207,7 +208,8 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _prepared(self) -> tuple[PreparedOperand, ...]:
-        """The operands that a kernel before this one writes in rows: TMA cannot read them."""
+        """Return the operands that a kernel before this one writes in rows: TMA cannot read
+        them."""
         operation = self.operation
         rows = (operation.row, operation.column, operation.column)
         depths = (operation.depth, operation.depth, operation.value_depth)
@@ -239,12 +241,13 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def interface(self) -> InterfaceSpec:
-        """With what is prepared, which may be larger than what it is made of."""
+        """Return the interface, including prepared operands, which may be larger than their
+        inputs."""
         interface = super().interface
         wide = any(each.nest.needs_64_bits() for each in self._prepared)
         return replace(interface, wide=interface.wide or wide)
 
-    # -- text ------------------------------------------------------------------------------------
+    # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
         made, kernel, one = AttentionConfig.create(config), self.kernel, as_expr(1)
@@ -285,7 +288,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     def _config_texts(
         self, made: AttentionConfig, parts: SplitWorkspace, blocks: Expr
     ) -> dict[str, Any]:
-        """What depends on the configuration."""
+        """Return the context that depends on the configuration."""
         mask, finish = self._hooks
         stored_by_tma = made.splits == 1 and isinstance(self._output_tiles, Tiles)
         at_once = made.splits == 1 and not stored_by_tma
@@ -314,7 +317,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _texts(self) -> dict[str, Any]:
-        """What does not depend on the configuration."""
+        """Return the context that does not depend on the configuration."""
         operation = self.operation
         printer, decoded = self._batch_decode(1)
         mask, finish = self._hooks
@@ -329,7 +332,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "limits": self._limits,
             "scale": repr(operation.scale),
             "log2_e": repr(math.log2(math.e)),
-            # The greatest score is found before it is scaled, which a positive scale allows.
+            # The maximum score is found before scaling, which a positive scale allows.
             "scaled_first": mask is not None or operation.scale <= 0,
             "cap": CapText.create(
                 operation.cap, operation.scale, self.adds_mask, self.has_log2_scores
@@ -361,7 +364,8 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _hooks(self) -> tuple[ColumnsHook | None, ColumnsHook]:
-        """The mask's function, if limits of rows do not say it all, and that of the results."""
+        """Return the function of the mask, unless limits of rows describe it completely, and that
+        of the results."""
         operation, printer = self.operation, self._hook_printer
         read = self.mask if self.mask and not self._limits.whole else None
         times = "LOG2_E" if self.has_log2_scores else ""
@@ -373,7 +377,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return Limits(Window.create(self.operation), {**self.axis_names, **self.symbol_renames})
 
     def _batch_decode(self, indent: int) -> tuple[NestPrinter, Lines]:
-        """The batch's variables from its flat index."""
+        """Return the lines that decode the batch's variables from its flat index."""
         lines = self.lines(indent)
         printer = self._hook_printer.printer(self.q, lines, None)
         printer.decode("batch", [axis for axis in self.operation.batch if axis.size != 1])

@@ -1,4 +1,4 @@
-"""A soft cap of attention's scores, as texts of its kernel for Hopper."""
+"""A soft cap of attention's scores, as source of its kernel for Hopper."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scheduler.codegen.attention import MAX_SHIFTED_CAP
 
 @dataclass(frozen=True)
 class CapText:
-    """Scores become multiples of the cap, or numbers (``whole``) where a mask is added to them.
-    ``above_lowest``: by 1 + tanh, which powers of 2 make, with a ``slope`` for those."""
+    """Maps scores to multiples of the cap, or to numbers (``whole``) if a mask is added to them.
+    ``above_lowest``: by 1 + tanh, computed with powers of 2, with a ``slope`` for those."""
 
     value: str
     slope: str
@@ -20,7 +20,7 @@ class CapText:
 
     @staticmethod
     def create(cap: float | None, scale: float, added: bool, in_powers: bool) -> CapText | None:
-        """Of an operation's cap and scale; ``in_powers``: numbers are exponents of 2."""
+        """Create from an operation's cap and scale; ``in_powers``: numbers are exponents of 2."""
         if cap is None:
             return None
         above_lowest = cap <= MAX_SHIFTED_CAP

@@ -1,4 +1,4 @@
-"""Configurations of attention for Hopper: how large its tiles are, what they need of an SM."""
+"""Configurations of attention for Hopper: tile sizes, and the SM resources that they need."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from scheduler.codegen.template import Config
 
 _WARPGROUP = 128  # threads
 _ROWS = 64  # of a warpgroup's matrix instruction
-_BARRIERS_BYTES = 1024  # the tiles behind them begin at multiples of that
+_BARRIERS_BYTES = 1024  # the tiles after them begin at multiples of this
 _ITEMSIZE = 2
 _FEWEST_STAGES = 2
 SPLITS = (1, 4, 16)
-# Registers of a thread that the scores, the weights and the output may take: what is left of
-# those that setmaxregister gives a thread, for two warpgroups (240) and for three (160). ptxas
-# spills, or runs the matrix instructions one by one, with 8 more.
+# Maximum registers of a thread for scores, weights and output: the remainder of those that
+# setmaxregister gives a thread, for two warpgroups (240) and for three (160). With 8 more, ptxas
+# spills or serializes the matrix instructions.
 _MOST_REGISTERS = {1: 184, 2: 184, 3: 128}
 
 
@@ -24,7 +24,7 @@ class AttentionConfig:
     """``warpgroups`` of 64 rows each take ``block_n`` columns at a time, of which ``stages`` tiles
     are in shared memory. With ``pingpong`` the warpgroups take turns: one multiplies while the
     others exponentiate. ``splits`` blocks share the columns of the same rows, and a second kernel
-    combines what they found: for few rows of many columns."""
+    combines their results: for few rows of many columns."""
 
     warpgroups: int
     block_n: int
@@ -44,43 +44,43 @@ class AttentionConfig:
 
     @property
     def block_m(self) -> int:
-        """Rows of a block."""
+        """Return the rows of a block."""
         return _ROWS * self.warpgroups
 
     @property
     def threads(self) -> int:
-        """Of the consumers, and the producer's warpgroup."""
+        """Return the threads of the consumers and of the producer's warpgroup."""
         return _WARPGROUP * (self.warpgroups + 1)
 
     @property
     def producer_registers(self) -> int:
-        """What the producer's warpgroup keeps of its registers."""
+        """Return the registers per thread that the producer's warpgroup keeps."""
         return {1: 56, 2: 24, 3: 32}[self.warpgroups]
 
     @property
     def consumer_registers(self) -> int:
-        """What it leaves to a thread of the others."""
+        """Return the registers per thread available to the consumers."""
         return {1: 240, 2: 240, 3: 160}[self.warpgroups]
 
     def shared_bytes(self, depth: int, value_depth: int) -> int:
-        """Barriers; the queries (whose place the output takes); keys and values of each stage.
-        The depths are the tiles'."""
+        """Return the bytes of the barriers, the queries (the output reuses their space), and the
+        keys and values of each stage. The depths are the tiles'."""
         rows = self.block_m * max(depth, value_depth)
         columns = self.stages * self.block_n * (depth + value_depth)
         return _BARRIERS_BYTES + (rows + columns) * _ITEMSIZE
 
     def registers(self, value_depth: int) -> int:
-        """Of a thread, for scores, weights (two in one) and output."""
+        """Return the registers of a thread for scores, weights (two per register) and output."""
         return self.block_n // 2 + self.block_n // 4 + value_depth // 2
 
     @property
     def most_registers(self) -> int:
-        """How many of those there may be."""
+        """Return the maximum of those registers."""
         return _MOST_REGISTERS[self.warpgroups]
 
 
 def all_configs() -> Sequence[Config]:
-    """Every configuration, in the order in which they are tried."""
+    """Return every configuration, in the order in which they are tried."""
     return [
         {
             "block_m": block_m,

@@ -1,4 +1,4 @@
-"""The functions of attention's source that the model decides: its mask, and what it does with the
+"""The model-dependent functions of attention's source: the mask, and the processing of the
 result."""
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _WIDTH = 2  # neighbouring columns that a thread holds
 
 @dataclass(frozen=True)
 class ColumnsHook:
-    """A function that takes ``width`` neighbouring columns of a row at once, and its call: the
-    kernel's arguments and the batch's variables are what a warpgroup holds (``own``). ``wide``: it
-    takes places of 64 bits."""
+    """A function that takes ``width`` neighbouring columns of a row at once, and its call: a
+    warpgroup holds the kernel's arguments and the batch's variables (``own``). ``wide``: it takes
+    64-bit indices."""
 
     hook: Hook
     width: int
@@ -46,7 +46,8 @@ class ColumnsHook:
 
 @dataclass(frozen=True)
 class HookPrinter:
-    """Prints them: ``names`` are those of variables and symbols, ``arguments`` the kernel's."""
+    """Prints the hooks: ``names`` are those of variables and symbols, ``arguments`` the
+    kernel's."""
 
     marks: Marks
     memory: Mapping[str, Memory]
@@ -55,13 +56,13 @@ class HookPrinter:
     wide: bool
 
     def printer(self, nest: LoopNest, lines: PythonLines, pack: Pack | None) -> NestPrinter:
-        """Of a nest's statements, in the kernel's names."""
+        """Return a printer of a nest's statements, in the kernel's names."""
         index_type = index_type_of(self.wide)
         return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=index_type)
 
     def mask(self, nest: LoopNest, column: Axis, times: str = "") -> ColumnsHook:
-        """``masked``: scores with the values of the mask (``times`` a constant), or without those
-        that it leaves out."""
+        """Return ``masked``: adds the mask's values (``times`` a constant) to scores, or removes
+        the scores that it leaves out."""
         width = _pack_width(nest, column)
         lines = PythonLines(self.marks)
         printer = self.printer(nest, lines, Pack(column, width))
@@ -84,7 +85,7 @@ class HookPrinter:
         return self._hook("masked", "scores", "column", width, lines)
 
     def finish(self, nest: LoopNest, value_depth: Axis, held: DType) -> ColumnsHook:
-        """``finish``: what is computed from the results, and stored."""
+        """Return ``finish``: computes and stores the outputs from the results."""
         width = _pack_width(nest, value_depth)
         lines = PythonLines(self.marks)
         printer = self.printer(nest, lines, Pack(value_depth, width))
@@ -107,10 +108,10 @@ class HookPrinter:
 
 
 def index_type_of(wide: bool) -> str:
-    """The type of places."""
+    """Return the type of indices."""
     return type_name(DType.I64 if wide else DType.I32)
 
 
 def _pack_width(nest: LoopNest, axis: Axis) -> int:
-    """How many columns at once: two where that makes an access wider."""
+    """Return the columns processed at once: two if that makes an access wider."""
     return _WIDTH if any(nest.is_vectorizable(a, axis, _WIDTH) for a in nest.accesses) else 1

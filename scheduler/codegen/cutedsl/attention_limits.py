@@ -1,5 +1,5 @@
-"""Which columns the rows of attention see, as texts of its kernel: tiles that no row of a block
-sees are not loaded, and those that every row of a warpgroup sees are not masked."""
+"""The columns that the rows of attention see, as source of its kernel: tiles that no row of a block
+sees are not loaded, and tiles that every row of a warpgroup sees are not masked."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import variable
 from scheduler.text import to_identifier
 
-# None of a model's sizes, whatever those are called.
+# Distinct from a model's size symbols, whatever their names.
 _ROW, _FIRST, _LAST = variable("row", 0), variable("first", 0), variable("last", 0)
 _ROWS = {_FIRST.name: "first_row", _LAST.name: "last_row"}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Texts of a ``window``. ``names`` are the kernel's own, of sizes and of the batch's variables.
+    """Source text of a ``window``. ``names`` are the kernel's own names of sizes and of the batch's
+    variables.
 
-    ``inside`` and ``outside`` are said of a ``row`` by what a warpgroup holds (``own``), the others
-    of the rows from ``first_row`` to ``last_row``. What is of first columns is "" where all rows
-    begin with the first of all.
+    ``inside`` and ``outside`` are about one ``row``, in terms of what a warpgroup holds (``own``),
+    the others about the rows from ``first_row`` to ``last_row``. Texts of first columns are "" if
+    all rows begin with the very first column.
     """
 
     window: Window
@@ -31,12 +32,12 @@ class Limits:
 
     @property
     def whole(self) -> bool:
-        """Whether they say all that the mask does."""
+        """Whether the limits describe the mask completely."""
         return self.window.whole
 
     @property
     def are_of_rows(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any limits."""
         return bool(self.window.limits)
 
     @property
@@ -46,38 +47,38 @@ class Limits:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The names that a warpgroup needs beside its rows."""
+        """The names that a warpgroup needs besides its rows."""
         symbols = {s.name for limit in self.window.limits for s in limit.offset.free_symbols}
         return tuple(sorted(map(self._name, symbols)))
 
     @property
     def inside(self) -> str:
-        """The first column behind those that the row sees."""
+        """The first column after those that the row sees."""
         return self._ends("own.columns", lambda one: one.at(_ROW), own=True)
 
     @property
     def outside(self) -> str:
-        """The first column that it sees."""
+        """The first column that the row sees."""
         return self._starts(lambda one: one.at(_ROW), own=True)
 
     @property
     def ends(self) -> str:
-        """The first column that none of the rows sees any more."""
+        """The first column after those that any of the rows sees."""
         return self._ends("columns", lambda one: one.outermost(_FIRST, _LAST))
 
     @property
     def starts(self) -> str:
-        """The first that one of them sees."""
+        """The first column that any of the rows sees."""
         return self._starts(lambda one: one.outermost(_FIRST, _LAST))
 
     @property
     def all_end(self) -> str:
-        """The first that one of them does not see any more."""
+        """The first column after those that all of the rows see."""
         return self._ends("columns", lambda one: one.innermost(_FIRST, _LAST))
 
     @property
     def all_start(self) -> str:
-        """The first that all of them see."""
+        """The first column that all of the rows see."""
         return self._starts(lambda one: one.innermost(_FIRST, _LAST))
 
     def _ends(self, text: str, last: Callable[[Limit], Expr], *, own: bool = False) -> str:

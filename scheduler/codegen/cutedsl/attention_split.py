@@ -1,5 +1,5 @@
-"""Columns that several blocks share: what each leaves in the workspace, and the kernel that
-combines it."""
+"""Columns that several blocks share: the partial results in the workspace, and the kernel that
+combines them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class SplitWorkspace:
 
     @property
     def totals(self) -> Expr:
-        """The byte at which the highest scores and the totals begin."""
+        """Return the byte at which the highest scores and the totals begin."""
         return self.begin + _aligned(self.rows * (self.splits * self.depth * _F32_BYTES))
 
     @property
     def end(self) -> Expr:
-        """The byte after all of it."""
+        """Return the byte after the last one."""
         return self.totals + _aligned(self.rows * (self.splits * 2 * _F32_BYTES))
 
     @property
     def threads(self) -> int:
-        """Of a block of the kernel that combines, each for two columns."""
+        """Return the threads per block of the combining kernel, each for two columns."""
         return _THREADS
 
     @property
     def blocks(self) -> Expr:
-        """How many it has."""
+        """Return the number of its blocks."""
         return ceil_div(self.rows * (self.depth // 2), _THREADS)
 
 

@@ -1,4 +1,5 @@
-"""A request of a CuteDSL kernel, which a library exports as it does a HIP kernel's function."""
+"""A request of a CuteDSL kernel, which a library exports in the same way as a HIP kernel's
+function."""
 
 from __future__ import annotations
 

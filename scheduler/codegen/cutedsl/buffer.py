@@ -1,4 +1,4 @@
-"""What a template of CuteDSL leaves behind."""
+"""The output of a CuteDSL template."""
 
 from __future__ import annotations
 

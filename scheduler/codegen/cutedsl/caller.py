@@ -14,7 +14,7 @@ from scheduler.codegen.cutedsl.buffer import CuteDSLTemplateBuffer
 
 @dataclass(frozen=True)
 class CuteDSLTemplateCaller(TemplateCaller):
-    """Makes requests that fit the exported function, and says what the kernel leaves."""
+    """Makes requests that fit the exported function, and describes the kernel's output."""
 
     request_type: ClassVar[type[BenchmarkRequest]] = CuteDSLBenchmarkRequest
     buffer_type: ClassVar[type[TemplateBuffer]] = CuteDSLTemplateBuffer

@@ -1,4 +1,4 @@
-"""A contraction group in CuteDSL: the functions that a template calls at each point of it."""
+"""A contraction group in CuteDSL: the functions that a template calls at each point."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from scheduler.ir.values import Load
 
 VECTORS = (8, 4, 2, 1)
 ROW_VECTOR = 8
-"""Elements that a row that may begin anywhere is stored by: 16 bytes."""
+"""Elements per store of a row that may begin anywhere: 16 bytes."""
 _ROW_ITEMSIZE = 2
 _POINT = ("batch", "m", "n")
 
@@ -38,7 +38,7 @@ _POINT = ("batch", "m", "n")
 class TensorAccess:
     """A strided operand as a tensor: the argument with its address, the offset of its first
     element, and for each of batch, row and k its axes as (size, stride), outermost first: texts of
-    arguments or numbers. A group whose axes fall together is one axis."""
+    arguments or numbers. A group whose axes collapse is one axis."""
 
     pointer: str
     first: str
@@ -61,7 +61,7 @@ class ContractionHooks:
         }
 
     def obstacle(self) -> str:
-        """Why a tree of the group has no CuteDSL text, "" where all have one."""
+        """Return why a tree of the group cannot be printed as CuteDSL, or ""."""
         trees = (tree for one in self._interface.members for tree in one.contraction.trees)
         stored = (type_obstacle(memory.buffer.dtype) for memory in self._memory.values())
         return next(filter(None, (*stored, *map(obstacle, trees))), "")
@@ -69,7 +69,7 @@ class ContractionHooks:
     # ---- operands
 
     def tensor(self, operand: Operand) -> TensorAccess:
-        """A strided operand's layout. Raises ``ValueError`` for one that is computed."""
+        """Return a strided operand's layout. Raises ``ValueError`` for a computed one."""
         interface = self._interface
         parametrizer = interface.read_of(operand).parametrizer
         strides = parametrizer.strides(operand.load) if operand.load else None
@@ -112,8 +112,8 @@ class ContractionHooks:
         return self._interface.axis_sizes(group.name, position)
 
     def read(self, operand: Operand) -> Hook:
-        """An element of an operand that is computed (behind a mask, through a function): a
-        function of its flat indices, ``read_a(batch, m, k)`` or ``read_b0(batch, n, k)``."""
+        """Return a function that computes an element of a masked or computed operand from its flat
+        indices, ``read_a(batch, m, k)`` or ``read_b0(batch, n, k)``."""
         value = self._interface.read_of(operand).value
         lines = PythonLines(self._marks)
         printer = self._printer(lines)
@@ -124,9 +124,9 @@ class ContractionHooks:
         return self._hook(f"read_{operand.name.lower()}", given, decoded)
 
     def read_run(self, operand: Operand, width: int) -> Hook:
-        """``width`` elements of an operand that lie side by side, at once: a function of a tensor
-        of registers that holds zeros (what stands behind a mask) and of the first's indices.
-        Raises ``ValueError`` where the operand has an obstacle to that."""
+        """Return a function that reads ``width`` contiguous elements of an operand at once. It
+        takes a register tensor of zeros (the values of masked elements) and the first element's
+        indices. Raises ``ValueError`` if the operand has an obstacle to that."""
         obstacle = operand.vector_obstacle(width)
         if obstacle or operand.load is None:
             raise ValueError(obstacle)
@@ -155,7 +155,7 @@ class ContractionHooks:
     # ---- results
 
     def epilogue_vector(self, position: int) -> int:
-        """The largest pack for which every store of a member is one aligned run along n."""
+        """Return the largest pack for which every store of a member is one aligned run along n."""
         member = self._interface.members[position]
         stores = member.contraction.stores
         return next(
@@ -165,18 +165,18 @@ class ContractionHooks:
         )
 
     def epilogue(self, position: int, vector: int = 1) -> Hook:
-        """What a member stores: a function of ``acc`` and of batch, m and n.
+        """Return the stores of a member: a function of ``acc`` and of batch, m and n.
 
-        With ``vector`` above 1, ``acc`` is a list of that many results along n, of which the
-        first lies at a multiple of it; runs of memory are then read and written at once. Raises
-        ``ValueError`` where axes of n end inside a vector.
+        With ``vector`` above 1, ``acc`` is a list of that many results along n, of which the first
+        is at a multiple of it; runs of memory are then read and written at once. Raises
+        ``ValueError`` if axes of n end inside a vector.
         """
         body = PythonLines(self._marks)
         self._epilogue(position, vector, body).run(self._interface.stores[position])
         return self._at_points("epilogue", position, body)
 
     def holds_rows(self, position: int) -> bool:
-        """Whether a member's stores are of two bytes an element, and each row one run of memory
+        """Whether a member's stores have two bytes per element, and each row is one run of memory
         that may begin anywhere."""
         member, buffers = self._interface.members[position], self._interface.buffers
         return _holds_vectors(member.n, ROW_VECTOR) and all(
@@ -187,9 +187,9 @@ class ContractionHooks:
         )
 
     def elements_of_row(self, position: int) -> Hook:
-        """What a member would store, but stored by the template: a function of ``acc``, a list of
+        """Return a member's stores for the template to write: a function of ``acc``, a list of
         ``ROW_VECTOR`` results along n, and of batch, m and n, which is a multiple of that. It
-        returns (pointer, place of the first element, list of elements) of each store."""
+        returns (pointer, index of the first element, list of elements) of each store."""
         body = PythonLines(self._marks)
         printer = self._epilogue(position, ROW_VECTOR, body)
         printer.elements(self._interface.stores[position])
@@ -203,14 +203,14 @@ class ContractionHooks:
         return EpiloguePrinter(self._printer(body, {"acc": acc}), member, vector, self._is_run)
 
     def _at_points(self, name: str, position: int, body: Lines) -> Hook:
-        """A function of the results at a point."""
+        """Return a function of the results at a point."""
         groups = (self._interface.batch, self._interface.m, self._interface.members[position].n)
         decoded = self._decoded(groups, position, body)
         suffix = str(position) if len(self._interface.members) > 1 else ""
         return self._hook(f"{name}{suffix}", ("acc", *_POINT), decoded)
 
     def _form(self, access: Load | Store, member: Member) -> Affine | None:
-        """An access's address over the axes of a member."""
+        """Return an access's address over the axes of a member."""
         groups = (self._interface.batch, self._interface.m, member.n)
         ranges = loop_ranges(*(group.axes for group in groups))
         return address(access, self._interface.buffers[access.buffer], ranges)
@@ -229,8 +229,8 @@ class ContractionHooks:
         )
 
     def elements(self) -> dict[str, Expr]:
-        """How many elements each argument's buffer has at least, over the arguments: none where
-        all reads are behind masks, or at indices from memory."""
+        """Return the minimum number of elements of each argument's buffer, over the arguments: none
+        if all reads are masked, or at indices from memory."""
         found: dict[str, Expr] = dict.fromkeys(self._interface.kernel.names, sympy.Integer(0))
         name = self._interface.kernel.arg_name
         for operand in (self._interface.a, *(one.b for one in self._interface.members)):
@@ -242,7 +242,7 @@ class ContractionHooks:
         pointers = [arg.name for arg in self._interface.kernel.args if arg.type == "ptr"]
         return {name: found[name] for name in pointers}
 
-    # ---- texts
+    # ---- source
 
     def _printer(self, lines: Lines, accumulators: Mapping[str, str] | None = None) -> ValuePrinter:
         return ValuePrinter(
@@ -255,7 +255,7 @@ class ContractionHooks:
         )
 
     def _decoded(self, groups: Iterable[IndexGroup], position: int, body: Lines) -> Lines:
-        """The body, after what divides those flat indices whose parts it uses."""
+        """Return the body, after the divisions of those flat indices whose parts it uses."""
         lines = PythonLines(self._marks)
         used = set(re.findall(r"\w+", str(body)))
         for group in groups:
@@ -279,7 +279,7 @@ class ContractionHooks:
 
 
 def _holds_vectors(n: IndexGroup, width: int) -> bool:
-    """Whether ``width`` neighbouring n, the first a multiple of it, lie on one axis."""
+    """Whether ``width`` neighbouring n, the first a multiple of it, are on one axis."""
     inner = n.innermost
     if width == 1 or inner is None:
         return width == 1

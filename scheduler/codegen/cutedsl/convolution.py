@@ -1,8 +1,8 @@
-"""The convolution of sm_90a in CuteDSL: windows of the input as rows of the GEMM's first operand.
+"""The convolution for sm_90a in CuteDSL: windows of the input as rows of the GEMM's first operand.
 
-Where a descriptor can say which they are, TMA loads them from where they lie (``im2col.py``), else
-a kernel before writes them as a matrix into the workspace. A window of one pixel that lies as rows
-of channels is a matrix already.
+If a descriptor can describe the windows, TMA loads them in place (``im2col.py``); otherwise a
+preceding kernel writes them as a matrix into the workspace. A one-pixel window over an input stored
+as rows of channels is already a matrix.
 """
 
 from __future__ import annotations

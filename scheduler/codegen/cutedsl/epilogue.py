@@ -1,4 +1,4 @@
-"""The body of a function that stores results: at one point, or at a vector of them along n."""
+"""The body of a function that stores results: at one point, or a vector of them along n."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from scheduler.ir.operations import Store
 from scheduler.ir.values import Load, Masked, Value, children
 
 FLAT_NAMES = {f"{name}_flat": name for name in ("batch", "m", "n", "k")}
-"""Symbols of flat indices, and what they are called in the text."""
+"""Symbols of flat indices, and their names in the source."""
 
 
 class EpiloguePrinter:
     """Prints a member's stores through ``values``, whose lines are the function's.
 
-    ``is_run`` says of an access of the member whether that many steps along n are one aligned run
-    of memory: those are read and written at once. What does not change along n is read once.
+    ``is_run`` tells for an access of the member whether that many steps along n are one aligned run
+    of memory: these are read and written at once. Values that do not change along n are read once.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class EpiloguePrinter:
         self._member = member
         self._vector = vector
         self._is_run = is_run
-        self._packed: dict[int, str] = {}  # the lists of stores, by their place
+        self._packed: dict[int, str] = {}  # the lists of stores, by index
 
     def run(self, stores: Sequence[Store]) -> None:
-        """The statements of ``stores``, which are over the kernel's indices and arguments."""
+        """Print the statements of ``stores``, which are over the kernel's indices and arguments."""
         if self._vector == 1:
             for store in stores:
                 with self._values.mark_nodes(self._nodes(store)):
@@ -53,8 +53,8 @@ class EpiloguePrinter:
             self._values.lines.add(text, self._nodes(store))
 
     def elements(self, stores: Sequence[Store]) -> None:
-        """Statements that write nothing, and return of each store the pointer, the place of a
-        vector's first element and the list of its elements."""
+        """Print statements that write nothing, and return for each store the pointer, the index of
+        a vector's first element and the list of its elements."""
         self._compute(stores, range(len(stores)))
         made = (f"({self._first(stores[place])}, {name})" for place, name in self._packed.items())
         nodes = dict.fromkeys(node for store in stores for node in self._nodes(store))
@@ -64,8 +64,8 @@ class EpiloguePrinter:
         return f"{self._values.pointer(store.buffer)}, {self._values.store_offset(store)}"
 
     def _compute(self, stores: Sequence[Store], packed: Iterable[int]) -> None:
-        """The elements of a vector: lists of those at the places of ``packed``, all others stored
-        one by one."""
+        """Print the elements of a vector: lists for the stores with indices in ``packed``, all
+        others stored one by one."""
         self._read_ahead()
         lines = self._values.lines
         for place in packed:
@@ -80,7 +80,7 @@ class EpiloguePrinter:
             lines.extend(inside)
 
     def _vector_lines(self, stores: Sequence[Store]) -> Lines:
-        """The statements for each ``j`` of a vector."""
+        """Return the statements for each ``j`` of a vector."""
         values, index = self._values, self._values.index
         outside, inside = values.lines, values.lines.new_block()
         along = {symbol.name: f"{_flat_name(symbol)}_j" for symbol in self._along_n()}
@@ -102,7 +102,7 @@ class EpiloguePrinter:
         self._values.lines.add(f"{packed}[j] = {element}")
 
     def _read_ahead(self) -> None:
-        """Runs of memory at once, and what is the same for all of a vector."""
+        """Read runs of memory at once, and values that are the same for the whole vector."""
         values, member = self._values, self._member
         along = {*self._along_n(), member.n.flat, *member.n.components}
         for store in member.contraction.stores:
@@ -125,7 +125,8 @@ class EpiloguePrinter:
         values.loads[load] = f"{name}[j]"
 
     def _along_n(self) -> tuple[sympy.Symbol, ...]:
-        """The indices that grow by one along a vector: the flat one, and the innermost axis'."""
+        """Return the indices that grow by one along a vector: the flat one, and the innermost
+        axis'."""
         n = self._member.n
         if not n.components:
             return (n.flat,)
@@ -142,7 +143,7 @@ def _flat_name(symbol: sympy.Symbol) -> str:
 
 
 def _plain_loads(value: Value) -> Iterator[Load]:
-    """The reads that happen at every point, and whose index is not read from memory itself."""
+    """Yield the reads that happen at every point and whose index is not itself read from memory."""
     if isinstance(value, Load):
         if not value.indirect:
             yield value

@@ -1,8 +1,8 @@
 """The pointwise functions of ``ir/pointwise.py`` as CuteDSL expressions.
 
-What is no operator and no function of ``cute.math`` is one of ours (``device_functions``), which
-the source holds beside its kernels. ``cute.math`` without ``fastmath`` is libdevice's functions,
-to one or two units in the last place.
+A function that is neither an operator nor in ``cute.math`` is one of ours (``device_functions``),
+which the source contains beside its kernels. ``cute.math`` without ``fastmath`` uses libdevice's
+functions, accurate to one or two units in the last place.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _INTEGER_FUNCTIONS: Mapping[str, str] = {
     "abs": "select({0} < 0, -{0}, {0})",
     "maximum": "select({0} > {1}, {0}, {1})",
     "minimum": "select({0} < {1}, {0}, {1})",
-    # By 0 as kiln/pointwise.h has it: all bits set, and the dividend is left.
+    # Division by 0 as in kiln/pointwise.h: all bits set, and the remainder is the dividend.
     "fmod": "select({1} == 0, {0}, {0} % {1})",
     "truncdiv": "select({1} == 0, ~{1}, ({0} - {0} % {1}) // {1})",
     "floordiv": "select({1} == 0, ~{1}, {0} // {1})",
@@ -81,16 +81,16 @@ _CONSTANT = re.compile(r"cutlass\.\w+\([^()]*(\(\"\w+\"\))?\)")
 
 
 def template(call: Call) -> str | None:
-    """The form of a call's expression; None where CuteDSL has nothing for it."""
+    """Return the form of a call's expression; None if CuteDSL has no equivalent."""
     dtype = call.args[-1].dtype
     by_type = _FLOAT_FUNCTIONS if dtype.is_float else _INTEGER_FUNCTIONS
     return by_type.get(call.op) or _OPERATORS.get(call.op)
 
 
 def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
-    """The expression of a call; ``args`` are names or literals with their types.
+    """Return the expression of a call; ``args`` are names or literals with their types.
 
-    Raises ``KeyError`` for an op that CuteDSL has nothing for.
+    Raises ``KeyError`` for an op without an equivalent in CuteDSL.
     """
     form = template(call)
     if form is None:
@@ -102,6 +102,6 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
 
 
 def force_dynamic(text: str) -> str:
-    """``text``, a value of the kernel in any case. With constants alone Python would compute while
-    the kernel is traced, by its own rules, and round nothing."""
+    """Return ``text`` as a run-time value of the kernel. With constants alone Python would compute
+    while the kernel is traced, by its own rules, and round nothing."""
     return f"dynamic({text})" if _CONSTANT.fullmatch(text) else text

@@ -1,4 +1,4 @@
-"""What fusion has put before and after a template's own operation."""
+"""The operations that fusion has put before and after a template's own operation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The matrix product of sm_90a in CuteDSL: TMA loads, warpgroups that multiply, and blocks that
-stay for one tile after another."""
+"""The matrix product for sm_90a in CuteDSL: TMA loads, multiplying warpgroups, and persistent
+blocks."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _FEW_ROWS = 64  # of a matrix instruction of Hopper
 
 class GemmTemplate(CuteDSLTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
-    epilogues as trees. Several members share ``a``: a tile's place in n chooses the member."""
+    epilogues as trees. Several members share ``a``: a tile's position in n selects the member."""
 
     contractions = staticmethod(gemm_contractions)
-    """What the node multiplies, seen the way that suits the kernel."""
+    """Returns the contractions of the node, in the form that suits the kernel."""
 
     name: ClassVar[str] = "cutedsl_gemm"
 
@@ -97,12 +97,12 @@ class GemmTemplate(CuteDSLTemplate):
 
     @property
     def is_preferred(self) -> bool:
-        """Fewer rows are as fast as the other operand arrives, which HIP C++'s small tiles read
-        without waiting for each other."""
+        """Whether there are enough rows. Fewer rows are limited by the arrival of the other
+        operand, which HIP C++'s small tiles read without waiting for each other."""
         return self.problem.m > _FEW_ROWS
 
     def _operands(self, config: GemmConfig) -> TmaOperands:
-        """Fused with a prologue that is a window, A is loaded from where it lies."""
+        """Return the operands. With a fused prologue that is a window, A is loaded in place."""
         return self._windows if config.prologue == FUSED else self._direct_operands
 
     def configs(self) -> Sequence[Config]:
@@ -117,7 +117,7 @@ class GemmTemplate(CuteDSLTemplate):
             raise self.no_config_error()
         return chosen.items()
 
-    # ---- text
+    # ---- source
 
     def render(self, config: Config) -> RenderedTemplate:
         chosen = GemmConfig.create(config)
@@ -136,11 +136,11 @@ class GemmTemplate(CuteDSLTemplate):
         )
 
     def _render_problem(self, config: GemmConfig) -> tuple[str, str, tuple[LineOrigin, ...]]:
-        """The text before and after the configuration, and what its lines compute."""
+        """Return the text before and after the configuration, and the origins of its lines."""
         partial = self.partial(
             kernel_template("gemm"), lambda: self._constants(config), **self._context(config)
         )
-        # Lines are counted with a configuration in place: each has the same number.
+        # Lines are counted with a configuration in place: all configurations have as many lines.
         numbers = _constant_lines(config)
         source, origins = self.marks.finish(partial.finalize_all().replace(_CONFIGURATION, numbers))
         before, after = source.split(numbers)
@@ -204,19 +204,19 @@ class GemmTemplate(CuteDSLTemplate):
         return str(position) if len(self.interface.members) > 1 else ""
 
     def _columns_at_once(self, position: int) -> int:
-        """Columns of sums that are moved at once: 8 that lanes have exchanged for, or as they are
-        held, by pairs."""
+        """Return the columns of sums that are moved at once: 8 exchanged between lanes, or pairs as
+        they are held."""
         extent = self.interface.members[position].n.extent
         return next(width for width in _COLUMNS if is_multiple(extent, width))
 
     def _vector(self, position: int) -> int:
-        """Columns of results that a thread stores at once."""
+        """Return the columns of results that a thread stores at once."""
         runs = self._hooks.epilogue_vector(position)
         return next(w for w in _COLUMNS if w <= min(runs, self._columns_at_once(position)))
 
     def _elements_of_row(self, position: int, config: GemmConfig) -> Hook | None:
-        """Where a row's results cannot be stored as ``_columns_at_once`` are exchanged, because
-        rows begin anywhere, but be moved to where they can."""
+        """Return a hook if a row's results cannot be stored as exchanged for ``_columns_at_once``,
+        because rows begin anywhere, but can be shifted to allow it."""
         shifted = self._vector(position) < ROW_VECTOR and self._hooks.holds_rows(position)
         if config.separate_sums or not shifted:
             return None
@@ -230,7 +230,7 @@ class GemmTemplate(CuteDSLTemplate):
         return argument("batches") * argument("M") * columns
 
     def _sums_offset(self, position: int, config: GemmConfig) -> Expr:
-        """The byte at which a member's sums begin, after the operands."""
+        """Return the byte at which a member's sums begin, after the operands."""
         rows = argument("batches") * argument("M") * (config.split_k * _SUM_BYTES)
         before = self.interface.members[:position]
         sums = (align_bytes(rows * argument(member.columns)) for member in before)
@@ -246,8 +246,8 @@ class GemmTemplate(CuteDSLTemplate):
         return ceil_div(runs * argument("M") * argument("batches"), COPY_THREADS)
 
     def _launches(self, config: GemmConfig) -> tuple[Launch, ...]:
-        """CuteDSL's device functions take what its host function makes of the arguments; their
-        names end in the number of the launch."""
+        """Return the launches. CuteDSL's device functions take arguments prepared by the host
+        function; their names end in the number of the launch."""
         copy = (COPY_THREADS, 1, 1)
         shared = config.shared_bytes(self.interface.element)
         packs = [(pack.name, pack.blocks, copy, 0) for pack in self._operands(config).packs]
@@ -263,7 +263,7 @@ class GemmTemplate(CuteDSLTemplate):
         )
 
     def _blocks(self, config: GemmConfig) -> Expr:
-        """Blocks that stay, whole clusters of them."""
+        """Return the number of persistent blocks, in whole clusters."""
         cluster = config.cluster_m * config.cluster_n
         rows = ceil_div(argument("M"), config.block_m * config.cluster_m)
         columns = (

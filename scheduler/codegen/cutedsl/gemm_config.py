@@ -1,4 +1,4 @@
-"""Configurations of the CuteDSL matrix product: which there are, which serve, the default."""
+"""Configurations of the CuteDSL matrix product: all of them, the valid ones, the default."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 
 PROCESSOR = "sm_90"
-MULTIPROCESSORS = 132  # of an H100 SXM and an H200: how many blocks stay
+MULTIPROCESSORS = 132  # of an H100 SXM and an H200: the number of persistent blocks
 ELEMENTS = (DType.F16, DType.BF16)
 VECTOR = 8  # columns of a row that a thread stores
 _WARPGROUP = 128
 _COOPERATIVE, _PINGPONG = "cooperative", "pingpong"
 FUSED, SEPARATE = "fused", "separate"
 
-# (block_m, block_n, block_k, warpgroups that multiply, schedule, stages)
+# (block_m, block_n, block_k, multiplying warpgroups, schedule, stages)
 _TILES = (
     (128, 256, 64, 2, _COOPERATIVE, (4, 3)),
     (256, 128, 64, 2, _COOPERATIVE, (4, 3)),
@@ -41,32 +41,31 @@ _TILES = (
 _CLUSTERS = ((2, 1), (1, 2), (1, 1))
 _SPLITS = (1, 2, 4, 8)
 _GROUP_M = 8
-# Accumulators that a thread may hold of its 232 registers: the epilogue needs some beside them.
+# Maximum accumulators of a thread, of 232 registers: the epilogue needs some besides them.
 _MAX_ACCUMULATORS = 128
-_BARRIER_BYTES = 1024  # the barriers of all stages, up to where the tiles begin
+_BARRIER_BYTES = 1024  # the barriers of all stages, up to the start of the tiles
 
-# What the estimate knows of an H200, each for one multiprocessor and clock.
+# Figures of an H200 for the estimate, each per multiprocessor and clock.
 _MULTIPLIES = 2048  # of f16 or bf16, with their additions
 _L2_BYTES = 50
 _DRAM_BYTES = 18
-_STEP = 450  # clocks of a step at least, from barrier to barrier
-_TILE = 2500  # clocks that a tile's end takes where nothing hides it
-# The share of the time that is left where blocks beside each other load windows together, and the
-# cluster adds no tile. Of 3x3 convolutions on an H100 it was 0.84 to 0.95; less is said here, for
-# a tile that suits the problem matters more.
+_STEP = 450  # minimum clocks of a step, from barrier to barrier
+_TILE = 2500  # clocks of a tile's end if nothing hides it
+# Relative time if neighbouring blocks load windows together and the cluster adds no tile. It was
+# 0.84 to 0.95 for 3x3 convolutions on an H100; a smaller gain is assumed here, since a tile that
+# suits the problem matters more.
 _WINDOWS_SHARED = 0.98
 _LAUNCH = 6000
 
 
 @dataclass(frozen=True)
 class GemmConfig:
-    """One way to tile a product. Numbers are constants of the text, in upper case.
+    """One way to tile a product. Numbers are constants of the source, in upper case.
 
     ``consumers`` warpgroups multiply; with the cooperative schedule they share a tile, with
     pingpong each has a tile of its own and stores it while the other multiplies. ``cluster_m`` x
-    ``cluster_n`` blocks load the tiles that they share once. ``split_k`` parts of k go to
-    different blocks; a second kernel adds them. ``epilogue`` and ``prologue`` are "" where the
-    problem has none.
+    ``cluster_n`` blocks load the tiles that they share once. ``split_k`` parts of k go to different
+    blocks; a second kernel adds them. ``epilogue`` and ``prologue`` are "" if the problem has none.
     """
 
     block_m: int
@@ -83,19 +82,19 @@ class GemmConfig:
     prologue: str = ""
 
     def items(self) -> dict[str, ConfigValue]:
-        """As the kernel and the ledger name them."""
+        """Return the parameters, named as in the kernel and the ledger."""
         found: dict[str, ConfigValue] = dict(self.numbers())
         found["schedule"] = self.schedule
         named = {"epilogue": self.epilogue, "prologue": self.prologue}
         return found | {name: value for name, value in named.items() if value}
 
     def numbers(self) -> dict[str, int]:
-        """The constants of the text."""
+        """Return the constants of the source."""
         return {name.upper(): getattr(self, name) for name in _INT_FIELDS}
 
     @staticmethod
     def create(config: Mapping[str, ConfigValue]) -> GemmConfig:
-        """From a candidate's mapping; ``KeyError`` where a name is missing."""
+        """Create from a candidate's mapping; raises ``KeyError`` if a name is missing."""
         numbers = {name: int(config[name.upper()]) for name in _INT_FIELDS}
         ways = {name: str(config.get(name, "")) for name in _STRING_FIELDS}
         return GemmConfig(**numbers, **ways)  # type: ignore[arg-type]
@@ -111,16 +110,16 @@ class GemmConfig:
 
     @property
     def threads(self) -> int:
-        """Of a block: one warpgroup loads."""
+        """Return the threads of a block: one warpgroup loads."""
         return (1 + self.consumers) * _WARPGROUP
 
     def shared_bytes(self, element: DType) -> int:
-        """Both tiles of every stage, and their barriers."""
+        """Return the bytes of both tiles of every stage, and of their barriers."""
         stage = (self.block_m + self.block_n) * self.block_k * element.itemsize
         return _BARRIER_BYTES + self.stages * stage
 
     def accumulators(self) -> int:
-        """Sums that a thread holds."""
+        """Return the number of sums that a thread holds."""
         sharing = 1 if self.pingpong else self.consumers
         return self.block_m * self.block_n // (sharing * _WARPGROUP)
 
@@ -132,12 +131,12 @@ _INT_FIELDS = ("block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_
 
 @dataclass(frozen=True)
 class GemmProblem:
-    """What the rules look at: the element type, sizes at the hints, and what hinders TMA.
+    """The inputs of the rules: the element type, sizes at the hints, and obstacles to TMA.
 
-    ``obstacle_a`` says why A cannot be loaded by TMA from where it lies, "" where it can;
-    ``hindrance`` is what hinders the kernel as a whole. ``epilogue``: something is
-    computed of the sums before they are stored. ``obstacle_windows`` says why A cannot be loaded
-    window by window; where it is "", its windows have ``channels``.
+    ``obstacle_a`` is why A cannot be loaded by TMA in place, or ""; ``hindrance`` is an obstacle to
+    the kernel as a whole. ``epilogue``: something is computed from the sums before they are stored.
+    ``obstacle_windows`` is why A cannot be loaded window by window; if it is "", its windows have
+    ``channels``.
     """
 
     element: DType
@@ -158,7 +157,7 @@ class GemmProblem:
 
 
 def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Every configuration, in a fixed order, before any rule."""
+    """Yield every configuration, in a fixed order, before any rule."""
     epilogues = (FUSED, SEPARATE) if problem.epilogue else ("",)
     prologues = (SEPARATE, FUSED) if problem.prologue else ("",)
     prologues = prologues[::-1] if problem.channels else prologues
@@ -169,7 +168,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
                 block_m, block_n, block_k, stages, *cluster, consumers, _GROUP_M, split,
                 schedule, epilogues[0], prologues[0],
             )  # fmt: skip
-    # The others of a choice with the first tile alone: what they cost does not depend on it.
+    # Other options are tried with the first tile only: their cost does not depend on the tile.
     first = _TILES[0]
     for epilogue, prologue in product(epilogues, prologues):
         if (epilogue, prologue) != (epilogues[0], prologues[0]):
@@ -182,7 +181,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 def reject(
     config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
 ) -> Rejected | None:
-    """The first rule that the configuration breaks, or None."""
+    """Return the first rule that the configuration breaks, or None."""
     return (
         _reject_problem(problem, targets)
         or _reject_schedule(config, problem)
@@ -192,7 +191,7 @@ def reject(
 
 
 def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Rejected | None:
-    """What hinders every configuration."""
+    """Return a rejection that applies to every configuration, or None."""
     for target in targets:
         processor = hip_hardware(target).processor
         if processor != PROCESSOR:
@@ -209,7 +208,7 @@ def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Reject
 
 
 def _reject_schedule(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
-    """The schedule, the epilogue and the prologue."""
+    """Check the schedule, the epilogue and the prologue."""
     if config.pingpong and config.split_k > 1:
         return illegal("split-K gives parts of different lengths: pingpong needs equal ones")
     if config.split_k > 1 and config.epilogue == SEPARATE:
@@ -227,7 +226,7 @@ def _reject_schedule(config: GemmConfig, problem: GemmProblem) -> Rejected | Non
 
 
 def _reject_size(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
-    """What the sizes (their hints) leave without work."""
+    """Reject configurations for which the sizes (their hints) leave parts without work."""
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         return illegal(
             f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
@@ -260,7 +259,8 @@ def _reject_hardware(
 
 
 def estimate_clocks(config: GemmConfig, problem: GemmProblem) -> float:
-    """Clocks of the whole product on an H200, roughly. For the default only: tuning measures."""
+    """Return clocks of the whole product on an H200, roughly. For the default only: tuning
+    measures."""
     tiles_m = _ceil_div(problem.m, config.block_m * config.cluster_m) * config.cluster_m
     tiles_n = _ceil_div(problem.n, config.block_n * config.cluster_n) * config.cluster_n
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
@@ -275,10 +275,10 @@ def estimate_clocks(config: GemmConfig, problem: GemmProblem) -> float:
     operands = (problem.m + problem.n) * problem.k * problem.element.itemsize * problem.batches
     memory = operands / max(min(_DRAM_BYTES * MULTIPROCESSORS, _L2_BYTES * blocks), 1)
     inner = steps * max(multiply, load, least)
-    # With pingpong a tile's end is hidden while the next is multiplied, if that takes as long.
+    # With pingpong a tile's end is hidden if multiplying the next tile takes as long.
     further = max(inner, (inner + end) / 2) if config.pingpong else inner + end
     time = max(inner + end + (rounds - 1) * further, memory)
-    # Of equals, the one that multiplies less for nothing.
+    # Of equals, the one with less wasted multiplication.
     time += 0.02 * rounds * steps * multiply
     if _shares_windows(config, problem) and tiles_n == _ceil_div(problem.n, config.block_n):
         time *= _WINDOWS_SHARED
@@ -301,7 +301,8 @@ def _ceil_div(extent: int, block: int) -> int:
 
 @lru_cache(maxsize=4096)
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
-    """The fastest by ``estimate`` of those that serve every target; None where none does.
+    """Return the valid configuration with the lowest ``estimate_clocks`` on every target; None if
+    there is none.
 
     A model's layers repeat their problems, so results are cached.
     """

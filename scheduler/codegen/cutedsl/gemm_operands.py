@@ -1,5 +1,5 @@
-"""Operands of a matrix product as TMA loads them: from where they lie, or from the workspace, where
-a kernel of their own lays them out (computed, behind a mask, with rows that are not aligned)."""
+"""Operands of a matrix product for TMA: loaded in place, or from the workspace, where a separate
+kernel writes them (computed, masked, or with unaligned rows)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.trees import index_exprs
 
 COPY_THREADS = 256
-_ALIGNED = 256  # bytes at which the workspace, and each part of it, begins
+_ALIGNED = 256  # byte alignment of the workspace and of each part of it
 _TMA_BYTES = 16
 _MOST_BATCH_AXES = 3  # a descriptor has five
 _ONE = sympy.Integer(1)
 
 
 def tma_obstacle(operand: Operand, width: int) -> str:
-    """Why TMA cannot load an operand from where it lies, "" where it can. ``width`` elements are
-    16 bytes: all axes but the contiguous one step by multiples of that (CUDA driver API,
+    """Return why TMA cannot load an operand in place, or "" if it can. ``width`` elements are 16
+    bytes: all axes but the contiguous one step by multiples of that (CUDA driver API,
     cuTensorMapEncodeTiled)."""
     form, name = operand.form, operand.name
     if form is None:
@@ -66,20 +66,20 @@ def is_along_k(operand: Operand) -> bool:
 
 
 def align_bytes(size: Expr) -> Expr:
-    """Bytes up to where the next part of the workspace may begin."""
+    """Return the bytes rounded up to where the next part of the workspace may begin."""
     return ceil_div(size, _ALIGNED) * _ALIGNED
 
 
 def print_int64(expr: Expr) -> str:
-    """The text of a count, computed in 64 bits."""
+    """Return the text of a count, computed in 64 bits."""
     return f"cutlass.Int64({expr})" if expr.is_Integer else IndexPrinter(wide=True)(expr)
 
 
 @dataclass(frozen=True)
 class PackedOperand:
-    """An operand in the workspace from byte ``first`` on: [batches, lines, run], each run of
-    ``width`` elements or a multiple. ``run`` is K with ``along_k``, else the rows' number; where
-    the operand is the same for every batch it lies there once."""
+    """An operand in the workspace, starting at byte ``first``: [batches, lines, run], each run of
+    ``width`` elements or a multiple. ``run`` is K with ``along_k``, else the number of rows; an
+    operand that is the same for every batch is stored once."""
 
     operand: Operand
     rows: str
@@ -90,7 +90,7 @@ class PackedOperand:
 
     @property
     def name(self) -> str:
-        """Of its kernel."""
+        """Return the name of its kernel."""
         return f"pack_{self.operand.name.lower()}"
 
     @property
@@ -107,19 +107,19 @@ class PackedOperand:
 
     @property
     def is_whole(self) -> bool:
-        """Whether a run has no part of a vector left."""
+        """Whether a run has no partial vector left."""
         operand = self.operand
         return is_multiple((operand.k if self.along_k else operand.row).extent, self.width)
 
     @property
     def moves_runs(self) -> bool:
-        """Whether vectors of it are read as such: it is a copy, perhaps behind a mask."""
+        """Whether it is read in whole vectors: it is a copy, perhaps masked."""
         operand = self.operand
         return operand.along_k is self.along_k and not operand.vector_obstacle(self.width)
 
     @property
     def vectors(self) -> Expr:
-        """Runs of 16 bytes: one for each thread."""
+        """Return the number of 16-byte runs: one for each thread."""
         batches = argument("batches") if self.per_batch else _ONE
         return ceil_div(argument(self.run), self.width) * argument(self.lines) * batches
 
@@ -137,7 +137,7 @@ class PackedOperand:
         return f"cute.recast_ptr(workspace + {place}, dtype=ELEMENT)"
 
     def tensor(self, extent: str) -> dict[str, str]:
-        """Its pointer, shape and strides; ``extent`` is the number of rows in the shape."""
+        """Return its pointer, shape and strides; ``extent`` is the number of rows in the shape."""
         pitch = f"tiles({self.run}, {self.width}) * {self.width}"
         plane = f"cutlass.Int64({pitch}) * {self.lines}" if self.per_batch else "0"
         row, k = (pitch, "1") if self.along_k else ("1", pitch)
@@ -168,14 +168,14 @@ class TmaOperands:
 
     @property
     def window_obstacle(self) -> str:
-        """Why A cannot be loaded window by window, "" where it can and has to be."""
+        """Return why A cannot be loaded window by window, or "" if it can and must be."""
         if not self.obstacles[0]:
             return "A lies as TMA loads it"
         return self._im2col if isinstance(self._im2col, str) else ""
 
     @property
     def window_channels(self) -> int:
-        """Of A's windows; 0 where they are not loaded as such."""
+        """Return the channels of A's windows; 0 if they are not loaded as windows."""
         return 0 if self.window_obstacle else self._windows_of_a.channels
 
     @property
@@ -184,7 +184,7 @@ class TmaOperands:
         return self._im2col
 
     def im2col(self) -> Mapping[str, str] | None:
-        """What the host function describes A's windows by; None where A is a matrix."""
+        """Return the host function's description of A's windows; None if A is a matrix."""
         if not self._windows:
             return None
         load = self._interface.a.load
@@ -193,7 +193,8 @@ class TmaOperands:
 
     @cached_property
     def along_k(self) -> tuple[bool, ...]:
-        """Which way each lies for TMA; second operands that are packed go the way of the rest."""
+        """Return the direction of each operand for TMA; packed second operands use that of the
+        others."""
         found = [
             operand.along_k if hindered or self._is_window(operand) else is_along_k(operand)
             for operand, hindered in zip(self.all, self.obstacles, strict=True)
@@ -209,14 +210,14 @@ class TmaOperands:
 
     @property
     def mixed_obstacle(self) -> str:
-        """Why second operands do not fit in one kernel, "" where they do."""
+        """Return why second operands cannot be combined in one kernel, or ""."""
         if len(set(self.along_k[1:])) == 1:
             return ""
         return "second operands lie along k and along n: one kernel multiplies them one way"
 
     @cached_property
     def packs(self) -> tuple[PackedOperand, ...]:
-        """Those that TMA cannot load from where they lie, one after another in the workspace."""
+        """Return the operands that TMA cannot load in place, one after another in the workspace."""
         packs: list[PackedOperand] = []
         first: Expr = sympy.Integer(0)
         for operand, no, rows, way in zip(
@@ -234,24 +235,25 @@ class TmaOperands:
         return any(batch & index.free_symbols for index in index_exprs(operand.value))
 
     def tensor(self, position: int) -> dict[str, str]:
-        """Pointer, shape and strides of what TMA loads: texts of the host function."""
+        """Return pointer, shape and strides of the tensor that TMA loads: texts of the host
+        function."""
         operand = self.all[position]
         pack = next((pack for pack in self.packs if pack.operand is operand), None)
         rows = self.rows[position]
-        # A descriptor has no empty axis, and one member of several may have no columns.
+        # A descriptor cannot have an empty axis, and one member of several may have no columns.
         extent = f"cutlass.max({rows}, 1)" if self._may_be_empty(rows) else rows
         if pack is not None:
             return pack.tensor(extent)
         return self._direct_tensor(self._hooks.tensor(operand), extent)
 
     def _may_be_empty(self, rows: str) -> bool:
-        """Whether an operand may have no rows where there are results."""
+        """Whether an operand may have no rows although there are results."""
         return self._several and rows != self.rows[0]
 
     def _direct_tensor(self, access: TensorAccess, rows: str) -> dict[str, str]:
         at = "" if access.first == "0" else f" + {self._step(access.first)}"
         (_, row), (_, k) = access.row[0], access.k[0]
-        # CuTe counts a flat index up along the first axis first.
+        # CuTe's flat index varies fastest along the first axis.
         innermost_first = access.batch[::-1]
         batch = _mode(tuple(size for size, _ in innermost_first))
         plane = _mode(tuple(self._step(step) for _, step in innermost_first))
@@ -259,11 +261,11 @@ class TmaOperands:
         return _tensor(f"{access.pointer}{at}", rows, batch, strides)
 
     def _step(self, text: str) -> str:
-        """A stride or an offset, with what is known of it."""
+        """Return a stride or an offset, with its known divisibility."""
         return text if text.isdigit() else f"cute.assume({text}, divby={self._width})"
 
     def pack_context(self, pack: PackedOperand) -> Mapping[str, object]:
-        """What the text of its kernel takes."""
+        """Return the context of its kernel's template."""
         row = pack.operand.row.name
         run, line = ("k", row) if pack.along_k else (row, "k")
         given = {"batch": "batch", row: row, "k": "k"}
@@ -298,6 +300,6 @@ def _mode(texts: tuple[str, ...]) -> str:
 
 
 def _tensor(pointer: str, rows: str, batch: str, strides: tuple[str, str, str]) -> dict[str, str]:
-    # A descriptor has no empty axis: of a k of 0 nothing is loaded.
+    # A descriptor cannot have an empty axis: with a k of 0 nothing is loaded.
     shape = f"({rows}, cutlass.max(K, 1), {batch})"
     return {"pointer": pointer, "shape": shape, "stride": f"({', '.join(strides)})"}

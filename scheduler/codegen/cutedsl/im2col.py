@@ -1,8 +1,8 @@
-"""Windows of an image as TMA loads them in its im2col mode: rows are output pixels, k the places of
-the window with the channels innermost, and what lies outside the image is 0.
+"""Windows of an image as TMA loads them in its im2col mode: rows are output pixels, k the window
+positions with the channels innermost, and elements outside the image are 0.
 
-The CUDA driver API's cuTensorMapEncodeIm2col and the PTX ISA ("Im2col mode") say what it takes.
-CuTe always asks for three dimensions of pixels, whose corners are of five bits.
+The CUDA driver API's cuTensorMapEncodeIm2col and the PTX ISA ("Im2col mode") define the limits.
+CuTe always requires three dimensions of pixels, whose corners have five bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scheduler.ir.operations import Axis, Buffer
 from scheduler.ir.values import Call, Value
 
 CHANNEL_MULTIPLE = (
-    64  # a step of k in f16 or bf16 is so many, or twice: all of one place in the window
+    64  # a step of k in f16 or bf16 has this many channels, or twice: all at one window position
 )
 _DIMENSIONS = 3
 _LOWEST, _HIGHEST = -16, 15
@@ -33,7 +33,7 @@ _ONE = sympy.Integer(1)
 @dataclass(frozen=True)
 class SpatialDim:
     """One dimension of the pixels: ``size`` of the image and ``step`` from one to the next in
-    elements; ``places`` of the window ``dilation`` apart, ``stride`` apart from output pixel to
+    elements; ``places`` window positions ``dilation`` apart, ``stride`` apart from output pixel to
     output pixel (``pixels`` of them), the first ``padding`` before the image."""
 
     size: int
@@ -46,17 +46,17 @@ class SpatialDim:
 
     @property
     def reach(self) -> int:
-        """How far the window's last place is from its first."""
+        """Return the distance from the window's first position to its last."""
         return (self.places - 1) * self.dilation
 
     @property
     def padding_after(self) -> int:
-        """So that there are as many windows as output pixels."""
+        """Return the padding at the end that gives as many windows as output pixels."""
         return (self.pixels - 1) * self.stride + self.reach + 1 - self.size - self.padding
 
     @property
     def obstacle(self) -> str:
-        """Which of the descriptor's fields cannot hold it, "" where all do."""
+        """Return the descriptor field that cannot hold it, or "" if all can."""
         if not 1 <= self.stride <= _MOST_STRIDE:
             return f"a stride of {self.stride}, more than {_MOST_STRIDE}"
         corners = (-self.padding, self.padding_after - self.reach)
@@ -74,8 +74,8 @@ class Im2col:
     image_step: int
 
     def context(self, pointer: str) -> dict[str, str]:
-        """Texts for the host function: the image as a tensor of ((w, h, d, images), channels), and
-        what the descriptor takes beside it, of (w, h, d)."""
+        """Return texts for the host function: the image as a tensor of ((w, h, d, images),
+        channels), and the descriptor's other fields, of (w, h, d)."""
         missing = _DIMENSIONS - len(self.sides)
         step = self.image_step
         alone = SpatialDim(size=1, step=step, pixels=1, places=1, stride=1, dilation=1, padding=0)
@@ -102,7 +102,7 @@ def _tuple(values: Iterable[int | str]) -> str:
 
 
 def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im2col | str:
-    """An operand as windows; a text that says why it is none, or none that TMA loads. ``width``
+    """Return an operand as windows, or the reason why it is not one that TMA can load. ``width``
     elements are 16 bytes."""
     load, form, name = operand.load, operand.form, operand.name
     if load is None or form is None:
@@ -143,7 +143,8 @@ def _unit_variables(operand: Operand) -> Iterator[sympy.Symbol]:
 def _dimensions(
     index: tuple[Expr, ...], buffer: Buffer, rows: list[Axis], places: list[Axis]
 ) -> tuple[tuple[SpatialDim, ...], int] | str:
-    """Those of the pixels, innermost first, and the step from image to image; or what hinders."""
+    """Return the dimensions of the pixels, innermost first, and the step from image to image; or
+    the obstacle."""
     variables = {axis.var for axis in (*rows, *places)}
     channel = places[-1].var
     sides: list[SpatialDim] = []
@@ -180,7 +181,7 @@ def _dimensions(
 def _spatial_dim(
     part: Affine, size: Expr, step: Expr, rows: list[Axis], places: list[Axis]
 ) -> SpatialDim | None:
-    """None where a number is known at run time alone."""
+    """Return the dimension; None if a number is only known at run time."""
     given = (
         *(size, step, rows[0].size if rows else _ONE, places[0].size if places else _ONE),
         part.at(rows[0].var) if rows else _ONE,
@@ -196,8 +197,8 @@ def _integer(value: Expr) -> int | None:
 
 
 def _is_edge_mask(condition: Value | None, index: tuple[Expr, ...], buffer: Buffer) -> bool:
-    """Whether a mask says nothing but that indices lie in the image: TMA gives 0 outside of it,
-    asked or not."""
+    """Whether a mask only checks that indices are in the image: TMA gives 0 outside of it in any
+    case."""
     if condition is None:
         return True
     if isinstance(condition, Call) and condition.op == "logical_and":

@@ -13,9 +13,9 @@ from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
 
 class IndexPrinter(index.IndexPrinter):
-    """As Python over the kernel's integers, whose ``//`` floors and whose ``%`` is C's.
+    """Prints Python over the kernel's integers, whose ``//`` floors and whose ``%`` is C's.
 
-    With ``wide`` every symbol is taken as 64 bits, for callers whose variables are narrower.
+    With ``wide`` every symbol is treated as 64 bits, for callers whose variables are narrower.
     """
 
     language = "CuteDSL"
@@ -49,7 +49,7 @@ class IndexPrinter(index.IndexPrinter):
 
 
 class CountPrinter(index.IndexPrinter):
-    """As C over the scalar arguments, for ``POINTS``, ``ELEMENTS`` and ``WORKSPACE``: the build
+    """Prints C over the scalar arguments, for ``POINTS``, ``ELEMENTS`` and ``WORKSPACE``: the build
     evaluates them in 64 bits with C's division."""
 
     language = "C"

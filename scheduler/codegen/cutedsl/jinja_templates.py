@@ -1,4 +1,4 @@
-"""Kernel texts in CuteDSL: the Jinja templates beside this file, and our device functions."""
+"""Kernel sources in CuteDSL: the Jinja templates beside this file, and our device functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.codegen.jinja_env import load_template
 
 
 def kernel_template(name: str) -> Template:
-    """The compiled template ``<name>.py.jinja``; a name that it does not get is an error."""
+    """Return the compiled template ``<name>.py.jinja``; an undefined name is an error."""
     return load_template(Path(__file__).parent, f"{name}.py.jinja")
 
 
@@ -26,8 +26,8 @@ class _DeviceFunction:
 
 
 def device_functions(code: str) -> str:
-    """Those of our device functions that ``code`` calls, and those that they call, in the order of
-    their file, each ending with two empty lines."""
+    """Return the device functions of ours that ``code`` calls, directly or indirectly, in the order
+    of their file, each ending with two empty lines."""
     known = _device_functions()
     needed: set[str] = set()
     pending = [name for name in known if re.search(rf"(?<![.\w]){name}\(", code)]

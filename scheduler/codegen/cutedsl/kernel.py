@@ -1,4 +1,4 @@
-"""The Python side of a kernel's interface: what the host function takes, and the constants by
+"""The Python side of a kernel's interface: the host function's parameters, and the constants with
 which the build checks a call and sizes the workspace."""
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ class CuteDSLTemplateKernel(KernelInterface):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arguments, in order."""
+        """Return the arguments, in order."""
         return tuple(arg.name for arg in self.args)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters of a kernel or of the host function, without workspace and stream."""
+        """Return the parameters of a kernel or of the host function, without workspace and
+        stream."""
         return tuple(
             f"{arg.name}: {'cute.Pointer' if arg.type == 'ptr' else _SCALARS[arg.type]}"
             for arg in self.args
@@ -43,11 +44,12 @@ class CuteDSLTemplateKernel(KernelInterface):
         names: Mapping[str, str] | None = None,
         elements: Mapping[str, Expr] | None = None,
     ) -> str:
-        """What the build asks of a source: its arguments, and counts as C expressions of them.
+        """Return the constants that the build reads from a source: its arguments, and counts as C
+        expressions of them.
 
         ``points`` are the elements of the result: with none nothing is launched. ``names`` are the
-        texts of symbols that are called otherwise. ``elements`` of a buffer are those that a
-        pointer must be there for; where none are given, as many as the buffer has.
+        texts of symbols with other names in the source. ``elements`` of a buffer are the minimum
+        for which a pointer is required; by default, all of the buffer's.
         """
         count = CountPrinter(names=names)
         arguments = [(arg.name, arg.type, arg.dtype) for arg in self.args]

@@ -11,8 +11,8 @@ from scheduler.ir.dtypes import DType
 
 
 def literal(value: int | float | complex | bool, dtype: DType) -> str:
-    """The constant ``value`` in the type that holds ``dtype`` inside kernels. Integers wrap as a
-    conversion in C++ does."""
+    """Return the constant ``value`` in the type that holds ``dtype`` inside kernels. Integers wrap
+    as a conversion in C++ does."""
     held = dtype.compute_dtype
     if isinstance(value, complex):
         raise KeyError(f"CuteDSL has no constants of type {dtype.label}")

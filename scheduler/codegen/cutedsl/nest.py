@@ -1,4 +1,4 @@
-"""Statements of a loop nest as CuteDSL, one element or a pack of them at a time."""
+"""Print the statements of a loop nest as CuteDSL, one element or one pack at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.ir.dtypes import DType
 
 
 class NestPrinter(printer.NestPrinter):
-    """A pack is read as one vector and written from a list; ``index_type`` holds places."""
+    """A pack is read as one vector and written from a list; ``index_type`` holds indices."""
 
     divided_by = "//"
 

@@ -1,4 +1,4 @@
-"""Pointwise kernels in CuteDSL: any fused trees, as far as CuteDSL has their functions."""
+"""Pointwise kernels in CuteDSL: any fused trees whose functions CuteDSL supports."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[CuteDSLTemplateKernel], Cute
         )
         source, origins = self.marks.finish(partial.finalize_all())
         grid = (self.rename_symbols(blocks), one, one)
-        # CuteDSL's device functions take what its host function makes of the arguments.
+        # CuteDSL's device functions take arguments prepared by the host function.
         launch = Launch(f"{PLACEHOLDER}_kernel_0", grid, (threads, 1, 1), 0, ())
         values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
         return RenderedTemplate(source, kernel.args, values, (launch,), zero, origins)

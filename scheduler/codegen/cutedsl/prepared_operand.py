@@ -1,5 +1,5 @@
-"""Operands that TMA cannot read as they are: a kernel before the others computes or copies them
-into the workspace, in rows."""
+"""Operands that TMA cannot read as they are: a preceding kernel computes or copies them into the
+workspace, in rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PreparedOperand:
         begin: Expr,
         nodes: tuple[str, ...],
     ) -> PreparedOperand:
-        """What the tree of ``scope`` gives, ``inner`` its row and its depth."""
+        """Create the operand from the tree of ``scope``, with ``inner`` its row and its depth."""
         row, depth = inner
         outside = tuple(axis for axis in scope.axes if axis not in inner)
         batch, places, value = _operand_batch(outside, scope.value, ranges.over(scope.axes))
@@ -75,20 +75,20 @@ class PreparedOperand:
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the threads of a block."""
         return _THREADS
 
     @property
     def pack(self) -> Pack | None:
-        """The points of a thread, None where it has one."""
+        """Return the points of a thread; None if it has one."""
         if not self.nest.outer:
             return None
         axis, widths = self.nest.outer[-1], iter(_WIDTHS)
         return Pack(axis, next(width for width in widths if self._can_vectorize(axis, width)))
 
     def _can_vectorize(self, axis: Axis, width: int) -> bool:
-        """Whether what is written and something that is read are runs of so many elements, of at
-        most 16 bytes."""
+        """Whether the writes and at least one read are runs of ``width`` elements, of at most 16
+        bytes."""
         runs = [a for a in self.nest.accesses if self.nest.is_vectorizable(a, axis, width)]
         wide = [self.nest.buffer(a.buffer).dtype.itemsize * width for a in runs]
         written = any(access.written for access in runs)
@@ -96,7 +96,8 @@ class PreparedOperand:
 
     @property
     def blocks(self) -> Expr:
-        """How many the kernel has: one at least, since none cannot be launched."""
+        """Return the kernel's number of blocks: at least one, since an empty grid cannot be
+        launched."""
         pack = self.pack
         blocks = ceil_div(self.nest.outer_numel, _THREADS * (pack.width if pack else 1))
         return blocks if bounds(blocks, self.nest.ranges)[0] > 0 else sympy.Max(blocks, 1)
@@ -105,8 +106,8 @@ class PreparedOperand:
 def _operand_batch(
     batch: tuple[Axis, ...], value: Value, ranges: Ranges
 ) -> tuple[tuple[Axis, ...], tuple[Expr, ...], Value]:
-    """The axes of the batch that a tree depends on, the position along each of a batch entry, and
-    the tree over these axes: several heads of queries may share one of keys."""
+    """Return the batch axes that a tree depends on, the position along each of a batch entry, and
+    the tree over these axes: several query heads may share one key head."""
     axes: list[Axis] = []
     places: list[Expr] = []
     for axis in batch:
@@ -128,7 +129,8 @@ def _operand_batch(
 
 
 def _common_quotient(var: sympy.Symbol, found: Sequence[Expr]) -> FloorDiv | None:
-    """The one quotient of the variable that indices depend on it by; None where it is not one."""
+    """Return the only quotient of the variable that indices depend on; None if there is not exactly
+    one."""
     quotients = {part for index in found for part in index.atoms(FloorDiv) if part.args[0] == var}
     if len(quotients) != 1:
         return None

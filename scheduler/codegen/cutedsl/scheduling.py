@@ -1,4 +1,4 @@
-"""CuteDSL scheduling: nodes become candidates in Python that NVIDIA's compiler takes."""
+"""CuteDSL scheduling: nodes become candidates in Python that NVIDIA's compiler accepts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _BACKEND = "cuda"  # the backend whose targets are NVIDIA's
 
 
 class CuteDSLScheduling(TemplateScheduling):
-    """CuteDSL from templates, for NVIDIA's GPUs. Its kernels compete with those of HIP C++; what
-    it has no template for is left to them."""
+    """CuteDSL from templates, for NVIDIA's GPUs. Its kernels compete with those of HIP C++; nodes
+    without a CuteDSL template are left to HIP C++."""
 
     source_file = SOURCE_FILE
     comment_mark = "#"
@@ -48,6 +48,6 @@ class CuteDSLScheduling(TemplateScheduling):
         return node.kind in TEMPLATE_KINDS and node.kind in self.templates()
 
     def is_cutedsl_fused_template(self, node: SchedulerNode) -> bool:
-        """Whether a template also computes what was fused before or after it."""
+        """Whether a template also computes operations that were fused before or after it."""
         fused = has_epilogue(node) or has_prologue(node)
         return self.is_cutedsl_template(node) and fused

@@ -1,4 +1,4 @@
-"""What every template of CuteDSL shares: its names, the parts of its text, its candidates."""
+"""The common part of CuteDSL templates: names, the parts of the source, candidates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ import cutlass.cute as cute
 
 
 class CuteDSLTemplate(KernelTemplate):
-    """A template whose text is Python with NVIDIA's CuteDSL: one source for each GPU of theirs."""
+    """A template whose source is Python with NVIDIA's CuteDSL: one source for each NVIDIA GPU."""
 
     prefix: ClassVar[str] = "cutedsl"
     source_file: ClassVar[str] = SOURCE_FILE
@@ -37,21 +37,21 @@ class CuteDSLTemplate(KernelTemplate):
 
     @property
     def is_preferred(self) -> bool:
-        """Whether its default is taken to be faster than HIP C++'s, by what a Hopper GPU measured
-        of both (docs/gpu/benchmarks.md): wgmma multiplies twice as fast as mma.sync."""
+        """Whether its default is assumed to be faster than HIP C++'s, by measurements of both on a
+        Hopper GPU (docs/gpu/benchmarks.md): wgmma multiplies twice as fast as mma.sync."""
         return False
 
     @cached_property
     def marks(self) -> Marks:
-        """What the lines of this node's texts compute."""
+        """Return the marks of the lines of this node's sources."""
         return Marks()
 
     def lines(self, indent: int = 1) -> PythonLines:
-        """Empty lines of a text of this node."""
+        """Return empty lines for a source of this node."""
         return PythonLines(self.marks, indent)
 
     def kernel_name(self, source: str) -> str:
-        """``cutedsl_<fused>_<8 hex>``; without the middle part where no op has a name."""
+        """Return ``cutedsl_<fused>_<8 hex>``; without the middle part if no op has a name."""
         fused = fused_name(self.lowered.graph.nodes_named(self.node.nodes))
         parts = (self.prefix, *(() if fused == "fused" else (fused,)), code_digest(source))
         return "_".join(parts)
@@ -63,9 +63,9 @@ class CuteDSLTemplate(KernelTemplate):
         hooks: Mapping[str, Callable[[str], str]] | None = None,
         **context: object,
     ) -> PartialRender:
-        """The template's text with its places: those of ``hooks`` (from the text as it is then),
-        then the constants, which ``constants`` gives once all arguments are known, and last the
-        device functions that the whole text calls."""
+        """Return the template's text with placeholders: those of ``hooks`` (filled from the text at
+        that time), then the constants, which ``constants`` gives once all arguments are known, and
+        last the device functions that the whole text calls."""
         code = template.render(
             imports=_IMPORTS, constants=CONSTANTS, device_functions=DEVICE_FUNCTIONS, **context
         )

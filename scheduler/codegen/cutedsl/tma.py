@@ -1,8 +1,8 @@
-"""Which accesses the tensor memory accelerator (TMA) can make: tiles of rows in a buffer.
+"""The accesses that the tensor memory accelerator (TMA) can make: tiles of rows in a buffer.
 
 A TMA tensor has a contiguous dimension and strides that are multiples of 16 bytes (CUDA driver API,
 cuTensorMapEncodeTiled). Here it is (row, depth, place): the third dimension counts 16 bytes from
-the buffer's beginning, so that a batch entry may begin wherever an index expression says.
+the buffer's beginning, so that a batch entry may begin at any index expression.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _BYTES = 16
 
 @dataclass(frozen=True)
 class Tiles:
-    """Rows of a buffer, ``step`` elements from one to the next; a batch entry's first element is
-    number ``first``, an expression of the batch's variables. Both are multiples of 16 bytes."""
+    """Rows of a buffer, ``step`` elements from one to the next; a batch entry's first element has
+    the index ``first``, an expression of the batch's variables. Both are multiples of 16 bytes."""
 
     buffer: Buffer
     step: Expr
@@ -33,25 +33,25 @@ class Tiles:
 
     @property
     def offset_16_bytes(self) -> Expr:
-        """The place of a batch entry's first element, in 16 bytes."""
+        """Return the offset of a batch entry's first element, in units of 16 bytes."""
         return self.first / sympy.Integer(elements_per_16_bytes(self.buffer.dtype))
 
     @property
     def extent(self) -> Expr:
-        """How many elements the buffer's memory spans."""
+        """Return the number of elements that the buffer's memory spans."""
         buffer = self.buffer
         steps = zip(buffer.size, buffer.stride, strict=True)
         return sympy.Add(*((size - 1) * step for size, step in steps), 1)
 
 
 def elements_per_16_bytes(dtype: DType) -> int:
-    """How many elements 16 bytes are."""
+    """Return the number of elements in 16 bytes."""
     return _BYTES // dtype.itemsize
 
 
 def read_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles | str:
-    """What the nest of one operand reads, as tiles; else why it is not that, in words that stand in
-    the source: no name of the model's is among them."""
+    """Return the reads of one operand's nest as tiles; otherwise the reason, in words that may
+    appear in the source: they contain no name of the model's."""
     (statement,) = nest.statements
     value = _without_widening(statement.value)
     if not isinstance(value, Load):
@@ -64,7 +64,7 @@ def read_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles | 
 
 
 def written_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles | str:
-    """What the nest of the stores writes, as tiles; else why it is not that."""
+    """Return the writes of the stores' nest as tiles; otherwise the reason why they are not."""
     if len(nest.statements) != 1:
         return "several results are stored"
     (statement,) = nest.statements

@@ -24,15 +24,15 @@ _NAMES: Mapping[DType, str] = {
 
 
 def type_obstacle(dtype: DType) -> str:
-    """Why no kernel here has elements of that type, "" where they may."""
+    """Return why kernels here cannot have elements of that type, or "" if they can."""
     return "" if dtype in _NAMES else f"CuteDSL kernels have no elements of type {dtype.label}"
 
 
 def type_name(dtype: DType) -> str:
-    """The type of a value."""
+    """Return the type of a value."""
     return f"cutlass.{_NAMES[dtype]}"
 
 
 def element_name(dtype: DType) -> str:
-    """The type of an element in memory: booleans are bytes there."""
+    """Return the type of an element in memory: booleans are bytes there."""
     return type_name(DType.U8 if dtype is DType.BOOL else dtype)

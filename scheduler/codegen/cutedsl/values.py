@@ -1,4 +1,4 @@
-"""Value trees as CuteDSL statements over scalars.
+"""Print value trees as CuteDSL statements over scalars.
 
 f16 and bf16 are held as Float32 between load and store; booleans are bytes in memory.
 """
@@ -20,14 +20,14 @@ from scheduler.ir.values import Call, Cast, Load, Value, walk
 
 
 def obstacle(value: Value) -> str:
-    """Why a tree has no CuteDSL text, "" where it has one."""
+    """Return why a tree cannot be printed as CuteDSL, or "" if it can."""
     for part in walk(value):
         if unknown := type_obstacle(part.dtype):
             return unknown
         if isinstance(part, Call) and template(part) is None:
             return f"CuteDSL has no {part.op} of {part.args[-1].dtype.label}"
         if isinstance(part, Cast) and part.dtype is DType.U64 and part.value.dtype.is_float:
-            # Its conversion knows no numbers below 0, where torch's wraps around.
+            # Its conversion does not support numbers below 0, where torch's wraps around.
             return f"CuteDSL has no conversion of {part.value.dtype.label} to u64"
     return ""
 
@@ -78,7 +78,8 @@ class ValuePrinter(values.ValuePrinter):
         elif held.is_float and target is DType.U32:
             text = f"{type_name(DType.I64)}({text})"
         elif held.is_float and target.is_integer and target.itemsize < 4:
-            # Out of range is undefined for a narrow target; by way of 32 bits it wraps as in torch.
+            # Out of range is undefined for a narrow target; a cast through 32 bits wraps as in
+            # torch.
             text = f"{type_name(DType.I32)}({text})"
         return f"{type_name(target)}({text})"
 
@@ -86,7 +87,7 @@ class ValuePrinter(values.ValuePrinter):
         return text if dtype.compute_dtype is dtype else f"{type_name(dtype.compute_dtype)}({text})"
 
     def upcast_loaded(self, text: str, dtype: DType) -> str:
-        # A pointer forgets that its bytes have no sign.
+        # A pointer does not preserve that its bytes are unsigned.
         if dtype is DType.BOOL or dtype.is_unsigned:
             return f"{type_name(dtype)}({text})"
         return self.upcast(text, dtype)
@@ -107,7 +108,7 @@ class ValuePrinter(values.ValuePrinter):
         return f"{name} = {text}"
 
     def variable(self, dtype: DType, name: str, text: str) -> str:
-        # Branches of a kernel assign what is there before, in its own type.
+        # Branches of a kernel assign the existing variable, in its own type.
         return f"{name} = {force_dynamic(text or literal(0, dtype))}"
 
     def assignment(self, name: str, text: str) -> str:

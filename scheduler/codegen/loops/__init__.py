@@ -1,4 +1,4 @@
-"""Loop nests over buffers: which accesses there are, which axes merge, what is a vector."""
+"""Loop nests over buffers: their accesses, axis merging, and vectorization."""
 
 from scheduler.codegen.loops.nest import Access, LoopNest
 from scheduler.codegen.loops.statements import Statement

@@ -1,8 +1,8 @@
-"""Rows that begin anywhere, cut into packs where memory is aligned.
+"""Rows with arbitrary start addresses, divided into packs at aligned addresses.
 
-Which steps of a row are aligned hangs on where the row begins. All accesses that are aligned at the
-same steps as a chosen one, the *lead*, move whole packs from the row's first aligned step on; the
-few steps before and behind the packs are taken one by one.
+Which steps of a row are aligned depends on where the row begins. All accesses that are aligned at
+the same steps as a chosen one, the *lead*, move whole packs from the row's first aligned step; the
+few steps before and after the packs are processed one at a time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from scheduler.ir.operations import Axis
 
 
 def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
-    """The offset that says where packs of ``width`` steps along ``axis`` begin: that with which
-    most others move, first of all those that are not the same for all rows. None where nothing can
-    be cut: there must be one inner axis alone."""
+    """Return the offset that determines where packs of ``width`` steps along ``axis`` begin: the
+    one that most others are aligned with, preferring offsets that differ between rows. None if
+    nothing can be divided into packs: ``axis`` must be the only inner axis."""
     if nest.inner != (axis,) or width == 1:
         return None
     runs = [access for access in nest.accesses if _is_contiguous(nest, access, axis)]
@@ -54,12 +54,13 @@ def is_aligned_with(nest: LoopNest, access: Access, lead: Affine, axis: Axis, wi
 
 
 def row_start(lead: Affine, axis: Axis) -> Expr:
-    """Where in memory a row's first step along ``axis`` is."""
+    """Return the offset of a row's first step along ``axis``."""
     return lead.expr().xreplace({axis.var: sympy.Integer(0)})
 
 
 def _is_contiguous(nest: LoopNest, access: Access, axis: Axis) -> bool:
-    """Whether neighbouring steps are neighbours in memory, at a place that sizes and rows tell."""
+    """Whether neighbouring steps are contiguous in memory, at an offset that sizes and rows
+    determine."""
     inside = access.buffer in nest.inputs or access.buffer in nest.outputs
     if access.masked or not inside or access.offset.step(axis.var) != 1:
         return False

@@ -1,11 +1,11 @@
 """The loop nest of a group of operations, in the form that the loop templates print.
 
-Members of a group may name and factor their axes differently as long as they make the same
-steps. Here they are brought onto one set of axes, axes that every access walks through in one
-stride are merged, and each access is an affine form.
+Members of a group may name and factor their axes differently as long as they make the same steps.
+Here they are mapped to one set of axes, axes that every access walks with a single stride are
+merged, and each access becomes an affine form.
 
-What is expected of a reduction group: all members walk the same outer axes in the same order; the
-axes of a pointwise member are the outer axes, or the outer axes followed by the reduction axes.
+A reduction group must satisfy: all members walk the same outer axes in the same order; the axes of
+a pointwise member are the outer axes, or the outer axes followed by the reduction axes.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from scheduler.ir.index.widening import widen_indices
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan, numel
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 
-# Of 32 bits: a block may begin up to a block's steps below the end, and stop past it.
+# 32-bit limit: a block may begin up to one block below the end, and stop past it.
 MOST_STEPS = INT32_MAX - 2**16
 
 AccessKey = tuple[str, tuple[Expr, ...]]
 
 
 class UnfusableError(UserError, ValueError):
-    """Operations that were fused and cannot be: a fault of fusion, or of a graph whose sizes say
-    what cannot be (a tensor of at most 0 elements that is read in another shape)."""
+    """Fused operations that cannot be one kernel: an error of fusion, or of a graph with impossible
+    sizes (a tensor of at most 0 elements that is read in another shape)."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """All reads (or the writes) of a buffer at one index. ``masked``: not always touched."""
+    """All reads (or the writes) of a buffer at one index. ``masked``: not always accessed."""
 
     buffer: str
     index: tuple[Expr, ...]
@@ -57,14 +57,14 @@ class Access:
 class LoopNest:
     """Statements over ``outer`` and ``inner`` axes, and their accesses.
 
-    Axes are put in the order of memory and merged, unless ``arrange`` says that a template
+    Axes are ordered by memory stride and merged, unless ``arrange`` is false because a template
     walks them as they are.
 
     ``inner`` are the axes of a reduction or a scan. ``inputs`` are buffers that are read from
-    outside, ``outputs`` those written to memory, both in order of first use: what is stored to a
-    buffer that is not ``visible`` stays in registers (None: all are). ``ranges`` holds
-    every symbolic size, later the loops too. ``multipliers`` are the kernel's numbers by which
-    indices are divided by symbolic sizes, by these sizes: none unless a template has them.
+    outside, ``outputs`` those written to memory, both in order of first use: a store to a buffer
+    that is not ``visible`` stays in registers (None: all are visible). ``ranges`` holds every
+    symbolic size, later the loops too. ``multipliers`` are the kernel's numbers for dividing
+    indices by symbolic sizes, keyed by size: none unless a template has them.
     """
 
     def __init__(
@@ -103,15 +103,15 @@ class LoopNest:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """Every access, in order of first use."""
+        """Return every access, in order of first use."""
         return tuple(self._accesses.values())
 
     def access(self, buffer: str, index: tuple[Expr, ...]) -> Access:
-        """The access that a load or store of a statement makes."""
+        """Return the access that a load or store of a statement makes."""
         return self._accesses[buffer, index]
 
     def offset(self, buffer: str, index: tuple[Expr, ...]) -> Expr:
-        """The offset in elements, over the merged axes."""
+        """Return the offset in elements, over the merged axes."""
         return self._accesses[buffer, index].offset.expr()
 
     def _find_accesses(self) -> dict[AccessKey, Access]:
@@ -155,7 +155,7 @@ class LoopNest:
                 yield from loads(statement.store.value)
 
     def _check_read_backs(self) -> None:
-        """What is written here may be read here by the very thread that wrote it, not elsewhere."""
+        """Check that written elements are read back only by the thread that wrote them."""
         written = {s.store.buffer: s.store.index for s in self.statements}
         for load in self.reads():
             if load.buffer in written and load.index != written[load.buffer]:
@@ -173,14 +173,14 @@ class LoopNest:
         return tuple(name for name in read if name not in written), outputs
 
     def buffer(self, name: str) -> Buffer:
-        """The buffer of that name, whether it reaches memory or not."""
+        """Return the buffer of that name, whether or not it reaches memory."""
         return self._buffers[name]
 
     # -- axes ------------------------------------------------------------------------------------
 
     def _order_by_stride(self) -> None:
-        """Outer axes in the order in which the first store walks its buffer, widest steps first,
-        so that neighbouring threads write neighbouring elements."""
+        """Order outer axes as the first store walks its buffer, largest stride first, so that
+        neighbouring threads write neighbouring elements."""
         if len(self.outer) < 2:
             return
         store = self.statements[-1].store
@@ -199,7 +199,7 @@ class LoopNest:
         self.inner = self._merge_axes(self.inner, pinned)
 
     def _pinned_variables(self) -> set[sympy.Symbol]:
-        """Variables whose own value is used: their axes cannot merge."""
+        """Return variables whose own value is used: their axes cannot merge."""
         pinned: set[sympy.Symbol] = set()
         for statement in self.statements:
             for value in (statement.value, statement.store.value):
@@ -230,20 +230,20 @@ class LoopNest:
             for access in self._accesses.values()
         )
 
-    # -- what templates ask ------------------------------------------------------------------------
+    # -- queries by templates ----------------------------------------------------------------------
 
     @property
     def outer_numel(self) -> Expr:
-        """How many outer points there are."""
+        """Return the number of outer points."""
         return numel(self.outer)
 
     @property
     def inner_numel(self) -> Expr:
-        """How many steps the inner axes make."""
+        """Return the number of steps of the inner axes."""
         return numel(self.inner)
 
     def symbols(self) -> tuple[str, ...]:
-        """The symbolic sizes that the kernel needs to know, sorted."""
+        """Return the symbolic sizes that the kernel needs, sorted."""
         loop = {axis.var for axis in (*self.outer, *self.inner)}
         found: set[sympy.Symbol] = set()
         for axis in (*self.outer, *self.inner):
@@ -271,8 +271,9 @@ class LoopNest:
         return found
 
     def divisors(self) -> tuple[Expr, ...]:
-        """The symbolic sizes by which indices are divided at each step: of axes that a flat index
-        counts, and in what is read, written or computed; without what may be negative."""
+        """Return the symbolic sizes that indices are divided by at each step: axis sizes of a flat
+        index, and divisors in reads, writes and computations; without those that may be
+        negative."""
         found = [axis.size for axis in (self.inner or self.outer)[1:]]
         exprs = [access.offset.rest for access in self._accesses.values()]
         for statement in self.statements:
@@ -289,11 +290,11 @@ class LoopNest:
         return bool(symbols) and all(s.name in self._sizes.intervals for s in symbols)
 
     def needs_64_bits(self) -> bool:
-        """Whether a step count or an offset may be beyond 32 bits."""
+        """Whether a step count or an offset may exceed 32 bits."""
         return any(map(self._is_large, self.extents()))
 
     def extents(self) -> tuple[Expr, ...]:
-        """How many steps there are, and how far each buffer reaches, in elements."""
+        """Return the step counts, and the extent of each buffer, in elements."""
         steps = self.outer_numel * self.inner_numel
         return tuple(dict.fromkeys((steps, *self._buffer_extents())))
 
@@ -302,7 +303,7 @@ class LoopNest:
             yield flat_offset(self._buffers[name].size, self._buffers[name].stride)
 
     def offsets_need_64_bits(self) -> bool:
-        """Whether an element of a buffer may be beyond 32 bits."""
+        """Whether an element's offset in a buffer may exceed 32 bits."""
         return any(map(self._is_large, self._buffer_extents()))
 
     def _is_large(self, count: Expr) -> bool:
@@ -317,11 +318,11 @@ class LoopNest:
     def alignment_requirements(
         self, access: Access, axis: Axis, width: int
     ) -> tuple[Expr, ...] | None:
-        """The sizes that must be multiples of ``width`` when the kernel runs, for as many steps
-        along ``axis`` to be one aligned run of memory; None where no sizes make them one.
+        """Return the sizes that must be multiples of ``width`` at run time for ``width`` steps
+        along ``axis`` to be one aligned run of memory; None if no sizes make them one.
 
-        Where the axis is the only one and not one of a reduction or scan, its own end is no matter:
-        what does not fill a run there is left to whoever walks it.
+        If the axis is the only one and not that of a reduction or scan, its own end does not
+        matter: the caller handles a partial run there.
         """
         offset = access.offset
         inside = access.buffer in self.inputs or access.buffer in self.outputs
@@ -338,7 +339,7 @@ class LoopNest:
 
 
 def _loads(value: Value, *, masked: bool) -> Iterator[tuple[Load, bool]]:
-    """Each read, with whether it happens only under a condition."""
+    """Yield each read, and whether it happens only under a condition."""
     if isinstance(value, Load):
         yield value, masked
     if isinstance(value, Masked):

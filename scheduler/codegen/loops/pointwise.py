@@ -1,5 +1,5 @@
-"""Pointwise kernels of any language: each thread computes one pack of neighbouring points of the
-merged axes, several stores over one set of axes."""
+"""Pointwise kernels in any language: each thread computes one pack of neighbouring points of the
+merged axes, with several stores over one set of axes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
 
     @property
     def default_threads(self) -> int:
-        """Of a block, where nothing was measured."""
+        """Return the threads per block if nothing was measured."""
         return _THREADS[0]
 
     def configs(self) -> Sequence[Config]:
@@ -64,7 +64,7 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
         raise self.no_config_error()
 
     def pack(self, vector: int) -> Pack | None:
-        """The points of a thread, None where it has one."""
+        """Return the points of a thread; None if it has one."""
         axis = self._innermost
         return Pack(axis, vector) if axis and vector > 1 else None
 

@@ -1,4 +1,4 @@
-"""What becomes of the values of a loop nest, where one statement reads what another made."""
+"""How the values of a loop nest are used, including those that one statement reads from another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _SMOOTH_KINDS = (
 
 
 def precision_roots(nest: LoopNest) -> tuple[Root, ...]:
-    """Every tree of the nest. A value that stays in registers is what its readers make of it."""
+    """Return every tree of the nest. A value that stays in registers is used as its readers use
+    it."""
     uses: dict[str, Precision] = {}
     found: list[Root] = []
     for statement in reversed(nest.statements):
@@ -34,7 +35,7 @@ def precision_roots(nest: LoopNest) -> tuple[Root, ...]:
 def _statement_roots(
     statement: Statement, nest: LoopNest, uses: dict[str, Precision]
 ) -> Iterator[Root]:
-    """The trees of a statement, from what later statements do with its result."""
+    """Return the trees of a statement, from the later uses of its result."""
     buffer = statement.store.buffer
     dtype = nest.buffer(buffer).dtype
     precision = uses.get(buffer, Precision.SHORT).after_cast(dtype)

@@ -1,4 +1,4 @@
-"""Statements of a loop nest as text, one element or a pack of them at a time."""
+"""Print the statements of a loop nest, one element or one pack at a time."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from scheduler.ir.index.affine import Affine
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import IndexValue, Load, Value, loads, walk
 
-#: What to do with a statement's value: called inside the innermost loop.
+#: Consumes a statement's value: called inside the innermost loop.
 Sink = Callable[[Statement], None]
 
 
 @dataclass(frozen=True)
 class Pack:
-    """``width`` steps along ``axis`` are computed by one thread, and moved at once where legal:
-    where sizes are known to make them aligned, or the kernel has looked (``checked``), or packs
-    begin where the offset ``lead`` is aligned and an access is aligned with it.
+    """``width`` steps along ``axis`` that one thread computes, and moves at once where legal: where
+    sizes are known to align them, or the kernel has checked it (``checked``), or packs begin where
+    the offset ``lead`` is aligned and an access is aligned with it.
 
-    With ``strided`` they are no neighbours, and nothing is moved at once: it is the text of the
-    flat index, over the outer axes, of point ``j``."""
+    With ``strided`` they are not neighbours, and nothing is moved at once: it is the text of the
+    flat index, over the outer axes, of point ``j``.
+    """
 
     axis: Axis
     width: int
@@ -43,8 +44,8 @@ class Pack:
 class NestPrinter(ABC):
     """Prints the statements of one nest into ``lines``.
 
-    Outer variables are ``x0``, ``x1``, … and inner ones ``r0``, ``r1``, … whatever the members
-    call them, so that equal kernels have equal texts; ``names`` gives them others.
+    Outer variables are ``x0``, ``x1``, … and inner ones ``r0``, ``r1``, … regardless of the
+    members' names, so that equal kernels have equal sources; ``names`` overrides them.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class NestPrinter(ABC):
         self._read_back = written & {load.buffer for load in nest.reads()}
 
     def decode(self, flat: str, axes: Sequence[Axis]) -> None:
-        """The variables of ``axes`` from the flat index named ``flat``."""
+        """Print the variables of ``axes``, from the flat index named ``flat``."""
         quotient = flat
         for position in range(len(axes) - 1, -1, -1):
             name = self.names[axes[position].var.name]
@@ -86,14 +87,15 @@ class NestPrinter(ABC):
             quotient = following
 
     def division(self, dividend: str, size: Expr) -> tuple[str, str]:
-        """The texts of remainder and quotient of an index that is not negative."""
+        """Return the texts of remainder and quotient of a non-negative index."""
         text = self.index.atom(size)
         return f"{dividend} % {text}", f"{dividend} {self.divided_by} {text}"
 
     # -- one point or one pack -------------------------------------------------------------------
 
     def run(self, statements: Sequence[Statement], sink: Sink) -> None:
-        """Every statement at one point, or at the points of a pack; ``sink`` takes each value."""
+        """Print every statement at one point, or at the points of a pack; ``sink`` takes each
+        value."""
         self._preload(statements)
         if self._pack is None:
             with self.values.scope():
@@ -109,8 +111,8 @@ class NestPrinter(ABC):
         self._packed_stores = {}
 
     def run_at_points(self, statements: Sequence[Statement], sink: Sink) -> None:
-        """``sink`` takes each statement at one point, or at the points of a pack, with nothing read
-        ahead and nothing stored behind: what that takes is the caller's."""
+        """Pass each statement to ``sink`` at one point, or at the points of a pack. Nothing is
+        loaded ahead or stored afterwards: the caller does that."""
         self.values.loads = {}
         if self._pack is not None:
             self._run_pack(statements, sink, self._pack)
@@ -139,7 +141,7 @@ class NestPrinter(ABC):
             self.lines.extend(inside)
 
     def store(self, statement: Statement) -> None:
-        """A sink: the value of a pointwise statement goes to its buffer."""
+        """Store the value of a pointwise statement to its buffer; a sink."""
         store = statement.store
         dtype = self.nest.buffer(store.buffer).dtype
         with self.values.mark_nodes(store.nodes):
@@ -155,7 +157,7 @@ class NestPrinter(ABC):
                 self.lines.add(self.values.write(pointer, self.values.store_offset(store), element))
 
     def _bind_read_back(self, statement: Statement, element: str, dtype: DType) -> str:
-        """A later statement that reads what is written takes it from a name of its own."""
+        """Bind a stored element to a name of its own, for later statements that read it."""
         name = f"here{self._read_backs}"
         self._read_backs += 1
         self.lines.add(self.element_definition(dtype, name, element))
@@ -164,31 +166,31 @@ class NestPrinter(ABC):
         self.values.bind(Load(store.buffer, store.index, dtype), held)
         return name
 
-    # -- reads that are done before the innermost loop -------------------------------------------
+    # -- reads before the innermost loop ---------------------------------------------------------
 
     def keep_in_registers(self, kept: Mapping[Load, str]) -> None:
-        """Reads that several loops share: each has an array with an element for each step ``k``
-        of a thread, which the first loop that reads it fills."""
+        """Keep reads that several loops share: each has an array with an element for each step
+        ``k`` of a thread, which the first loop that reads it fills."""
         self._kept = dict(kept)
 
     @property
     def cut(self) -> Expr | None:
-        """Where in memory a row begins, if its packs begin where memory is aligned."""
+        """Return the offset where a row begins, if its packs begin at aligned addresses."""
         if self._pack is None or self._pack.lead is None:
             return None
         return alignment.row_start(self._pack.lead, self._pack.axis)
 
     @contextmanager
     def scalar_mode(self, kept: Mapping[Load, str]) -> Iterator[None]:
-        """Inside, statements are run at one point, whatever the pack; reads that several loops
-        share have the arrays ``kept`` there."""
+        """Run statements at one point inside the context, whatever the pack; reads that several
+        loops share have the arrays ``kept`` there."""
         before = self._pack, self._kept
         self._pack, self._kept = None, dict(kept)
         yield
         self._pack, self._kept = before
 
     def read_kept(self, load: Load, nodes: tuple[str, ...]) -> None:
-        """The read of one of them at step ``k``, ahead of all loops."""
+        """Print one kept read at step ``k``, ahead of all loops."""
         with self.values.mark_nodes(nodes):
             self._preload_one(load)
         self.values.loads = {}
@@ -263,43 +265,43 @@ class NestPrinter(ABC):
             packed.append((statement, name))
         return packed
 
-    # -- what a language says --------------------------------------------------------------------
+    # -- defined by each language ----------------------------------------------------------------
 
     divided_by: ClassVar[str]
-    """The operator of a division of what is not negative."""
+    """The division operator for non-negative operands."""
 
     @abstractmethod
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
-        """A printer of the nest's indices, with the texts of its symbols."""
+        """Return a printer of the nest's indices, with the texts of its symbols."""
 
     @abstractmethod
     def value_printer(self) -> ValuePrinter:
-        """A printer of the nest's trees, into its lines."""
+        """Return a printer of the nest's trees, into its lines."""
 
     @abstractmethod
     def index_definition(self, name: str, text: str) -> str:
-        """The statement that names a place."""
+        """Return the statement that names an index."""
 
     @abstractmethod
     def element_definition(self, dtype: DType, name: str, text: str) -> str:
-        """The statement that names an element as memory has it."""
+        """Return the statement that names an element in its memory type."""
 
     @abstractmethod
     def pack_loop(self, width: int) -> AbstractContextManager[None]:
-        """Lines inside run for each ``j`` of a pack."""
+        """Run the lines inside for each ``j`` of a pack."""
 
     @abstractmethod
     def load_pack(self, pointer: str, offset: str, width: int) -> str:
-        """``width`` neighbouring elements, read at once."""
+        """Return the expression that reads ``width`` neighbouring elements at once."""
 
     @abstractmethod
     def pack_definition(self, name: str, text: str, *, new: bool) -> str:
-        """The statement that names them; what is not ``new`` is there already."""
+        """Return the statement that names a pack; unless ``new``, it is already declared."""
 
     @abstractmethod
     def store_pack(self, pointer: str, offset: str, name: str) -> str:
-        """The statement that writes a pack."""
+        """Return the statement that writes a pack."""
 
     @abstractmethod
     def empty_pack(self, name: str, dtype: DType, width: int) -> str:
-        """The statement that declares what the elements are put in, one by one."""
+        """Return the statement that declares a pack to be filled one element at a time."""

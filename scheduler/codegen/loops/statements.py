@@ -1,6 +1,6 @@
 """Members of a group as statements on one set of axes.
 
-Members may name and factor their axes differently as long as they make the same steps: an own
+Members may name and factor their axes differently as long as they make the same steps: a member's
 variable becomes an expression over the group's.
 """
 
@@ -35,8 +35,8 @@ _ZERO = sympy.Integer(0)
 class Statement:
     """One member on the nest's axes.
 
-    ``kind`` is None for a pointwise member, whose ``value`` is what it stores. ``inner`` says
-    that it is computed at each step of the inner axes rather than once an outer point.
+    ``kind`` is None for a pointwise member, whose ``value`` is what it stores. With ``inner`` it is
+    computed at each step of the inner axes rather than once per outer point.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Statement:
     inner: bool
 
     def map_values(self, change: Callable[[Value], Value]) -> Statement:
-        """The same of other trees, each what ``change`` makes of what it was."""
+        """Return a copy whose trees are mapped by ``change``."""
         stored = change(self.store.value)
         value = stored if self.value is self.store.value else change(self.value)
         if stored is self.store.value and value is self.value:
@@ -69,7 +69,7 @@ def axes_of(
 def to_statement(
     member: Pointwise | Reduction | Scan, outer: tuple[Axis, ...], inner: tuple[Axis, ...]
 ) -> Statement:
-    """A member as a statement on the nest's own axes."""
+    """Return a member as a statement on the nest's own axes."""
     store = member.store if member.store.nodes else replace(member.store, nodes=member.nodes)
     reindexing = _match_axes(member.axes, outer)
     if isinstance(member, Pointwise):
@@ -91,12 +91,12 @@ def to_statement(
 
 
 def _match_axes(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
-    """Each own variable over ``axes``, or None where they make another number of steps."""
+    """Return each own variable over ``axes``, or None if they make a different number of steps."""
     if [axis.size for axis in own] == [axis.size for axis in axes]:
         return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
     steps = numel(own)
     if steps == 0 or not is_equal(steps, numel(axes)):
-        return None  # loops over nothing are the same only where each of them is
+        return None  # empty loops match only if every one is empty
     flat: Expr = _ZERO
     for axis in axes:
         flat = flat * axis.size + axis.var

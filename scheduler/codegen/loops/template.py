@@ -1,4 +1,4 @@
-"""What templates over a loop nest (pointwise, reduction, scan) share, whatever their language."""
+"""The common part of templates over a loop nest (pointwise, reduction, scan), in any language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.targets import Target
 
 
 class LoopTemplate(SingleLaunchTemplate[Kernel]):
-    """A template over a loop nest; subclasses say how the nest is spread over threads."""
+    """A template over a loop nest; subclasses define how the nest is spread over threads."""
 
     def __init__(
         self,
@@ -27,7 +27,8 @@ class LoopTemplate(SingleLaunchTemplate[Kernel]):
         members = [m for m in node.members if isinstance(m, Pointwise | Reduction | Scan)]
         if len(members) != len(node.members):
             raise ValueError(f"{node.name} has members that are no loops")
-        # What the node does not write is read by later members only: it stays in registers.
+        # A store that the node does not write out is read by later members only: it stays in
+        # registers.
         self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=node.writes)
 
     @cached_property
@@ -40,5 +41,5 @@ class LoopTemplate(SingleLaunchTemplate[Kernel]):
 
     @property
     def derived_scalars(self) -> tuple[tuple[str, Expr], ...]:
-        """What the kernel takes that is computed from sizes."""
+        """Return the kernel's numbers that are computed from sizes."""
         return ()

@@ -1,1 +1,2 @@
-"""What the printers of every language share: lines and their marks, indices, value trees."""
+"""The common part of the printers of every language: lines and their marks, indices, value
+trees."""

@@ -1,7 +1,7 @@
-"""Integer expressions as text, whatever the language of the kernel.
+"""Print integer expressions, in any kernel language.
 
-Division and modulo follow Python's rules. Where both sides are known not to be negative, a
-language may have something cheaper than what it says elsewhere.
+Division and modulo follow Python's rules. If both sides are known to be non-negative, a language
+may use a cheaper form.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 from scheduler.text import to_identifier
 
 SUM, PRODUCT, ATOM = 1, 2, 3
-"""How tightly a text holds together: an atom needs no parentheses anywhere."""
+"""Precedence of a text: an atom never needs parentheses."""
 
 
 class IndexPrinter(ABC):
     """Prints many expressions of one kernel, each only once.
 
-    ``ranges`` say where a division needs no helper; ``names`` gives a symbol another text, and
-    must for every size that a model may call what it likes; a variable goes without its dot.
+    ``ranges`` tell where a division needs no helper. ``names`` overrides the text of a symbol, and
+    must do so for every size that a model may name freely; a variable is printed without its dot.
     """
 
     language: ClassVar[str]
-    """What the language is called in errors."""
+    """Name of the language in errors."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class IndexPrinter(ABC):
         self._printed: dict[Expr, tuple[str, int]] = {}
 
     def __call__(self, expr: Expr | int) -> str:
-        """The text of ``expr``; raises ``TypeError`` for what is no integer expression."""
+        """Return the text of ``expr``; raises ``TypeError`` if it is not an integer expression."""
         return self._print(sympy.Integer(expr) if isinstance(expr, int) else expr)[0]
 
     def atom(self, expr: Expr | int) -> str:
-        """The text of ``expr``, in parentheses unless it is a name or a number."""
+        """Return the text of ``expr``, in parentheses unless it is a name or a number."""
         return self._parenthesize(sympy.Integer(expr) if isinstance(expr, int) else expr, ATOM)
 
     def _parenthesize(self, expr: Expr, level: int) -> str:
@@ -79,7 +79,7 @@ class IndexPrinter(ABC):
         raise TypeError(f"no {self.language} for {type(expr).__name__} in an index: {expr}")
 
     def _sum(self, expr: Expr) -> str:
-        # As one writes it: `x * 4 + y - 1` rather than `-1 + y + 4 * x`.
+        # Conventional order: `x * 4 + y - 1` rather than `-1 + y + 4 * x`.
         terms = sorted(expr.args, key=_term_order)
         text = self._parenthesize(terms[0], PRODUCT)
         for term in terms[1:]:
@@ -103,7 +103,7 @@ class IndexPrinter(ABC):
     def _division(self, expr: Expr) -> tuple[str, int]:
         a, b = expr.args
         if is_nonnegative(a, self._ranges) and is_nonnegative(b, self._ranges):
-            # One step below an atom on purpose: a * (b / c) must keep its parentheses.
+            # Deliberately one level below an atom: a * (b / c) must keep its parentheses.
             operator = self._operator(expr)
             text = f"{self._parenthesize(a, ATOM)} {operator} {self._parenthesize(b, ATOM)}"
             return text, PRODUCT
@@ -115,27 +115,27 @@ class IndexPrinter(ABC):
             text = self._binary_min_max(expr, text, other)
         return text, ATOM
 
-    # -- what a language says --------------------------------------------------------------------
+    # -- defined by each language ----------------------------------------------------------------
 
     @abstractmethod
     def _symbol(self, name: str) -> str:
-        """A symbol of that name."""
+        """Return the text of a symbol of that name."""
 
     @abstractmethod
     def _integer(self, value: int) -> str:
-        """A number."""
+        """Return the text of a number."""
 
     @abstractmethod
     def _operator(self, expr: Expr) -> str:
-        """The operator of a ``FloorDiv`` or ``Mod`` of what is not negative."""
+        """Return the operator of a ``FloorDiv`` or ``Mod`` of non-negative operands."""
 
     @abstractmethod
     def _floor_division(self, expr: Expr, a: str, b: str) -> str:
-        """An atom: a ``FloorDiv`` or ``Mod`` of any signs, from its operands' texts."""
+        """Return an atom: a ``FloorDiv`` or ``Mod`` of any signs, from its operands' texts."""
 
     @abstractmethod
     def _binary_min_max(self, expr: Expr, a: str, b: str) -> str:
-        """An atom: the ``Max`` or ``Min`` of two, from their texts."""
+        """Return an atom: the ``Max`` or ``Min`` of two operands, from their texts."""
 
 
 def _term_order(term: Expr) -> tuple[bool, bool, bool]:

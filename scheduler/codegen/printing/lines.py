@@ -1,7 +1,7 @@
-"""Lines of a kernel that remember which graph nodes they compute.
+"""Lines of a kernel that record which graph nodes they compute.
 
 Each line that computes something carries a mark until the whole source is rendered;
-``Marks.finish`` then takes the marks away and says where the lines ended up.
+``Marks.finish`` then removes the marks and returns the final line numbers.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ _MARK = "\x00"
 class Marks:
     """The sets of graph nodes that the lines of one template compute.
 
-    A mark in the text is a set's number, never a name: names come from the model's file, and what
-    is in the text is compiled.
+    A mark in the text is a set's number, never a name: names come from the model's file, and the
+    text is compiled.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, ...], int] = {}
 
     def mark(self, nodes: tuple[str, ...]) -> str:
-        """What follows a line that computes these graph nodes, until ``finish``."""
+        """Return the mark to append to a line that computes these graph nodes, until ``finish``."""
         if not nodes:
             return ""
         return f"{_MARK}{self._numbers.setdefault(nodes, len(self._numbers))}"
 
     def finish(self, text: str) -> tuple[str, tuple[LineOrigin, ...]]:
-        """The source without marks, and the lines that compute each set of nodes, in line order."""
+        """Return the source without marks, and the lines that compute each set of nodes, in line
+        order."""
         origins: list[LineOrigin] = []
         sets = tuple(self._numbers)
         lines = text.split("\n")
@@ -51,9 +52,9 @@ class Marks:
 
 
 class Lines:
-    """Statements with their indentation; ``nodes`` says what is being computed now.
+    """Statements with their indentation; ``nodes`` are the nodes being computed now.
 
-    Blocks are C++'s; ``BlocksByIndent`` are Python's.
+    Blocks are C++'s; those of ``PythonLines`` are Python's.
     """
 
     step: ClassVar[str] = "  "
@@ -71,21 +72,21 @@ class Lines:
         return "\n".join(self._lines)
 
     def new_block(self, nodes: tuple[str, ...] = ()) -> Self:
-        """Empty lines for a block inside these, to ``extend`` them by."""
+        """Return empty lines for a nested block, to be passed to ``extend``."""
         return type(self)(self.marks, self.indent + 1, nodes)
 
     def add(self, text: str, nodes: tuple[str, ...] | None = None) -> None:
-        """One statement, computed for ``nodes`` (for ``self.nodes`` where none are given)."""
+        """Add one statement, computed for ``nodes`` (for ``self.nodes`` if none are given)."""
         computes = self.nodes if nodes is None else nodes
         self._lines.append(self.step * self.indent + text + self.marks.mark(computes))
 
     def extend(self, other: Lines) -> None:
-        """Take over the lines of ``other``, which have the same marks, as they are."""
+        """Append the lines of ``other``, which share the marks, unchanged."""
         self._lines.extend(other._lines)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Lines inside run one step deeper, under ``head``."""
+        """Indent the lines inside by one level, under ``head``."""
         self.add(f"{head} {{", ())
         self.indent += 1
         yield

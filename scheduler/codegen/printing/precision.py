@@ -1,6 +1,6 @@
-"""Which calls of a kernel may be fast: those whose every way to memory is smooth and ends at an
-element of f16 or bf16, whose rounding is far coarser than a fast function's error (docs/math.md).
-"""
+"""Which calls of a kernel may be fast: those whose every path to memory is smooth and ends at an
+element of f16 or bf16, whose rounding is far coarser than a fast function's error
+(docs/math.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduler.ir.values import Call, Cast, Masked, Value, children
 
 _SHORT_TYPES = (DType.F16, DType.BF16)
 
-# A small error of an argument is a small error of the result.
+# Smooth functions: a small error of an argument is a small error of the result.
 _SMOOTH = frozenset(
     (
         *("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "truediv", "reciprocal"),
@@ -24,32 +24,32 @@ _SMOOTH = frozenset(
 
 
 class Precision(IntEnum):
-    """What becomes of a value: the least of all its uses counts."""
+    """How precise a value must be: the strictest of its uses counts."""
 
     EXACT = 0  # it is compared, counted, rounded to whole numbers, used as an index
-    FULL = 1  # it is stored as it is held
+    FULL = 1  # it is stored in its compute type
     SHORT = 2  # it is rounded to f16 or bf16
 
     def after_cast(self, dtype: DType) -> Precision:
-        """That of a value which is rounded to ``dtype`` on its way there."""
+        """Return the precision of a value that is rounded to ``dtype`` on the way to this use."""
         return Precision.SHORT if self and dtype in _SHORT_TYPES else self
 
 
 @dataclass(frozen=True)
 class Root:
-    """A tree, and what becomes of its value."""
+    """A tree, and the precision of its use."""
 
     value: Value
     precision: Precision
 
 
 def store_root(value: Value, dtype: DType) -> Root:
-    """A tree whose value becomes an element of ``dtype``."""
+    """Return a tree whose value becomes an element of ``dtype``."""
     return Root(value, Precision.FULL.after_cast(dtype) if dtype.is_inexact else Precision.EXACT)
 
 
 def precisions(roots: Iterable[Root]) -> Iterator[tuple[Value, Precision]]:
-    """Every part of the trees with what becomes of it, the least of all uses."""
+    """Yield every part of the trees with its precision, the strictest of all uses."""
     found: dict[int, tuple[Value, Precision]] = {}
     left = [(root.value, root.precision) for root in roots]
     while left:
@@ -79,7 +79,7 @@ def _is_float_cast(cast: Cast) -> bool:
 
 
 def fast_calls(roots: Iterable[Root]) -> Mapping[bool, list[Call]]:
-    """The calls of f32 that may be fast, and those that may not."""
+    """Return the f32 calls that may be fast, and those that may not."""
     found: dict[bool, list[Call]] = {True: [], False: []}
     for value, precision in precisions(roots):
         if isinstance(value, Call) and value.dtype is DType.F32:

@@ -1,8 +1,8 @@
-"""Value trees as statements, whatever the language of the kernel.
+"""Print value trees as statements, in any kernel language.
 
-Each call, load and rounding becomes one statement with a name of its own (``tmp0``, ``tmp1``, …
-as Inductor's kernels have them), shared where a tree holds it twice. f16 and bf16 are held as
-float between load and store and rounded at casts and stores.
+Each call, load and rounding becomes one statement with a name of its own (``tmp0``, ``tmp1``, … as
+in Inductor's kernels); repeated subtrees share one. f16 and bf16 are held as float between load and
+store and rounded at casts and stores.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class Memory:
     buffer: Buffer
 
     def flat(self, index: tuple[Expr, ...]) -> Expr:
-        """The element's offset from the pointer, from one expression a dimension."""
+        """Return the element's offset from the pointer, from one expression per dimension."""
         return flat_offset(index, self.buffer.stride)
 
 
 class ValuePrinter(ABC):
-    """Appends to ``lines`` what computes the trees it is asked for.
+    """Appends to ``lines`` the statements that compute the requested trees.
 
     ``memory`` gives the pointers and layouts of the buffers that are read and written;
-    ``accumulators`` the names of the template's results; ``loads`` the texts of reads that are
-    done already (a vector's element). ``address`` overrides the offset of an access (a buffer's
-    name and the index in the tree), for kernels that have merged loop axes. ``index`` and ``loads``
-    may be exchanged between statements.
+    ``accumulators`` the names of the template's results; ``loads`` the texts of finished reads (a
+    vector's element). ``address`` overrides the offset of an access (a buffer's name and the index
+    in the tree), for kernels that have merged loop axes. ``index`` and ``loads`` may be replaced
+    between statements.
     """
 
     def __init__(
@@ -84,10 +84,11 @@ class ValuePrinter(ABC):
         self._numbers: dict[Key, int] = {}
         self._fast: set[Key] = set()
 
-    # -- what callers use ----------------------------------------------------------------------
+    # -- used by callers -----------------------------------------------------------------------
 
     def value(self, value: Value) -> str:
-        """The expression (a name, a literal) that holds ``value`` here, in its compute type."""
+        """Return the expression (a name, a literal) that holds ``value`` here, in its compute
+        type."""
         key = self._key(value)
         known = self._find(key)
         if known is None:
@@ -95,7 +96,7 @@ class ValuePrinter(ABC):
         return known
 
     def allow_fast(self, roots: Iterable[Root]) -> None:
-        """From here on calls are fast where all trees that will be asked for allow it."""
+        """Allow fast calls from now on where all trees in ``roots`` permit it."""
         calls = fast_calls(roots)
         self._fast = {self._key(call) for call in calls[True]}
         self._fast -= {self._key(call) for call in calls[False]}
@@ -105,11 +106,11 @@ class ValuePrinter(ABC):
         return bool(self._fast) and self._key(call) in self._fast
 
     def _find(self, key: Key) -> str | None:
-        """What is known under ``key`` here, in the innermost block that knows it."""
+        """Return the text under ``key`` from the innermost block that has it."""
         return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)
 
     def element(self, value: Value, dtype: DType) -> str:
-        """``value`` as an element of type ``dtype``, rounded to it once."""
+        """Return ``value`` as an element of type ``dtype``, rounded to it once."""
         if isinstance(value, Cast) and value.dtype is dtype and value.rounds:
             return self.convert(self.value(value.value), value.value.dtype, dtype)
         plain = value
@@ -124,26 +125,26 @@ class ValuePrinter(ABC):
         return self.convert(self.value(value), value.dtype, dtype)
 
     def store(self, store: Store) -> None:
-        """The statements that compute and write ``store``."""
+        """Add the statements that compute and write ``store``."""
         with self.mark_nodes(store.nodes):
             memory = self._memory[store.buffer]
             element = self.element(store.value, memory.buffer.dtype)
             self.lines.add(self.write(memory.pointer, self.store_offset(store), element))
 
     def pointer(self, buffer: str) -> str:
-        """The name of a buffer's pointer."""
+        """Return the name of a buffer's pointer."""
         return self._memory[buffer].pointer
 
     def dtype(self, buffer: str) -> DType:
-        """The type of a buffer's elements."""
+        """Return the type of a buffer's elements."""
         return self._memory[buffer].buffer.dtype
 
     def store_offset(self, store: Store) -> str:
-        """The offset that ``store`` writes to."""
+        """Return the offset that ``store`` writes to."""
         return self.index(self._address(store.buffer, store.index))
 
     def bind(self, value: Value, text: str) -> None:
-        """From here on ``value`` is ``text``."""
+        """Use ``text`` for ``value`` from now on."""
         self._scopes[-1][self._key(value)] = text
 
     def knows(self, value: Value) -> bool:
@@ -152,14 +153,14 @@ class ValuePrinter(ABC):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is computed inside is not known outside: the inside is a block of its own."""
+        """Open a nested block: values computed inside are not visible outside."""
         self._scopes.append({})
         yield
         self._scopes.pop()
 
     @contextmanager
     def mark_nodes(self, nodes: tuple[str, ...]) -> Iterator[None]:
-        """Lines inside compute these graph nodes."""
+        """Mark the lines inside as computing these graph nodes."""
         before, self.lines.nodes = self.lines.nodes, nodes or self.lines.nodes
         yield
         self.lines.nodes = before
@@ -169,7 +170,7 @@ class ValuePrinter(ABC):
     def _key(self, value: Value) -> Key:
         known = self._keys.get(id(value))
         if known is None:
-            # The value is kept beside its key: an id may serve again once its object is gone.
+            # Keep the value beside its key: an id may be reused once its object is freed.
             known = self._keys[id(value)] = (value, self._make_key(value))
         return known[1]
 
@@ -189,7 +190,8 @@ class ValuePrinter(ABC):
                 self._number(value.other),
             )
         if isinstance(value, Const):
-            # 0.0 and -0.0 are equal and nan is not equal to itself; their texts are right.
+            # 0.0 and -0.0 compare equal and nan does not equal itself; their texts differ
+            # correctly.
             return Const, repr(value.value), value.dtype
         if isinstance(value, Load) and value.indirect:
             parts = tuple(self._indirect_key(indirect) for indirect in value.indirect)
@@ -227,7 +229,7 @@ class ValuePrinter(ABC):
         return self._masked(value)
 
     def _call_expression(self, value: Call) -> str:
-        """The expression of a call, from the names of its arguments."""
+        """Return the expression of a call, from the names of its arguments."""
         return self.call(value, [(self.value(arg), arg.dtype) for arg in value.args])
 
     def _cast(self, value: Cast) -> str:
@@ -241,21 +243,21 @@ class ValuePrinter(ABC):
         return self._define(load.dtype, self.upcast_loaded(self._read(load), load.dtype))
 
     def _read(self, load: Load) -> str:
-        """The element itself, in the buffer's own type."""
+        """Return the element itself, in the buffer's own type."""
         done = self.loads.get(load) if self.loads else None
         if done is not None:
             return done
         return self.read(self._memory[load.buffer].pointer, self.offset(load))
 
     def offset(self, load: Load) -> str:
-        """Where ``load`` reads; indices from memory are read first."""
+        """Return the offset that ``load`` reads at; indices from memory are read first."""
         flat = self._address(load.buffer, load.index)
         if load.indirect:
             flat = flat.xreplace({part.symbol: self._indirect(part) for part in load.indirect})
         return self.index(flat)
 
     def _indirect(self, indirect: Indirect) -> sympy.Symbol:
-        """A variable that stands for the index read from memory, inside the axis in any case."""
+        """Return a variable for an index read from memory, always brought inside the axis."""
         key: Key = (Indirect, *self._indirect_key(indirect)[1:])
         known = self._find(key)
         if known is not None:
@@ -285,66 +287,69 @@ class ValuePrinter(ABC):
         return name
 
     def _nested_block(self, value: Value) -> tuple[Lines, str]:
-        """The statements of ``value`` in a nested block, and its expression there."""
+        """Return the statements of ``value`` in a nested block, and its expression there."""
         before, self.lines = self.lines, self.lines.new_block(self.lines.nodes)
         with self.scope():
             text = self.value(value)
         inside, self.lines = self.lines, before
         return inside, text
 
-    # -- what a language says --------------------------------------------------------------------
+    # -- defined by each language ----------------------------------------------------------------
 
     @abstractmethod
     def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
-        """A constant in the type that holds ``dtype``."""
+        """Return a constant in the type that holds ``dtype``."""
 
     @abstractmethod
     def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
-        """The expression of a call; ``args`` are names or literals with their types."""
+        """Return the expression of a call; ``args`` are names or literals with their types."""
 
     @abstractmethod
     def convert(self, text: str, source: DType, target: DType) -> str:
-        """``text``, a held value of ``source``, as an element of ``target`` (rounded to it)."""
+        """Return ``text``, a held value of ``source``, as an element of ``target`` (rounded to
+        it)."""
 
     @abstractmethod
     def upcast(self, text: str, dtype: DType) -> str:
-        """``text``, a value of type ``dtype``, in the type in which kernels hold it."""
+        """Return ``text``, a value of type ``dtype``, in the type in which kernels hold it."""
 
     def upcast_loaded(self, text: str, dtype: DType) -> str:
-        """The same for an element as memory has it."""
+        """Return the same for an element in its memory type."""
         return self.upcast(text, dtype)
 
     @abstractmethod
     def cast_to_compute(self, text: str, dtype: DType) -> str:
-        """``text``, a number of another type, in the type that holds ``dtype``."""
+        """Return ``text``, a number of another type, in the type that holds ``dtype``."""
 
     @abstractmethod
     def select(self, condition: str, value: str, other: str) -> str:
-        """``value`` where ``condition`` holds, else ``other``: both are computed."""
+        """Return ``value`` if ``condition`` holds, else ``other``: both are computed."""
 
     @abstractmethod
     def read(self, pointer: str, offset: str) -> str:
-        """The element that lies there."""
+        """Return the expression that reads the element at that offset."""
 
     @abstractmethod
     def write(self, pointer: str, offset: str, element: str) -> str:
-        """The statement that writes an element."""
+        """Return the statement that writes an element."""
 
     @abstractmethod
     def definition(self, dtype: DType, name: str, text: str) -> str:
-        """The statement that names a held value."""
+        """Return the statement that names a held value."""
 
     @abstractmethod
     def variable(self, dtype: DType, name: str, text: str) -> str:
-        """The statement that declares what branches assign; ``text`` is "" where all do."""
+        """Return the statement that declares a variable assigned in branches; ``text`` is "" if all
+        branches assign it."""
 
     @abstractmethod
     def assignment(self, name: str, text: str) -> str:
-        """The statement of a branch that assigns it."""
+        """Return the statement of a branch that assigns the variable."""
 
     @abstractmethod
     def index_read(self, name: str, value: str, size: str, *, wrap: bool) -> str:
-        """The statement that names an index from memory, brought inside an axis of ``size``."""
+        """Return the statement that names an index from memory, brought inside an axis of
+        ``size``."""
 
     @abstractmethod
     def branch(self, condition: str, inside: Lines, outside: Lines) -> None:

@@ -1,7 +1,7 @@
-"""Attention: softmax(scale q k^T + mask) v in one kernel, scores never in memory.
+"""Attention: softmax(scale q k^T + mask) v in one kernel; scores are never written to memory.
 
 Online softmax as in Milakov & Gimelshein (arXiv:1805.02867), tiled as in FlashAttention-2
-(arXiv:2307.08691). A row whose scores are all minus infinity gives zeros, as torch does.
+(arXiv:2307.08691). A row whose scores are all minus infinity gives zeros, as in torch.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.targets.model import HipHardware, hip_hardware
 
-# Rows and columns of a tile, threads: each wave has whole tiles of COMMON_SIZE rows, whether a
-# block's threads are waves of 32 or of 64.
+# Rows and columns of a tile, threads: each wave has whole tiles of COMMON_SIZE rows, for waves of
+# 32 and of 64 threads.
 _SHAPES = (
     (128, 64, 256),
     (128, 32, 256),
@@ -51,21 +51,22 @@ _SHAPES = (
     (32, 64, 64),
     (32, 32, 64),
 )
-# Of heads that leave no room for more in LDS.
+# For heads so deep that larger tiles do not fit into LDS.
 _DEEP_SHAPES = (
     (128, 16, 256),
     (64, 16, 128),
     (32, 16, 64),
 )
 _SPLITS = (4, 8, 16, 32, 64)
-_SPLIT_ROWS = 32  # of a block, where columns are split
-# Blocks whose loads on their way occupy a compute unit's memory: of RDNA's, no more fit into LDS.
+_SPLIT_ROWS = 32  # rows of a block if columns are split
+# Blocks whose loads in flight saturate a compute unit's memory path: on RDNA, LDS fits no more.
 _BLOCKS_A_UNIT = {"cdna": 4, "rdna": 3, "cuda": 4}
-_FEWEST_COLUMNS = 256  # that are worth a block of their own
-# Where there are so many that they are shared in any case; of AMD's GPUs by scheduler/cycles.
+_FEWEST_COLUMNS = 256  # minimum for a block of its own
+# Minimum if there are so many columns that they are split anyway; AMD's values from
+# scheduler/cycles.
 _MANY_COLUMNS, _FEWEST_OF_MANY = 1024, {"cdna": 128, "rdna": 128, "cuda": 256}
 _COMBINE_THREADS = 64
-_COMBINE_LANES = 8  # at most, that share a row's pack; of kiln/attention_softmax.h
+_COMBINE_LANES = 8  # maximum lanes that share a row's pack; of kiln/attention_softmax.h
 _WIDEST_READ = 16  # bytes
 _HALF = 2  # bytes
 _COMBINE = "KERNEL_NAME_combine"
@@ -82,7 +83,7 @@ class _Operand:
 @dataclass(frozen=True)
 class _Mask:
     """How the mask is read: ``body`` fills ``element[0..pack)`` of type ``element``, and
-    ``applied`` changes a score by one of them, ``masked``; with a pack of 1 the body does both."""
+    ``applied`` applies one of them, ``masked``, to a score; with a pack of 1 the body does both."""
 
     element: str
     pack: int
@@ -92,8 +93,8 @@ class _Mask:
 
 @dataclass(frozen=True)
 class _Cap:
-    """A soft cap's texts. Scores become multiples of the cap by ``function``, or numbers
-    (``whole``) where a mask is added to them."""
+    """The source of a soft cap. ``function`` maps scores to multiples of the cap, or to numbers
+    (``whole``) if a mask is added to them."""
 
     value: str
     slope: str
@@ -102,7 +103,7 @@ class _Cap:
 
 
 class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchTemplate):
-    """One ``Attention`` operation, its tiles in LDS."""
+    """One ``Attention`` operation, with its tiles in LDS."""
 
     def remap_axes(self, operation: Attention) -> Attention:
         return pack_gqa(operation, self.ranges)
@@ -143,7 +144,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return gpu.architecture == "cdna" and self._shape.has_matrix_instruction(gpu)
 
     def _estimate_us(self, target: Target, config: AttentionConfig) -> float:
-        """Microseconds, estimated."""
+        """Return the estimated time in microseconds."""
         operation = self.operation
         problem = AttentionProblem(
             max(self.hint(numel(operation.batch)), 1),
@@ -155,13 +156,13 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return estimate_attention(config, problem, self._shape, amd_hardware(target), machine)
 
     def _best_by_rules(self, configs: Sequence[AttentionConfig]) -> AttentionConfig:
-        """By rules, where nothing was fitted."""
+        """Return the best configuration by rules, for GPUs without a fitted estimate."""
         rows = self.hint(self.operation.row.size)
         splits = self._splits(rows)
 
         def fitness(config: AttentionConfig) -> tuple[bool, bool, float, bool, int]:
             tall = config.block_m > max(rows, _SPLIT_ROWS)
-            # Few rows are as fast as keys and values arrive.
+            # A few rows are limited by the arrival of keys and values.
             streams = rows > _SPLIT_ROWS or self._shape.ahead(config, self._gpus)
             comfortable = all(self._shape.has_ample_registers(config, gpu) for gpu in self._gpus)
             distance = abs(math.log2(config.splits / splits))
@@ -170,7 +171,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return max(configs, key=fitness)
 
     def _splits(self, rows: int) -> int:
-        """How many blocks should share the columns of the same rows, to occupy the GPU."""
+        """Return how many blocks should share the columns of the same rows to occupy the GPU."""
         batch = self.hint(numel(self.operation.batch))
         blocks = max(batch * -(-rows // _SPLIT_ROWS), 1)
         made_for = {gpu.architecture for gpu in self._gpus}
@@ -195,7 +196,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         depths = int(operation.depth.size), int(operation.value_depth.size)
         return AttentionShape(self.element, *depths)
 
-    # -- text ------------------------------------------------------------------------------------
+    # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
         made, shape = AttentionConfig.create(config), self._shape
@@ -233,7 +234,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
 
     @cached_property
     def _static_context(self) -> dict[str, object]:
-        """What does not depend on the configuration."""
+        """Return the context that does not depend on the configuration."""
         lines, operation = self.lines(), self.operation
         batch = [axis for axis in operation.batch if axis.size != 1]
         self._printer(self.q, lines).decode("batch", batch)
@@ -246,7 +247,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "columns": index(operation.column.size),
             "batches": index(numel(operation.batch)),
             "scale": literal(operation.scale, self.element.compute_dtype),
-            # The greatest score is found before it is scaled, which a positive scale allows.
+            # The maximum score is found before scaling, which a positive scale allows.
             "scaled_first": not self._window.whole or operation.scale <= 0 or bool(operation.cap),
             "cap": self._cap(),
             "safe": operation.safe,
@@ -304,7 +305,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return bool(runs) and width * max(sizes) <= _WIDEST_READ
 
     def _mask(self) -> _Mask | None:
-        """How the mask is read; None where the limits of rows say it all."""
+        """Return how the mask is read; None if the limits of rows describe it completely."""
         if self.mask is None or self._window.whole:
             return None
         value = self.mask.statements[0].store.value
@@ -335,7 +336,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return f"score += ({text}) * kLog2E;" if self.has_log2_scores else f"score += {text};"
 
     def _can_vectorize_mask(self, width: int) -> bool:
-        """Whether every read of the mask is a pack of so many columns, which a lane has."""
+        """Whether every read of the mask is a pack of ``width`` columns, which a lane has."""
         if width == 1:
             return True
         assert self.mask is not None
@@ -350,8 +351,9 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         )
 
     def _limit_texts(self) -> dict[str, str]:
-        """Which columns rows see: ``starts`` and ``ends`` where one of a block's rows does,
-        ``all_start`` and ``all_end`` where all do, and the condition (``limits``) of one."""
+        """Return the columns that rows see: ``starts`` and ``ends`` for at least one of a block's
+        rows, ``all_start`` and ``all_end`` for all of them, and the condition (``limits``) of
+        one."""
         index = self._printer(self.q, self.lines()).index
         first, last = symbol("first_row"), symbol("last_row")
         limits = self._window.limits
@@ -376,7 +378,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
 
     @cached_property
     def _out_pack(self) -> int:
-        """Neighbouring depths of the result that are stored at once."""
+        """Return the number of neighbouring depths of the result that are stored at once."""
         depth, most = self.operation.value_depth, self._shape.run
         written = [access for access in self.out.accesses if access.written]
         for width in (8, 4, 2):

@@ -1,8 +1,8 @@
-"""What a configuration of attention takes on a GPU of AMD's CDNA, estimated: for the default only;
-tuning measures.
+"""Estimated time of an attention configuration on AMD CDNA GPUs: for the default only; tuning
+measures.
 
-Constants were fitted to the cycle model (scheduler/cycles) for f16 heads of 40 to 256 on gfx942:
-of 1 to 16 queries over 512 to 16384 keys, and of 256 to 4096 queries.
+Constants were fitted to the cycle model (scheduler/cycles) for f16 heads of 40 to 256 on gfx942: 1
+to 16 queries over 512 to 16384 keys, and 256 to 4096 queries.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionSha
 from scheduler.codegen.rocm.machine import Machine
 from scheduler.targets.amd import AmdHardware
 
-# Cycles of a wave or a compute unit, and bytes that are moved in one.
+# Cycles of a wave or a compute unit, and bytes moved per cycle.
 _LDS_BYTES = 128.0
 _PACK_BYTES = 16
-_LATENCY = 500.0  # until a block's first tile is there
-_TILE = 730.0  # a wave's step from tile to tile beside what follows
-_PACK = 22.0  # a wave's load of 16 bytes for each lane, and its store to LDS
-_SCORE = 1.1  # instructions for each of a lane's scores, beside those of ``_TILE``
+_LATENCY = 500.0  # until a block's first tile arrives
+_TILE = 730.0  # a wave's step from tile to tile, besides the costs below
+_PACK = 22.0  # a wave's load of 16 bytes per lane, and its store to LDS
+_SCORE = 1.1  # instructions per score of a lane, besides those of ``_TILE``
 _LANES_A_CYCLE = 16  # of a SIMD
-_SECOND = 0.04  # of the shorter of matrix and vector pipes, what other waves do not hide
-_BARRIER = 940.0  # where several waves wait for each other
-_CROWDED = 1.5  # where registers are so many that a SIMD has one wave, and moves reach some
+_SECOND = 0.04  # part of the shorter of matrix and vector pipes that other waves do not hide
+_BARRIER = 940.0  # several waves wait for each other
+_CROWDED = 1.5  # a SIMD has one wave because of its registers, and some need moves to reach
 _START = 4370.0  # of a launch
-_MEAN = 0.7  # of the steps of the longest of uneven blocks
-_MEMORY_SHARE = 0.81  # of the published bandwidth that anything reaches
-_EXPOSED = 0.46  # of the shorter of both, computing and memory
-_COMBINE_US = 0.6  # the launch that adds parts
-_PARTS_US = 0.02  # each round of those
-_COMBINED = 8  # parts that lanes side by side add at once
-_FAR, _FAR_US = 32, 0.7  # of more parts the later ones are waited for once more
-_PARTIAL = 0.5  # of the time that what blocks found would take from memory
-_A_PART = 0.001  # of it all, where more parts are no clear gain (gfx90a: 64 were 7% slower than 16)
+_MEAN = 0.7  # mean steps of uneven blocks, relative to the longest
+_MEMORY_SHARE = 0.81  # attainable share of the published bandwidth
+_EXPOSED = 0.46  # exposed part of the shorter of computing and memory
+_COMBINE_US = 0.6  # the launch that combines partial results
+_PARTS_US = 0.02  # each round of combining them
+_COMBINED = 8  # partial results that lanes combine side by side at once
+_FAR, _FAR_US = 32, 0.7  # with more partial results, the later ones cost another wait
+_PARTIAL = 0.5  # part of the time that partial results would take in memory
+_A_PART = 0.001  # per split, without clear gain (gfx90a: 64 were 7% slower than 16)
 
 
 @dataclass(frozen=True)
 class AttentionProblem:
-    """``batch`` heads of ``rows`` queries over ``columns`` keys, of which rows see more or less
-    where they are ``uneven`` (causal attention)."""
+    """``batch`` heads of ``rows`` queries over ``columns`` keys; ``uneven``: rows see different
+    numbers of keys (causal attention)."""
 
     batch: int
     rows: int
@@ -55,8 +55,8 @@ def estimate_attention(
     gpu: AmdHardware,
     machine: Machine,
 ) -> float:
-    """Microseconds: the busiest unit's blocks one after the other, each as many steps as it has
-    tiles, no less than memory takes; what blocks found of parts is added by another launch."""
+    """Return microseconds: the busiest unit's blocks in sequence, with one step per tile, at least
+    the memory time; another launch combines the blocks' partial results."""
     blocks = problem.batch * ceil_div(problem.rows, config.block_m) * config.splits
     together, rounds = _occupancy(config, problem, shape, gpu, machine, blocks)
     tiles = max(ceil_div(ceil_div(problem.columns, config.block_n), config.splits), 1)
@@ -84,8 +84,9 @@ def _occupancy(
     machine: Machine,
     blocks: int,
 ) -> tuple[int, float]:
-    """How many blocks a unit has at once, and how often, each as long as the longest; uneven ones
-    begin with that, and fill the unit as far as their mean says."""
+    """Return how many blocks a unit runs at once, and the number of rounds, each as long as the
+    longest block; uneven blocks start with the longest and fill the unit according to their
+    mean."""
     in_lds = shape.queries_in_lds(config, (gpu,))
     ahead = shape.ahead(config, (gpu,))
     held = max(shape.registers(config, gpu, queries=not in_lds, ahead=ahead), 1)
@@ -106,8 +107,8 @@ def _tile_cycles(
     machine: Machine,
     together: int,
 ) -> float:
-    """Cycles of a tile for the blocks that share a unit: what a wave takes by itself, or what they
-    take together of matrix pipes, vector pipes and LDS."""
+    """Return the cycles of a tile for the blocks that share a unit: a wave's own time, or their
+    combined use of matrix pipes, vector pipes and LDS."""
     waves = config.threads // gpu.wavefront
     rows, depths = config.block_m // waves, shape.padded_depth + shape.padded_value_depth
     tile = config.block_n * depths * shape.element.itemsize

@@ -1,4 +1,5 @@
-"""Few queries of heads that share keys are rows of one tile: keys and values are read once."""
+"""Grouped-query attention: few queries of heads that share keys are rows of one tile, so that keys
+and values are read once."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _TILE_ROWS = 32  # with fewer queries a tile is not full
 
 
 def pack_gqa(operation: Attention, ranges: Ranges) -> Attention:
-    """The same operation over other axes, where its queries are so few that they leave a tile
-    empty and heads share keys and values: a row is then a query of one of those heads."""
+    """Return the same operation over other axes if its queries are too few to fill a tile and heads
+    share keys and values: a row is then a query of one of those heads."""
     rows = operation.row.size
     if operation.causal or not rows.is_Integer or int(rows) >= _TILE_ROWS:
         return operation
@@ -34,7 +35,7 @@ def pack_gqa(operation: Attention, ranges: Ranges) -> Attention:
 
 
 def _group_sizes(operation: Attention, axis: Axis) -> Iterator[int]:
-    """How many neighbours along a batch axis might have the same keys, the most first."""
+    """Yield the numbers of neighbours along a batch axis that might share keys, largest first."""
     if not axis.size.is_Integer or axis.size == 1:
         return
     size, found = int(axis.size), {int(axis.size)}
@@ -46,7 +47,8 @@ def _group_sizes(operation: Attention, axis: Axis) -> Iterator[int]:
 
 
 def _pack_heads(operation: Attention, axis: Axis, heads: int, ranges: Ranges) -> Attention | None:
-    """With ``heads`` neighbours along ``axis`` in the rows; None where keys differ among them."""
+    """Return the operation with ``heads`` neighbours along ``axis`` in the rows; None if their keys
+    differ."""
     rows = operation.row.size
     outer = replace(axis, size=as_expr(int(axis.size) // heads))
     row = replace(operation.row, size=as_expr(int(rows) * heads))

@@ -1,7 +1,7 @@
-"""The sizes of attention's tiles in HIP, and what they take of LDS and registers on each GPU.
+"""The sizes of attention's tiles in HIP, and their use of LDS and registers on each GPU.
 
 The arithmetic is that of ``kiln/attention_cores.h`` (matrix instructions) and
-``kiln/attention_plain.h`` (element types that the GPU has none for).
+``kiln/attention_plain.h`` (element types without matrix instructions on the GPU).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from scheduler.matrix_instructions import (
 )
 from scheduler.targets.model import HipHardware
 
-_LARGE_SIZE = 32  # rows of the wider instructions for elements of 16 bits
+_LARGE_SIZE = 32  # rows of the wider instructions for 16-bit elements
 _HALF = 2  # bytes
 _REGISTER = 4  # bytes
 _CHUNK = 16  # bytes that a lane reads at once
-_FEWEST_KEYS = 32  # of a tile that lies beside the tile of values
-_DEEP = 512  # bytes of a head: tiles of 32 rows and keys of more do not fit into 64 KiB
-# Of a lane. CDNA has 512, of which half lets two waves share a SIMD.
+_FEWEST_KEYS = 32  # of a tile that is in LDS beside the tile of values
+_DEEP = 512  # bytes of a head above which tiles of 32 rows and keys do not fit into 64 KiB
+# Per lane. CDNA has 512; half of them lets two waves share a SIMD.
 _REGISTERS = {"cdna": 512, "rdna": 232, "cuda": 216}
 _COMFORTABLE = {"cdna": 256, "rdna": 232, "cuda": 216}
-# For addresses, and operands on their way from LDS.
+# For addresses, and operands being read from LDS.
 _REST = 48
 _AHEAD = 16  # addresses of the next tile
 # Accumulators of a lane without matrix instructions.
@@ -39,8 +39,8 @@ _MAX_PLAIN = 160
 @dataclass(frozen=True)
 class AttentionConfig:
     """A block of ``threads`` has ``block_m`` rows and walks the columns ``block_n`` at a time;
-    ``splits`` blocks share the columns of the same rows, and a second kernel combines what they
-    found: for few rows of many columns."""
+    ``splits`` blocks share the columns of the same rows, and a second kernel combines their
+    results: for few rows of many columns."""
 
     block_m: int
     block_n: int
@@ -49,27 +49,27 @@ class AttentionConfig:
 
     @property
     def one_tile(self) -> bool:
-        """Whether values take the place of keys in LDS, once these are multiplied."""
+        """Whether values replace keys in LDS once the keys are multiplied."""
         return self.block_n < _FEWEST_KEYS
 
     def tile_pair_size(self, keys: int, values: int) -> int:
-        """What a tile of keys and one of values take of LDS together."""
+        """Return the combined LDS size of a tile of keys and a tile of values."""
         return max(keys, values) if self.one_tile else keys + values
 
     @staticmethod
     def create(config: Config) -> AttentionConfig:
-        """From a candidate's mapping."""
+        """Create from a candidate's mapping."""
         names = AttentionConfig.__dataclass_fields__
         return AttentionConfig(**{name: int(config[name]) for name in names})
 
     def items(self) -> dict[str, ConfigValue]:
-        """As the ledger names them."""
+        """Return the parameters, named as in the ledger."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """Depths of a head as they are (``depth``, ``value_depth``), and the type of the tiles."""
+    """The actual depths of a head (``depth``, ``value_depth``), and the type of the tiles."""
 
     element: DType
     depth: int
@@ -77,12 +77,12 @@ class AttentionShape:
 
     @property
     def padded_depth(self) -> int:
-        """With zeros, so that every target's steps divide it."""
+        """Return the depth padded with zeros, so that every target's steps divide it."""
         return round_up(self.depth, WIDEST_STEP_K)
 
     @property
     def padded_value_depth(self) -> int:
-        """With zeros, likewise."""
+        """Return the value depth padded with zeros likewise."""
         return round_up(self.value_depth, WIDEST_STEP_K)
 
     @property
@@ -92,17 +92,17 @@ class AttentionShape:
 
     @property
     def run(self) -> int:
-        """Neighbouring depths of the result that a lane has at least."""
+        """Return the minimum number of neighbouring depths of the result per lane."""
         return _CHUNK // self.element.itemsize
 
     def has_matrix_instruction(self, gpu: HipHardware) -> bool:
         """Whether the GPU has matrix instructions for the tiles' type."""
         return select(gpu.processor, self.element.label) is not None
 
-    # ---- what a configuration takes
+    # ---- resources of a configuration
 
     def obstacle(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> str:
-        """Why one of the GPUs cannot serve, or ""."""
+        """Return why one of the GPUs cannot run the configuration, or ""."""
         in_lds = self.queries_in_lds(config, gpus)
         found = (self._obstacle(config, gpu, in_lds) for gpu in gpus)
         return next(filter(None, found), "")
@@ -125,8 +125,8 @@ class AttentionShape:
     def registers(
         self, config: AttentionConfig, gpu: HipHardware, *, queries: bool, ahead: bool
     ) -> int:
-        """Of a lane on matrix cores: output, scores, weights and the rest, with ``queries`` in
-        registers, with the next tile ``ahead``."""
+        """Return the registers per lane with matrix cores: output, scores, weights and the rest,
+        with ``queries`` in registers, with the next tile ``ahead``."""
         core = self._matrix_instruction(config, gpu)
         if core is None:
             return 0
@@ -141,7 +141,7 @@ class AttentionShape:
         return held // _REGISTER + _REST + (_AHEAD if ahead else 0)
 
     def has_ample_registers(self, config: AttentionConfig, gpu: HipHardware) -> bool:
-        """Whether registers hold all that is best in registers."""
+        """Whether registers hold everything that is best kept in registers."""
         needed = self.registers(config, gpu, queries=True, ahead=True)
         return needed <= _COMFORTABLE[gpu.architecture]
 
@@ -154,14 +154,14 @@ class AttentionShape:
         )
 
     def ahead(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> bool:
-        """Whether registers of all of the GPUs hold the next tile while one is multiplied."""
+        """Whether registers of all GPUs hold the next tile while one is multiplied."""
         return not config.one_tile and all(
             self.registers(config, gpu, queries=False, ahead=True) <= _REGISTERS[gpu.architecture]
             for gpu in gpus
         )
 
     def lds_bytes(self, config: AttentionConfig, gpu: HipHardware, *, queries: bool) -> int:
-        """Of a block, with ``queries`` in LDS too."""
+        """Return the LDS bytes of a block, with ``queries`` in LDS too."""
         size = self.element.itemsize
         depth, value_depth = self.padded_depth, self.padded_value_depth
         m, n = config.block_m, config.block_n

@@ -1,4 +1,4 @@
-"""What a template of HIP C++ leaves behind."""
+"""The output of a HIP C++ template."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from scheduler.codegen.rocm.buffer import ROCmTemplateBuffer
 
 @dataclass(frozen=True)
 class ROCmTemplateCaller(TemplateCaller):
-    """Makes requests that fit the exported function, and says what the kernel leaves."""
+    """Makes requests that fit the exported function, and describes the kernel's output."""
 
     request_type: ClassVar[type[BenchmarkRequest]] = ROCmBenchmarkRequest
     buffer_type: ClassVar[type[TemplateBuffer]] = ROCmTemplateBuffer

@@ -1,8 +1,8 @@
 """The convolution template: an implicit matrix product over the windows of the input.
 
 Rows are output pixels, columns output channels, k the window's (channel, y, x); groups are the
-batch axis. The input is read where it lies: which pixel a row is gets worked out once a block,
-which place in the window a column of k is once a step, and a mask stands in for the padding.
+batch axis. The input is read in place: a row's pixel is computed once per block, the window
+position of a k column once per step, and a mask replaces the padding.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scheduler.codegen.rocm.gemm import GemmTemplate
 
 
 class ConvolutionTemplate(GemmTemplate):
-    """A contraction whose ``a`` is a masked window; the building blocks are the GEMM's."""
+    """A contraction whose ``a`` is a masked window; it uses the building blocks of the GEMM."""
 
     name: ClassVar[str] = "convolution"
     contractions = staticmethod(convolution_contractions)

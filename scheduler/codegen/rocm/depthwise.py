@@ -1,8 +1,8 @@
-"""The depthwise convolution template: each channel by itself, no matrix product.
+"""The depthwise convolution template: each channel separately, no matrix product.
 
-A thread has a few channels of a strip of results below each other, so that a row that is read
-serves several of them; the filters of a block's channels lie in LDS. Channels run along lanes where
-they are contiguous, columns of the image where those are.
+A thread has a few channels of a vertical strip of results, so that an input row is used for several
+of them; the filters of a block's channels are in LDS. Lanes run along channels if these are
+contiguous, along image columns if those are.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis, Lowered, Store
 from scheduler.targets import Target
 
-# (threads, rows a thread); rows beyond the image's are computed for nothing.
+# (threads, rows per thread); rows beyond the image's are computed and discarded.
 _SHAPES = ((256, 8), (256, 4), (256, 2), (256, 1), (128, 8), (128, 4), (128, 2), (64, 4), (64, 1))
 _LANES = (8, 16, 32)  # of neighbouring channels
-_MAX_RESULTS = 32  # results of a thread, so that a column of taps and a row fit beside them
+_MAX_RESULTS = 32  # maximum results of a thread, so that a column of taps and a row fit beside them
 _LDS_BYTES = 32768
 _FULL_DEVICE_THREADS = 1 << 16  # threads
 _FUNCTION = f"{PLACEHOLDER}_strips"
@@ -52,8 +52,8 @@ _ONE = sympy.Integer(1)
 class _ImageAxis:
     """A dimension of the image: results and taps step by multiples of ``unit`` elements.
 
-    ``bound`` is the test of the input's edge, None where no window leaves it; ``scale`` is how many
-    of its positions a unit is.
+    ``bound`` is the test of the input's edge, None if no window exceeds it; ``scale`` is the number
+    of its positions per unit.
     """
 
     results: Axis
@@ -115,7 +115,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return _ImageAxis(results, unit, step, tap, printed, scale)
 
     def _add_arguments(self) -> None:
-        """Arguments beside the product's own."""
+        """Add the arguments besides the product's own."""
         kernel, form = self.interface.kernel, self._form
         (channel,) = self._member.batch
         y = self._y
@@ -139,7 +139,7 @@ class DepthwiseTemplate(ROCmTemplate):
     # ---- configurations
 
     def _obstacle(self, width: int) -> str:
-        """Why ``width`` channels cannot be read at once, "" where they can."""
+        """Return why ``width`` channels cannot be read at once, or "" if they can."""
         if width == 1:
             return ""
         (channel,) = self._member.batch
@@ -173,7 +173,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return None
 
     def default_config(self) -> Config:
-        """Lanes along what is contiguous; the rows that read least for each result."""
+        """Return lanes along the contiguous axis, and the rows that read least per result."""
         (channel,) = self._member.batch
         contiguous = self._form.at(channel.var) == 1 and channel.size != 1
         width = next(w for w in vector_widths(self.interface.element) if not self._obstacle(w))
@@ -189,7 +189,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return min(serving, key=lambda one: self._read_cost(int(one["ROWS"]), width))
 
     def _read_cost(self, rows: int, width: int) -> float:
-        """Rows read and written for each result; more where too few threads fill a device."""
+        """Return rows read and written per result; more if too few threads fill a device."""
         if self._y is None:
             return 1.0
         height = evaluate(self._y.results.size, self._hints)
@@ -200,7 +200,7 @@ class DepthwiseTemplate(ROCmTemplate):
         threads = evaluate(columns, self._hints) * strips // width
         return read / max(height, 1) * max(1.0, _FULL_DEVICE_THREADS / max(threads, 1))
 
-    # ---- text
+    # ---- source
 
     def _lds_bytes(self, lanes: int, width: int) -> int:
         taps = _window_size(sympy.Mul(*(axis.size for axis in self._member.k)))
@@ -226,7 +226,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return RenderedTemplate(source, args, self._values, (launch,), sympy.Integer(0), origins)
 
     def _spatial_arguments(self) -> tuple[str, str]:
-        """Arguments that hold the height and the width of results."""
+        """Return the arguments that hold the height and the width of results."""
         return ("m_size1", "m_size2") if self._y else ("1", "m_size1")
 
     def _context(self, config: Config) -> dict[str, Any]:
@@ -284,7 +284,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return f"({total}) * uint32_t(sizeof(T))" if self._narrow else total
 
     def _window_y(self) -> list[str]:
-        """Statements that bring ``low`` and ``high`` inside of the input."""
+        """Return statements that clamp ``low`` and ``high`` to the input."""
         y = self._y
         if y is None or y.bound is None:
             return []
@@ -301,7 +301,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return lines
 
     def _window_x(self) -> str:
-        """Whether tap ``tx`` is inside of the input."""
+        """Return the test whether tap ``tx`` is inside the input."""
         bound, text = self._x.bound, self.interface.index_text
         if bound is None:
             return "true"
@@ -309,7 +309,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return bound_test(bound, place, text)
 
     def _stores_vectors(self, store: Store, width: int) -> bool:
-        """Whether the results of a thread's channels lie next to each other, whole vectors."""
+        """Whether the results of a thread's channels are contiguous whole vectors."""
         (channel,) = self._member.batch
         ranges = loop_ranges(self._member.batch, self._member.m, self._member.n)
         form = address(store, self.lowered.buffers[store.buffer], ranges)
@@ -319,7 +319,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return all(is_multiple(step, width) for step in (form.rest, *others))
 
     def _checks(self) -> list[str]:
-        """Host statements that return an error for null and misaligned pointers."""
+        """Return host statements that return an error for null and misaligned pointers."""
         kernel, loads = self.interface.kernel, (self.interface.a, self.interface.members[0].b)
         buffers = [one.load.buffer for one in loads if one.load is not None]
         buffers += [store.buffer for store in self._member.stores]
@@ -338,7 +338,7 @@ def _bound_symbols(bound: Bound) -> set[sympy.Symbol]:
 
 
 def _window_size(size: Expr) -> int:
-    """A window's size, which lowering took for a number."""
+    """Return a window's size, which lowering determined to be a number."""
     return int(size)
 
 

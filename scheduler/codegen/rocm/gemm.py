@@ -1,4 +1,4 @@
-"""The matrix product template: one kernel text a problem, a few constants a configuration."""
+"""The matrix product template: one kernel source per problem, a few constants per configuration."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ from scheduler.ir.operations import Contraction, Lowered, numel
 from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 
-_SUM_THREADS, _SUM_RUN = 64, 4  # of the kernel that adds parts of k; results a thread
+_SUM_THREADS, _SUM_RUN = 64, 4  # of the kernel that adds parts of k; results per thread
 _CONFIGURATION = "CONFIGURATION"
 _WORKSPACE = {
     (False, False): "0",
     (True, False): "SPLIT_K * points * sizeof(Acc)",
     (False, True): "(STREAM_K + blocks % STREAM_K) * BLOCK_M * BLOCK_N * int64_t(sizeof(Acc))",
 }
-"""Its bytes, where k is split and where its steps are shared out."""
+"""Workspace bytes, by whether k is split and whether its steps are shared (Stream-K)."""
 
 
 class GemmTemplate(ROCmTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
-    epilogues as trees. Several members share ``a``: the block's place in n chooses the member."""
+    epilogues as trees. Several members share ``a``: the block's position in n selects the
+    member."""
 
     contractions = staticmethod(gemm_contractions)
-    """What the node multiplies, seen the way that suits the kernel."""
+    """Returns the contractions of the node, in the form that suits the kernel."""
 
     name: ClassVar[str] = "gemm"
 
@@ -84,8 +85,8 @@ class GemmTemplate(ROCmTemplate):
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
 
     def _upcast_minifloats(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
-        """Floats of 8 bits as they are where every target multiplies them. Few rows are summed by
-        vector instructions, which none has for them."""
+        """Keep 8-bit floats if every target multiplies them. A few rows are summed by vector
+        instructions, which no target has for them."""
         element, sizes = members[0].a.dtype, hint_bindings(self.lowered.graph.symbols)
         few = evaluate(numel(members[0].m), sizes) <= MAX_GEMV_ROWS
         served = all(matrix_instruction(element, hip_hardware(target)) for target in self.targets)
@@ -117,7 +118,7 @@ class GemmTemplate(ROCmTemplate):
         )
 
     def _distinct_share(self, operands: Sequence[Operand], elements: int) -> float:
-        """The part of so many elements that are in memory."""
+        """Return the share of ``elements`` that is distinct in memory."""
         bindings = hint_bindings(self.lowered.graph.symbols)
         read = [operand.load.buffer for operand in operands if operand.load is not None]
         if len(read) < len(operands):
@@ -140,7 +141,7 @@ class GemmTemplate(ROCmTemplate):
             raise self.no_config_error()
         return chosen.items()
 
-    # ---- text
+    # ---- source
 
     def render(self, config: Config) -> RenderedTemplate:
         chosen = GemmConfig.create(config)
@@ -162,10 +163,11 @@ class GemmTemplate(ROCmTemplate):
         )
 
     def _render_problem(self, config: GemmConfig) -> tuple[str, str, tuple[LineOrigin, ...]]:
-        """The text before and after the constants, and what its lines compute."""
+        """Return the text before and after the constants, and the origins of its lines."""
         text = kernel_template("gemm").render(self._context(config))
         before, after = text.split(_CONFIGURATION)
-        # Lines are counted with a configuration in place: each of a kind has the same number.
+        # Lines are counted with a configuration in place: all configurations of a kind have as many
+        # lines.
         constants = _constants(config)
         source, origins = self.marks.finish(before + constants + after)
         start = source.index(constants)
@@ -203,7 +205,7 @@ class GemmTemplate(ROCmTemplate):
             "sum_blocks": SUM_BLOCKS,
             "workspace": _WORKSPACE[split, stream],
             "size": config.size,
-            # Named only where it is not the size that every target serves.
+            # Named only if it is not the size that every target supports.
             "other_size": ", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
             "sum_threads": _SUM_THREADS,
             "sum_run": _SUM_RUN,
@@ -211,7 +213,7 @@ class GemmTemplate(ROCmTemplate):
             "tiles_n": " + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
             "host_columns": " + ".join(columns),
             "host_tiles_n": " + ".join(f"tiles({name}, BLOCK_N)" for name in columns),
-            # No buffer that is written is read: a bias can stay in a register between stores.
+            # No written buffer is read: a bias can stay in a register between stores.
             "parameters": parameters.replace("* ", "* __restrict__ "),
             "arguments": ", ".join(names),
             "call": ", ".join(names),
@@ -223,8 +225,8 @@ class GemmTemplate(ROCmTemplate):
         return self.interface.a, *(member.b for member in self.interface.members)
 
     def _single_tile_rows(self) -> int:
-        """No fewer than the rows there are, where a tile may have them all; else 0. Few numbers, so
-        that problems share their texts."""
+        """Return a bound on the rows if a tile may have them all, else 0. It takes few values, so
+        that problems share their sources."""
         rows, batches = self.interface.a.row.extent, self.interface.a.batch.extent
         known = rows.is_Integer and batches == 1
         return next((most for most in (16, 64) if known and rows <= most), 0)
@@ -316,12 +318,12 @@ class GemmTemplate(ROCmTemplate):
 
 
 def _lds_type(element: DType) -> str:
-    """Its type in C++: of floats of 8 bits their codes."""
+    """Return the element's C++ type in LDS: for 8-bit floats, that of their codes."""
     return "uint8_t" if element.is_float8 else element.cpp
 
 
 def _instruction_type(element: DType, *, allow_tf32: bool) -> str:
-    """What instructions are chosen by."""
+    """Return the type that selects the instructions."""
     if allow_tf32:
         return "kiln::instruction::tf32"
     return f"kiln::instruction::{element.label}" if element.is_float8 else "T"
@@ -332,7 +334,7 @@ def _constants(config: GemmConfig) -> str:
 
 
 def _sizes(sizes: list[str]) -> list[str]:
-    """As the kernel reads them: arguments are members of ``p``."""
+    """Return sizes as the kernel reads them: arguments are members of ``p``."""
     return [f"p.{size}" if size.isidentifier() else size for size in sizes]
 
 

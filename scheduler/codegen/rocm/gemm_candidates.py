@@ -1,4 +1,4 @@
-"""Which configurations of the matrix templates there are, those that do not serve among them."""
+"""The configurations of the matrix templates, including invalid ones."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _ASYNC_SPLITS = (1, 4, 8)
 _DIRECT_STAGES, _USUAL_STAGES = (2, 3, 4), 3
 _DIRECT_SPLITS = (1, 2, 4)
 _DIRECT_SPLIT_AREA = 128 * 128
-_SPLIT_AREA = 64 * 128  # of a tile, at most, where k is split
+_SPLIT_AREA = 64 * 128  # maximum area of a tile if k is split
 _SPLITS = (1, 2, 4, 8)
-_MORE_SPLITS = (16, 32)  # of tiles of few rows or columns
+_MORE_SPLITS = (16, 32)  # for tiles of few rows or columns
 _FEW = 32
 _STAGES = (1, 2)
 GROUP_SIZES = (1, 8)
 
 
 def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Every configuration in a fixed order; wider loads than the problem allows once each.
+    """Yield every configuration in a fixed order; loads wider than the problem allows once each.
 
-    Which instruction is used does not change how the tiles are best walked: those of other sizes
-    come with the default's ``group_m`` alone.
+    The instruction does not change how the tiles are best walked: instructions of other sizes are
+    combined only with the default's ``group_m``.
     """
     a, b = problem.widest_loads()
     yield from common_configs(problem, GROUP_SIZES)
@@ -55,7 +55,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 
 
 def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
-    """Those of the instruction size that every target serves."""
+    """Yield those of the instruction size that every target supports."""
     a, b = problem.widest_loads()
     tiles = tiles_for(problem.element)
     for tile, stages, group, tf32 in product(tiles, _STAGES, groups, problem.tf32_options):
@@ -64,7 +64,7 @@ def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[Ge
 
 
 def other_size_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Those of other instructions, which only some targets have."""
+    """Yield those of other instruction sizes, which only some targets have."""
     a, b = problem.widest_loads()
     for size, lanes in OTHER_SIZES:
         shared = (
@@ -77,7 +77,7 @@ def other_size_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 
 
 def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Those with asynchronous copies, which only some targets have."""
+    """Yield those with asynchronous copies, which only some targets have."""
     a, b = problem.widest_loads()
     tiles = tiles_for(problem.element, copied=True)
     ways = product(tiles, _ASYNC_STAGES, _ASYNC_SPLITS, problem.tf32_options)
@@ -89,7 +89,7 @@ def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 
 
 def stream_k_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[GemmConfig]:
-    """Those whose blocks, so many, share out all steps along k."""
+    """Yield those with a fixed number of ``blocks`` that divide all steps along k among them."""
     a, b = problem.widest_loads()
     for tile, stages, each in product(tiles_for(problem.element), _STAGES, blocks):
         yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, stream_k=each)
@@ -99,7 +99,7 @@ def stream_k_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[
 
 
 def direct_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Those whose loads write LDS themselves, which only some targets have."""
+    """Yield those whose loads write directly to LDS, which only some targets have."""
     a, b = problem.widest_loads()
     for tile, stages, split in product(DIRECT_TILES, _DIRECT_STAGES, _DIRECT_SPLITS):
         if split > 1 and tile[0] * tile[1] > _DIRECT_SPLIT_AREA:
@@ -111,7 +111,7 @@ def direct_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 
 
 def gemv_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Those of a few rows, where there are no more."""
+    """Yield those for a few rows, if the problem has no more."""
     rows = next((most for most in GEMV_ROWS if problem.m <= most), None)
     if rows is None or not problem.along_k:
         return

@@ -1,4 +1,4 @@
-"""Configurations of the matrix templates: what one says, and which serve."""
+"""Configurations of the matrix templates, and the rules for valid ones."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _GEMV_ELEMENTS = ("f16", "bf16", "f32", "i8")
 _DIRECT_BYTES = 16  # of a load
 _COPY_BYTES = (4, 8, 16)
 _LEAST_STEPS = 2  # of a block that shares tiles with others
-# Registers of a lane that accumulators and the next tile may hold together, so that what the
-# multiplication reads and the addresses still fit: of 256 that RDNA can address (NVIDIA: 255), of
-# 512 on CDNA.
+# Maximum registers per lane for accumulators and the next tile, so that the operands of the
+# multiplication and the addresses still fit: of 256 that RDNA can address (NVIDIA: 255), of 512 on
+# CDNA.
 _MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320, "cuda": 144}
 _MAX_HELD_WITH_COPIES = 168  # accumulators and addresses: no part of the next tile
-# Of the registers of a CDNA lane that a block's waves leave each other: for what the common
-# instructions read ahead, addresses and indices. The larger ones read half as much.
+# Of the CDNA lane registers available with a block's waves: reserved for operands that the common
+# instructions read ahead, addresses and indices. The larger instructions read half as much.
 _RESERVED_REGISTERS = {COMMON_SIZE: 84, 32: 76}
-_LEAST_ROW_BYTES = 32  # of a row of a tile in LDS: ``kiln::mma::TileRows``
-_STREAM_K_RESERVED = 24  # and for what lies about a loop over tiles and parts of them
+_LEAST_ROW_BYTES = 32  # of a tile's row in LDS: ``kiln::mma::TileRows``
+_STREAM_K_RESERVED = 24  # and for the state of a loop over tiles and partial tiles
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 
 
-# Of a configuration's names.
+# Names that a configuration may omit.
 _OPTIONAL = (
     *("matrix_instr_nonkdim", "async_copies", "gemv", "stream_k"),
     *("direct_to_lds", "setprio", "allow_tf32"),
@@ -46,19 +46,18 @@ _HALF = 2  # bytes
 class GemmConfig:
     """One way to tile a product. Names are those of the kernel's constants, in lower case.
 
-    ``vector_a`` and ``vector_b`` are elements a load; ``stages`` buffers in LDS (2: one barrier a
-    step); ``group_m`` rows of tiles that are walked together; ``split_k`` parts of k that
-    different blocks sum (a second kernel adds them). ``matrix_instr_nonkdim`` (Triton's name) is
-    32 for the instructions whose result is 32x32; the others do not name it, nor does their text.
-    ``async_copies`` is 1 where tiles are copied to shared memory while others are multiplied, up to
-    ``stages`` - 1 of them at once; the others do not name it either. ``gemv`` is 1 where waves sum
-    the columns of a few rows by vector instructions, without matrix instructions and LDS.
-    ``stream_k`` is how many blocks share out all steps along k, where that is done
-    (``gemm_stream_k.py``); 0: each tile has a block. ``direct_to_lds`` is 1 where loads write LDS
-    themselves, up to ``stages`` - 1 tiles ahead; ``setprio`` is then the priority of waves that
-    multiply, over those that do not.
-    ``allow_tf32`` (Triton's name) is 1 where f32 is rounded and multiplied by the faster matrix
-    instructions for that.
+    ``vector_a`` and ``vector_b`` are elements per load; ``stages`` buffers in LDS (2: one barrier
+    per step); ``group_m`` rows of tiles that are walked together; ``split_k`` parts of k that
+    different blocks sum (a second kernel adds them). ``matrix_instr_nonkdim`` (Triton's name) is 32
+    for the instructions whose result is 32x32; other configurations and their sources omit it.
+    ``async_copies`` is 1 if tiles are copied to shared memory while others are multiplied, up to
+    ``stages`` - 1 of them at once; other configurations omit it too. ``gemv`` is 1 if waves sum the
+    columns of a few rows by vector instructions, without matrix instructions and LDS. ``stream_k``
+    is the number of blocks that divide all steps along k among them (``gemm_stream_k.py``); 0: each
+    tile has a block. ``direct_to_lds`` is 1 if loads write directly to LDS, up to ``stages`` - 1
+    tiles ahead; ``setprio`` is then the priority of multiplying waves over the others.
+    ``allow_tf32`` (Triton's name) is 1 if f32 is rounded and multiplied by the faster TF32 matrix
+    instructions.
     """
 
     block_m: int
@@ -80,16 +79,16 @@ class GemmConfig:
 
     @property
     def size(self) -> int:
-        """Rows and columns of a matrix instruction's result."""
+        """Return the rows and columns of a matrix instruction's result."""
         return self.matrix_instr_nonkdim or COMMON_SIZE
 
     def items(self) -> dict[str, ConfigValue]:
-        """As the kernel and the ledger name them; what is 0 is left to the kernel."""
+        """Return the parameters as the kernel and the ledger name them; zero values are omitted."""
         return {name.upper(): value for name, value in vars(self).items() if value}
 
     @staticmethod
     def create(config: Mapping[str, ConfigValue]) -> GemmConfig:
-        """From a candidate's mapping; ``KeyError`` where a name is missing."""
+        """Create from a candidate's mapping; raises ``KeyError`` if a name is missing."""
         names = list(GemmConfig.__dataclass_fields__)
         missing = {name: 0 for name in _OPTIONAL if name.upper() not in config}
         return GemmConfig(
@@ -97,8 +96,8 @@ class GemmConfig:
         )
 
     def lds_bytes(self, element: DType) -> int:
-        """Both tiles for every stage; rows are padded by 16 bytes where elements of more than 16
-        bits are copied asynchronously."""
+        """Return the bytes of both tiles for every stage; rows are padded by 16 bytes if elements
+        of more than 16 bits are copied asynchronously."""
         if self.gemv:
             return 0
         padding = 16 if self.async_copies and element.itemsize > _HALF else 0
@@ -108,15 +107,15 @@ class GemmConfig:
 
 @dataclass(frozen=True)
 class GemmProblem:
-    """What the rules look at: the element type, sizes at the hints, and how wide loads may be.
+    """The inputs of the rules: the element type, sizes at the hints, and possible load widths.
 
-    ``obstacles_a`` says for each width (elements a load) why it is not possible, "" where it is.
-    ``masked_a``: elements are computed or stand behind a mask, each with indices of its own.
-    ``copy_obstacle`` says why operands cannot be copied to shared memory as they lie, "" where
-    they can; ``direct_obstacle`` why they cannot be loaded into LDS without going through
-    registers. ``along_k``: neighbours along k are neighbours in memory, in both operands.
-    ``allow_tf32``: elements of f32 may be rounded. ``distinct_a``: the part of
-    A's m x k elements that memory holds, less than 1 where windows share them.
+    ``obstacles_a`` gives for each width (elements per load) why it is not possible, or "".
+    ``masked_a``: elements are computed or masked, each with indices of its own. ``copy_obstacle``
+    is why operands cannot be copied to shared memory unchanged, or ""; ``direct_obstacle`` why they
+    cannot be loaded into LDS without going through registers. ``along_k``: neighbours along k are
+    contiguous in memory, in both operands. ``allow_tf32``: f32 elements may be rounded.
+    ``distinct_a``: the distinct share of A's m x k elements in memory, less than 1 if windows
+    overlap.
     """
 
     element: DType
@@ -137,19 +136,19 @@ class GemmProblem:
 
     @property
     def tf32_options(self) -> tuple[int, ...]:
-        """What ``allow_tf32`` may be of a configuration."""
+        """Return the possible values of a configuration's ``allow_tf32``."""
         return (1, 0) if self.allow_tf32 else (0,)
 
     def widest_loads(self) -> tuple[int, int]:
-        """Elements a load of A and of B."""
+        """Return the maximum elements per load of A and of B."""
         return _widest(self.obstacles_a), _widest(self.obstacles_b)
 
 
 def lane_registers(config: GemmConfig, problem: GemmProblem) -> int:
-    """Registers of a lane for its accumulators and its part of the next tiles.
+    """Return the registers of a lane for its accumulators and its part of the next tiles.
 
-    A load takes its data's registers and two for the address; one behind a mask three for the
-    indices that the mask looks at. A copy takes its addresses alone.
+    A load takes its data's registers and two for the address; a masked one three for the indices
+    that the mask tests. A copy takes only its addresses.
     """
     held = config.block_m * config.block_n * problem.element.product_sum.itemsize // 4
     for block, vector, masked in (
@@ -167,8 +166,8 @@ def lane_registers(config: GemmConfig, problem: GemmProblem) -> int:
 
 @lru_cache(maxsize=256)
 def _min_lane_registers(problem: GemmProblem, gpu: HipHardware, size: int) -> int:
-    """Of the tiles that the GPU's instructions share out: where each holds more than is good, the
-    smallest serve, rather than none."""
+    """Return the fewest registers per lane of any tile that the GPU's instructions can divide: if
+    all tiles exceed the preferred limit, the smallest are allowed rather than none."""
     a, b = problem.widest_loads()
     step, lanes = step_k(problem.element, gpu, size), gpu.wavefront
     shared = (
@@ -180,7 +179,7 @@ def _min_lane_registers(problem: GemmProblem, gpu: HipHardware, size: int) -> in
 
 
 def vector_widths(element: DType) -> tuple[int, ...]:
-    """Elements in loads of 16 bytes, 8 bytes, and one element."""
+    """Return the elements in loads of 16 bytes, of 8 bytes, and of one element."""
     return tuple(dict.fromkeys((16 // element.itemsize, max(1, 8 // element.itemsize), 1)))
 
 
@@ -190,7 +189,7 @@ def _widest(obstacles: tuple[tuple[int, str], ...]) -> int:
 
 @cache
 def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZE) -> int:
-    """As ``kiln::mma::waves_along_m``: 0 where the waves cannot share the block out."""
+    """As ``kiln::mma::waves_along_m``: 0 if the waves cannot divide the block."""
     best, least = 0, 1 << 30
     for along_m in range(1, waves + 1):
         along_n = waves // along_m
@@ -205,15 +204,15 @@ def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZ
 def matrix_instruction(
     element: DType, gpu: HipHardware, size: int = COMMON_SIZE, *, allow_tf32: bool = False
 ) -> MatrixInstruction | None:
-    """What a GPU multiplies tiles of ``size`` rows and columns with; None: plain FMA, and with
-    ``allow_tf32`` nothing of its own."""
+    """Return the instruction that a GPU multiplies tiles of ``size`` rows and columns with; None:
+    plain FMA, and with ``allow_tf32`` no instruction of its own."""
     return select(gpu.processor, "tf32" if allow_tf32 else element.label, size)
 
 
 def step_k(
     element: DType, gpu: HipHardware, size: int = COMMON_SIZE, *, allow_tf32: bool = False
 ) -> int:
-    """Elements along k that one step of ``kiln::mma::Tile`` takes."""
+    """Return the elements along k that one step of ``kiln::mma::Tile`` takes."""
     found = matrix_instruction(element, gpu, size, allow_tf32=allow_tf32)
     return _FMA_STEP_K if found is None else found.step_k
 
@@ -221,7 +220,7 @@ def step_k(
 def reject(
     config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
 ) -> Rejected | None:
-    """The first rule that the configuration breaks, or None."""
+    """Return the first rule that the configuration breaks, or None."""
     if not problem.element.is_float and problem.element is not DType.I8:
         return illegal(f"no matrix kernel for elements of type {problem.element.label}")
     if config.allow_tf32 and (obstacle := _tf32_obstacle(config, problem, targets)):
@@ -244,7 +243,8 @@ def reject(
 
 
 def _schedule_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
-    """Why steps are not shared out, or tiles do not come to LDS, as is asked, "" where they do."""
+    """Return why steps cannot be divided among blocks, or tiles brought to LDS, as requested, or
+    ""."""
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         return (
             f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
@@ -285,18 +285,18 @@ def _direct_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
 
 
 def tile_count(config: GemmConfig, problem: GemmProblem) -> int:
-    """Of the result, at the hints."""
+    """Return the tiles of the result, at the hints."""
     tiles_m, tiles_n = -(-problem.m // config.block_m), -(-problem.n // config.block_n)
     return problem.batches * tiles_m * tiles_n
 
 
 def step_count(config: GemmConfig, problem: GemmProblem) -> int:
-    """Along k of each tile, at the hints."""
+    """Return the steps along k of each tile, at the hints."""
     return -(-problem.k // config.block_k)
 
 
 def _tf32_obstacle(config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]) -> str:
-    """Why f32 is not rounded and multiplied so, "" where it is."""
+    """Return why f32 cannot be rounded and multiplied as TF32, or ""."""
     if not problem.allow_tf32:
         return f"elements of type {problem.element.label} must not be rounded to tf32"
     if config.gemv:
@@ -320,7 +320,7 @@ def _copy_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
 
 
 def _max_lane_registers(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> int:
-    """Registers that a lane may hold."""
+    """Return the maximum registers of a lane."""
     if config.async_copies:
         return _MAX_HELD_WITH_COPIES
     most = _MAX_HELD_REGISTERS[gpu.architecture]
@@ -383,10 +383,10 @@ def _reject_gemv(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> 
         )
     if config.block_k % step:
         return illegal(f"BLOCK_K {config.block_k} is no multiple of the {step} of a wave's load")
-    # Of NVIDIA's GPUs the defaults were measured, and stay.
+    # NVIDIA's defaults were measured, and are kept.
     if isinstance(gpu, AmdHardware) and 2 * problem.k < config.block_k:
         return illegal(f"most of BLOCK_K {config.block_k} would lie beyond k={problem.k}")
-    # Of each load its data and an address of up to two registers.
+    # Per load: its data and an address of up to two registers.
     rows, loads = config.block_m + config.block_n // waves, config.block_k // step
     held = rows * loads * (max(config.vector_b * problem.element.itemsize // 4, 1) + 2)
     most = _MAX_HELD_REGISTERS[gpu.architecture]

@@ -1,4 +1,4 @@
-"""What estimates of matrix products count, and what of it was fitted to a board."""
+"""Cost terms of matrix product estimates, and the constants fitted to a board."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, tile_count
 from scheduler.codegen.rocm.machine import Machine
 
-# Of the matrix pipes' cycles, or of reading, in which nothing else is done: of two configurations
-# that wait for memory alone, the one that computes less.
+# Share of the matrix pipes' cycles, or of reading, in which nothing else is done: of two
+# memory-bound configurations, the one that computes less is better.
 ISSUE_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What of ``estimate`` was fitted, in cycles where nothing else is said.
+    """The fitted constants of ``estimate_gemm``, in cycles unless stated otherwise.
 
-    ``latency`` is of a load from memory, and until what it brought can be multiplied, ``near``
-    what of it those of elements that windows share are spared; ``between`` from a block's last
-    step to the first of the next one where no other goes on meanwhile. ``second`` is what of the
-    shorter of both, matrix pipes and the rest, a SIMD's only wave does not hide; ``spread`` of
-    that where reads and loads stand one by one among the products; ``beside`` of the shorter of
-    LDS and the path from L2. ``lds`` and ``path`` are of their own cycles, ``again`` of what
-    another block has fetched. ``result`` is what a wave takes for each of its lane's results,
-    ``wide_result`` of that with 32x32 instructions (None: no difference is known, and they are not
-    tried). ``stores`` is what of their time in memory is not hidden (None: that was fitted without
-    them, and without what windows share), ``partial`` the same of parts of k, which a launch of
-    ``launch_us`` more adds; ``exposed`` of the shorter of computing and reading. ``other_vgprs``
-    are of a lane beside accumulators and the next tile. ``gemv_path`` is of the cycles of the path
-    from L2 that a step of few rows waits for.
+    ``latency`` is from a memory load until its data can be multiplied; elements that windows share
+    save ``window_saving`` of it. ``block_gap`` is from a block's last step to the first step of the
+    next block while no other block runs. ``exposed_pipes`` is the part of the shorter of matrix
+    pipes and the rest that a SIMD's only wave does not hide; ``spread`` scales it if reads and
+    loads are interleaved with the products; ``exposed_lds`` is the exposed part of the shorter of
+    LDS and the path from L2. ``lds`` and ``path`` scale their own cycles; ``refetch`` is the part
+    of data fetched by another block that is fetched again. ``result`` is a wave's cost per result
+    of a lane, which ``wide_result`` scales for 32x32 instructions (None: the difference is unknown,
+    and they are not tried). ``stores`` is the exposed part of the stores' memory time (None: fitted
+    without stores and without shared window elements), ``partial`` the same for parts of k, which
+    another launch of ``launch_us`` adds; ``exposed`` that of the shorter of computing and reading.
+    ``other_vgprs`` are those of a lane besides accumulators and the next tile. ``gemv_path`` is the
+    part of the cycles of the path from L2 that a step of few rows waits for.
     """
 
     latency: float = 900.0
@@ -81,17 +81,17 @@ _FITTED = {
 
 
 def costs_of(machine: Machine) -> Costs:
-    """Those that were fitted for it, or for what came before."""
+    """Return the costs fitted for the machine, or for its predecessor."""
     return _FITTED.get(machine.processor, _COSTS)
 
 
 def has_wide_result_cost(machine: Machine) -> bool:
-    """Whether what 32x32 instructions take is known."""
+    """Whether the cost of 32x32 instructions is known."""
     return costs_of(machine).wide_result is not None
 
 
 def partial_sums(config: GemmConfig, problem: GemmProblem) -> int:
-    """Elements that go through memory, to be added by another kernel."""
+    """Return the elements that go through memory, to be added by another kernel."""
     if config.stream_k:
         parts = config.stream_k + tile_count(config, problem) % config.stream_k
         return parts * config.block_m * config.block_n

@@ -25,17 +25,19 @@ from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
 
 _DIRECT_STAGES, _LARGE = 3, 256 * 128
-_CLEAR_GAIN = 1.1  # what the cycle model tells apart
+_CLEAR_GAIN = 1.1  # smallest difference that the cycle model resolves
 
 
 @lru_cache(maxsize=4096)
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
-    """The fastest by an estimate of those that serve every target; None where none does.
+    """Return the configuration with the lowest estimate among those valid on every target; None if
+    there is none.
 
-    Where every target copies asynchronously, and the operands can be, those that do. Steps along
-    k are shared out on AMD's GPUs alone, where that is fastest. Matrix instructions of other sizes
-    are tried where estimates of all targets tell them from the common ones; the fastest first,
-    since the rules cost more. A model's layers repeat their problems, so results are cached.
+    If every target copies asynchronously and the operands allow it, only those with copies count.
+    Stream-K is used only on AMD's GPUs, if it is fastest. Matrix instructions of other sizes are
+    tried if the estimates of all targets distinguish them from the common ones. Candidates are
+    checked fastest first, since the rules cost more. A model's layers repeat their problems, so
+    results are cached.
     """
     gpus = [hip_hardware(target) for target in targets]
     if all(gpu.copies_asynchronously for gpu in gpus):
@@ -56,8 +58,8 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
 
 
 def _direct_candidates(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Those that the cycle model finds good: of large tiles, with two steps for a load to arrive in
-    and waves that multiply going first."""
+    """Yield the candidates that are good in the cycle model: large tiles, with two steps for a load
+    to arrive and priority for waves that multiply."""
     return (
         one
         for one in direct_configs(problem)
@@ -68,8 +70,8 @@ def _direct_candidates(problem: GemmProblem) -> Iterator[GemmConfig]:
 def _prefer_stream_k(
     other: GemmConfig | None, problem: GemmProblem, targets: tuple[Target, ...]
 ) -> GemmConfig | None:
-    """What shares out the steps along k, if that is clearly faster than ``other``: where each block
-    has a tile of its own, since few tiles are split as well without."""
+    """Return a Stream-K configuration if it is clearly faster than ``other``. Applies if each block
+    has a tile of its own, since few tiles can be split as well without it."""
     blocks = stream_k_blocks(targets, problem.element)
     configs = (
         one

@@ -1,8 +1,7 @@
-"""What a configuration of the matrix templates takes, estimated: for the default only; tuning
-measures.
+"""Estimated time of a configuration of the matrix templates: for the default only; tuning measures.
 
-Two models: of a board's compute units, and of few rows that waves sum by vector instructions; of an
-SM where tiles are copied asynchronously there is ``gemm_async_estimate.py``.
+Two models: one of a board's compute units, one of few rows that waves sum by vector instructions.
+``gemm_async_estimate.py`` models an SM with asynchronously copied tiles.
 """
 
 from __future__ import annotations
@@ -26,38 +25,37 @@ from scheduler.matrix_instructions import COMMON_SIZE
 from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 
-# Of ``estimate``: cycles of a compute unit, and bytes a cycle.
+# Of ``estimate_gemm``: cycles of a compute unit, and bytes per cycle.
 _LDS_BYTES = 128.0  # read or written
-_L2_BYTES = 64.0  # a unit
+_L2_BYTES = 64.0  # per unit
 _LINE_BYTES = 128
-_LEAST_LOAD = 4.0  # cycles of the path of vector memory for one instruction of a wave
-_MEMORY_SHARE = 0.81  # of the published bandwidth that anything reaches
+_LEAST_LOAD = 4.0  # cycles of the vector memory path for one instruction of a wave
+_MEMORY_SHARE = 0.81  # attainable share of the published bandwidth
 _SPREAD_RESULTS = 64  # of a lane at most: ``kSpreads`` of kiln/mma.h
-_STREAMED_US = 20.0  # of reading, at least, that what was fitted to long reads on gfx1100 holds for
-_ONE_BUFFER = 0.05  # of the products' cycles, which nothing is stored to LDS beside (gfx1100)
-_APART = 1.6  # steps of tiles that blocks share, each at another k: little of it is in L2
-_DIRECT = 0.98  # of a step whose loads take no registers, and stand one by one among the products
-_CONFLICTING_ROW = 128  # bytes of a row in LDS from which lanes of 32x32 instructions meet
+_STREAMED_US = 20.0  # minimum of reading for which the fit to long reads on gfx1100 holds
+_ONE_BUFFER = 0.05  # of the products' cycles, which LDS stores do not overlap (gfx1100)
+_APART = 1.6  # for steps of shared tiles, each at another k: little of it is in L2
+_DIRECT = 0.98  # for a step whose loads need no registers and are interleaved with the products
+_CONFLICTING_ROW = 128  # bytes of an LDS row from which lanes of 32x32 instructions conflict
 _CONFLICT = 2.0
 _GEMV_LOADS, _GEMV_UNEVEN = 4, 0.01
 _WIDE_STORE = 8  # bytes
-_FMA_RATE = 128  # operations a cycle and unit, where no rate is published
+_FMA_RATE = 128  # operations per cycle and unit if no rate is published
 # Of ``estimate_gemv``.
 _GEMV_LATENCY, _GEMV_START = 900.0, 3000.0
 _GEMV_WAVES = 8  # of a SIMD at once
 
 
 def estimate_gemm(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
-    """Microseconds of the whole product.
+    """Return microseconds of the whole product.
 
-    The busiest compute unit's rounds of blocks; each step along k of those that share it takes as
-    long as the slowest of: matrix pipes, LDS and the path from L2, and what a block waits for by
-    itself. No less than operands and results take from memory. Parts of k are added by another
-    kernel.
+    The busiest compute unit's rounds of blocks; each step along k of the blocks that share it takes
+    as long as the slowest of: matrix pipes, LDS and the path from L2, and a block's own waits. At
+    least the memory time of operands and results. Parts of k are added by another kernel.
 
-    Where units are joined and reading takes longer than multiplying, blocks share all that joined
-    units have, and what they wait for is on its way from memory meanwhile (fitted to the cycle
-    model for f16 products of 16 to 256 rows on gfx1100).
+    If units are joined and reading takes longer than multiplying, blocks share the resources of all
+    joined units, and their data arrives from memory meanwhile (fitted to the cycle model for f16
+    products of 16 to 256 rows on gfx1100).
     """
     costs = costs_of(machine)
     streams = machine.cus_per_wgp > 1 and _is_memory_bound(problem, machine)
@@ -80,8 +78,9 @@ def estimate_gemm(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
 
 
 def _is_memory_bound(problem: GemmProblem, machine: Machine) -> bool:
-    """Whether the operands take longer from memory than all matrix pipes to multiply them, and
-    longer than what else a kernel does. A convolution's windows overlap: they are read once."""
+    """Whether reading the operands from memory takes longer than multiplying them on all matrix
+    pipes, and longer than the rest of the kernel. A convolution's windows overlap: they are read
+    once."""
     if problem.masked_a or problem.masked_b:
         return False
     multiplied = 2.0 * problem.batches * problem.m * problem.n * problem.k
@@ -92,8 +91,8 @@ def _is_memory_bound(problem: GemmProblem, machine: Machine) -> bool:
 def _step_cycles(
     config: GemmConfig, problem: GemmProblem, machine: Machine, together: int, *, streams: bool
 ) -> float:
-    """Cycles of a step along k of the blocks that share a compute unit; with ``streams`` what they
-    wait for comes from memory beside all else."""
+    """Return the cycles of a step along k of the blocks that share a compute unit; with
+    ``streams``, the data that they wait for arrives from memory in parallel."""
     costs = costs_of(machine)
     waves = config.threads // machine.wavefront
     busy = min(1.0, together * waves / machine.simds)
@@ -119,14 +118,14 @@ def _step_cycles(
         step *= _DIRECT
     if streams and config.stages == 1:
         step += _ONE_BUFFER * multiply
-    # Where a unit has one block, none goes on while its waves wait for each other.
+    # A unit with one block idles while the block's waves wait for each other.
     return step + (ISSUE_SHARE * barriers if together == 1 else 0.0)
 
 
 def _transfer_cycles(
     config: GemmConfig, problem: GemmProblem, machine: Machine, waves: int
 ) -> float:
-    """Cycles of one block's step in LDS and on the path from L2."""
+    """Return the cycles of one block's step in LDS and on the path from L2."""
     costs = costs_of(machine)
     pipes = (
         costs.lds * _lds_cycles(config, problem, waves),
@@ -136,7 +135,7 @@ def _transfer_cycles(
 
 
 def _load_wait_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
-    """Cycles that a block's step waits for its loads, where those before do not have them already:
+    """Return the cycles that a block's step waits for loads that earlier steps have not issued:
     elements that windows share are nearer."""
     costs = costs_of(machine)
     shared = 1 - _distinct_rows(problem, machine) / max(problem.m + problem.n, 1)
@@ -145,8 +144,8 @@ def _load_wait_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine
 
 
 def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tuple[int, float]:
-    """How many blocks a compute unit has at once, and how often it has as many: the next block
-    begins where one ends."""
+    """Return the blocks that a compute unit runs at once, and the number of rounds: a block begins
+    as soon as another ends."""
     waves = config.threads // machine.wavefront
     registers = lane_registers(config, problem) + costs_of(machine).other_vgprs
     by_registers = machine.registers // registers * machine.simds // max(1, waves)
@@ -162,13 +161,14 @@ def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tu
 
 
 def _tile_ends(config: GemmConfig, problem: GemmProblem, together: int) -> float:
-    """How often so many blocks of all that share out steps end with a tile, or a part of one."""
+    """Return how often the blocks that share a unit end a tile, or a part of one, with Stream-K."""
     whole, shared = divmod(tile_count(config, problem), config.stream_k)
     return ((whole + 1) * config.stream_k + shared) / together
 
 
 def _lds_cycles(config: GemmConfig, problem: GemmProblem, waves: int) -> float:
-    """Of one block's step: both tiles written once, and read by each wave that needs them."""
+    """Return LDS cycles of one block's step: both tiles are written once, and read by each wave
+    that needs them."""
     along_m = max(1, waves_along_m(config.block_m, config.block_n, waves))
     along_n = max(1, waves // along_m)
     read = config.block_m * along_n + config.block_n * along_m
@@ -179,15 +179,15 @@ def _lds_cycles(config: GemmConfig, problem: GemmProblem, waves: int) -> float:
 
 
 def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
-    """Of one block's step: what no other block has brought to L2 comes from memory, and some of
-    what others have, since dies have caches of their own."""
+    """Return memory cycles of one block's step: data that no other block has brought to L2 comes
+    from memory, and some of the rest too, since dies have caches of their own."""
     tiles_m, tiles_n = ceil_div(problem.m, config.block_m), ceil_div(problem.n, config.block_n)
     asked = max(1, tiles_n * problem.m + tiles_m * problem.n)
     again = costs_of(machine).refetch
     share = again + (1 - again) * _distinct_rows(problem, machine) / asked
     size = problem.element.itemsize
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
-    # Units that have no block in the last round leave the others their bandwidth.
+    # Units without a block in the last round leave the others their bandwidth.
     busy = min(machine.units, blocks / ceil_div(blocks, machine.units)) if blocks else 1
     own = machine.bytes_per_us / machine.cycles_per_us / busy
     rows = sum(extent for extent, _ in _loaded_rows(config, problem))
@@ -196,7 +196,7 @@ def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -
 
 
 def _distinct_rows(problem: GemmProblem, machine: Machine) -> float:
-    """Rows of both operands that memory holds, as long as k: windows share their elements."""
+    """Return the distinct rows of both operands in memory, of length k: windows share elements."""
     if costs_of(machine).stores is None:
         return problem.m + problem.n
     return problem.m * problem.distinct_a + problem.n * problem.distinct_b
@@ -205,7 +205,8 @@ def _distinct_rows(problem: GemmProblem, machine: Machine) -> float:
 def _loaded_rows(
     config: GemmConfig, problem: GemmProblem
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of each tile the rows that there are, the others being masked, and elements a load."""
+    """Return the rows of each tile that exist, since the others are masked, and elements per
+    load."""
     return (
         (min(config.block_m, problem.m), config.vector_a),
         (min(config.block_n, problem.n), config.vector_b),
@@ -213,14 +214,15 @@ def _loaded_rows(
 
 
 def _step_depth(config: GemmConfig, problem: GemmProblem) -> int:
-    """Of a step along k what there is."""
+    """Return the depth of a step along k that exists."""
     return min(config.block_k, ceil_div(problem.k, config.split_k))
 
 
 def _load_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
-    """Of one block's step: an instruction of few bytes a lane takes its cycles all the same."""
+    """Return load cycles of one block's step: an instruction with few bytes per lane takes full
+    cycles."""
     size, cycles = problem.element.itemsize, 0.0
-    unused = _steps_per_line(config, size)  # lines come whole, rows go along k
+    unused = _steps_per_line(config, size)  # whole lines are fetched, rows run along k
     for rows, vector in _loaded_rows(config, problem):
         loads = rows * _step_depth(config, problem) / (vector * machine.wavefront)
         wide = machine.wavefront * vector * size * unused / _L2_BYTES
@@ -231,13 +233,13 @@ def _load_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> 
 def estimate_ratios(
     configs: Iterable[GemmConfig], problem: GemmProblem, targets: tuple[Target, ...]
 ) -> Mapping[GemmConfig, float]:
-    """Each configuration's estimated time over that of the best, on the target where that is
-    most."""
+    """Return each configuration's estimated time relative to the best, on the target where that is
+    highest."""
     return worst_ratios(configs, [partial(_estimate_us, problem, target) for target in targets])
 
 
 def _estimate_us(problem: GemmProblem, target: Target, config: GemmConfig) -> float:
-    """Microseconds."""
+    """Return the estimate in microseconds."""
     if config.async_copies:
         room = hip_hardware(target).max_lds_per_block_bytes
         return estimate_async_gemm(config, problem, room) / 1e3
@@ -247,14 +249,14 @@ def _estimate_us(problem: GemmProblem, target: Target, config: GemmConfig) -> fl
 
 
 def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
-    """Microseconds of few rows that waves sum by vector instructions: what the operands take from
-    memory, or the sums or one wave's steps if those take longer. Fitted to the cycle model: four
-    loads of B under way in each wave are best, and results stored at least 8 bytes at once."""
+    """Return microseconds of few rows that waves sum by vector instructions: the memory time of the
+    operands, or of the sums or one wave's steps if longer. Fitted to the cycle model: four loads of
+    B in flight per wave are best, and results stored at least 8 bytes at once."""
     sums = problem.batches * ceil_div(problem.m, config.block_m) * config.block_m * problem.n
     computed = 2 * sums * problem.k / (_FMA_RATE * machine.units * machine.cycles_per_us)
     columns = config.block_n * machine.wavefront // config.threads
     loads = columns * config.block_k / (config.vector_b * machine.wavefront)
-    # A wave's steps wait one after the other, each for all that its unit asks for at once.
+    # A wave's steps are sequential; each waits for all requests of its unit.
     tiles = ceil_div(problem.m, config.block_m) * ceil_div(problem.n, config.block_n)
     most = machine.simds * _GEMV_WAVES // (config.threads // machine.wavefront)
     together = min(ceil_div(problem.batches * tiles, machine.units), most)
@@ -268,8 +270,8 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
 
 
 def _bound_by_memory(computed: float, problem: GemmProblem, machine: Machine) -> float:
-    """Microseconds, no less than operands and results take from memory; of two that wait for that
-    alone the one that computes less is the better."""
+    """Return microseconds, at least the memory time of operands and results; of two memory-bound
+    configurations, the one that computes less is better."""
     size, costs = problem.element.itemsize, costs_of(machine)
     stores = costs.stores
     rate = _MEMORY_SHARE * machine.bytes_per_us
@@ -280,7 +282,7 @@ def _bound_by_memory(computed: float, problem: GemmProblem, machine: Machine) ->
 
 
 def _read_us(problem: GemmProblem, machine: Machine) -> float:
-    """Microseconds that the operands take from memory, each element once."""
+    """Return microseconds to read the operands from memory, each element once."""
     given = (
         problem.batches * _distinct_rows(problem, machine) * problem.k * problem.element.itemsize
     )
@@ -288,5 +290,5 @@ def _read_us(problem: GemmProblem, machine: Machine) -> float:
 
 
 def _steps_per_line(config: GemmConfig, size: int) -> float:
-    """Steps along k that share a cache line, of elements of so many bytes."""
+    """Return the steps along k that share a cache line, for elements of ``size`` bytes."""
     return max(1.0, _LINE_BYTES / (config.block_k * size))

@@ -1,4 +1,4 @@
-"""A contraction group in a HIP kernel's terms: the text of every access."""
+"""A contraction group in HIP terms: the source of every access."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
             lambda lines: self._printer(lines, {}),
         )
 
-    # ---- texts
+    # ---- source
 
     def operand(self, position: int, *, asynchronous: bool) -> dict[str, str]:
-        """The parts of the text of A's struct (0), or of a member's second operand's (1 …)."""
+        """Return the source parts of A's struct (0), or of a member's second operand's (1 …)."""
         return self._texts.context(
             self.reads[position], self._parts[position], asynchronous=asynchronous
         )
@@ -64,7 +64,7 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         return () if parts is None else parts.bounds
 
     def direct_obstacle(self, position: int) -> str:
-        """Why an operand (A for 0) cannot be loaded into LDS without registers, "" where it can."""
+        """Return why an operand (A for 0) cannot be loaded into LDS without registers, or ""."""
         operand, parts = self.reads[position].operand, self._parts[position]
         if parts is None or parts.bounds or not parts.steps.is_32_bit or not parts.steps.flat:
             return f"{operand.name} is computed, masked, or further than 2 GiB apart"
@@ -75,12 +75,12 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         return ""
 
     def index_text(self, expr: Expr) -> str:
-        """An index over the kernel's arguments and indices."""
+        """Return an index over the kernel's arguments and indices."""
         return IndexPrinter(names=self._names)(expr)
 
     def results(self, position: int) -> tuple[str, list[dict[str, str]]]:
-        """Statements that compute a member's results as ``to.out0``, ``to.out1`` …; of each its
-        element type, its pointer and its offset."""
+        """Return statements that compute a member's results as ``to.out0``, ``to.out1`` …, and for
+        each result its element type, its pointer and its offset."""
         lines = Lines(self._marks, 1)
         printer = self._printer(lines, {"acc": "acc"})
         nodes = self.members[position].contraction.nodes
@@ -97,7 +97,7 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         return str(lines), stores
 
     def store(self, position: int) -> str:
-        """The body of a member's ``store``."""
+        """Return the body of a member's ``store``."""
         lines = Lines(self._marks, _INDENT)
         printer = self._printer(lines, {"acc": "acc"})
         nodes = self.members[position].contraction.nodes
@@ -109,7 +109,7 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         return str(lines)
 
     def vectorized_stores(self, position: int) -> VectorStorePrinter:
-        """The texts of a member's stores for neighbouring columns at once."""
+        """Return the printer of a member's stores for neighbouring columns at once."""
         n = self.members[position].n
         return VectorStorePrinter(
             *(self.stores[position], self._memory, self._names, n.flat), whole=not n.components
@@ -125,10 +125,10 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         )
 
     def checks(self) -> list[str]:
-        """Host statements that return an error for null and misaligned pointers.
+        """Return host statements that return an error for null and misaligned pointers.
 
-        An operand may be null where k is 0; what is read behind a mask or an index that comes
-        from memory may be empty, and then null as well.
+        An operand may be null if k is 0; a buffer read behind a mask or through an index from
+        memory may be empty, and then null as well.
         """
         kernel = self.kernel
         operands = [self.a, *(member.b for member in self.members)]

@@ -1,4 +1,4 @@
-"""The text of a product's operands: what a row and a step along k give, and the read of both."""
+"""The source of a product's operands: the values of a row and of a step along k, and the read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from scheduler.ir.index.ranges import Ranges
 @dataclass(frozen=True)
 class KernelAddressing:
     """An operand's steps in the kernel's terms. ``back_row`` and ``back_step`` are how far before
-    the first element either begins, as arguments or 0; ``own`` is the stride of the lane's k."""
+    the first element rows and steps begin, as arguments or 0; ``own`` is the stride of the lane's
+    k."""
 
     steps: Addressing
     strides: Strides
@@ -33,7 +34,8 @@ class KernelAddressing:
 def kernel_addressing(
     read: OperandRead, sizes: Ranges, kernel: ROCmTemplateKernel
 ) -> KernelAddressing | None:
-    """None where the operand is computed element by element, or behind a mask of another form."""
+    """Return the addressing; None if the operand is computed element by element, or has another
+    form of mask."""
     operand, parametrizer = read.operand, read.parametrizer
     steps = analyse_addressing(operand, sizes)
     if steps is None or operand.load is None:
@@ -67,13 +69,13 @@ def kernel_addressing(
 
 
 def _innermost_position(group: IndexGroup) -> int:
-    """Of the innermost axis with more than one point."""
+    """Return the position of the innermost axis with more than one point."""
     return next((i for i, axis in enumerate(group.axes) if axis is group.innermost), 0)
 
 
 @dataclass(frozen=True)
 class OperandText:
-    """Prints operands; ``names`` are the kernel's words for its arguments and indices."""
+    """Prints operands; ``names`` are the kernel's names for its arguments and indices."""
 
     names: Mapping[str, str]
     pointers: Mapping[str, str]
@@ -83,7 +85,7 @@ class OperandText:
     def context(
         self, read: OperandRead, parts: KernelAddressing | None, *, asynchronous: bool
     ) -> dict[str, str]:
-        """What the template asks of an operand."""
+        """Return the template's context for an operand."""
         if parts is None:
             return self._computed_context(read, asynchronous=asynchronous)
         kind = "uint32_t" if parts.steps.is_32_bit else "int64_t"
@@ -180,7 +182,7 @@ class OperandText:
         return str(lines)
 
     def _base_pointer(self, read: OperandRead, parts: KernelAddressing) -> str:
-        """What its rows and steps begin at: a pointer."""
+        """Return the pointer at which its rows and steps begin."""
         assert read.operand.load is not None, "computed operands have no address"
         base = parts.strides.first - parts.back_row - parts.back_step
         for stride, index in self._stride_index_pairs("batch", parts, read.operand.batch.name):
@@ -250,7 +252,7 @@ class OperandText:
 
 
 def bound_test(bound: Bound, value: str, text: Callable[[Expr], str]) -> str:
-    """The test that a position, as text, is on this side of the input's edges."""
+    """Return the test that a position, as text, is within the input's edges."""
     if bound.limit is None:
         return f"{value} >= 0"
     limit = text(bound.limit)
@@ -265,14 +267,14 @@ def _fields(kind: str, tests: int, *, tested: bool) -> str:
 
 
 def _byte_offset(kind: str, terms: list[str], read: OperandRead) -> str:
-    """Offsets of 32 bits are bytes."""
+    """Return offsets; those of 32 bits are in bytes."""
     total = " + ".join(terms) or "0"
     memory = "Memory" if read.operand.is_converted else "T"
     return f"({total}) * sizeof({memory})" if kind == "uint32_t" else total
 
 
 def _per_element_context(row: str) -> dict[str, str]:
-    """Of an operand that needs its indices at every element."""
+    """Return the context of an operand that needs its indices at every element."""
     return {
         "uniform": "false",
         "whole": "false",

@@ -1,9 +1,9 @@
-"""Stream-K: as many blocks as run at once share out all steps along k (``kiln/stream_k.h``).
+"""Stream-K: as many blocks as run at once divide all steps along k (``kiln/stream_k.h``).
 
-Tiles alone leave compute units idle where they are few, or a little more than the units have at
-once. Here each block has whole tiles, as many as all have, and an equal share of the steps of the
-tiles that are left; parts of those are added by a second launch, always in the same order
-(docs/adr/0029-reductions-shared-by-blocks.md says why no counter or atomic sum saves that).
+With one block per tile, compute units are idle if there are few tiles, or slightly more than the
+units run at once. Here each block has the same number of whole tiles and an equal share of the
+steps of the remaining tiles; a second launch adds those partial tiles, always in the same order
+(docs/adr/0029-reductions-shared-by-blocks.md explains why no counter or atomic sum replaces it).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from scheduler.ir.index.functions import Mod, as_expr
 from scheduler.targets import Target
 
 SUM_BLOCKS = 4  # that add the parts of a tile
-_UNITS = 128  # compute units of a middling board: several targets share their text
+_UNITS = 128  # compute units of a medium board: several targets share their source
 _BLOCKS_A_UNIT = (1, 2)
 
 
 def stream_k_blocks(targets: Sequence[Target], element: DType) -> tuple[int, ...]:
-    """How many blocks may run at once, where a compute unit has one or two."""
+    """Return how many blocks may run at once, with one or two per compute unit."""
     units = machine_of(targets[0], element).units if len(targets) == 1 else _UNITS
     return tuple(each * units for each in _BLOCKS_A_UNIT)
 
@@ -35,7 +35,8 @@ def stream_k_blocks(targets: Sequence[Target], element: DType) -> tuple[int, ...
 def stream_k_launches(
     config: GemmConfig, tiles: Expr, names: tuple[str, ...]
 ) -> tuple[Launch, ...]:
-    """That of the products, and that of the sums; ``tiles`` are those of the result."""
+    """Return the launch of the products, and that of the sums; ``tiles`` are those of the
+    result."""
     one, blocks = sympy.Integer(1), sympy.Integer(config.stream_k)
     block, names = (config.threads, 1, 1), (*names, "workspace")
     sums = SUM_BLOCKS * _leftover_tiles(config, tiles)
@@ -46,8 +47,8 @@ def stream_k_launches(
 
 
 def partials_bytes(config: GemmConfig, tiles: Expr, itemsize: int) -> Expr:
-    """Of the workspace: there are fewer parts than blocks and shared tiles together, each of a
-    tile's accumulators of so many bytes."""
+    """Return the workspace bytes: there are fewer parts than blocks plus shared tiles, each of a
+    tile's accumulators of ``itemsize`` bytes."""
     parts = config.stream_k + _leftover_tiles(config, tiles)
     return parts * (config.block_m * config.block_n * itemsize)
 

@@ -1,10 +1,10 @@
-"""The tiles that configurations of the matrix templates have."""
+"""The tiles of the matrix template configurations."""
 
 from __future__ import annotations
 
 from scheduler.ir.dtypes import DType
 
-# (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
+# (block_m, block_n, block_k, threads); waves of 64 lanes and of 32 can both divide them.
 TILES = (
     (256, 128, 32, 256),
     (256, 256, 32, 512),
@@ -28,7 +28,7 @@ TILES = (
     (16, 64, 128, 128),
     (16, 32, 128, 64),
 )
-# Of elements of 8 bits, whose rows have twice as many in as many bytes.
+# For 8-bit elements, whose rows have twice as many in the same number of bytes.
 _BYTE_TILES = (
     (256, 256, 128, 512),
     (128, 128, 128, 256),
@@ -36,7 +36,7 @@ _BYTE_TILES = (
     (64, 128, 128, 128),
     (64, 64, 128, 128),
 )
-# With asynchronous copies a warp has up to 64x64 of the result, since the next tiles are in no
+# With asynchronous copies a warp has up to 64x64 of the result, since the next tiles need no
 # registers; the small ones are for results that few blocks share.
 ASYNC_TILES = (
     (256, 128, 32, 256),
@@ -60,7 +60,8 @@ _ASYNC_BYTE_TILES = (
     (128, 128, 128, 256),
     (64, 64, 128, 128),
 )
-# Loaded into LDS without going through registers; many waves, since all of a block wait together.
+# Loaded into LDS directly, not through registers; many waves, since all waves of a block wait
+# together.
 DIRECT_TILES = (
     (256, 256, 32, 512),
     (256, 256, 64, 512),
@@ -73,7 +74,7 @@ DIRECT_TILES = (
     (64, 128, 64, 256),
     (64, 64, 64, 256),
 )
-# Of few rows: a wave of 64 lanes sums a quarter of the columns, one of 32 an eighth.
+# For few rows: a wave of 64 lanes sums a quarter of the columns, one of 32 an eighth.
 GEMV_TILES = (
     (8, 1024, 256),
     (16, 256, 256),
@@ -88,6 +89,6 @@ MAX_GEMV_ROWS = GEMV_ROWS[-1]
 
 
 def tiles_for(element: DType, *, copied: bool = False) -> tuple[tuple[int, int, int, int], ...]:
-    """Rows, columns and k of a block, and its threads."""
+    """Return rows, columns and k of a block, and its threads."""
     common, of_bytes = (ASYNC_TILES, _ASYNC_BYTE_TILES) if copied else (TILES, _BYTE_TILES)
     return (*common, *(of_bytes if element.itemsize == 1 else ()))

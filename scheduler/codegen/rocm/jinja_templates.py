@@ -1,4 +1,4 @@
-"""Kernel texts in HIP C++: the Jinja templates beside this file."""
+"""Kernel sources in HIP C++: the Jinja templates beside this file."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from scheduler.codegen.jinja_env import load_template
 
 
 def kernel_template(name: str) -> Template:
-    """The compiled template ``<name>.hip.jinja``; a name that it does not get is an error."""
+    """Return the compiled template ``<name>.hip.jinja``; an undefined name is an error."""
     return load_template(Path(__file__).parent, f"{name}.hip.jinja")

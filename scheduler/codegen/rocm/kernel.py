@@ -21,7 +21,7 @@ class ROCmTemplateKernel(KernelInterface):
     """A kernel under construction, as HIP C++ declares and checks it."""
 
     def parameters(self) -> str:
-        """The C parameter list, without the three that every exported function ends with."""
+        """Return the C parameter list, without the three that every exported function ends with."""
         return ", ".join(self._parameter(arg) for arg in self.args)
 
     def _parameter(self, arg: KernelArg) -> str:
@@ -31,7 +31,7 @@ class ROCmTemplateKernel(KernelInterface):
         return f"{const}{self.buffer_of(arg).dtype.cpp}* {arg.name}"
 
     def signature(self, name: str) -> str:
-        """The exported function's head."""
+        """Return the exported function's head."""
         parameters = self.parameters()
         return (
             f'extern "C" PT_EXPORT int {name}('
@@ -39,7 +39,8 @@ class ROCmTemplateKernel(KernelInterface):
         )
 
     def check_not_null(self, buffer: Buffer | str, numel: str) -> str:
-        """A C statement: a null pointer is legal only while ``numel`` (a C expression) is 0."""
+        """Return a C statement: a null pointer is legal only while ``numel`` (a C expression) is
+        0."""
         name = self.arg_name(buffer)
         size = numel if numel.isidentifier() else f"({numel})"
         return f"if ({name} == nullptr && {size} > 0) return kiln::kNullPointer;"

@@ -1,4 +1,4 @@
-"""The HIP text that the loop and attention templates share: parameters, the exported function."""
+"""The HIP source that loop and attention templates share: parameters, the exported function."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
 
     @property
     def index_type(self) -> str:
-        """The C++ type of offsets and loop variables."""
+        """Return the C++ type of offsets and loop variables."""
         return "int64_t" if self.interface.wide else "int32_t"
 
     @cached_property
     def parameters(self) -> str:
-        """Of a device function that is launched."""
+        """Return the parameters of a launched device function."""
         return self.typed_parameters("")
 
     def typed_parameters(self, index_type: str) -> str:
-        """Of a device function whose sizes are of that type; each of the kernel's own where none
-        is named."""
+        """Return the parameters of a device function whose sizes have that type, or their own types
+        if none is given."""
         pointers = [
             f"{'' if name in self.interface.outputs else 'const '}"
             f"{memory.buffer.dtype.cpp}* __restrict__ {memory.pointer}"
@@ -83,7 +83,7 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
         )
 
     def host(self, blocks: Expr) -> HostFunction:
-        """The exported function's parts for a launch of ``blocks`` blocks."""
+        """Return the exported function's parts for a launch of ``blocks`` blocks."""
         names = [arg.name for arg in self.kernel.args]
         return HostFunction(
             signature=self.kernel.signature("KERNEL_NAME"),
@@ -102,8 +102,8 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
         more: tuple[str, ...] = (),
         parts: int = 1,
     ) -> Launch:
-        """A launch of a function that takes all arguments of the kernel, and ``more`` of them;
-        ``parts`` blocks share what is one block's otherwise."""
+        """Return a launch of a function that takes all arguments of the kernel, and ``more``;
+        ``parts`` blocks share the work of one block."""
         names = (*(arg.name for arg in self.kernel.args), *more)
         grid = (self.rename_symbols(blocks), as_expr(parts), as_expr(1))
         return Launch(function, grid, (threads, 1, 1), lds_bytes, names)
@@ -116,9 +116,9 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
         workspace_bytes: Expr | None = None,
         **context: object,
     ) -> RenderedTemplate:
-        """Text and interface of a kernel that is one launch of ``blocks`` blocks, with memory of
-        its own where ``workspace_bytes`` says how much. The text is that of the template's name;
-        ``context`` is what it asks for besides."""
+        """Return source and interface of a kernel with one launch of ``blocks`` blocks, and with
+        ``workspace_bytes`` of memory of its own if given. The source is that of the template's
+        name; ``context`` holds its other variables."""
         text = kernel_template(self.name).render(
             header=self.header(),
             index_type=self.index_type,
@@ -135,7 +135,7 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
     def finish_render(
         self, text: str, launches: Iterable[Launch], workspace_bytes: Expr
     ) -> RenderedTemplate:
-        """A kernel's text with its marks, of these launches."""
+        """Return a kernel's source, with marks, and these launches."""
         source, origins = self.marks.finish(text)
         values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
         room = self.rename_symbols(workspace_bytes)

@@ -1,8 +1,9 @@
-"""Pointwise kernels that read along one axis and write along another: squares turned in registers.
+"""Pointwise kernels that read along one axis and write along another: squares transposed in
+registers.
 
 A thread has a square of ``width`` by ``width`` points. It reads the square's rows, each a pack
 along the reads' axis, then writes its columns, each a pack along the stores' axis: both sides move
-whole packs, and the lanes of a wave lie in a rectangle whose sides are whole lines of the cache.
+whole packs, and the lanes of a wave form a rectangle whose sides are whole cache lines.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scheduler.ir.values import Load, loads
 
 @dataclass(frozen=True)
 class LayoutCopy:
-    """``reads`` are packs along ``across``; what is written is a run along ``along``."""
+    """``reads`` are packs along ``across``; writes are contiguous along ``along``."""
 
     along: Axis
     across: Axis
@@ -30,7 +31,7 @@ class LayoutCopy:
     width: int
 
     def blocks(self, nest: LoopNest, lanes: int, threads: int) -> tuple[Expr, Expr, Expr]:
-        """Blocks along the stores' axis, along the reads', and over all other axes, with
+        """Return the blocks along the stores' axis, along the reads', and over all other axes, with
         ``lanes`` threads side by side along the stores' axis."""
         others = [axis for axis in nest.outer if axis not in (self.along, self.across)]
         along = ceil_div(self.along.size, lanes * self.width)
@@ -39,8 +40,8 @@ class LayoutCopy:
 
 
 def find_layout_copy(nest: LoopNest, width: int) -> LayoutCopy | None:
-    """The turn that a nest asks for: its stores are packs along the innermost axis, and reads that
-    are none are packs along another one, the same for all of them."""
+    """Return the transposition that a nest needs: its stores are packs along the innermost axis,
+    and its other reads are packs along another axis, the same for all of them."""
     if len(nest.outer) < 2 or nest.inner or width < 2:
         return None
     along = nest.outer[-1]
@@ -67,15 +68,15 @@ def _transposed_loads(nest: LoopNest, along: Axis, across: Axis, width: int) -> 
 
 
 class LayoutCopyPrinter(NestPrinter):
-    """Prints the points of a square. ``names`` of the two axes are their values at each point,
-    the first ones ``…_first``."""
+    """Prints the points of a square. ``names`` of the two axes are their values at each point; the
+    first values are ``…_first``."""
 
     _transposed_loads: Mapping[Load, str] = {}
 
     def print_squares(
         self, others: str, statements: Sequence[Statement], turn: LayoutCopy, sink: Sink
     ) -> None:
-        """The reads of the rows, then the columns one after the other; ``others`` is the flat
+        """Print the reads of the rows, then the columns one after the other; ``others`` is the flat
         index of all other axes."""
         rest = [axis for axis in self.nest.outer if axis not in (turn.along, turn.across)]
         if rest:

@@ -23,14 +23,14 @@ _SCALE = 1 << 62  # of kiln/divide.h
 
 
 class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
-    """A template over a loop nest; subclasses say how the nest is spread over threads.
+    """A template over a loop nest; subclasses define how the nest is spread over threads.
 
-    Indices of 32 bits are divided by symbolic sizes with numbers that the caller computes once (a
-    division takes a GPU twenty instructions and more).
+    32-bit indices are divided by symbolic sizes with numbers that the caller computes once (a
+    division takes a GPU twenty or more instructions).
     """
 
     chooses_width: ClassVar[bool] = False
-    """Whether a kernel has its statements for indices of 32 bits too where 64 may be needed."""
+    """Whether a kernel also has its statements for 32-bit indices if 64 bits may be needed."""
 
     def __init__(
         self,
@@ -55,7 +55,8 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
 
     @cached_property
     def both_widths(self) -> bool:
-        """Whether this one has: where it divides. The number ``EXTENT`` says which serve."""
+        """Whether the kernel has both index widths: if it divides by sizes. The number ``EXTENT``
+        selects one."""
         return bool(self.nest.multipliers) and self.nest.needs_64_bits()
 
     def _multiplier(self, size: Expr) -> Expr:

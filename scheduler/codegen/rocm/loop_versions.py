@@ -1,4 +1,4 @@
-"""The ways in which a device function may go through rows, of which sizes say which serve."""
+"""The versions of a device function's loop over rows; sizes select one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LoopVersion:
-    """A thread takes ``vector`` neighbouring steps at a time. What it reads more than once stays in
-    registers if it does so ``steps`` times at most; 0 where it reads it again. With ``cut`` rows
-    begin anywhere: packs begin where memory is aligned, and what is left of a row before and behind
-    them is taken one by one (``loops/alignment.py``)."""
+    """A thread takes ``vector`` neighbouring steps at a time. Repeated reads stay in registers if a
+    thread takes at most ``steps`` of them; 0 if they are read again. With ``cut``, rows begin
+    anywhere: packs begin at aligned addresses, and the rest of a row before and after them is
+    processed one step at a time (``loops/alignment.py``)."""
 
     vector: int = 1
     steps: int = 0
@@ -22,12 +22,12 @@ class LoopVersion:
 
 
 Guarded: TypeAlias = tuple[Sequence[str], T]
-"""A way, with all the conditions under which it is taken unless one before it is."""
+"""A version with the conditions under which it runs, unless an earlier one does."""
 
 
 def print_versions(choices: Sequence[Guarded[T]], body: Callable[[T, int], str]) -> str:
-    """The statements of the first way whose conditions hold; the last one has none. ``body`` gives
-    those of a way, at an indentation."""
+    """Return the statements of the first version whose conditions hold; the last one has none.
+    ``body`` gives a version's statements at an indentation."""
     _, way = choices[-1]
     text = body(way, 1 if len(choices) == 1 else 2)
     for conditions, way in reversed(choices[:-1]):

@@ -1,4 +1,4 @@
-"""A board as estimates see it: the figures of a target's first board that a time hangs on."""
+"""A board for estimates: the figures of a target's first board that determine its time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
 
 _REGISTERS = 65536  # of NVIDIA's SMs
-_FMA_RATE = 128  # operations a cycle and unit, where no rate is published
-_PARTIAL_LINES = 0.45  # of RDNA: a line that steps take in parts comes again, that much of it
+_FMA_RATE = 128  # operations per cycle and unit if no rate is published
+_PARTIAL_LINES = 0.45  # RDNA: the share of a line that is fetched again if steps take it in parts
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A board as a product of one element type sees it: ``rate`` is operations a cycle and compute
-    unit (SM), ``registers`` those of a lane that a SIMD has for all its waves."""
+    """A board for products of one element type: ``rate`` is operations per cycle and compute unit
+    (SM), ``registers`` those of a lane that a SIMD has for all its waves."""
 
     processor: str
     units: int
@@ -34,14 +34,15 @@ class Machine:
     registers: int
     lds_bytes: int
     spreads: bool = False
-    """Whether a wave reads ahead in an order that is said (kiln/mma.h)."""
+    """Whether a wave reads ahead in a prescribed order (kiln/mma.h)."""
     partial_lines: float = 0.0
-    """Of a line that a step takes a part of, what the next step has to fetch again."""
+    """Share of a partly used line that the next step must fetch again."""
     cus_per_wgp: int = 1
-    """Units that share each other's blocks: two of RDNA are a work-group processor."""
+    """Units that share each other's blocks: two RDNA units are a work-group processor."""
 
     def as_wgp(self) -> Machine:
-        """Of units that are ``joined`` as if they were one."""
+        """Return the machine with the ``cus_per_wgp`` units of a work-group processor combined into
+        one."""
         n = self.cus_per_wgp
         return replace(
             self,
@@ -54,7 +55,8 @@ class Machine:
 
 @lru_cache(maxsize=256)
 def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> Machine:
-    """The target's first board; of a target without one, that of the nearest of its generation."""
+    """Return the target's first board; for a target without one, that of the closest target of its
+    generation."""
     gpu, board = hip_hardware(target), _board(target)
     rate = board.matrix.get(element.label) or board.vector.get(element.label) or _FMA_RATE
     rate = board.matrix.get("tf32", rate) if allow_tf32 else rate
@@ -77,7 +79,7 @@ def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> M
 
 
 def _board(target: Target) -> Board:
-    """Of what the target is or emulates."""
+    """Return the board of the target, or of the target that it emulates."""
     name = target.emulates or target.name
     if found := boards(name):
         return found[0]
@@ -86,25 +88,25 @@ def _board(target: Target) -> Board:
 
 
 def _common_prefix_length(one: str, other: str) -> int:
-    """How many letters they begin with alike."""
+    """Return the length of the common prefix."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
 def worst_ratios(
     candidates: Iterable[T], times: Sequence[Callable[[T], float]]
 ) -> Mapping[T, float]:
-    """Each candidate's time over that of the best, by the one of ``times`` (a target's each) where
-    that is most."""
+    """Return each candidate's time relative to the best, by the one of ``times`` (one per target)
+    where that is highest."""
     given = list(candidates)
     worst = dict.fromkeys(given, 0.0)
     for time in times:
         found = {one: time(one) for one in given}
-        least = min(found.values(), default=0.0) or 1.0  # of nothing
+        least = min(found.values(), default=0.0) or 1.0  # for no candidates
         worst = {one: max(worst[one], found[one] / least) for one in given}
     return worst
 
 
 def minimax_candidate(candidates: Iterable[T], times: Sequence[Callable[[T], float]]) -> T:
-    """The candidate that fares best where it fares worst; the first of equals."""
+    """Return the candidate whose worst ratio is lowest; the first of equals."""
     ratios = worst_ratios(candidates, times)
     return min(ratios, key=lambda one: ratios[one])

@@ -1,9 +1,9 @@
-"""Greatest elements and sums of exponentials in one loop, where rows are too long for registers.
+"""Maxima and sums of exponentials in one loop, for rows that are too long for registers.
 
-A softmax is lowered as two reductions, of which the sum needs the greatest element: two loops over
-what no register holds. Read once, the elements give both: the sum is of distances from the greatest
-so far, and is scaled whenever there is a greater one (``kiln/exponentials.h``; Milakov &
-Gimelshein, arXiv:1805.02867). What it is about the point that its tree names follows from that.
+A softmax is lowered as two reductions, of which the sum needs the maximum: two loops over elements
+that no register holds. One pass gives both: the sum is over distances from the maximum so far, and
+is rescaled whenever a greater element appears (``kiln/exponentials.h``; Milakov & Gimelshein,
+arXiv:1805.02867). The sum about the point that its tree names follows from that.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Call, Load
 
 _TYPES = (DType.F32, DType.F64)
-# Of a thread that reads single elements: as many as a pack has. Of each of its columns.
+# For a thread that reads single elements: as many as a pack has. For each of its columns.
 _STEPS, _COLUMN_STEPS = 8, 4
 
 
 def fuse_exponentials(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """The stages, with each loop of one sum of exponentials done in the loop before it, which finds
-    the greatest of the same elements."""
+    """Return the stages, with each loop that only sums exponentials merged into the loop before it,
+    which finds the maximum of the same elements."""
     return fuse_stages(stages, _fuse_pair)
 
 
@@ -58,7 +58,7 @@ def _fuse_pair(before: Stage, stage: Stage) -> Stage | None:
 
 
 def _shifted_power(statement: Statement) -> tuple[Call, Call, Load] | None:
-    """The exponential that is summed, the distance that it is of, and the point from which."""
+    """Return the summed exponential, the distance in it, and the point that it is measured from."""
     power = statement.value
     if statement.kind is not ReductionKind.SUM or not isinstance(power, Call) or power.op != "exp":
         return None
@@ -70,19 +70,20 @@ def _shifted_power(statement: Statement) -> tuple[Call, Call, Load] | None:
 
 
 def pair_op(statement: Statement, *, fast: bool) -> tuple[str, str]:
-    """The operation that combines what two sets of elements have, and the type of that, in C++."""
+    """Return the operation that combines the pairs of two sets of elements, and its type, in
+    C++."""
     held = statement.accumulate.compute_dtype.cpp + (", true" if fast else "")
     return f"kiln::JoinExponentials<{held}>", f"kiln::Exponentials<{held}>"
 
 
 def exponential_pairs(stage: Stage, accumulators: Mapping[str, str]) -> dict[str, Statement]:
-    """The stage's sums of exponentials by the names of their ``accumulators``."""
+    """Return the stage's sums of exponentials by the names of their ``accumulators``."""
     return {accumulators[s.name]: s for s in stage.reductions if s.name in stage.exponentials}
 
 
 def add_element(statement: Statement, name: str, text: str, at: str, place: str) -> str:
-    """The statement by which a pair takes in the element ``text``: that of the column ``at`` where
-    it has several. With a ``place`` it is put there, among others that are taken in together."""
+    """Return the statement that adds the element ``text`` to a pair, at column ``at`` if it has
+    several. With ``place`` the element is stored there, to be added together with others."""
     element = convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
     return f"{name}_elements{at}{place} = {element};" if place else f"{name}{at}.add({element});"
 
@@ -91,7 +92,7 @@ def add_element(statement: Statement, name: str, text: str, at: str, place: str)
 def batched_elements(
     lines: Lines, pairs: Mapping[str, Statement], count: str, *, columns: bool = False
 ) -> Iterator[None]:
-    """Lines inside put ``count`` elements where the ``pairs``, by their names, take them all in."""
+    """Collect ``count`` elements in the lines inside, then add them to the ``pairs``, by name."""
     for name, statement in pairs.items():
         places = f"[kColumns][{count}]" if columns else f"[{count}]"
         held = statement.accumulate.compute_dtype.cpp
@@ -109,8 +110,8 @@ def batched_elements(
 def batched_steps(
     lines: Lines, pairs: Mapping[str, Statement], begin: str, first: str, *, columns: bool = False
 ) -> Iterator[None]:
-    """Lines inside are one step, ``rindex``, of some that the ``pairs`` take in together; from
-    ``begin`` on, which is defined here, steps are left that are too few."""
+    """Run the lines inside for one step, ``rindex``, of several that the ``pairs`` add together;
+    ``begin``, defined here, is the first of the remaining steps that are too few."""
     steps = _COLUMN_STEPS if columns else _STEPS
     lines.add(f"index_t {begin} = {first};", ())
     more = f"rend - {begin} > {steps - 1} * kLanes"

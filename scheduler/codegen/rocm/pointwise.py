@@ -27,22 +27,22 @@ from scheduler.targets.nvidia import NvidiaHardware
 _SQUARES = (8, 4, 2)
 _LANES = (4, 8, 16, 32)
 _NVIDIA_THREADS = 128
-_LINE = 64  # elements side by side along what is written, at least, by default
-_MOST_WORDS = 64  # of a thread's registers that hold what was read
+_LINE = 64  # minimum elements side by side along the written axis, by default
+_MOST_WORDS = 64  # registers of a thread that hold read elements
 
 
 class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTemplate):
     """Several stores over one set of axes, vectorised along the innermost one where legal.
 
-    Where that hangs on sizes that are not known, or the last pack may not be full, a block looks
-    first; where it may not, its threads take neighbouring points one by one.
+    If legality depends on unknown sizes, or the last pack may not be full, a block checks first; if
+    it is not legal, its threads take neighbouring points one by one.
     """
 
     chooses_width = True
 
     def configs(self) -> Sequence[Config]:
-        """Those of every language, then the squares: ``turned`` threads lie side by side along
-        the axis that is written along."""
+        """Return the configurations of every language, then the squares: ``turned`` threads are
+        side by side along the written axis."""
         plain: list[Config] = [*super().configs()]
         if not any(map(self._layout_copy, _SQUARES)):
             return plain
@@ -56,7 +56,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         ]
 
     def _layout_copy(self, width: int) -> layout_copy.LayoutCopy | None:
-        """Squares of this width, looked for once."""
+        """Return squares of this width, searched for once."""
         if width not in self._layout_copies:
             self._layout_copies[width] = layout_copy.find_layout_copy(self.nest, width)
         return self._layout_copies[width]
@@ -85,12 +85,13 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
 
     @property
     def default_threads(self) -> int:
-        """Fewer on NVIDIA's GPUs: up to 3% faster on an H200, nowhere slower by more than 0.4%."""
+        """Return fewer on NVIDIA's GPUs: up to 3% faster on an H200, nowhere slower by more than
+        0.4%."""
         nvidia = all(isinstance(hip_hardware(one), NvidiaHardware) for one in self.targets)
         return _NVIDIA_THREADS if nvidia else super().default_threads
 
     def default_config(self) -> Config:
-        """Squares where reads and writes run along different axes, of 16 bytes if they can be."""
+        """Return squares if reads and writes run along different axes, of 16 bytes if possible."""
         for config in sorted(self.configs(), key=lambda c: -int(c["vector"])):
             if int(config.get("turned", 0)) >= _LINE // int(config["vector"]):
                 points = self.hint(self.nest.outer_numel)
@@ -149,7 +150,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         )
 
     def _width_variants(self) -> dict[str, object] | None:
-        """The parts of a kernel that has its statements for both widths of indices."""
+        """Return the parts of a kernel that has its statements for both index widths."""
         if not self.both_widths:
             return None
         pointers = [memory.pointer for memory in self.memory.values()]
@@ -174,7 +175,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         ]
 
     def _needs_check(self, vector: int) -> bool:
-        """Whether sizes are looked at before packs are moved."""
+        """Whether sizes are checked before packs are moved."""
         axis = self._innermost
         if axis is None or vector == 1:
             return False
@@ -182,7 +183,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         return not all(self.nest.is_vectorizable(access, axis, vector) for access in packs)
 
     def _packs_condition(self, vector: int) -> str:
-        """The condition of a block that moves packs alone, "" where every block does."""
+        """Return the condition under which a block moves only packs, or "" if every block does."""
         axis = self._innermost
         if axis is None or not self._needs_check(vector):
             return ""
@@ -203,7 +204,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         return printer
 
     def _body(self, pack: Pack | None, indent: int) -> Lines:
-        """What a thread does at ``xindex``."""
+        """Return the statements of a thread at ``xindex``."""
         lines = self.lines(indent)
         printer = self._printer(lines, pack)
         printer.decode("xindex", self.nest.outer)

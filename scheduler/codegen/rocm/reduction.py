@@ -1,10 +1,10 @@
-"""Reduction kernels: rows shared by one thread, part of a wave, or several waves.
+"""Reduction kernels: a row is shared by one thread, part of a wave, or several waves.
 
 A group's stages run one after the other in the same threads: a loop over the inner axes for each
-set of reductions that can share one, their combination across the threads of a row, then what is
-computed once a row. With ``keep`` what several loops read stays in registers. Where it hangs on
-sizes that are not known whether rows begin at whole packs, or fit into registers, a kernel has each
-way and looks first; rows that begin anywhere are cut where packs are aligned.
+set of reductions that can share one, their combination across the threads of a row, then the
+computations done once per row. With ``keep``, elements that several loops read stay in registers.
+If unknown sizes decide whether rows begin at whole packs, or fit into registers, a kernel has each
+version and checks first; rows that begin anywhere are cut at aligned packs.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _LANES = (1, 8, 32, 64, 128, 256, 512, 1024)
 _VECTORS = (1, 2, 4, 8)
 _WIDEST_BYTES = 16
 _BLOCK = 256
-# A row that short (a pooling window) is not worth sharing.
+# Shorter rows (a pooling window) are not worth sharing.
 _FEW_STEPS = 16
-# More lanes wait for each other longer than for a second pack of each (modelled on gfx942).
+# More lanes wait for each other longer than for a second pack each (modelled on gfx942).
 _WAITING_LANES = 512
-# Registers a thread gives to what stays between the loops.
+# Registers of a thread for elements kept between the loops.
 _KEPT_ELEMENTS = 32
-# Fewer would each take several of the steps before and behind a row's packs.
+# With fewer, each thread would take several of the steps before and after a row's packs.
 _FEWEST_CUTTING = 8
 
 
@@ -66,12 +66,12 @@ class ReductionTemplate(LoopTemplate):
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """The loops and what follows each."""
+        """Return the loops, and the statements that follow each."""
         return stages(self.nest.statements)
 
     def stages_of(self, steps: int) -> tuple[Stage, ...]:
-        """Those of a way in which so many steps of a thread stay in registers: where none do, each
-        loop reads all again."""
+        """Return the stages of a version that keeps ``steps`` of a thread in registers: with none,
+        each loop reads everything again."""
         return self.stages if steps else self._stages_reread
 
     @cached_property
@@ -80,7 +80,7 @@ class ReductionTemplate(LoopTemplate):
 
     @cached_property
     def split_reduction(self) -> SplitReduction:
-        """Its kernels in which blocks share rows, or threads side by side have one each."""
+        """Return its kernels in which blocks share rows, or threads side by side have one each."""
         return SplitReduction(self)
 
     def configs(self) -> Sequence[Config]:
@@ -123,7 +123,8 @@ class ReductionTemplate(LoopTemplate):
         return None
 
     def _vector_accesses(self, vector: int) -> list[Access]:
-        """The accesses that a thread makes ``vector`` elements at a time, where sizes allow it."""
+        """Return the accesses that a thread makes ``vector`` elements at a time, if sizes allow
+        it."""
         axis, nest = self._inner_axis, self.nest
         if axis is None:
             return []
@@ -132,7 +133,7 @@ class ReductionTemplate(LoopTemplate):
         ]
 
     def _needs(self, vector: int) -> list[Expr]:
-        """The sizes that must be multiples of ``vector`` where packs are moved."""
+        """Return the sizes that must be multiples of ``vector`` for packs to be moved."""
         axis = self._inner_axis
         if axis is None or vector == 1:
             return []
@@ -150,7 +151,7 @@ class ReductionTemplate(LoopTemplate):
         if not steps.is_Integer:
             return None
         each = self._kept_steps(lanes, vector) * vector
-        short = vector > 1 and max(load.dtype.itemsize for load in kept) <= 2  # two a register
+        short = vector > 1 and max(load.dtype.itemsize for load in kept) <= 2  # two per register
         if each > _KEPT_ELEMENTS * (2 if short else 1):
             return illegal(f"{each} elements a thread are more than {_KEPT_ELEMENTS} registers")
         return None
@@ -176,14 +177,14 @@ class ReductionTemplate(LoopTemplate):
 
     @cached_property
     def widest_vector(self) -> int:
-        """The most neighbouring steps that can be read at once where sizes allow it."""
+        """Return the maximum neighbouring steps that can be read at once if sizes allow it."""
         return next(n for n in reversed(_VECTORS) if n == 1 or self._reject_vector(n) is None)
 
     def _default_lanes(self, rows: int, steps: int, vector: int) -> int:
         enough_rows = rows >= 4 * _BLOCK
         if enough_rows and (steps <= _FEW_STEPS or not self._inner_is_contiguous()):
             return 1  # neighbouring threads take neighbouring rows, and nothing is combined
-        # A few packs a thread; with few rows more threads each, so that the device is full.
+        # A few packs per thread; with few rows more threads each, so that the device is full.
         packs = self._packs_per_thread if rows * steps >= 1 << 16 else 1
         useful = steps / (vector * packs)
         lanes = next((lanes for lanes in _LANES if lanes >= useful), _LANES[-1])
@@ -193,8 +194,8 @@ class ReductionTemplate(LoopTemplate):
 
     @property
     def _packs_per_thread(self) -> int:
-        """About four; twice as many where they are streamed and what threads have is a value with
-        its place, which takes longer to combine (measured on an H200)."""
+        """Return about four; twice as many if packs are streamed and threads hold a value with its
+        index, which takes longer to combine (measured on an H200)."""
         finds = any(s.kind is not None and finds_index(s.kind) for s in self.nest.statements)
         return 8 if finds and self.streamed_pointers(kept=False) else 4
 
@@ -212,7 +213,7 @@ class ReductionTemplate(LoopTemplate):
     def _inner_axis(self) -> Axis | None:
         return self.nest.inner[-1] if self.nest.inner else None
 
-    # -- text ------------------------------------------------------------------------------------
+    # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
         if is_split(config):
@@ -243,14 +244,14 @@ class ReductionTemplate(LoopTemplate):
         )
 
     def _kept_steps(self, lanes: int, vector: int) -> int:
-        """Of a thread, where what it reads stays in registers."""
+        """Return the steps of a thread whose elements stay in registers."""
         steps = self.nest.inner_numel
         if steps.is_Integer:
             return -(-int(steps) // (lanes * vector))
         return max(_KEPT_ELEMENTS // vector, 1)
 
     def _choices(self, lanes: int, vector: int, steps: int) -> Sequence[Guarded[LoopVersion]]:
-        """The ways through a row, more than one where sizes say which serve."""
+        """Return the versions of the loop over a row; several if sizes select one."""
         conditions, cut = self.conditions(vector), self.cuts_always(vector)
         fits = "rnumel <= kLanes * kVector * kSteps"
         kept = steps and not self.nest.inner_numel.is_Integer
@@ -267,24 +268,26 @@ class ReductionTemplate(LoopTemplate):
         return [*ways, ([], LoopVersion(vector, cut=True))]
 
     def conditions(self, vector: int) -> list[str]:
-        """Under which rows begin at whole packs, where that hangs on sizes that are not known."""
+        """Return the conditions under which rows begin at whole packs, as far as they depend on
+        unknown sizes."""
         return [f"{self.index.atom(need)} % kVector == 0" for need in self._needs(vector)]
 
     def lead(self, vector: int) -> Affine | None:
-        """What says where rows that begin anywhere are cut into packs; None where they cannot."""
+        """Return the offset that decides where rows that begin anywhere are cut into packs; None if
+        they cannot be."""
         if vector not in self._leads:
             axis = self._inner_axis
             self._leads[vector] = alignment.find_lead(self.nest, axis, vector) if axis else None
         return self._leads[vector]
 
     def cuts_all(self, vector: int) -> bool:
-        """Whether all that moves in packs where rows begin at them does so where they are cut."""
+        """Whether every access that moves in packs in aligned rows also does so in cut rows."""
         cut = self._aligned_accesses(vector)
         return all(access in cut for access in self._vector_accesses(vector))
 
     def cuts_always(self, vector: int) -> bool:
-        """Whether rows are cut whatever their sizes: where no sizes align packs of half the width,
-        and rows have enough for each thread."""
+        """Whether rows are cut whatever their sizes: if no sizes align packs of half the width, and
+        rows have enough steps for each thread."""
         if vector == 1 or self.lead(vector) is None:
             return False
         aligned = any(self._vector_accesses(n) for n in _VECTORS if vector <= 2 * n and n > 1)
@@ -292,7 +295,7 @@ class ReductionTemplate(LoopTemplate):
         return not aligned and steps >= 2 * _FEWEST_CUTTING * vector
 
     def _aligned_accesses(self, vector: int) -> list[Access]:
-        """What moves in packs where rows are cut."""
+        """Return the accesses that move in packs if rows are cut."""
         lead, axis = self.lead(vector), self._inner_axis
         if lead is None or axis is None:
             return []
@@ -305,12 +308,12 @@ class ReductionTemplate(LoopTemplate):
 
     @cached_property
     def index(self) -> IndexPrinter:
-        """Prints sizes in the device functions."""
+        """Return a printer of sizes in the device functions."""
         return self.printer(self.lines(), LoopVersion()).index
 
     def _body(self, way: LoopVersion, indent: int, *, scratch: bool) -> str:
-        """The statements of one way, which are the same for any number of lanes that use
-        ``scratch`` alike."""
+        """Return the statements of one version, which are the same for all numbers of lanes with
+        the same use of ``scratch``."""
         key = (way, indent, scratch)
         if key not in self._bodies:
             self._bodies[key] = str(RowBody(self, way, indent, scratch=scratch).text())
@@ -321,7 +324,8 @@ class ReductionTemplate(LoopTemplate):
         return {}
 
     def _scratch_size(self, way: LoopVersion) -> int:
-        """Bytes of the widest value that is combined; of two, where one is after another."""
+        """Return the bytes of the widest combined value; of two if several are combined in
+        sequence."""
         sizes = [
             accumulator_bytes(statement, stage)
             for stage in self.stages_of(way.steps)
@@ -338,12 +342,12 @@ class ReductionTemplate(LoopTemplate):
         return NestPrinter(self.nest, lines, self.memory, pack, self.symbol_renames)
 
     def shared_loads(self, way: LoopVersion) -> list[Load]:
-        """Reads that change along the row and that more than one loop does."""
+        """Return reads that change along the row and occur in more than one loop."""
         return [load for load, readers in self._row_loads(way).items() if len(readers) > 1]
 
     def later_loads(self, way: LoopVersion) -> Mapping[Load, int]:
-        """Reads of inputs that change along the row and that one loop alone does, not the first:
-        which one."""
+        """Return reads of inputs that change along the row and occur in one loop only, not the
+        first, with that loop's number."""
         return {
             load: readers[0]
             for load, readers in self._row_loads(way).items()
@@ -351,7 +355,8 @@ class ReductionTemplate(LoopTemplate):
         }
 
     def _row_loads(self, way: LoopVersion) -> dict[Load, list[int]]:
-        """Reads that change along the row, with the numbers of the stages whose loops do them."""
+        """Return reads that change along the row, with the numbers of the stages whose loops do
+        them."""
         way = replace(way, steps=0)
         if way not in self._found_loads:
             self._found_loads[way] = self._find_row_loads(way)
@@ -362,10 +367,10 @@ class ReductionTemplate(LoopTemplate):
         return {}
 
     def streamed_pointers(self, *, kept: bool) -> frozenset[str]:
-        """Pointers of NVIDIA's kernels through which each element is read once in all: what such
-        reads bring should not drive out what caches hold for others. ``kept`` says that what
-        several loops read stays in registers. A kernel that stores elements as well gains nothing
-        (measured on an H200), so none is named there."""
+        """Return pointers of NVIDIA's kernels through which each element is read only once: such
+        reads should not evict cached data that others need. ``kept``: elements that several loops
+        read stay in registers. A kernel that stores elements as well gains nothing (measured on an
+        H200), so it has none."""
         if not all(isinstance(hip_hardware(one), NvidiaHardware) for one in self.targets):
             return frozenset()
         if any(s.kind is None and s.inner for s in self.nest.statements):

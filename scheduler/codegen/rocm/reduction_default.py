@@ -1,6 +1,7 @@
-"""Which rows of a reduction are shared by blocks, or lie side by side, where nothing was measured.
+"""Default choice of reduction rows that are shared by blocks, or lie side by side, without
+measurements.
 
-The aim is a device that is full: some blocks for every compute unit, each with enough to read.
+The aim is a full device: some blocks for every compute unit, each with enough to read.
 """
 
 from __future__ import annotations
@@ -13,42 +14,42 @@ from scheduler.codegen.rocm.split_reduction import SPLITS, THREADS, SplitReducti
 from scheduler.targets import Target, boards
 from scheduler.targets.amd import AmdHardware
 
-# Compute units of a middling board, for targets of which nothing is published, and for several at
-# once, which share their text.
+# Compute units of a medium board, for targets without published figures, and for several targets
+# that share their source.
 _COMPUTE_UNITS = 128
 _BLOCKS_A_UNIT = 2
-_STREAMING_BLOCKS_A_UNIT = 8  # of rows whose packs are read once (measured on an H200)
-# Of columns that are read once, where a thread has enough steps left (measured on an H100).
+_STREAMING_BLOCKS_A_UNIT = 8  # for rows whose packs are read once (measured on an H200)
+# For columns that are read once, if a thread has enough steps left (measured on an H100).
 _STREAMING_COLUMNS_A_UNIT, _FEWEST_COLUMN_STEPS = 4, 32
-# A row, a column of fewer steps a thread is read in about the time that another launch takes.
+# A row or column with fewer steps per thread is read in about the time of another launch.
 _LONG_ROW, _LONG_COLUMN = 16, 64
 _USUAL_VECTOR = 4
-# Rows that are read twice and lie in a last-level cache meanwhile: a block for each is faster than
-# a further launch where that many of the units have one (by scheduler/cycles).
+# For rows that are read twice and stay in a last-level cache meanwhile: one block per row is faster
+# than a further launch if that share of the units has one (by scheduler/cycles).
 _BUSY_UNITS = 2 / 3
-# What of a loop over rows is read in a microsecond by one block of NVIDIA's, and by a full device;
-# and what a launch more takes (measured on an H100 with softmax of 64 rows of 50257 f16: 12.4 µs by
-# a block a row, 14.1 by the best shares).
+# Bytes that a loop over rows reads in a microsecond, with one NVIDIA block and with a full device;
+# and the time of one more launch (measured on an H100 with softmax of 64 rows of 50257 f16: 12.4 µs
+# with a block per row, 14.1 with the best shares).
 _BLOCK_BYTES_US, _DEVICE_BYTES_US, _LAUNCH_US = 25e3, 2.8e6, 2.5
 _FEW_STEPS = 16
 _MOST_LANES = 128  # one behind the other
-_ACROSS = 64  # threads side by side: with packs of 16 bytes, 1 KiB that is read at once
+_ACROSS = 64  # threads side by side: with packs of 16 bytes, 1 KiB per read
 
 
 def compute_units(targets: Sequence[Target]) -> int:
-    """Of the one target's first board."""
+    """Return the compute units of the first board, if there is one target."""
     found = boards(targets[0].name) if len(targets) == 1 else ()
     return found[0].compute_units if found else _COMPUTE_UNITS
 
 
 def is_amd(targets: Sequence[Target]) -> bool:
-    """Whether all targets are AMD's GPUs, or emulate them: of NVIDIA's the defaults were measured,
-    those of AMD's follow the cycle model."""
+    """Whether all targets are AMD's GPUs, or emulate them: NVIDIA's defaults were measured, AMD's
+    follow the cycle model."""
     return all(isinstance(target.hardware, AmdHardware) for target in targets)
 
 
 def default_split(shared: SplitReduction, vector: int, *, along_rows: bool) -> Split | None:
-    """The shares that a reduction's sizes speak for; None where a row has one block at most, which
+    """Return the default shares for a reduction's sizes; None if a row has one block at most, which
     reads along it (``along_rows``: in packs of ``vector``)."""
     rows = max(shared.template.hint(shared.nest.outer_numel), 1)
     steps = shared.template.hint(shared.nest.inner_numel)
@@ -82,14 +83,15 @@ def default_split(shared: SplitReduction, vector: int, *, along_rows: bool) -> S
 
 
 def _is_single_block_faster(shared: SplitReduction, rows: int, steps: int) -> bool:
-    """Whether what one block needs longer for a row's ``steps`` is less than the launch that shares
-    take with each loop."""
+    """Whether one block's extra time for a row's ``steps`` is less than the launch that shares add
+    to each loop."""
     row = steps * shared.bytes_a_step
     return row / _BLOCK_BYTES_US < _LAUNCH_US + rows * row / _DEVICE_BYTES_US
 
 
 def _is_reread_cached(shared: SplitReduction, elements: int) -> bool:
-    """Whether the one target's first board keeps behind L2 what a further loop reads again."""
+    """Whether the only target's first board has a cache behind L2 that holds the data that a
+    further loop reads again."""
     if shared.loops == 1 or len(shared.template.targets) != 1:
         return False
     found = boards(shared.template.targets[0].name)
@@ -97,7 +99,7 @@ def _is_reread_cached(shared: SplitReduction, elements: int) -> bool:
 
 
 def _lanes(rows: int, width: int, steps: int, units: int) -> int:
-    """Threads one behind the other: none where rows fill the device, more where they are few."""
+    """Return threads one behind the other: none if rows fill the device, more if they are few."""
     side_by_side = -(-rows // width)
     if side_by_side >= _BLOCKS_A_UNIT * units * THREADS:
         return 1
@@ -110,7 +112,7 @@ def _lanes(rows: int, width: int, steps: int, units: int) -> int:
 
 
 def _most_split(shared: SplitReduction, shares: Split, most: int) -> Split:
-    """The most blocks a row, up to so many in all, that serve."""
+    """Return the most valid blocks per row, up to ``most`` in all."""
     blocks = shared.template.hint(shared.blocks(shares))
     enough = most // max(blocks, 1)
     for split in reversed(SPLITS):

@@ -1,5 +1,5 @@
-"""What a reduction whose rows are shared by blocks takes on a GPU of AMD's, estimated: for the
-default only; tuning measures.
+"""Estimated time of a reduction whose rows are shared by blocks on AMD GPUs: for the default only;
+tuning measures.
 
 Constants were fitted to the cycle model (scheduler/cycles) for softmax of 1 to 200 rows of 32000 to
 a million f16 on gfx942.
@@ -16,17 +16,17 @@ from scheduler.codegen.rocm.split_reduction import SPLITS, THREADS, SplitReducti
 from scheduler.ir.dtypes import DType
 from scheduler.targets import Target
 
-# Cycles of a thread's step: its load, and what is computed of each element of it; of a block's,
-# what the unit's pipes do meanwhile.
+# Cycles of a thread's step: its load, and the computation per element; of a block's step, the use
+# of the unit's pipes.
 _LATENCY, _ELEMENT = 500.0, 58.0
 _ISSUED, _ISSUED_ELEMENT = 60.0, 55.0
-_EXPOSED = 0.3  # of the shorter of both, waiting and what the unit does
+_EXPOSED = 0.3  # part of the shorter of waiting and the unit's work
 _LAUNCH_US = 1.3
 
 
 def fastest_split(shared: SplitReduction, vector: int, targets: Sequence[Target]) -> Split | None:
-    """Which blocks share a row that is read along, in packs of at most ``vector``; None where no
-    shares serve."""
+    """Return the split of rows that are read along, in packs of at most ``vector``; None if no
+    split is valid."""
     tried = [
         Split(THREADS, width, split=split)
         for split in SPLITS[1:]
@@ -40,8 +40,9 @@ def fastest_split(shared: SplitReduction, vector: int, targets: Sequence[Target]
 
 
 def estimate_split(steps: int, rows: int, loops: int, shares: Split, machine: Machine) -> float:
-    """Microseconds of ``loops`` over ``rows`` of so many ``steps``: each thread waits for its own,
-    and a unit's blocks share its pipes; every loop is a launch, and what follows another."""
+    """Return microseconds of ``loops`` over ``rows`` of ``steps`` each: each thread waits for its
+    own steps, and a unit's blocks share its pipes; every loop is a launch, and the part that
+    follows is another."""
     own = ceil_div(rows * shares.split, machine.units)
     each = loops * ceil_div(steps, shares.split * shares.lanes * shares.vector)
     waits = each * (_LATENCY + _ELEMENT * shares.vector)

@@ -1,8 +1,8 @@
-"""Means and sums of squares about them in one loop, where rows are long enough to be shared.
+"""Means and sums of squares about them in one loop, for rows that are long enough to be shared.
 
-A variance is lowered as two sums, of which the second needs the first: two loops over what is too
-long for registers. Read once, the elements give count, mean and squares about it, from which the
-second sum follows about whatever point its tree says (``kiln/moments.h``).
+A variance is lowered as two sums, of which the second needs the first: two loops over elements that
+registers cannot hold. One pass gives count, mean and squares about it, from which the second sum
+follows about any point that its tree names (``kiln/moments.h``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TYPES = (DType.F32, DType.F64)
 
 
 def fuse_moments(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """The stages, with each loop of one sum of squared distances done in the loop before it,
-    which sums the same elements."""
+    """Return the stages, with each loop that only sums squared distances merged into the loop
+    before it, which sums the same elements."""
     return fuse_stages(stages, _fuse_pair)
 
 
@@ -46,7 +46,7 @@ def _fuse_pair(before: Stage, stage: Stage) -> Stage | None:
 
 
 def _squared_distance(statement: Statement) -> tuple[Value, Load] | None:
-    """What is summed about which point, where that is what is summed."""
+    """Return the summed value and the point, if the statement sums squared distances."""
     square = statement.value
     if statement.kind is not ReductionKind.SUM or not isinstance(square, Call):
         return None

@@ -1,8 +1,8 @@
 """The device function of a reduction whose rows have one block at most: its statements.
 
-What a thread reads more than once is read first, all of it, so that its reads are under way
-together; threads without a row do as the first one's do, and store nothing. Of rows that are cut a
-loop goes through the packs first, then through the steps before and behind them.
+Elements that a thread reads more than once are all read first, so that the reads are in flight
+together; threads without a row read as the first row's do, and store nothing. In rows that are cut,
+a loop goes through the packs first, then through the steps before and after them.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from scheduler.ir.values import Accumulator, Load, loads
 if TYPE_CHECKING:
     from scheduler.codegen.rocm.reduction import ReductionTemplate
 
-# Of a thread, for what is read before it is needed.
+# Registers of a thread for prefetched elements.
 _REGISTER_BYTES = 192
 
 
 class RowBody:
     """Prints the device function's statements; the threads of a row are ``kLanes`` in them.
 
-    Sums go by way of ``scratch`` where a row has more than one wave.
+    Sums go through ``scratch`` if a row has more than one wave.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RowBody:
         self._exponentials = {
             name: found for stage in self._stages for name, found in stage.exponentials.items()
         }
-        self._place = "[j]" if way.vector > 1 else ""  # of an element that others come with
+        self._place = "[j]" if way.vector > 1 else ""  # of an element in a pack
         self._rows = 0
         self._has_scratch = scratch
         self._exchanges = 0
@@ -93,8 +93,8 @@ class RowBody:
             self.lines.add("constexpr int kEdges = kiln::most_edges<kVector, kLanes>;", ())
 
     def _find_prefetched(self, steps: int) -> dict[Load, int]:
-        """What a later loop alone reads (weights of a norm), as far as registers go: it is under
-        way while the sums before that loop are combined."""
+        """Return the elements that only a later loop reads (weights of a norm), as far as registers
+        allow: their reads are in flight while the sums before that loop are combined."""
         each = self._vector * steps
         left = _REGISTER_BYTES - sum(each * load.dtype.itemsize for load in self._kept)
         found = {}
@@ -117,8 +117,8 @@ class RowBody:
         self.printer.keep_in_registers(arrays)
 
     def _prefetch(self, ahead: list[Load]) -> None:
-        """All of it under way before anything waits for it; what lies at places that are read from
-        memory is read where it is first needed."""
+        """Issue all reads before anything waits for one; a read through an index from memory is
+        done where it is first needed."""
         if not ahead:
             return
         readers = [s for stage in self.template.stages for s in stage.loop]
@@ -136,7 +136,7 @@ class RowBody:
                     self.printer.read_kept(load, nodes[load])
 
     def _stage(self, stage: Stage, following: list[Load]) -> None:
-        """``following``: what the next one reads, to be under way by then."""
+        """Print a stage; ``following`` are the next stage's reads, in flight by then."""
         for statement in stage.reductions:
             name = f"acc{len(self._accumulators)}"
             self._accumulators[statement.name] = name
@@ -163,7 +163,7 @@ class RowBody:
                 )
 
     def _combine_op(self, statement: Statement) -> tuple[str, str]:
-        """The operation and the type of what it combines."""
+        """Return the operation and the type of the values that it combines."""
         if statement.name not in self._exponentials:
             return combine(statement)
         power = self._exponentials[statement.name].power
@@ -196,13 +196,13 @@ class RowBody:
 
     @property
     def _first(self) -> str:
-        """The thread's first step along the row."""
+        """Return the thread's first step along the row."""
         if self._way.cut:
             return "cut.first + lane * kVector"
         return "lane * kVector" if self._vector > 1 else "lane"
 
     def _end(self, *, stores: bool) -> str:
-        """Where a thread's steps end; with ``stores`` at once if it has no row."""
+        """Return where a thread's steps end; with ``stores`` at once if it has no row."""
         if self._way.cut:
             return "cut.last"
         return "rend" if stores else "rnumel"
@@ -213,7 +213,7 @@ class RowBody:
 
     @contextmanager
     def _steps(self, *, stores: bool) -> Iterator[None]:
-        """Lines inside run for each step ``k`` of a thread; with ``stores`` if it has a row."""
+        """Run the lines inside for each step ``k`` of a thread; with ``stores`` if it has a row."""
         self.lines.add("#pragma unroll", ())
         with self.lines.block("for (int k = 0; k < kSteps; ++k)"):
             self.lines.add(f"const index_t rindex = {self._first} + k * ({self._stride});", ())
@@ -223,7 +223,7 @@ class RowBody:
 
     @contextmanager
     def _each_edge(self, *, stores: bool) -> Iterator[None]:
-        """Lines inside run at each step of a thread that is in no pack."""
+        """Run the lines inside at each step of a thread that is in no pack."""
         if not self._kept:
             head = "for (index_t edge = lane; edge < cut.edges; edge += kLanes)"
             with self.lines.block(head), self._at_edge("edge", {}):
@@ -254,8 +254,8 @@ class RowBody:
         return step
 
     def _grouped_steps(self, stage: Stage) -> str:
-        """Steps whose elements are taken in together, of rows that are read one by one; gives the
-        first that is left."""
+        """Print steps whose elements are added together, for rows that are read one by one; return
+        the first remaining step."""
         begin = f"rgroup{len(self._accumulators)}"
         with batched_steps(
             self.lines, exponential_pairs(stage, self._accumulators), begin, self._first
@@ -311,7 +311,7 @@ class RowBody:
         return f"static_cast<int64_t>({name}.index)" if finds_index(statement.kind) else name
 
     def _bind_reduction(self, statement: Statement, result: str) -> None:
-        """What is stored of a reduction, ``result``, and what reads it from here on."""
+        """Bind the result of a reduction, ``result``, for its store and for later reads."""
         dtype = DType.I64 if finds_index(statement.kind) else statement.accumulate
         values = self.printer.values
         values.bind(Accumulator(dtype.compute_dtype, statement.name), result)
@@ -324,7 +324,8 @@ class RowBody:
         values.bind(Load(store.buffer, store.index, self._dtype(statement)), kept)
 
     def _scratch(self) -> str:
-        """Of two halves by turns: the barrier of one exchange is behind what the last one read."""
+        """Return one of two halves in turn: the barrier of one exchange comes after the reads of
+        the previous one."""
         second = self._has_scratch and self._exchanges % 2 == 1
         self._exchanges += 1
         return "scratch + sizeof(scratch) / 2" if second else "scratch"
@@ -339,7 +340,7 @@ class RowBody:
         return self.nest.buffer(statement.store.buffer).dtype
 
     def _write_row(self, statement: Statement) -> str:
-        """One thread of the row writes; all of them know the value, whose text is returned."""
+        """Let one thread of the row write; all of them know the value, whose text is returned."""
         values, store = self.printer.values, statement.store
         dtype = self._dtype(statement)
         name = f"row{self._rows}"

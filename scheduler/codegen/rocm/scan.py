@@ -1,9 +1,10 @@
-"""Scan kernels (cumsum, cumprod, cummax …): a row in steps of as many packs as threads share it.
+"""Scan kernels (cumsum, cumprod, cummax …): a row in steps of one pack for each thread that shares
+it.
 
-Each step combines across the threads and goes on from the last step's total. With ``split`` several
-blocks share a row: one launch leaves each block's total in a workspace, the next one begins each
-block with those before it (docs/adr/0029). Rows that need not begin at whole packs are cut where
-memory is aligned.
+Each step combines across the threads and continues from the last step's total. With ``split``
+several blocks share a row: one launch leaves each block's total in a workspace, the next one starts
+each block with the totals before it (docs/adr/0029). Rows that may not begin at whole packs are cut
+at aligned addresses.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _SPLITS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _COLUMN_SPLITS = (4, 16, 64, 128)
 _WIDEST_BYTES = 16
 _AHEAD = (4, 2, 1)
-_STEPS = 4  # of a block that shares a row, at least
+_STEPS = 4  # minimum for a block that shares a row
 _MOST_BLOCKS = 4096
 _BLOCKS_A_UNIT = 8
 _LONG_ROW, _LONG_COLUMN = 16, 64  # steps of a block, a thread: longer than another launch takes
@@ -106,12 +107,12 @@ class ScanTemplate(LoopTemplate):
         return None
 
     def _can_align(self, axis: Axis, items: int) -> bool:
-        """Whether there are sizes for which packs along an axis are aligned, whatever moves."""
+        """Whether some sizes align packs along an axis for every access."""
         needs = self.nest.alignment_requirements
         return all(needs(access, axis, items) is not None for access in self.nest.accesses)
 
     def _cuts_always(self, items: int) -> bool:
-        """Whether rows are cut whatever their sizes: where none align packs, and rows are long."""
+        """Whether rows are cut whatever their sizes: if no sizes align packs, and rows are long."""
         if items == 1 or self._lead(items) is None:
             return False
         long = self.hint(self.nest.inner_numel) >= _LONG_ROW * items
@@ -139,7 +140,7 @@ class ScanTemplate(LoopTemplate):
                 config = _scan_config(_BLOCK, items, split)
                 if split * rows <= _BLOCKS_A_UNIT * units and self.reject(config) is None:
                     return config
-        # With enough rows to fill the device, a thread a row needs no combining at all.
+        # With enough rows to fill the device, one thread per row needs no combining at all.
         if items == 1 and rows >= 1 << 16:
             return _scan_config(1, 1, 1)
         useful = 1 if steps <= 4 else min(steps // (4 * items), _BLOCK if items > 1 else steps)
@@ -147,8 +148,8 @@ class ScanTemplate(LoopTemplate):
         return [config for config in fitting if self.reject(config) is None][-1]
 
     def _default_columns(self) -> Config | None:
-        """Packs of columns, with about as many blocks as keep the device busy; None for short ones,
-        which one launch goes through sooner."""
+        """Return packs of columns, with about as many blocks as keep the device busy; None for
+        short columns, which one launch processes sooner."""
         if self.hint(self.nest.inner_numel) < _LONG_COLUMN:
             return None
         for columns in reversed(_ITEMS):
@@ -160,7 +161,7 @@ class ScanTemplate(LoopTemplate):
                     return config
         return None
 
-    # -- text ------------------------------------------------------------------------------------
+    # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
         if "columns" in config:
@@ -206,13 +207,14 @@ class ScanTemplate(LoopTemplate):
         return self.finish_render(text, launches, workspace)
 
     def _prefetch_depth(self, unit: int) -> int:
-        """Runs of a row that are read before the first is combined; ``unit``: steps of a run, of
-        all blocks of the row."""
+        """Return the runs of a row that are read before the first is combined; ``unit``: steps of a
+        run, over all blocks of the row."""
         runs = -(-self.hint(self.nest.inner_numel) // unit)
         return next((n for n in _AHEAD if n <= runs), 1)
 
     def _functions(self, shares: Split, kept: Partials) -> list[dict[str, str]]:
-        """All scans in one launch where a row has a block; otherwise two for each."""
+        """Return the functions: all scans in one launch if a row has one block; otherwise two for
+        each."""
         choices = self._choices(shares)
         scans = [*enumerate(self.nest.statements)]
 
@@ -257,7 +259,7 @@ class ScanTemplate(LoopTemplate):
         scans: Sequence[Numbered],
         parts: SplitBody | None,
     ) -> str:
-        """Some scans of one launch; ``parts`` knows where those of the blocks before are."""
+        """Print some scans of one launch; ``parts`` locates the totals of the blocks before."""
         printer.decode("xindex", self.nest.outer)
         if shares.cut:
             define_shift(printer)
@@ -266,7 +268,7 @@ class ScanTemplate(LoopTemplate):
         return str(printer.lines)
 
     def _choices(self, shares: Split) -> Sequence[Guarded[Split]]:
-        """The ways through a row, more than one where sizes say which serve."""
+        """Return the versions of the loop over a row; several if sizes select one."""
         conditions = self.conditions(shares.vector)
         if not conditions and not self._cuts_always(shares.vector):
             return [([], shares)]
@@ -275,8 +277,8 @@ class ScanTemplate(LoopTemplate):
         return [(conditions, shares), ([], replace(shares, vector=1))]
 
     def conditions(self, items: int, along: Axis | None = None, name: str = "kVector") -> list[str]:
-        """Under which packs along an axis (a row, without one) are aligned, where that hangs on
-        sizes that are not known."""
+        """Return the conditions under which packs along an axis (a row, without one) are aligned,
+        as far as they depend on unknown sizes."""
         axis = along or (self.nest.inner[-1] if self.nest.inner else None)
         if axis is None or items == 1:
             return []
@@ -288,7 +290,8 @@ class ScanTemplate(LoopTemplate):
         return [f"{self.index.atom(need)} % {name} == 0" for need in needs]
 
     def _lead(self, items: int) -> Affine | None:
-        """What says where rows are cut into packs, if everything can be cut there."""
+        """Return the offset that decides where rows are cut into packs, if everything can be cut
+        there."""
         if not self.nest.inner:
             return None
         axis = self.nest.inner[-1]
@@ -301,7 +304,7 @@ class ScanTemplate(LoopTemplate):
 
     @cached_property
     def index(self) -> IndexPrinter:
-        """Prints sizes in the device functions."""
+        """Return a printer of sizes in the device functions."""
         return self._printer(self.lines(), Split(1)).index
 
     def _printer(self, lines: Lines, shares: Split) -> NestPrinter:

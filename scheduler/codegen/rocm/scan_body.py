@@ -1,7 +1,7 @@
 """The statements of one scan over a block's part of a row.
 
-Of rows that are cut, packs are aligned in memory: the first and the last one may have steps that
-are not the row's, which are neither read nor stored.
+In rows that are cut, packs are aligned in memory: the first and the last pack may have steps
+outside the row, which are neither read nor stored.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from scheduler.ir.values import Accumulator
 
 
 def define_shift(printer: NestPrinter) -> None:
-    """How far behind an aligned place the block's part of a row begins, and where its runs end; of
-    several rows in a block all have as many runs."""
+    """Define how far after an aligned address the block's part of a row begins, and where its runs
+    end; several rows in a block all have the same number of runs."""
     assert printer.cut is not None
     row = printer.index(printer.cut)
     printer.lines.add(f"const index_t shift = ({row} + rbegin) & (kVector - 1);", ())
@@ -45,7 +45,7 @@ class ScanBody:
         self._inner = printer.nest.inner
 
     def print(self, parts: SplitBody | None = None) -> None:
-        """``parts`` knows where those of the blocks before are, if there are any."""
+        """Print the scan; ``parts`` locates the totals of the blocks before, if there are any."""
         operation, held = combine(self._statement)
         nodes = self._statement.store.nodes
         self.lines.add(f"{held} {self._carry} = {operation}::zero;", nodes)
@@ -69,7 +69,7 @@ class ScanBody:
 
     @property
     def _run(self) -> str:
-        """Steps that the lanes of a row have beside one another."""
+        """Return the number of steps that the lanes of a row take side by side."""
         return "kLanes * kVector" if self._packed else "kLanes"
 
     @property
@@ -78,13 +78,14 @@ class ScanBody:
 
     @contextmanager
     def _each_run(self) -> Iterator[None]:
-        """Lines for each run ``k``."""
+        """Run the lines inside for each run ``k``."""
         self.lines.add("#pragma unroll", ())
         with self.lines.block("for (int k = 0; k < kAhead; ++k)"):
             yield
 
     def _for_row_steps(self, printed: Callable[[], None]) -> None:
-        """What ``printed`` adds, for the thread's steps of each run ``k`` that are the row's."""
+        """Add the lines of ``printed`` for the thread's steps of each run ``k`` that are in the
+        row."""
         lane = "lane * kVector" if self._packed else "lane"
         if not self._shares.cut:
             with self._each_run():
@@ -109,12 +110,12 @@ class ScanBody:
                         self._in_scope(printed)
 
     def _in_scope(self, printed: Callable[[], None]) -> None:
-        """What is computed there is not known elsewhere."""
+        """Print in a scope: values computed there are not visible outside."""
         with self.printer.values.scope():
             printed()
 
     def _for_elements(self, text: str, first: int = 0) -> None:
-        """``text`` for each element of the thread in a run."""
+        """Add ``text`` for each element of the thread in a run."""
         if self._packed:
             self.lines.add("#pragma unroll", ())
             text = f"for (int j = {first}; j < kVector; ++j) {text}"

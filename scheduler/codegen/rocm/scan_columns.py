@@ -1,7 +1,7 @@
 """Scans along an outer axis of memory: neighbouring threads take neighbouring columns, in packs.
 
-Parts of a column go to different blocks: one launch leaves each part's total, another one scans
-those of each column, and the last one goes on from them.
+Parts of a column go to different blocks: one launch leaves each part's total, another one scans the
+totals of each column, and the last one continues from them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _Context = dict[str, object]
 
 
 def render_columns(template: ScanTemplate, columns: int, split: int) -> RenderedTemplate:
-    """The kernel in which a thread has ``columns`` columns and ``split`` blocks share each."""
+    """Return the kernel in which a thread has ``columns`` columns and ``split`` blocks share
+    each."""
     nest, shares = template.nest, Split(1, 1, columns, split)
     rows = nest.outer_numel
     kept = plan_partials((Stage(nest.statements, ()),))
@@ -73,7 +74,7 @@ def _launch(template: ScanTemplate, function: _Context) -> Launch:
 
 
 def _functions(template: ScanTemplate, shares: Split, kept: Partials) -> Iterator[_Context]:
-    """Three launches for each scan."""
+    """Yield three launches for each scan."""
     for number, statement in enumerate(template.nest.statements):
 
         def part(body: SplitBody, statement: Statement = statement) -> None:

@@ -1,5 +1,5 @@
-"""Scatter kernels: one launch writes what the result begins with, the next one combines each source
-into its place by an atomic operation."""
+"""Scatter kernels: one launch writes the initial result, the next one combines each source into its
+destination by an atomic operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPERATIONS = {
 
 
 class ScatterTemplate(LaunchTemplate):
-    """One ``Scatter`` operation, a thread for each source."""
+    """One ``Scatter`` operation, with a thread for each source."""
 
     name = "scatter"
 
@@ -50,8 +50,8 @@ class ScatterTemplate(LaunchTemplate):
         self.operation = member
         begin = Pointwise(member.name, member.axes, member.store, member.nodes)
         self.begin = LoopNest([begin], lowered.buffers, self.ranges)
-        # In the sources' own order, in which they lie in memory; what they do to their places is
-        # seen as a read and a write of them.
+        # In the sources' own order, which is their memory order; the update of a destination is
+        # modelled as a read and a write of it.
         change = Masked(member.condition, member.value, member.target)
         store = Store(member.store.buffer, member.index, change, member.nodes)
         sources = Pointwise(member.name, member.sources, store, member.nodes)
@@ -72,7 +72,7 @@ class ScatterTemplate(LaunchTemplate):
     def configs(self) -> Sequence[Config]:
         return [{"threads": threads} for threads in _THREADS]
 
-    def reject(self, config: Config) -> Rejected | None:  # noqa: ARG002 - each serves
+    def reject(self, config: Config) -> Rejected | None:  # noqa: ARG002 - all are valid
         return None
 
     def default_config(self) -> Config:

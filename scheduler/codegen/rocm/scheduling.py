@@ -1,4 +1,4 @@
-"""ROCm C++ scheduling: nodes become candidates, the chosen ones become kernels and calls."""
+"""ROCm C++ scheduling: nodes become candidates, the selected ones become kernels and calls."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Sort kernels: rows that fit into LDS are sorted there, several short ones in a block.
 
-Longer ones are sorted tile by tile, and their runs merged in a workspace. Where few of a long row
-are wanted, the first so far stay in LDS while the others pass by."""
+Longer rows are sorted tile by tile, and their runs merged in a workspace. If few elements of a long
+row are wanted, the first so far stay in LDS while the others are streamed.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ from scheduler.targets import Target
 _LANES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _ITEMS = (4, 8, 16)
 _BLOCK = 256
-_LDS_BYTES = 48 * 1024  # what a block has on every target without asking for more
-_MOST_NARROW = 1 << 30  # elements of a row, twice as many of which 32 bits count
+_LDS_BYTES = 48 * 1024  # available to a block on every target without a request for more
+_MOST_NARROW = 1 << 30  # elements of a row; 32 bits can count twice as many
 _MOST_BLOCKS = 512  # that have a workspace
 
 
@@ -65,7 +66,7 @@ class SortTemplate(LaunchTemplate):
             nest.outputs,
             tuple(sorted(symbols)),
             nest.outer_numel,
-            # Merged runs end up to a power of two beyond the row.
+            # Merged runs extend up to a power of two beyond the row.
             nest.needs_64_bits() or self._most_steps > _MOST_NARROW,
         )
 
@@ -90,7 +91,7 @@ class SortTemplate(LaunchTemplate):
     def default_config(self) -> Config:
         serving = [config for config in self.configs() if self.reject(config) is None]
         usual = [config for config in serving if config["items"] == 8] or serving
-        # The fewest threads that hold a row; where none do, as many as a block may have.
+        # The fewest threads that hold a row; if none do, the maximum of a block.
         fitting = [c for c in usual if int(c["lanes"]) * int(c["items"]) >= self._most_steps]
         return fitting[0] if fitting else usual[-1]
 
@@ -100,7 +101,7 @@ class SortTemplate(LaunchTemplate):
 
     @property
     def _element_bytes(self) -> int:
-        """Of a key and its place."""
+        """Return the bytes of a key and its index."""
         return self.operation.key.dtype.compute_dtype.itemsize + (8 if self.interface.wide else 4)
 
     def _mode(self, tile: int) -> str:
@@ -109,7 +110,7 @@ class SortTemplate(LaunchTemplate):
             return "rows"
         return "best" if limit.is_Integer and 0 < int(limit) <= tile // 2 else "merge"
 
-    # -- text ------------------------------------------------------------------------------------
+    # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
         lanes, items = int(config["lanes"]), int(config["items"])
@@ -152,7 +153,7 @@ class SortTemplate(LaunchTemplate):
         return lines
 
     def _read(self, indent: int) -> Lines:
-        """The key at ``rindex``."""
+        """Return the lines that read the key at ``rindex``."""
         lines = self.lines(indent)
         printer = self._printer(lines)
         printer.decode("rindex", self.nest.inner)
@@ -164,7 +165,7 @@ class SortTemplate(LaunchTemplate):
         return lines
 
     def _write(self, indent: int) -> Lines:
-        """The stores at ``rindex``, of ``key`` and ``place``."""
+        """Return the stores at ``rindex``, of ``key`` and ``place``."""
         lines = self.lines(indent)
         printer = self._printer(lines)
         printer.decode("rindex", self.nest.inner)
@@ -179,8 +180,8 @@ class SortTemplate(LaunchTemplate):
 
 
 def _as_scans(operation: Sort) -> list[Scan]:
-    """Each store as a loop over the row that reads the key and stores at the same step: what a
-    nest has to know of the loops and accesses."""
+    """Return each store as a loop over the row that reads the key and stores at the same step: the
+    information that a nest needs about loops and accesses."""
     along = {operation.place.var: operation.axis.var}
     return [
         Scan(

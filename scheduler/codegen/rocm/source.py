@@ -1,3 +1,3 @@
-"""What a kernel's HIP source is called, in a bundle and beside the compiler."""
+"""The file name of a kernel's HIP source, in a bundle and in the compiler's folder."""
 
 SOURCE_FILE = "source.hip"

@@ -1,9 +1,9 @@
 """The device functions of reductions whose rows are shared by blocks, or lie side by side.
 
-A stage's reductions are made in two steps: each block reduces its part of a row and writes what it
-has to the workspace (``save``); every block of the next launch combines all parts of its row, in
-one order, and goes on from there. So each launch begins with the results of all stages before it,
-and the last one is left with what has no sums: stores of rows, or of elements.
+A stage's reductions take two steps: each block reduces its part of a row and writes its result to
+the workspace (``save``); every block of the next launch combines all parts of its row, in one
+order, and continues from there. So each launch begins with the results of all stages before it, and
+the last one does the rest, without sums: stores of rows, or of elements.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from scheduler.codegen.rocm.stages import (
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load
 
-_IN_FLIGHT, _SINGLE_IN_FLIGHT = 4, 8  # steps of a thread whose reads are under way at once
-_STREAMED = 8  # the same of packs that are read once, and driven out of caches first
-# The column of that number where a thread's are apart; the last one again where there are no more.
+_IN_FLIGHT, _SINGLE_IN_FLIGHT = 4, 8  # steps of a thread whose reads are in flight at once
+_STREAMED = 8  # the same for packs that are read once, and evicted from caches first
+# The index of a strided column of a thread; the last column again if there are no more.
 STRIDED_COLUMN = "kiln::index_min(row + j * kAcross, xnumel - 1)"
-_LONG_STEP = 24  # lines of a step that is not repeated
+_LONG_STEP = 24  # lines of a step that is not unrolled
 
 
 @dataclass(frozen=True)
 class Split:
-    """How a row's steps are shared out.
+    """How a row's steps are divided.
 
     ``lanes`` threads of a block and ``split`` blocks share a row; a thread takes ``vector``
-    neighbouring steps at a time. With ``columns`` the threads of a block that stand side by side
-    take that many neighbouring rows each instead, and ``lanes`` of them, one behind the other,
-    share those; 0 without. With ``cut`` rows begin anywhere, and are cut where packs are aligned;
-    with ``strided`` a thread's columns are as far apart as threads are side by side: what no pack
-    can read is read by neighbours beside one another.
+    neighbouring steps at a time. With ``columns`` the threads of a block that are side by side take
+    that many neighbouring rows each instead, and ``lanes`` threads, one behind the other, share
+    those; 0 without. With ``cut`` rows begin anywhere, and are cut at aligned packs; with
+    ``strided`` a thread's columns are spaced by the number of threads side by side: elements that
+    no pack can read are read by neighbouring threads.
     """
 
     lanes: int
@@ -63,21 +63,22 @@ class Split:
 
     @property
     def slots(self) -> int:
-        """Places in the workspace for each row's result: one a part, and of columns the total's."""
+        """Return the workspace slots for each row's result: one per part, plus one for the total
+        with columns."""
         return self.split + 1 if self.columns else self.split
 
 
 @dataclass(frozen=True)
 class Partials:
-    """Where in the workspace the blocks' results of each reduction begin, by its name: bytes a
-    row and slot; ``row_bytes`` of all of them together."""
+    """Workspace offsets of the blocks' results of each reduction, by name: bytes per row and slot;
+    ``row_bytes`` for all of them together."""
 
     offsets: Mapping[str, int]
     row_bytes: int
 
 
 def accumulator_bytes(statement: Statement, stage: Stage) -> int:
-    """Of what a reduction combines, at most; a power of two."""
+    """Return the maximum bytes of a reduction's combined value; a power of two."""
     if finds_index(statement.kind):
         return 16  # kiln::Found: a value and an index of 8 bytes
     each = statement.accumulate.compute_dtype.itemsize
@@ -87,7 +88,7 @@ def accumulator_bytes(statement: Statement, stage: Stage) -> int:
 
 
 def plan_partials(stages: tuple[Stage, ...]) -> Partials:
-    """The widest first, so that each is aligned."""
+    """Return the offsets, widest first, so that each is aligned."""
     sizes = {s.name: accumulator_bytes(s, stage) for stage in stages for s in stage.reductions}
     offsets, end = {}, 0
     for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
@@ -97,22 +98,23 @@ def plan_partials(stages: tuple[Stage, ...]) -> Partials:
 
 
 def unroll(lines: Lines, stage: Stage, step: Lines, *, packed: bool, streamed: bool) -> None:
-    """Has the stage's loop, whose steps are ``step``, take several at once if that is worth it.
-    ``streamed``: their packs are read once."""
+    """Unroll the stage's loop, whose steps are ``step``, if that is worth it. ``streamed``: its
+    packs are read once."""
     if len(step) <= _LONG_STEP and not any(s.kind is None for s in stage.loop):
         packs = _STREAMED if streamed else _IN_FLIGHT
         lines.add(f"#pragma unroll {packs if packed else _SINGLE_IN_FLIGHT}", ())
 
 
 def cut_row(printer: NestPrinter, begin: str, end: str) -> str:
-    """The statement that cuts these steps of a row into packs, and those before and behind them."""
+    """Return the statement that cuts these steps of a row into packs, and those before and after
+    them."""
     assert printer.cut is not None
     row = printer.index(printer.cut)
     return f"const auto cut = kiln::cut_row<kVector, index_t>({row}, {begin}, {end});"
 
 
 class SplitBody:
-    """Prints one device function: the stages in the order in which it does them."""
+    """Prints one device function: the stages in execution order."""
 
     def __init__(
         self,
@@ -130,8 +132,8 @@ class SplitBody:
         self._accumulators: dict[str, str] = {}
         self._points: dict[str, Load] = {}
         self._exponentials: dict[str, SumOfExponentials] = {}
-        self._tops: dict[str, str] = {}  # of reductions by name: which one gives their result too
-        self._place = "[j]" if shares.vector > 1 else ""  # of an element that others come with
+        self._tops: dict[str, str] = {}  # by reduction name: the one that gives its result too
+        self._place = "[j]" if shares.vector > 1 else ""  # of an element in a pack
         self._rows = 0
         self._cut = printer.cut is not None
         self._at = "" if not shares.columns else "[j]" if shares.columns > 1 else "[0]"
@@ -139,27 +141,28 @@ class SplitBody:
     # -- stages ----------------------------------------------------------------------------------
 
     def outer(self) -> None:
-        """The variables of the thread's row, or of its first one."""
+        """Define the variables of the thread's row, or of its first one."""
         self.printer.decode("xindex", self.nest.outer)
         if self._cut:
             self.lines.add(cut_row(self.printer, "rbegin", "rend"), ())
 
     def reduce(self, stage: Stage) -> None:
-        """The stage's loop over the block's part of the row, combined over the block."""
+        """Print the stage's loop over the block's part of the row, combined over the block."""
         self._declare(stage)
         if stage.loop:
             self._loop(stage)
         self._combine(stage)
 
     def save(self, stage: Stage, slot: str = "part") -> None:
-        """The block's results to the workspace."""
+        """Save the block's results to the workspace."""
         with self.lines.block("if (active && lane == 0)"):
             for statement in stage.reductions:
                 name = f"{self._accumulators[statement.name]}{self._at}"
                 self._each_column(f"{self.partial(statement, slot)} = {name};", statement)
 
     def gather(self, stage: Stage) -> None:
-        """The results of all parts of the row, as every block of the launch before left them."""
+        """Combine the results of all parts of the row, which the blocks of the previous launch
+        saved."""
         self._declare(stage)
         self.lines.add("#pragma unroll", ())
         with self.lines.block("for (int i = lane; i < kSplit; i += kLanes)"):
@@ -171,7 +174,7 @@ class SplitBody:
         self._combine(stage)
 
     def recall(self, stage: Stage) -> None:
-        """The results that ``gather`` saved."""
+        """Load the results that ``gather`` saved."""
         self._declare(stage)
         for statement in stage.reductions:
             name = f"{self._accumulators[statement.name]}{self._at}"
@@ -180,7 +183,7 @@ class SplitBody:
         self._bind_results(stage)
 
     def finish(self, stage: Stage, *, stores: bool) -> None:
-        """What is computed once a row; where it is not stored here, it was stored before."""
+        """Print the computations done once per row; without ``stores`` they were stored before."""
         first = (s for s in stage.reductions if s.name not in stage.points)
         statements = (*first, *stage.after)
         if not statements:
@@ -205,10 +208,10 @@ class SplitBody:
             for statement in statements:
                 sink(statement)
 
-    # -- parts of them ---------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------
 
     def _combine_op(self, statement: Statement) -> tuple[str, str]:
-        """The operation and the type of what it combines."""
+        """Return the operation and the type of the values that it combines."""
         operation, cpp = combine(statement)
         if statement.name in self._exponentials:
             power = self._exponentials[statement.name].power
@@ -268,7 +271,7 @@ class SplitBody:
                 self._each_column(f"{accumulator}{self._at} = {moments};", statement)
 
     def _edges(self, stage: Stage) -> None:
-        """The stage's loop over the steps that are in no pack."""
+        """Print the stage's loop over the steps that are in no pack."""
         with (
             self.lines.block("for (index_t edge = lane; edge < cut.edges; edge += kLanes)"),
             self.printer.scalar_mode({}),
@@ -279,8 +282,8 @@ class SplitBody:
             self.printer.run(stage.loop, lambda statement: self._sink(statement, edge=True))
 
     def _grouped_steps(self, stage: Stage, first: str) -> str:
-        """Steps whose elements are taken in together, of rows that are read one by one; gives the
-        first that is left."""
+        """Print steps whose elements are added together, for rows that are read one by one; return
+        the first remaining step."""
         begin, columns = f"rgroup{len(self._accumulators)}", bool(self.shares.columns)
         with batched_steps(
             self.lines, exponential_pairs(stage, self._accumulators), begin, first, columns=columns
@@ -362,7 +365,7 @@ class SplitBody:
         return dtype.compute_dtype, dtype
 
     def _print_row(self, statement: Statement, name: str, *, stores: bool) -> None:
-        """One thread of one block writes; all of them know the value."""
+        """Let one thread of one block write; all of them know the value."""
         values, store = self.printer.values, statement.store
         dtype = self._dtype(statement)
         with values.scope(), values.mark_nodes(store.nodes):
@@ -398,8 +401,8 @@ class SplitBody:
         return self.nest.buffer(statement.store.buffer).dtype
 
     def partial(self, statement: Statement, slot: str) -> str:
-        """The place in the workspace of a reduction's result in a slot of the thread's row. Slots
-        of a row lie side by side; of columns, the columns do."""
+        """Return the workspace element of a reduction's result in a slot of the thread's row. Slots
+        of a row are contiguous; with columns, the columns are."""
         _, cpp = self._combine_op(statement)
         offset = self._partials.offsets[statement.name]
         begin = f" + {offset * self.shares.slots} * static_cast<size_t>(xnumel)" if offset else ""

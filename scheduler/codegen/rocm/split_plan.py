@@ -1,7 +1,7 @@
-"""What each launch of a reduction does whose rows are shared by blocks.
+"""The launches of a reduction whose rows are shared by blocks.
 
-With one block a row it is all of it; otherwise every launch goes up to the next sums, and the next
-one begins with what the blocks of the one before left in the workspace.
+With one block per row there is one launch; otherwise each launch runs up to the next sums, and the
+following one begins with the results that its blocks left in the workspace.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _GATHERED = 8  # parts of a row that a thread combines
 @dataclass(frozen=True)
 class DeviceFunction:
     """A device function: ``before`` are the stages whose results it takes from the workspace (the
-    last one's rows are not stored yet), ``own`` those that it goes through itself, and whether
-    their sums are left to the next one. One that ``totals`` only combines parts for the others."""
+    last one's rows are not stored yet), ``own`` the stages that it runs itself; with ``saves``
+    their sums are left to the next function. A function that ``totals`` only combines parts for the
+    others."""
 
     before: tuple[Stage, ...]
     own: tuple[Stage, ...]
@@ -29,11 +30,11 @@ class DeviceFunction:
 
     @property
     def loops(self) -> bool:
-        """Whether it goes through rows."""
+        """Whether it loops over rows."""
         return any(stage.loop for stage in self.own)
 
     def name(self, number: int) -> str:
-        """The end of its name, as the launch of that number."""
+        """Return the suffix of its name, as the launch of that number."""
         if self.totals:
             return f"total{number}"
         if self.saves:
@@ -42,7 +43,7 @@ class DeviceFunction:
 
     @property
     def about(self) -> str:
-        """What its launch is for."""
+        """Return the purpose of its launch."""
         if self.saves:
             return "Each block's part of the sums, to the workspace."
         if self.totals:
@@ -51,15 +52,15 @@ class DeviceFunction:
 
     @property
     def only_combines(self) -> bool:
-        """Whether it reads nothing of the launch before but the workspace."""
+        """Whether it reads only the workspace of the launch before."""
         return bool(self.before) and not self.loops
 
 
 def plan_functions(stages: Sequence[Stage], shares: Split) -> tuple[DeviceFunction, ...]:
-    """What each launch does: with one block a row all of it, otherwise up to the next sums.
+    """Return the launches: one with one block per row, otherwise one up to each set of sums.
 
-    Every block of the next launch combines the parts of its rows, which of columns would be as
-    much to read as the columns themselves: theirs are combined by a launch in between.
+    Every block of the next launch combines the parts of its rows. With columns that would be as
+    much to read as the columns themselves: their parts are combined by a launch in between.
     """
     if shares.split == 1:
         return (DeviceFunction((), tuple(stages), saves=False),)
@@ -77,7 +78,7 @@ def plan_functions(stages: Sequence[Stage], shares: Split) -> tuple[DeviceFuncti
 
 
 def gather_split(shares: Split) -> Split:
-    """Of a launch that only combines parts: a few for each thread."""
+    """Return the split of a launch that only combines parts: a few for each thread."""
     if shares.columns:
         lanes = max(min(_GATHERING_LANES, shares.split), min(_MOST_GATHERING, shares.split // 8))
         return replace(shares, columns=1, lanes=lanes)
@@ -86,7 +87,7 @@ def gather_split(shares: Split) -> Split:
 
 
 def print_function(body: SplitBody, function: DeviceFunction) -> None:
-    """Has ``body`` print what a device function does."""
+    """Print a device function with ``body``."""
     body.outer()
     if function.totals:
         (stage,) = function.before

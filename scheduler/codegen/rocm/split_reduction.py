@@ -1,9 +1,9 @@
 """Reductions whose rows are shared by blocks (few long rows), or lie side by side (columns).
 
-With ``split`` a row's reduction is a launch more for each loop of sums: partial results go through
-a workspace, and are combined in one order (docs/adr/0029). With ``columns`` neighbouring threads
-take neighbouring rows, which lie beside each other in memory. Where sizes that are not known say
-whether packs are aligned, rows are cut, and a thread's columns apart instead.
+With ``split``, each loop of sums needs one more launch: partial results go through a workspace, and
+are combined in one order (docs/adr/0029). With ``columns``, neighbouring threads take neighbouring
+rows, which are contiguous in memory. If unknown sizes decide whether packs are aligned, rows are
+cut, and a thread's columns are strided instead.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _COLUMN_LANES = (1, 4, 8, 16, 32, 64, 128)
 _COLUMNS = (1, 2, 4, 8)
 _WIDEST_BYTES = 16
-_LDS_BYTES = 48 * 1024  # what a block has on every target without asking for more
-# A block's part of a row is at least so many steps a thread, and there are no more blocks than
-# keep every device busy: more would only be more to combine.
+_LDS_BYTES = 48 * 1024  # available to a block on every target without a request for more
+# Minimum steps per thread of a block's part of a row; there are no more blocks than keep every
+# device busy, since more only add work to combine.
 _STEPS = 4
 _MOST_BLOCKS = 4096
 
@@ -72,12 +72,12 @@ def parse_split(config: Config) -> Split:
 
 
 def is_split(config: Config) -> bool:
-    """Whether a configuration is one of these; the others name neither parameter."""
+    """Whether a configuration is one of these; other configurations have neither parameter."""
     return "columns" in config or "split" in config
 
 
 def split_configs(vectors: Sequence[int]) -> Iterator[Config]:
-    """Every configuration: rows by split, then columns."""
+    """Yield every configuration: rows by split, then columns."""
     for split in SPLITS[1:]:
         for vector in vectors:
             yield {"lanes": THREADS, "vector": vector, "keep": False, "split": split}
@@ -157,12 +157,13 @@ class SplitReduction:
         return None
 
     def _column_packs(self, width: int, axis: Axis) -> list[Access]:
-        """What is read and written of several neighbouring rows at once."""
+        """Return the accesses to several neighbouring rows at once."""
         needs = self.nest.alignment_requirements
         return [a for a in self._loop_accesses if needs(a, axis, width) is not None]
 
     def _column_conditions(self, width: int) -> list[str]:
-        """Under which that is aligned, where that hangs on sizes that are not known."""
+        """Return the conditions under which these are aligned, as far as they depend on unknown
+        sizes."""
         axis = self.columns_axis
         if axis is None or width <= 1:
             return []
@@ -174,14 +175,14 @@ class SplitReduction:
 
     @cached_property
     def widest_columns(self) -> int:
-        """The most neighbouring rows that can be read at once; 1 where none can."""
+        """Return the maximum neighbouring rows that can be read at once; 1 if none can."""
         axis = self.columns_axis
         assert axis is not None
         return next(n for n in reversed(_COLUMNS) if self._reject_packs(n, axis) is None)
 
     @cached_property
     def _loop_accesses(self) -> tuple[Access, ...]:
-        """What is read and written at each step, without what is a row's: that is known by then,
+        """Return the accesses at each step, except those of a whole row, which are known by then
         and written one by one."""
         found = {}
         rows = {s.store.buffer for s in self.nest.statements if s.kind is not None or not s.inner}
@@ -198,14 +199,15 @@ class SplitReduction:
 
     @property
     def columns_axis(self) -> Axis | None:
-        """The outer axis along which rows lie side by side in memory, if anything is read so."""
+        """Return the outer axis along which rows are contiguous in memory, if anything is read that
+        way."""
         if not self.nest.outer:
             return None
         axis = self.nest.outer[-1]
         reads = [a for a in self.nest.accesses if not a.written]
         return axis if any(a.offset.step(axis.var) == 1 for a in reads) else None
 
-    # -- text ------------------------------------------------------------------------------------
+    # -- source ----------------------------------------------------------------------------------
 
     def render(self, shares: Split) -> RenderedTemplate:
         template, split = self.template, shares.split
@@ -274,7 +276,7 @@ class SplitReduction:
         }, launch
 
     def _choices(self, shares: Split) -> Sequence[Guarded[Split]]:
-        """The ways through a row, more than one where sizes say which serve."""
+        """Return the versions of the loop over a row; several if sizes select one."""
         conditions = self.template.conditions(shares.vector)
         if not shares.columns and self.template.cuts_always(shares.vector):
             return [([], replace(shares, cut=True))]
@@ -305,29 +307,29 @@ class SplitReduction:
 
     @cached_property
     def streamed_pointers(self) -> frozenset[str]:
-        """Pointers through which each element is read once: a second loop reads all again, unless
-        both became one."""
+        """Return pointers through which each element is read once: a second loop reads everything
+        again, unless both were fused."""
         return self.template.streamed_pointers(kept=True) if self.loops == 1 else frozenset()
 
     @property
     def loops(self) -> int:
-        """How often a row is gone through."""
+        """Return the number of loops over a row."""
         return sum(bool(stage.loop) for stage in self.stages)
 
     @property
     def bytes_a_step(self) -> int:
-        """That are read of all buffers for one element of a row."""
+        """Return the bytes read from all buffers per element of a row."""
         read = {access.buffer for access in self._loop_accesses if not access.written}
         return sum(self.template.lowered.buffers[name].dtype.itemsize for name in read)
 
     def blocks(self, shares: Split) -> Expr:
-        """Blocks that have all rows, each its part of them."""
+        """Return the blocks that cover all rows, each with its part of them."""
         rows = THREADS // shares.lanes * (shares.columns or 1)
         return ceil_div(self.nest.outer_numel, rows)
 
     def _scratch_bytes(self, shares: Split) -> int:
-        """LDS to combine the widest value over a block's lanes; waves count as 32 lanes, so that
-        it is the same on every target."""
+        """Return LDS bytes to combine the widest value over a block's lanes; waves count as 32
+        lanes, so that the size is the same on every target."""
         widest = max(
             (accumulator_bytes(s, stage) for stage in self.stages for s in stage.reductions),
             default=0,
@@ -338,7 +340,7 @@ class SplitReduction:
 
 
 def _reject_narrow(width: int, widest: int) -> Rejected | None:
-    """Reading is all that such a kernel does."""
+    """Reject narrow packs: such a kernel only reads."""
     if 2 * width < widest:
         return illegal(f"reads of {width} elements where {widest} can be read at once")
     return None

@@ -1,4 +1,4 @@
-"""The stages of a reduction group: what can share one loop over the inner axes, and what cannot."""
+"""The stages of a reduction group: the statements that can share one loop over the inner axes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduler.ir.values import Accumulator, Call, Load, Value, walk
 
 @dataclass(frozen=True)
 class SumOfExponentials:
-    """Of a reduction that finds the greatest element as well: the name of the reduction that this
-    is the result of (``top``), and one of the exponentials (``power``)."""
+    """For a reduction that finds the maximum as well: the name of the reduction with that result
+    (``top``), and one of the exponentials (``power``)."""
 
     top: str
     power: Call
@@ -24,10 +24,10 @@ class SumOfExponentials:
 class Stage:
     """``loop`` runs at each step of the inner axes; ``after`` once, when its sums are complete.
 
-    ``points`` says of reductions, by name, about which point the squares of their values' distances
-    are summed (``reduction_moments.py``) or, of those in ``exponentials``, the distances'
-    exponentials (``online_softmax.py``); they stand in ``after`` too, behind what makes the
-    point. There alone stands the reduction whose result such a sum gives as well.
+    ``points`` maps reductions, by name, to the point about which the squared distances of their
+    values are summed (``reduction_moments.py``) or, for those in ``exponentials``, the exponentials
+    of the distances (``online_softmax.py``). These reductions are in ``after`` too, after the point
+    is computed. The reduction whose result such a sum also gives is only there.
     """
 
     loop: tuple[Statement, ...]
@@ -37,7 +37,7 @@ class Stage:
 
     @property
     def reductions(self) -> tuple[Statement, ...]:
-        """Those whose accumulators are complete after the loop."""
+        """Return the statements whose accumulators are complete after the loop."""
         return tuple(s for s in self.loop if s.kind is not None)
 
     @property
@@ -47,7 +47,7 @@ class Stage:
 
 
 def stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
-    """The statements in as few loops as their dependencies allow, in order."""
+    """Return the statements in as few loops as their dependencies allow, in order."""
     found: list[Stage] = []
     loop: list[Statement] = []
     after: list[Statement] = []
@@ -94,8 +94,8 @@ def finds_index(kind: ReductionKind | None) -> bool:
 
 
 def combine(statement: Statement) -> tuple[str, str]:
-    """The operation of a reduction or scan, and the type of what it combines, in C++; indices are
-    as wide as the kernel's."""
+    """Return the operation of a reduction or scan, and the type that it combines, in C++; indices
+    are as wide as the kernel's."""
     assert statement.kind is not None
     if finds_index(statement.kind):
         held = f"{statement.value.dtype.compute_dtype.cpp}, index_t"
@@ -105,7 +105,7 @@ def combine(statement: Statement) -> tuple[str, str]:
 
 
 def accumulate(statement: Statement, name: str, text: str, *, packed: bool) -> str:
-    """The statement by which the accumulator ``name`` takes in the element ``text`` at the step
+    """Return the statement that adds the element ``text`` to the accumulator ``name`` at the step
     ``rindex``, or at element ``j`` of a pack that begins there."""
     operation, held = combine(statement)
     if finds_index(statement.kind):
@@ -116,8 +116,8 @@ def accumulate(statement: Statement, name: str, text: str, *, packed: bool) -> s
 
 
 def accumulate_unordered(statement: Statement, name: str, text: str) -> str:
-    """The statement by which the accumulator takes in the element ``text`` at the step ``rindex``,
-    which need not be behind those that it has."""
+    """Return the statement that adds the element ``text`` to the accumulator at the step
+    ``rindex``, which may come before steps that were already added."""
     operation, held = combine(statement)
     if finds_index(statement.kind):
         return f"{name} = {operation}()({name}, {held}{{{text}, rindex}});"
@@ -125,7 +125,8 @@ def accumulate_unordered(statement: Statement, name: str, text: str) -> str:
 
 
 def init(statement: Statement, name: str, first: str, end: str) -> str:
-    """The statement after a loop from ``first`` to ``end`` in which ``advanced`` found an index."""
+    """Return the statement after a loop from ``first`` to ``end`` in which ``accumulate`` found an
+    index."""
     operation, _ = combine(statement)
     return f"{name} = {operation}::begun({name}, {first}, {first} < {end});"
 
@@ -133,7 +134,8 @@ def init(statement: Statement, name: str, first: str, end: str) -> str:
 def fuse_stages(
     stages: Sequence[Stage], together: Callable[[Stage, Stage], Stage | None]
 ) -> tuple[Stage, ...]:
-    """The stages, each as one with the stage before it where ``together`` makes one of both."""
+    """Return the stages, each merged with the stage before it if ``together`` returns a merged
+    one."""
     found: list[Stage] = []
     for stage in stages:
         both = together(found[-1], stage) if found else None

@@ -1,4 +1,4 @@
-"""What every template of HIP C++ shares: its includes, its names, its candidates."""
+"""The common part of HIP C++ templates: includes, names, candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduler.codegen.template import KernelTemplate
 
 
 class ROCmTemplate(KernelTemplate):
-    """A template whose text is HIP C++ with our headers."""
+    """A template whose source is HIP C++ with our headers."""
 
     prefix: ClassVar[str] = "rocm"
     source_file: ClassVar[str] = SOURCE_FILE
@@ -21,15 +21,15 @@ class ROCmTemplate(KernelTemplate):
 
     @cached_property
     def marks(self) -> Marks:
-        """What the lines of this node's texts compute."""
+        """Return the marks of the lines of this node's sources."""
         return Marks()
 
     def lines(self, indent: int = 1) -> Lines:
-        """Empty lines of a text of this node."""
+        """Return empty lines for a source of this node."""
         return Lines(self.marks, indent)
 
     def header(self) -> str:
-        """Includes of every kernel."""
+        """Return the includes of every kernel."""
         return (
             "#include <hip/hip_runtime.h>\n"
             "#include <kiln/index.h>\n"

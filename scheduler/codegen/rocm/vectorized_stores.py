@@ -1,4 +1,4 @@
-"""What is stored for a run of neighbouring columns of a product: packs of them, as one element."""
+"""Stores of neighbouring columns of a product: packs written as one element."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _BODY = 2
 
 @dataclass(frozen=True)
 class _VectorAccess:
-    """An access to W neighbours: its buffer, and by what its first one's place goes."""
+    """An access to W neighbours: its buffer, and the steps of the first neighbour's offset."""
 
     buffer: str
     steps: tuple[Expr, ...]
 
 
 class VectorStorePrinter:
-    """Texts of a member's stores, each with its offset as the only index (a ``Parametrizer``'s).
+    """Prints a member's stores, each with its offset as the only index (a ``Parametrizer``'s).
 
-    ``column`` stands for the flat column; where the kernel has indices along several axes of n
+    ``column`` stands for the flat column; if the kernel has indices along several axes of n
     (``whole`` is False), neighbours have no common offset and each is stored alone.
     """
 
@@ -59,11 +59,12 @@ class VectorStorePrinter:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether there is a store of several neighbours at once."""
+        """Whether a store writes several neighbours at once."""
         return bool(self._packed)
 
     def condition(self) -> str:
-        """Whether all runs lie at multiples of their size, for the kernel's arguments."""
+        """Return the condition that all runs are at multiples of their size, for the kernel's
+        arguments."""
         if not self.has_vectors:
             return "false"
         index = IndexPrinter(names=self._names)
@@ -75,7 +76,7 @@ class VectorStorePrinter:
         return " && ".join(dict.fromkeys(texts))
 
     def body(self, marks: Marks, nodes: tuple[str, ...]) -> str:
-        """The statements that store the runs from column ``n`` on, of the results ``acc``."""
+        """Return the statements that store the runs from column ``n``, of the results ``acc``."""
         lines = Lines(marks, _BODY)
         printer = self._printer(lines, "n.flat")
         packs: dict[Load, str] = {}
@@ -143,7 +144,7 @@ class VectorStorePrinter:
         )
 
     def _run(self, buffer: str, offset: Expr) -> _VectorAccess | None:
-        """Where the offset is the column and multiples of steps: what these are."""
+        """Return the access if the offset is the column plus multiples of steps."""
         rest = sympy.expand(offset - self._column)
         if self._column in rest.free_symbols:
             return None
@@ -160,7 +161,7 @@ class VectorStorePrinter:
         return _VectorAccess(buffer, tuple(dict.fromkeys(steps)))
 
     def _is_step(self, part: Expr) -> bool:
-        """An argument or a number: the kernel's indices have texts of their own that vary."""
+        """Whether the part is an argument or a number: the kernel's own indices vary."""
         if part.is_Integer:
             return True
         text = self._names.get(part.name, "")
@@ -168,7 +169,7 @@ class VectorStorePrinter:
 
 
 def _unconditional_loads(value: Value) -> Iterator[Load]:
-    """Reads that do not stand under a condition."""
+    """Yield reads that are not conditional."""
     if isinstance(value, Load):
         yield value
     if isinstance(value, Masked):

@@ -1,1 +1,1 @@
-"""A launch of somebody else's kernel, said in JSON: what the model needs beside the code."""
+"""A launch of an external kernel, described in JSON: what the model needs besides the code."""

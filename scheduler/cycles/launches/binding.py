@@ -1,4 +1,4 @@
-"""A launch's text over a kernel: its buffers mapped, its arguments as the kernel takes them."""
+"""Binds a launch description to a kernel: maps its buffers and converts its arguments."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.text import shorten
 
-_BASE = 0x7F00_0000_0000 >> 4  # where buffers begin: an address as drivers give them
-_GAP = 1 << 16  # nothing of one buffer's pages is another's
+_BASE = 0x7F00_0000_0000 >> 4  # start of the buffers: an address like those of drivers
+_GAP = 1 << 16  # buffers share no pages
 _BUFFER = "global_buffer"
 Addresses = dict[tuple[int, int], int]  # by argument and member, -1 for the argument itself
 _NUMBERS = {1: 8, 2: 16, 4: 32, 8: 64}
@@ -36,8 +36,8 @@ _NUMBERS = {1: 8, 2: 16, 4: 32, 8: 64}
 def bind_launch(
     text: LaunchSpec, program: Program, target: Target, what: str = "launch"
 ) -> tuple[Launch, Memory]:
-    """The launch and the memory that it reaches. Raises ``UserError`` naming what does not fit
-    the kernel."""
+    """Return the launch and its memory. Raises ``UserError`` naming what does not fit the
+    kernel."""
     lds = program.lds_bytes + text.dynamic_lds_bytes
     most = amd_hardware(target).max_lds_per_block_bytes
     if lds > most:
@@ -84,7 +84,7 @@ def _order_arguments(
 
 
 def _map_buffers(given: Sequence[Argument], memory: Memory, what: str) -> Addresses:
-    """The address of each buffer by the number of its argument, and of its member in it."""
+    """Return the address of each buffer by the number of its argument and of its member."""
     addresses: Addresses = {}
     at = _BASE
     for place, buffer in _buffers(given):
@@ -151,7 +151,7 @@ def _struct_bytes(
     number: int,
     pointers: _Pointers,
 ) -> bytes:
-    """The bytes of an argument by value that is no number."""
+    """Return the bytes of a by-value argument that is not a number."""
     if isinstance(argument, tuple):
         each, rest = divmod(size, len(argument))
         if rest or each not in _NUMBERS:
@@ -169,8 +169,8 @@ def _struct_bytes(
 
 
 def _pack_struct(at: str, struct: Struct, number: int, pointers: _Pointers) -> bytes:
-    """The members at offsets that are multiples of their sizes, as C has them, and what is left to
-    a multiple of the largest."""
+    """Pack the members at offsets that are multiples of their sizes, as in C, padded to a multiple
+    of the largest."""
     data, largest = b"", 1
     for place, member in enumerate(struct.members):
         if isinstance(member, bytes):
@@ -188,13 +188,13 @@ def _pack_struct(at: str, struct: Struct, number: int, pointers: _Pointers) -> b
 
 @dataclass(frozen=True)
 class _Pointers:
-    """What pointers of a launch point to."""
+    """The targets of a launch's pointers."""
 
     addresses: Addresses
     names: Sequence[str]
 
     def address(self, at: str, pointer: Pointer, own: tuple[int, int]) -> int:
-        """Of the pointer at the place ``own``."""
+        """Return the address of the pointer at the position ``own``."""
         if pointer is None:
             return 0
         if isinstance(pointer, Buffer):

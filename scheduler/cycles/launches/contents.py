@@ -1,4 +1,4 @@
-"""What is in a launch's buffers: elements that were given, or drawn as a problem's are."""
+"""The contents of a launch's buffers: given elements, or random ones as for a problem."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DTYPES = {dtype.torch.removeprefix("torch."): dtype for dtype in DType}
 
 
 def random_values(dtype: DType, seed: int, below: int | None = None) -> Filler | None:
-    """Floats around 0, integers from 0 up to ``below``; none where all is zero."""
+    """Return floats around 0, integers from 0 up to ``below``; None if all are zero."""
     if below is None and not dtype.is_inexact:
         return None
     return buffer_filler(dtype, below, np.random.default_rng(seed))
 
 
 def pack_values(dtype: DType, values: Sequence[float]) -> bytes:
-    """The elements as bytes. ``ValueError`` for what the type does not hold."""
+    """Return the elements as bytes. ``ValueError`` for a value outside the type."""
     if dtype.is_inexact:
         return encode_values(np.array(values, np.float64), dtype).astype(dtype.numpy).tobytes()
     held = np.array(values, object)

@@ -1,4 +1,4 @@
-"""Reads a launch: JSON of ``schema.json``, checked before anything is made of it."""
+"""Parses a launch: JSON of ``schema.json``, validated first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 
 MOST_BYTES = 1 << 20  # of the text
-MOST_ARGUMENTS = 1024  # as the schema has it
+MOST_ARGUMENTS = 1024  # as in the schema
 MOST_THREADS = 1024  # of a block
 _MOST_BUFFER = 1 << 40
 _SCHEMA = Path(__file__).with_name("schema.json")
@@ -23,7 +23,8 @@ _SCHEMA = Path(__file__).with_name("schema.json")
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory of an argument's own: integers ``below`` a number, ``values`` first of all."""
+    """The memory of an argument: random integers ``below`` a number, with ``values`` at its
+    start."""
 
     dtype: DType
     elements: int
@@ -37,7 +38,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class BufferAlias:
-    """The memory of another argument, so many bytes into it."""
+    """The memory of another argument, at a byte offset."""
 
     argument: int | str
     offset_bytes: int = 0
@@ -45,7 +46,7 @@ class BufferAlias:
 
 @dataclass(frozen=True)
 class StructNumber:
-    """A number of a structure, as its bytes."""
+    """A number in a structure, as its bytes."""
 
     data: bytes
 
@@ -54,24 +55,24 @@ Pointer = Buffer | BufferAlias | None
 """Memory, or the null pointer."""
 
 Member = StructNumber | bytes | Pointer
-"""A part of a structure; bytes are not aligned."""
+"""A member of a structure; bytes are not aligned."""
 
 
 @dataclass(frozen=True)
 class Struct:
-    """A structure by value, its members aligned as in C."""
+    """A structure passed by value, its members aligned as in C."""
 
     members: tuple[Member, ...]
 
 
 Argument = int | float | Pointer | tuple[int | float, ...] | bytes | Struct
-"""A number by value, a pointer, or a structure: numbers of one size, bytes, or its members."""
+"""A by-value number, a pointer, or a structure: numbers of one size, bytes, or its members."""
 
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """What a launch's text says. ``arguments`` are by position, or by name with what the
-    ``others`` are (none: all must be named)."""
+    """A parsed launch. ``arguments`` are by position, or by name with the value of the ``others``
+    (None: all must be named)."""
 
     function: str
     grid: tuple[int, int, int]
@@ -83,7 +84,7 @@ class LaunchSpec:
 
 
 def read_launch(content: str | bytes, what: str = "launch") -> LaunchSpec:
-    """The launch in a text. Raises ``UserError`` naming the field that is wrong."""
+    """Parse a launch. Raises ``UserError`` naming the wrong field."""
     if len(content) > MOST_BYTES:
         raise UserError(f"{what}: larger than {MOST_BYTES >> 20} MiB")
     try:
@@ -117,7 +118,7 @@ def read_launch(content: str | bytes, what: str = "launch") -> LaunchSpec:
 
 @cache
 def validator() -> Any:
-    """Of the schema."""
+    """Return the schema's validator."""
     import jsonschema  # noqa: PLC0415 -- takes a second where checkers of formats are installed too
 
     return jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text()))
@@ -129,7 +130,7 @@ def _error_path(error: Any) -> str:
 
 
 def _deepest_error(error: Any) -> Any:
-    """Of arguments as a list or by names: the one that is wrong."""
+    """Return the error of the wrong argument, for arguments as a list or by name."""
     if list(error.absolute_path) != ["arguments"] or not error.context:
         return error
     return max(error.context, key=lambda one: len(one.absolute_path))

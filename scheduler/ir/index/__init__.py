@@ -1,1 +1,1 @@
-"""The one algebra of index expressions: integer expressions over sizes and loop variables."""
+"""Algebra of index expressions: integer expressions over sizes and loop variables."""

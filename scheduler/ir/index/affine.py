@@ -1,4 +1,4 @@
-"""An index as a sum over variables: c0 * x0 + c1 * x1 + … + rest."""
+"""Affine form of an index: c0 * x0 + c1 * x1 + … + rest."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _ONE = sympy.Integer(1)
 
 @dataclass(frozen=True)
 class Affine:
-    """``coefficients``, none of them 0, are free of variables. ``rest`` holds no product of a
-    variable with such a factor; ``nonlinear`` are the variables that it holds otherwise."""
+    """An affine form. ``coefficients`` are not 0 and contain no variables. ``rest`` contains no
+    linear term; ``nonlinear`` are the variables that it contains in other terms."""
 
     coefficients: Mapping[sympy.Symbol, Expr]
     rest: Expr
     nonlinear: frozenset[sympy.Symbol] = frozenset()
 
     def at(self, variable: sympy.Symbol) -> Expr:
-        """The coefficient of a variable, 0 where it does not occur."""
+        """Return the coefficient of a variable, 0 if it does not occur."""
         return self.coefficients.get(variable, _ZERO)
 
     def step(self, variable: sympy.Symbol) -> Expr | None:
-        """How far one step of ``variable`` moves; None where that is not the same everywhere."""
+        """Return the stride of ``variable``; None if it is not constant."""
         return None if variable in self.nonlinear else self.at(variable)
 
     def can_merge(self, outer: sympy.Symbol, inner: sympy.Symbol, size: Expr) -> bool:
-        """Whether a step of ``outer`` goes on where ``inner`` ends after ``size`` steps, so that
-        both are one variable."""
+        """Whether a step of ``outer`` equals ``size`` steps of ``inner``, so that both can be
+        merged into one variable."""
         return is_equal(self.at(outer), self.at(inner) * size)
 
     def merge(self, outer: sympy.Symbol) -> Affine:
-        """With ``outer`` gone into the axis inside it."""
+        """Return the form with ``outer`` merged into the axis inside it."""
         kept = {var: c for var, c in self.coefficients.items() if var != outer}
         return Affine(kept, self.rest, self.nonlinear)
 
@@ -48,7 +48,7 @@ class Affine:
 
 
 def affine(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine | None:
-    """The expression as an affine form, None where it is none. Nothing is simplified for it."""
+    """Return the expression as an affine form, or None; it is not simplified first."""
     parts = affine_parts(expr, variables)
     return None if parts.nonlinear else parts
 
@@ -60,7 +60,7 @@ def _depends_on(part: Expr, variables: Collection[sympy.Symbol]) -> bool:
 
 
 def affine_parts(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine:
-    """What is affine in an expression, and the rest."""
+    """Split an expression into its affine terms and the rest."""
     if expr.is_Symbol and expr in variables:
         return Affine({expr: _ONE}, _ZERO)
     if expr.is_Integer or expr.free_symbols.isdisjoint(variables):

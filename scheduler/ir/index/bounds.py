@@ -1,4 +1,4 @@
-"""Intervals of integer expressions, in numbers: what sign and width an index can have."""
+"""Numeric intervals of integer expressions, for the sign and width of indices."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from scheduler.ir.index.ranges import Interval, Ranges
 from scheduler.limits import MAX_COEFFICIENT_BITS
 
 INT32_MAX = 2**31 - 1
-_MAX_COEFFICIENT = 1 << MAX_COEFFICIENT_BITS  # an end beyond it is as good as none
+_MAX_COEFFICIENT = 1 << MAX_COEFFICIENT_BITS  # larger ends count as infinite
 _ANY: Interval = (-math.inf, math.inf)
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
-    """An interval that holds every value of ``expr``; wider than needed where terms are related.
+    """Return an interval that contains every value of ``expr``; not tight for related terms.
 
     Finite ends are exact integers.
     """
@@ -58,11 +58,11 @@ def _function(expr: Expr, ranges: Ranges) -> Interval:
 
 
 def _is_infinite(end: float) -> bool:
-    return abs(end) == math.inf  # math.isinf takes no integer beyond a float's range
+    return abs(end) == math.inf  # math.isinf raises for integers beyond the range of floats
 
 
 def _sum(ends: Iterable[float]) -> float:
-    """The sum of lower ends, or of upper ones: they are infinite to one side only."""
+    """Return the sum of lower ends, or of upper ends, which are infinite on one side only."""
     total: float = 0
     for end in ends:
         if _is_infinite(total) or _is_infinite(end):

@@ -1,6 +1,6 @@
-"""What can be shown of index expressions: sign, order, equality, divisibility.
+"""Provable facts about index expressions: sign, order, equality, divisibility.
 
-True holds at every point of the ranges; False says nothing.
+True means that a fact holds at every point of the ranges; False means unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_less(a: Expr, b: Expr, ranges: Ranges = ANY_SIZES) -> bool:
 
 
 def is_equal(a: Expr, b: Expr) -> bool:
-    """Whether ``a == b``, whatever their symbols are."""
+    """Whether ``a == b`` for all values of their symbols."""
     if a == b:
         return True
     try:
@@ -40,7 +40,7 @@ def is_equal(a: Expr, b: Expr) -> bool:
 
 
 def is_multiple(expr: Expr, divisor: int) -> bool:
-    """Whether ``expr`` is a multiple of ``divisor``, whatever its symbols are."""
+    """Whether ``expr`` is a multiple of ``divisor`` for all values of its symbols."""
     if divisor == 1:
         return True
     for term in sympy.Add.make_args(expr):

@@ -1,8 +1,8 @@
 """Integer expressions over sizes and loop variables, with Python's division and modulo.
 
-``FloorDiv`` and ``Mod`` are our own functions, because sympy's ``floor(a / b)`` goes through
-rationals and ``sympy.Mod`` rewrites its argument in ways that undo an index' shape. Both follow
-Python: rounding towards minus infinity, the remainder has the divisor's sign.
+``FloorDiv`` and ``Mod`` are defined here, because sympy's ``floor(a / b)`` uses rationals and
+``sympy.Mod`` rewrites its argument in ways that lose the form of an index. Both follow Python:
+rounding is towards minus infinity, and the remainder has the divisor's sign.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scheduler.ir.graph import Expr
 
 @lru_cache(maxsize=65_536)  # names come from files
 def symbol(name: str) -> sympy.Symbol:
-    """The one integer, non-negative symbol of that name (a size or a loop variable)."""
+    """Return the nonnegative integer symbol of that name (a size or a loop variable)."""
     return sympy.Symbol(name, integer=True, nonnegative=True)
 
 
@@ -31,22 +31,22 @@ _READ_FROM_DATA = re.compile(r"u\d+")
 
 
 def is_unbacked(name: str) -> bool:
-    """Whether a size of that name depends on data, as torch names those: ``u0``. It is known only
-    once the node that makes it has run."""
+    """Whether a size is data-dependent by torch's naming: ``u0``. Its value is known only after its
+    node has run."""
     return _READ_FROM_DATA.fullmatch(name) is not None
 
 
 @lru_cache(maxsize=65_536)
 def unbacked_sizes(expr: Expr) -> tuple[str, ...]:
-    """Names of the sizes in an expression that depend on data, in order."""
+    """Return the names of the data-dependent sizes in an expression, sorted."""
     if expr.is_Integer:
         return ()
     return tuple(sorted(s.name for s in expr.free_symbols if is_unbacked(s.name)))
 
 
 def variable(name: str, number: int) -> sympy.Symbol:
-    """The variable of a loop, or what stands for an index read from memory. With the dot in its
-    name it is none of a model's sizes, whatever a file calls those."""
+    """Return the variable of a loop, or of an index read from memory. The dot in its name
+    distinguishes it from all sizes of a model."""
     return symbol(f"{name}.{number}")
 
 
@@ -95,7 +95,7 @@ class Mod(sympy.Function):  # type: ignore[misc]
 
 @lru_cache(maxsize=65_536)
 def degrees(expr: Expr) -> Counter[str]:
-    """An upper bound of the degree in each symbol: ``(s0 + 1)*s0*s1`` is of degree 2 in s0."""
+    """Return an upper bound of the degree in each symbol: 2 in s0 for ``(s0 + 1)*s0*s1``."""
     if expr.is_Symbol:
         return Counter({expr.name: 1})
     parts = [degrees(part) for part in expr.args]
@@ -107,19 +107,19 @@ def degrees(expr: Expr) -> Counter[str]:
 
 
 def as_expr(value: int | Expr) -> Expr:
-    """An expression from an int or an expression."""
+    """Convert an int or an expression to an expression."""
     return sympy.Integer(value) if isinstance(value, int) else value
 
 
 class DividedByZeroError(UserError, ZeroDivisionError):
-    """Sizes at which an expression of the model has no value."""
+    """An expression of the model divides by zero at the given sizes."""
 
 
 def evaluate(expr: Expr | int, bindings: Mapping[str, int]) -> int:
-    """The value of an expression at concrete sizes.
+    """Evaluate an expression at concrete sizes.
 
     Raises ``KeyError`` with the name of a symbol that has no binding, and ``DividedByZeroError``
-    where the expression divides by zero there.
+    if the expression divides by zero.
     """
     if isinstance(expr, int):
         return expr
@@ -138,8 +138,8 @@ def evaluate(expr: Expr | int, bindings: Mapping[str, int]) -> int:
 
 
 def apply(expr: Expr, values: list[Any]) -> Any:
-    """What the function at the top of ``expr`` makes of its arguments' values: ints, or arrays of
-    them for all but Max and Min."""
+    """Apply the top-level function of ``expr`` to its arguments' values: ints, or integer arrays
+    except for Max and Min."""
     if isinstance(expr, FloorDiv):
         return values[0] // values[1]
     if isinstance(expr, Mod):

@@ -1,4 +1,4 @@
-"""Where an access names a given element: loop variables in terms of the element's index."""
+"""Inversion of an access: loop variables in terms of the index of the accessed element."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
 
 @lru_cache(maxsize=4096)
 def invert_index(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
-    """The loop variables at which ``index`` names the element (d0, d1, …) of a buffer.
+    """Return the loop variables at which ``index`` accesses the element (d0, d1, …) of a buffer.
 
     One expression in d0, d1, … for each of ``axes``; None unless the loops visit each element
-    of a buffer of this ``size`` exactly once. The index is brought to its row-major number; that
-    must be a mixed-radix number of the loop variables, in any order; or the dimensions must be the
-    digits of such numbers.
+    of a buffer of this ``size`` exactly once. The row-major offset of the index must be a
+    mixed-radix number of the loop variables, in any order; or the dimensions must be the digits of
+    such numbers.
     """
     dims = tuple(variable("d", k) for k in range(len(size)))
     direct = _invert_direct(index, size, axes, dims)
     if direct is not None:
         return direct
     if product(size) == 0:
-        return None  # no element to name
+        return None  # there are no elements
     flat = simplify(_row_major(index, size), loop_ranges(axes))
     form = affine(flat, {axis.var for axis in axes})
     if form is None or form.rest != 0:
@@ -64,7 +64,7 @@ def _row_major(index: Sequence[Expr], size: Index) -> Expr:
 def _invert_direct(
     index: Index, size: Index, axes: tuple[Axis, ...], dims: tuple[sympy.Symbol, ...]
 ) -> Index | None:
-    """The usual case: every dimension is a loop of its own, or has one element."""
+    """The usual case: every dimension is a separate loop, or has one element."""
     if sum(extent != 1 for extent in size) != len(axes):
         return None
     place = {i: k for k, i in enumerate(index) if i.is_Symbol}
@@ -76,8 +76,8 @@ def _invert_direct(
 def _invert_digits(
     index: Index, size: Index, axes: tuple[Axis, ...], dims: tuple[sympy.Symbol, ...]
 ) -> Index | None:
-    """Where a loop's variable is shared out among dimensions: channels last, one loop runs over
-    images, rows and columns, on both sides of the channel (of a group and of those in it)."""
+    """The case of a loop variable split among dimensions: with channels last, one loop runs over
+    images, rows and columns, on both sides of the channels (group, and channel within it)."""
     sizes = {axis.var: axis.size for axis in axes}
     digits: dict[sympy.Symbol, dict[Expr, tuple[Expr, Expr]]] = {axis.var: {} for axis in axes}
     for dim, part, extent in zip(dims, index, size, strict=True):
@@ -98,7 +98,7 @@ def _invert_digits(
 
 
 def _combine_digits(digits: Mapping[Expr, tuple[Expr, Expr]], size: Expr) -> Expr | None:
-    """The number of these digits (by their steps, with their radices), one of ``size``."""
+    """Return the number below ``size`` with these digits (by step, with their radices)."""
     step, number, count = _ONE, _ZERO, 0
     while step in digits:
         value, radix = digits[step]
@@ -111,7 +111,7 @@ def _combine_digits(digits: Mapping[Expr, tuple[Expr, Expr]], size: Expr) -> Exp
 def _digits(
     part: Expr, sizes: Mapping[sympy.Symbol, Expr]
 ) -> dict[Expr, tuple[sympy.Symbol, Expr, Expr]] | None:
-    """A sum of digits by their factors: of each the variable, its step in it, and its radix."""
+    """Parse a sum of digits, by factor: each digit's variable, its step, and its radix."""
     found: dict[Expr, tuple[sympy.Symbol, Expr, Expr]] = {}
     for term in sympy.Add.make_args(part):
         inside = [factor for factor in sympy.Mul.make_args(term) if factor.free_symbols & {*sizes}]
@@ -140,7 +140,7 @@ def _digit(
 def reindexing_at(
     index: Index, size: Index, axes: tuple[Axis, ...], at: Index, ranges: Ranges
 ) -> dict[sympy.Symbol, Expr] | None:
-    """Expressions for ``axes`` so that ``index`` becomes ``at`` (over the loops of ``ranges``)."""
+    """Return expressions for ``axes`` with which ``index`` equals ``at`` (over ``ranges``)."""
     variables = invert_index(index, size, axes)
     if variables is None:
         return None

@@ -1,7 +1,7 @@
-"""What reading an expression from an untrusted text has in common, whatever it is written in.
+"""The base parser of expressions in untrusted text.
 
-Texts are Python's: parsed with ``ast``, walked with a short list of what may stand in them, never
-evaluated, within the limits of ``scheduler/limits.py``.
+Texts have Python's syntax: they are parsed with ``ast`` and read with a short list of allowed
+nodes, never evaluated, within the limits of ``scheduler/limits.py``.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from scheduler.limits import (
     MAX_SYMBOL_NAME,
 )
 
-_NODE_FUEL = 20  # steps of making a part of an expression
+_NODE_FUEL = 20  # steps of building a node of an expression
 FUNCTIONS = frozenset({"Max", "Min", "FloorDiv", "Mod"})
 
 
 class NotAnIntegerError(UserError):
-    """A text that is no integer expression."""
+    """A text is not an integer expression."""
 
 
 class ExpressionParser(ABC):
-    """Reads one text; a subclass says what each node of the syntax tree means."""
+    """Reads one text; a subclass defines the value of each node of the syntax tree."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._parts = 0
 
     def parse(self) -> Expr:
-        """The expression. Raises ``UserError`` for a text that is none, or beyond the limits."""
+        """Parse the text. Raises ``UserError`` if it is not an expression or exceeds the limits."""
         if len(self._text) > MAX_EXPRESSION_TEXT:
             size = len(self._text)
             raise UserError(
@@ -62,11 +62,11 @@ class ExpressionParser(ABC):
         return expr
 
     def source(self) -> str:
-        """The text as Python's parser takes it."""
+        """Return the text in the form that Python's parser accepts."""
         return self._text.strip()
 
     def read(self, node: ast.expr, depth: int) -> Expr:
-        """The expression at ``node``, which is ``depth`` nodes below the top."""
+        """Return the expression at ``node``, which is ``depth`` nodes below the top."""
         self.count(depth)
         value = self.value(node, depth + 1)
         if value.is_Integer and int(value).bit_length() > MAX_BITS:
@@ -75,7 +75,7 @@ class ExpressionParser(ABC):
         return value
 
     def count(self, depth: int) -> None:
-        """Note one more node, ``depth`` nodes below the top. ``UserError`` where it is too many."""
+        """Count a node, ``depth`` nodes below the top. Raises ``UserError`` beyond the limits."""
         self._parts += 1
         spend_fuel(_NODE_FUEL)
         if self._parts > MAX_EXPRESSION_TOKENS or depth > MAX_EXPRESSION_DEPTH:
@@ -83,10 +83,10 @@ class ExpressionParser(ABC):
 
     @abstractmethod
     def value(self, node: ast.expr, depth: int) -> Expr:
-        """What ``node`` means; its parts are read at ``depth``."""
+        """Return the value of ``node``; its parts are read at ``depth``."""
 
     def call(self, name: str, args: list[Expr]) -> Expr:
-        """A function of expressions."""
+        """Return the call of a function with expressions."""
         match name, args:
             case "Pow", [base, exponent] if exponent.is_Integer and 0 <= exponent <= MAX_EXPONENT:
                 return self._power(base, int(exponent))
@@ -101,7 +101,7 @@ class ExpressionParser(ABC):
         raise self.syntax_error()
 
     def _power(self, base: Expr, exponent: int) -> Expr:
-        """A power, without sympy's rules for it, whose time grows without bound on nested ones."""
+        """Return a power, without sympy's rules, whose time is unbounded for nested powers."""
         if degree(base) * exponent > MAX_DEGREE:
             raise UserError(f"power too large in expression {quote_text(self._text)}")
         if base.is_Integer or exponent < 2:
@@ -114,13 +114,13 @@ class ExpressionParser(ABC):
         return expr
 
     def syntax_error(self) -> UserError:
-        """What to raise for a text that is no integer expression."""
+        """Return the error for a text that is not an integer expression."""
         return NotAnIntegerError(f"not an integer expression: {quote_text(self._text)}")
 
 
 def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
-    """Max or Min of expressions, without sympy's comparing each with each: that takes minutes on
-    a text made for it, and what a program wrote out is as simple as it gets.
+    """Return Max or Min of expressions without sympy's pairwise comparison, which takes minutes on
+    malicious texts; expressions written by a program are already simplified.
     """
     numbers = [int(arg) for arg in args if arg.is_Integer]
     others = [arg for arg in args if not arg.is_Integer]
@@ -130,15 +130,15 @@ def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
 
 
 def check_name(name: str) -> str:
-    """The name itself if it can stand for a symbol: letters, digits and ``_``, no digit first."""
+    """Return the name if valid for a symbol: letters, digits and ``_``, not a digit first."""
     plain = len(name) <= MAX_SYMBOL_NAME and name.isidentifier()
     plain = plain and (name.replace("_", "") or "0").isalnum()
-    # A parser of Python takes an identifier for its normal form.
+    # Python's parser normalizes identifiers.
     if not plain or unicodedata.normalize("NFKC", name) != name or name in FUNCTIONS:
         raise UserError(f"not a symbol's name: {quote_text(name)}")
     return name
 
 
 def quote_text(text: str) -> str:
-    """Text from a file as an error may show it: quoted, and cut where it is long."""
+    """Quote text from a file for an error message, and truncate it if long."""
     return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -1,11 +1,11 @@
-"""Index expressions as polynomials with integer coefficients: what the simplifier works on.
+"""Index expressions as polynomials with integer coefficients, used by the simplifier.
 
-sympy's own expansion costs a hundred microseconds and more an expression; a dictionary from
-monomial to coefficient costs a few. Atoms are symbols and our ``FloorDiv``, ``Mod``, and sympy's
+sympy's expansion takes a hundred microseconds or more per expression; a dictionary from
+monomial to coefficient takes a few. Atoms are symbols and our ``FloorDiv``, ``Mod``, and sympy's
 ``Max`` and ``Min`` over simplified parts.
 
-Sums of sums multiplied, and powers of powers, grow without bound: each polynomial has at most
-``limits.MAX_TERMS`` terms of at most ``MAX_DEGREE`` factors, else ``TooLargeError``.
+Products of sums and powers of powers grow without bound, so each polynomial has at most
+``limits.MAX_TERMS`` terms of at most ``MAX_DEGREE`` factors; others raise ``TooLargeError``.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from scheduler.fuel import LimitError, spend_fuel
 from scheduler.ir.graph import Expr
 from scheduler.limits import MAX_COEFFICIENT_BITS, MAX_DEGREE, MAX_TERMS
 
-#: Atoms of one product, sorted, a power as repetition; () is the constant.
+#: Sorted atoms of one product, powers as repetition; () is the constant.
 Monomial: TypeAlias = tuple[Expr, ...]
 Poly: TypeAlias = dict[Monomial, int]
 
 _MAX_COEFFICIENT = 1 << MAX_COEFFICIENT_BITS
 _CACHE_SIZE = 65_536  # atoms' texts
-_TERM_FUEL = 10  # steps of making one of its terms
+_TERM_FUEL = 10  # steps of building one term
 
 
 class TooLargeError(LimitError):
-    """An expression multiplied out is larger than any index is."""
+    """An expanded expression exceeds the limits of index expressions."""
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def atom_key(atom: Expr) -> str:
-    """A sort key that is the same in every process (sympy's hashes are not)."""
+    """Return a sort key that is the same in every process (sympy's hashes are not)."""
     if atom.is_Symbol:
         return str(atom.name)
     text = str(atom)
@@ -60,7 +60,7 @@ def add(a: Poly, b: Poly, factor: int = 1) -> Poly:
 
 
 def multiply_monomials(a: Monomial, b: Monomial) -> Monomial:
-    """The product of two monomials."""
+    """Return the product of two monomials."""
     if not a or not b:
         return a or b
     if len(a) + len(b) > MAX_DEGREE:
@@ -80,14 +80,14 @@ def multiply(a: Poly, b: Poly) -> Poly:
 
 
 def _check_size(poly: Poly) -> Poly:
-    """The polynomial itself; ``TooLargeError`` for one of too many terms."""
+    """Return the polynomial. Raises ``TooLargeError`` if it has too many terms."""
     if len(poly) > MAX_TERMS:
         raise TooLargeError(f"an expression has more than {MAX_TERMS} terms")
     return poly
 
 
 def _accumulate(poly: Poly, monomial: Monomial, coefficient: int) -> None:
-    """Add one term in place; no coefficient is 0."""
+    """Add one term in place; terms with coefficient 0 are removed."""
     total = poly.get(monomial, 0) + coefficient
     if not -_MAX_COEFFICIENT < total < _MAX_COEFFICIENT:
         raise TooLargeError(f"an expression has numbers of over {MAX_COEFFICIENT_BITS} bits")
@@ -98,7 +98,7 @@ def _accumulate(poly: Poly, monomial: Monomial, coefficient: int) -> None:
 
 
 def divide_monomial(a: Monomial, b: Monomial) -> Monomial | None:
-    """``a / b`` where that is a monomial."""
+    """Return ``a / b`` if that is a monomial, else None."""
     if not b:
         return a
     rest = list(a)
@@ -110,7 +110,7 @@ def divide_monomial(a: Monomial, b: Monomial) -> Monomial | None:
 
 
 def common_monomial(a: Monomial, b: Monomial) -> Monomial:
-    """The greatest monomial that divides both."""
+    """Return the greatest common monomial."""
     rest, common = list(b), []
     for part in a:
         if part in rest:
@@ -120,10 +120,10 @@ def common_monomial(a: Monomial, b: Monomial) -> Monomial:
 
 
 def divide(p: Poly, q: Poly) -> tuple[Poly, Poly]:
-    """``quotient, rest`` with ``p = quotient * q + rest``, taking exact terms out only.
+    """Return ``quotient, rest`` with ``p = quotient * q + rest``, from exact terms only.
 
-    For a divisor of one term these are the terms that it divides; for a longer one, long
-    division by its leading term.
+    For a divisor of one term these are the terms that it divides; otherwise this is long division
+    by the leading term.
     """
     lead = max(q, key=lambda m: (len(m), tuple(map(atom_key, m))))
     factor = q[lead]
@@ -142,8 +142,8 @@ def divide(p: Poly, q: Poly) -> tuple[Poly, Poly]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def degree(expr: Expr) -> int:
-    """How many sizes are multiplied in its value at most, behind divisions too: its digits are at
-    most as many times those of a size."""
+    """Return the maximum number of sizes multiplied in the value, also inside divisions. It bounds
+    the number of digits of the value as a multiple of a size's digits."""
     if not expr.args:
         return int(bool(expr.is_Symbol))
     below = [degree(arg) for arg in expr.args]
@@ -155,8 +155,8 @@ def degree(expr: Expr) -> int:
 
 
 def check_bounded(expr: Expr) -> None:
-    """Raise ``TooLargeError`` for an expression beyond the limits, multiplied out, or where one
-    of the expressions inside its functions is."""
+    """Raise ``TooLargeError`` if the expanded expression, or an expanded argument of one of its
+    functions, exceeds the limits."""
     if degree(expr) > MAX_DEGREE:
         raise TooLargeError(f"an expression has terms of more than {MAX_DEGREE} factors")
     for monomial in expand(expr):
@@ -167,7 +167,7 @@ def check_bounded(expr: Expr) -> None:
 
 @lru_cache(maxsize=16384)
 def expand(expr: Expr) -> Poly:
-    """The expression multiplied out and nothing else: every function in it is an atom."""
+    """Expand the expression without simplification: every function in it is an atom."""
     if expr.is_Symbol:
         return atom(expr)
     if expr.is_Integer:
@@ -191,7 +191,7 @@ def expand(expr: Expr) -> Poly:
 
 
 def to_expr(p: Poly) -> Expr:
-    """The polynomial as a sympy expression."""
+    """Convert the polynomial to a sympy expression."""
     spend_fuel(_TERM_FUEL * len(p))
     if not p or (len(p) == 1 and () in p):
         return sympy.Integer(p.get((), 0))

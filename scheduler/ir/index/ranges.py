@@ -1,4 +1,4 @@
-"""What values the symbols of an index expression can have."""
+"""Ranges of the symbols in index expressions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index import polynomial as poly
 from scheduler.ir.operations import Axis
 
-#: Least and greatest value; an infinity where there is no bound.
+#: Minimum and maximum; infinite if unbounded.
 Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """The points that a fact is about: every point of the loops, at every binding of the sizes.
+    """The domain of a fact: every point of the loops, at every binding of the sizes.
 
-    ``loops`` holds variables with their sizes: each runs from 0 to its size, exclusive. What is
-    read from memory to be used as an index is one of them. ``sizes`` holds the intervals of
-    symbolic sizes by name. Any other symbol is what sympy's assumptions say: an integer that is
-    not negative.
+    ``loops`` holds variables with their sizes: each runs from 0 to its size, exclusive. Indices
+    read from memory are included. ``sizes`` holds the intervals of symbolic sizes by name. Other
+    symbols have sympy's assumptions: nonnegative integers.
     """
 
     loops: tuple[tuple[sympy.Symbol, Expr], ...] = ()
@@ -33,7 +32,7 @@ class Ranges:
 
     @staticmethod
     def from_symbols(symbols: Mapping[str, SymbolInfo]) -> Ranges:
-        """The ranges of a graph's symbolic sizes, as the export guarantees them."""
+        """Return the ranges of a graph's symbolic sizes that the export guarantees."""
         return Ranges(
             sizes=tuple(
                 (name, (info.minimum, math.inf if info.maximum is None else info.maximum))
@@ -42,11 +41,11 @@ class Ranges:
         )
 
     def over(self, axes: Iterable[Axis]) -> Ranges:
-        """These ranges and those of more loops."""
+        """Return these ranges with additional loops."""
         return Ranges((*self.loops, *[(axis.var, axis.size) for axis in axes]), self.sizes)
 
     def with_loops(self, loops: Iterable[tuple[sympy.Symbol, Expr]]) -> Ranges:
-        """These ranges and those of more loops: variables with their sizes."""
+        """Return these ranges with additional loops: variables with their sizes."""
         return Ranges((*self.loops, *loops), self.sizes)
 
     @cached_property
@@ -60,8 +59,8 @@ class Ranges:
 
     @cached_property
     def lower_bounds(self) -> Mapping[Expr, int]:
-        """What sizes are at least because every loop makes a step: s // 2 - 3 >= 1 implies that
-        s // 2 >= 4. Where a loop makes none there is no point for a fact to be about."""
+        """Lower bounds of sizes, since every loop has at least one step: s // 2 - 3 >= 1 implies
+        s // 2 >= 4. Without a step the domain is empty."""
         found: dict[Expr, int] = {}
         for _, size in self.loops:
             for part, value in _part_lower_bounds(size):
@@ -70,7 +69,7 @@ class Ranges:
 
 
 def _part_lower_bounds(size: Expr) -> Iterable[tuple[Expr, int]]:
-    """What ``factor * part * … + constant >= 1`` says of the parts."""
+    """Return the lower bounds of parts implied by ``factor * part * … + constant >= 1``."""
     terms = dict(poly.expand(size))
     constant = terms.pop((), 0)
     if len(terms) != 1:
@@ -82,10 +81,10 @@ def _part_lower_bounds(size: Expr) -> Iterable[tuple[Expr, int]]:
     return [(part, product if len(parts) == 1 else min(product, 1)) for part in parts]
 
 
-#: Nothing but what sympy's assumptions say.
+#: Only sympy's assumptions.
 ANY_SIZES = Ranges()
 
 
 def loop_ranges(*groups: Iterable[Axis]) -> Ranges:
-    """The ranges of loops, of whatever size."""
+    """Return the ranges of loops, without ranges of sizes."""
     return Ranges(tuple([(axis.var, axis.size) for group in groups for axis in group]))

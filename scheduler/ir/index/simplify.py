@@ -1,7 +1,6 @@
-"""Simplification of index expressions, knowing how far each symbol runs.
+"""Simplification of index expressions over known ranges of symbols.
 
-Rules, with c dividing exactly where the rule says so, for divisors that are never negative (by
-0 nothing is divided):
+Rules, for exact divisors c where stated, and nonnegative divisors (there is no division by 0):
   (c*a + r) // c = a + r // c          (c*a + r) % c = r % c
   (g*a + r) // (g*c) = a // c          (g*a + r) % (g*c) = g*(a % c) + r      for 0 <= r < g
   r // c = 0, r % c = r                                                       for 0 <= r < c
@@ -24,11 +23,11 @@ from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.polynomial import Poly
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
-_CACHE_SIZE = 16_384  # expressions of one set of points
+_CACHE_SIZE = 16_384  # maximum cached expressions per simplifier
 
 
 def simplify(expr: Expr, ranges: Ranges = ANY_SIZES) -> Expr:
-    """An expression equal to ``expr`` at every point of ``ranges``, in normal form."""
+    """Return the normal form of ``expr``, equal to it at every point of ``ranges``."""
     if expr.is_Integer:
         return expr
     if expr.is_Symbol:
@@ -38,13 +37,13 @@ def simplify(expr: Expr, ranges: Ranges = ANY_SIZES) -> Expr:
 
 @lru_cache(maxsize=4096)
 def product(sizes: tuple[Expr, ...]) -> Expr:
-    """The product of sizes in normal form; 1 for none."""
+    """Return the product of sizes in normal form; 1 for none."""
     return simplify(sympy.Mul(*sizes)) if sizes else sympy.Integer(1)
 
 
 @lru_cache(maxsize=4096)
 def simplifier(ranges: Ranges) -> Simplifier:
-    """The simplifier for these ranges; it remembers what it has seen."""
+    """Return the simplifier for these ranges, which caches results."""
     return Simplifier(ranges)
 
 
@@ -59,18 +58,18 @@ class Simplifier:
         self._leasts: dict[Expr, int | None] = {}
 
     def simplify(self, expr: Expr) -> Expr:
-        """The normal form of ``expr``."""
+        """Return the normal form of ``expr``."""
         known = self._done.get(expr)
         if known is None:
             known = self._done[expr] = poly.to_expr(self.to_poly(expr))
         return known
 
     def is_nonnegative(self, expr: Expr) -> bool:
-        """Whether ``expr >= 0`` can be shown."""
+        """Whether ``expr >= 0`` is provable."""
         return self._nonnegative(self.to_poly(expr))
 
     def to_poly(self, expr: Expr) -> Poly:
-        """The normal form as a polynomial."""
+        """Return the normal form as a polynomial."""
         known = self._polys.get(expr)
         if known is None:
             spend_fuel()
@@ -80,7 +79,7 @@ class Simplifier:
         return known
 
     def _forget(self) -> None:
-        """What it has seen is many graphs' by now."""
+        """Clear the caches, which hold expressions of many graphs."""
         for seen in (self._polys, self._done, self._leasts):
             seen.clear()
 
@@ -111,7 +110,7 @@ class Simplifier:
         return self._extreme(expr)
 
     def _extreme(self, expr: Expr) -> Poly:
-        """Max and Min; where one side is known to win, that side."""
+        """Simplify Max and Min; return one side if it provably wins."""
         args = [self.simplify(arg) for arg in expr.args]
         if isinstance(expr, sympy.Max | sympy.Min) and len(args) == 2:
             a, b = args if isinstance(expr, sympy.Min) else reversed(args)
@@ -131,7 +130,7 @@ class Simplifier:
             return {}
         quotient, rest = poly.divide(p, q)
         if quotient:
-            # With a divisor of several terms an exact term may leave a rest that is no simpler;
+            # With a divisor of several terms an exact term may leave a rest that is not simpler;
             # the identity holds for any quotient.
             return poly.add(quotient, self._floordiv(rest, q) if rest else {})
         smaller = self._without_common(p, q)
@@ -142,7 +141,7 @@ class Simplifier:
         return self._floordiv_of_atom(p, q) or self._atom(FloorDiv, p, q)
 
     def _floordiv_of_atom(self, p: Poly, q: Poly) -> Poly | None:
-        """(x // a) // b and (x % (a*b)) // a, where p is one such atom."""
+        """Simplify (x // a) // b and (x % (a*b)) // a, if p is one such atom."""
         if len(p) != 1:
             return None
         ((monomial, factor),) = p.items()
@@ -178,7 +177,7 @@ class Simplifier:
         return self._atom(Mod, p, q)
 
     def _open_mods(self, p: Poly, q: Poly) -> Poly:
-        """``x`` for each ``x % n`` whose n is a multiple of ``q``: the same modulo ``q``."""
+        """Replace ``x % n`` by ``x`` if n is a multiple of ``q``: they are equal modulo ``q``."""
         result = p
         for monomial, factor in p.items():
             for part in monomial:
@@ -193,7 +192,7 @@ class Simplifier:
         return result
 
     def _without_common(self, p: Poly, q: Poly) -> tuple[Poly, Poly, Poly, Poly] | None:
-        """``a, c, g, r`` with p = g*a + r, q = g*c, 0 <= r < g; None where there is no such g."""
+        """Return ``a, c, g, r`` with p = g*a + r, q = g*c, 0 <= r < g; None without such g."""
         if len(q) != 1:
             return None
         ((lead, factor),) = q.items()
@@ -210,7 +209,7 @@ class Simplifier:
         return None
 
     def _merge(self, p: Poly) -> Poly:
-        """Put ``c*(x // c)`` and ``x % c`` together again."""
+        """Merge ``c*(x // c)`` and ``x % c`` into ``x``."""
         for monomial, factor in p.items():
             for part in monomial:
                 if not isinstance(part, Mod):
@@ -230,14 +229,14 @@ class Simplifier:
         return poly.constant(int(made)) if made.is_Integer else poly.atom(made)
 
     def _in_range(self, p: Poly, q: Poly) -> bool:
-        """Whether 0 <= p < q can be shown."""
+        """Whether 0 <= p < q is provable."""
         if not self._nonnegative(p):
             return False
         difference = poly.add(poly.add(q, p, -1), poly.constant(-1))
         return self._nonnegative(difference)
 
     def _nonnegative(self, p: Poly) -> bool:
-        """Whether p >= 0 can be shown."""
+        """Whether p >= 0 is provable."""
         if not p:
             return True
         if set(p) == {()}:
@@ -246,7 +245,7 @@ class Simplifier:
         return low is not None and self._is_nonnegative_size(low)
 
     def _bound(self, p: Poly, *, upper: bool) -> Poly | None:
-        """A polynomial of sizes only that is never below (``upper``) or above ``p``."""
+        """Return an ``upper`` or lower bound of ``p`` as a polynomial of sizes only."""
         result: Poly = {}
         for monomial, factor in p.items():
             product = poly.constant(factor)
@@ -259,7 +258,7 @@ class Simplifier:
         return result
 
     def _atom_bound(self, part: Expr, *, upper: bool) -> Poly | None:
-        """A bound of an atom that is not negative; None where it may be, or has no bound."""
+        """Return a bound of a nonnegative atom; None if it may be negative or is unbounded."""
         size = self._loops.get(part)
         if size is not None:
             return poly.add(self.to_poly(size), poly.constant(-1)) if upper else {}
@@ -290,7 +289,7 @@ class Simplifier:
         return None if bound is None else self._floordiv(bound, c)
 
     def _is_nonnegative_size(self, p: Poly) -> bool:
-        """Whether a polynomial of sizes is never negative, each size being at its least."""
+        """Whether a polynomial of sizes is provably nonnegative, from the sizes' minima."""
         if any(self._least(part) is None for monomial in p for part in monomial):
             return False
         if all(factor > 0 for factor in p.values()):
@@ -306,7 +305,7 @@ class Simplifier:
         return all(factor >= 0 for factor in shifted.values())
 
     def _least(self, part: Expr) -> int | None:
-        """What an atom of sizes is at least; None where it may be negative."""
+        """Return the minimum of an atom of sizes; None if it may be negative."""
         if part not in self._leasts:
             low = bounds(part, self._ranges)[0]
             self._leasts[part] = int(low) if low >= 0 else None

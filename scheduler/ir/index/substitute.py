@@ -1,4 +1,4 @@
-"""Other index expressions for the loop variables of a tree."""
+"""Substitution of index expressions for the loop variables of a tree."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 
-_NODE_FUEL = 10  # steps of making a part of an expression anew
+_NODE_FUEL = 10  # steps of rebuilding a node of an expression
 
 
 def substitute_expr(expr: Expr, exprs: Mapping[sympy.Symbol, Expr]) -> Expr:
-    """``expr`` with expressions for some of its symbols, all at once."""
+    """Substitute expressions for symbols simultaneously."""
     if expr.is_Symbol:
         return exprs.get(expr, expr)
     if expr.is_Integer or not expr.free_symbols.intersection(exprs):
@@ -29,21 +29,21 @@ def substitute_expr(expr: Expr, exprs: Mapping[sympy.Symbol, Expr]) -> Expr:
 
 
 def substitute(value: Value, exprs: Mapping[sympy.Symbol, Expr]) -> Value:
-    """``value`` with expressions for loop variables, in every index. Nothing is simplified."""
+    """Substitute expressions for loop variables in every index, without simplification."""
     if not exprs:
         return value
     return Substitution(exprs).apply(value)
 
 
 class Substitution:
-    """One exchange over many trees; parts that trees share stay shared."""
+    """One substitution over many trees; shared parts stay shared."""
 
     def __init__(self, exprs: Mapping[sympy.Symbol, Expr]) -> None:
         self._exprs = exprs
         self._done: dict[int, tuple[Value, Value]] = {}
 
     def apply(self, value: Value) -> Value:
-        """The tree with the exchange made."""
+        """Return the tree after the substitution."""
         known = self._done.get(id(value))
         if known is None:
             known = self._done[id(value)] = (value, self._apply(value))

@@ -1,8 +1,8 @@
-"""Integer expressions as plain text, both ways: ``256*s27``, ``Max(1, s27//8)``.
+"""Integer expressions to and from plain text: ``256*s27``, ``Max(1, s27//8)``.
 
-The text is Python's, so that a reader of a bundle can check it by eye; it is parsed with ``ast``
-and a short list of what may stand in it, never evaluated. Printing orders terms by their text, so
-the same expression gives the same text in every process. ``parse_expr(print_expr(e)) == e``.
+The text has Python's syntax, so that a bundle is readable; it is parsed with ``ast`` and a short
+list of allowed nodes, never evaluated. Printing sorts terms by their text, so that the same
+expression gives the same text in every process. ``parse_expr(print_expr(e)) == e``.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.ir.index.parser import FUNCTIONS, ExpressionParser, check_name
 
-_SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4  # how tightly a text binds
+_SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4  # precedence of a text
 
 
 def print_expr(expr: Expr | int) -> str:
-    """The expression as text that ``parse_expr`` reads back exactly.
+    """Format the expression as text that ``parse_expr`` reads back exactly.
 
-    Raises ``TypeError`` for what is no integer expression (a fraction, a function of sympy's own).
+    Raises ``TypeError`` if it is not an integer expression (a fraction, a sympy function).
     """
     return _print(sympy.Integer(expr) if isinstance(expr, int) else expr)[0]
 
 
 def _print(expr: Expr) -> tuple[str, int]:
     if expr.is_Integer:
-        number = int(expr)  # comparing sympy's own integers is slow
+        number = int(expr)  # comparing sympy integers is slow
         return str(number), _ATOM if number >= 0 else _SUM
     if expr.is_Symbol:
         return str(expr.name), _ATOM
@@ -58,12 +58,12 @@ def _parenthesize(expr: Expr, least: int) -> str:
 
 
 def _print_product(expr: Expr) -> tuple[int, str]:
-    """Sign and text of a product without its sign, the number first."""
+    """Return the sign of a product, and its text without the sign, numbers first."""
     numbers = [int(arg) for arg in expr.args if arg.is_Integer]
     others = sorted(_parenthesize(arg, _POWER) for arg in expr.args if not arg.is_Integer)
     coefficient = numbers[0] if numbers else 1
-    # A product of one number and one sum was not multiplied out; the number shows that to the
-    # parser, 1 included.
+    # A product of one number and one sum was not expanded; the number, even 1, tells the
+    # parser.
     undistributed = len(expr.args) == 2 and any(arg.is_Add for arg in expr.args)
     shown = [str(abs(coefficient))] if abs(coefficient) != 1 or undistributed else []
     return (1 if coefficient >= 0 else -1), "*".join(shown + others)
@@ -86,21 +86,21 @@ def _print_sum(expr: Expr) -> str:
 
 
 def parse_expr(text: str) -> Expr:
-    """The expression that a text says: ``+ - * // % **``, ``Max Min FloorDiv Mod``, names, ints.
+    """Parse a text of ``+ - * // % **``, ``Max Min FloorDiv Mod``, names and ints.
 
     Every name becomes ``functions.symbol(name)``. Raises ``UserError`` for any other text, and for
-    one beyond the limits of ``parsing``; never runs anything from it.
+    one beyond the limits of ``parser.py``; never executes the text.
     """
     return TextParser(text).parse()
 
 
-# Sizes may be called like words of Python, which its parser takes for no names.
+# Sizes may be named like Python's keywords, which its parser does not accept as names.
 _WORD = re.compile(rf"\b(?:{'|'.join(keyword.kwlist)})\b")
-_AS_NAME = "\N{MIDDLE DOT}"  # may stand in an identifier of Python, and in no name of a size
+_AS_NAME = "\N{MIDDLE DOT}"  # valid in a Python identifier, but not in the name of a size
 
 
 class TextParser(ExpressionParser):
-    """Reads ``parse_expr``'s text; ``function`` builds what a name with arguments says."""
+    """Parser of ``parse_expr``; ``function`` builds the calls of functions."""
 
     def source(self) -> str:
         return _WORD.sub(lambda word: word[0] + _AS_NAME, super().source())
@@ -130,7 +130,7 @@ class TextParser(ExpressionParser):
         return self.call(name, args)
 
     def _terms(self, node: ast.expr, depth: int) -> list[Expr]:
-        """Terms of a chain of sums, without recursion: sums are as long as they like."""
+        """Return the terms of a chain of sums, without recursion, since sums may be long."""
         terms: list[Expr] = []
         while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
             term = self.read(node.right, depth)
@@ -149,7 +149,7 @@ class TextParser(ExpressionParser):
 
 
 def _product(factors: list[Expr]) -> Expr:
-    """The product; a number times one sum stays as it was written."""
+    """Return the product; a number times one sum is not expanded."""
     if len(factors) == 2 and factors[0].is_Integer and factors[1].is_Add:
         return sympy.Mul(*factors, evaluate=False)
     return sympy.Mul(*factors)

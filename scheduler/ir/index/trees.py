@@ -1,4 +1,4 @@
-"""The index expressions inside a tree of values: in normal form, and as offsets in memory."""
+"""The index expressions in a value tree: normal form, and memory offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.ir.values import Call, Cast, Const, IndexValue, Load, Value, rebu
 
 
 def simplify_tree(value: Value, ranges: Ranges) -> Value:
-    """The tree with every index expression in normal form."""
+    """Return the tree with every index expression in normal form."""
 
     def change(part: Value) -> Value | None:
         if isinstance(part, IndexValue):
@@ -34,7 +34,7 @@ def simplify_tree(value: Value, ranges: Ranges) -> Value:
 
 
 def as_index_expr(value: Value) -> Expr | None:
-    """An integer tree as an expression of indices; None where it is anything else."""
+    """Convert an integer tree to an index expression; None if that is not possible."""
     if value.dtype not in (DType.I32, DType.I64):
         return None
     if isinstance(value, IndexValue):
@@ -52,7 +52,7 @@ def as_index_expr(value: Value) -> Expr | None:
 
 
 def index_exprs(value: Value) -> Iterator[Expr]:
-    """Every index expression in a tree."""
+    """Yield every index expression in a tree."""
     for part in walk(value):
         if isinstance(part, Load):
             yield from part.index
@@ -61,18 +61,18 @@ def index_exprs(value: Value) -> Iterator[Expr]:
 
 
 def access_ranges(access: Load | Store, ranges: Ranges) -> Ranges:
-    """The ranges within the index of an access: what it reads from memory may be any position
-    along its axis, 0 included."""
+    """Return the ranges for the index of an access: an indirect index may be any position along
+    its axis, including 0."""
     if isinstance(access, Store) or not access.indirect:
         return ranges
     return ranges.with_loops((i.symbol, i.size) for i in access.indirect)
 
 
 def access_offset(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Expr:
-    """Where an access lies in its buffer's memory, in elements, in normal form."""
+    """Return the offset of an access in its buffer, in elements, in normal form."""
     return simplify(flat_offset(access.index, buffer.stride), access_ranges(access, ranges))
 
 
 def flat_offset(index: tuple[Expr, ...], stride: tuple[Expr, ...]) -> Expr:
-    """The offset that an index of one expression a dimension names, as it stands."""
+    """Return the offset of an index with one expression per dimension, not simplified."""
     return sympy.Add(*(i * s for i, s in zip(index, stride, strict=True)))

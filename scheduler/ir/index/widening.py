@@ -1,5 +1,5 @@
-"""Integers made of indices and sizes, as values: in 64 bits, as torch computes them, where the 32
-bits that a kernel's indices may have do not hold them."""
+"""Widening of integer values computed from indices and sizes: in 64 bits, as in torch, if they may
+exceed the 32 bits of a kernel's indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.ranges import Interval, Ranges
 from scheduler.ir.values import Call, Cast, Const, IndexValue, Value, rebuild, walk
 
-#: The function of two integers (``ir/pointwise.py``) that a kind of expression is.
+#: The binary function (``ir/pointwise.py``) for each kind of expression.
 CALLS: Mapping[type[Expr], str] = {
     sympy.Add: "add",
     sympy.Mul: "mul",
@@ -28,8 +28,10 @@ CALLS: Mapping[type[Expr], str] = {
 
 
 def widen_indices(value: Value, ranges: Ranges) -> Value:
-    """The tree with calls of i64 in place of each ``IndexValue`` of which a part may be beyond 32
-    bits; what stays one is not, where its indices and sizes are not."""
+    """Replace each ``IndexValue`` with a part that may exceed 32 bits by i64 calls.
+
+    The remaining ones fit into 32 bits if their indices and sizes do.
+    """
     if not any(
         isinstance(part, IndexValue) and not _fits(part.expr, ranges) for part in walk(value)
     ):
@@ -57,7 +59,7 @@ def _widen(expr: Expr, ranges: Ranges) -> Value:
 
 
 def _operand_parts(expr: Expr, ranges: Ranges) -> Sequence[Expr]:
-    """What it is of; those of a sum or a product that fit together stay one."""
+    """Return the operands; those of a sum or product that fit together stay one."""
     parts = tuple(expr.args)
     near = [part for part in parts if not part.is_Integer and _fits(part, ranges)]
     if not isinstance(expr, sympy.Add | sympy.Mul) or len(near) < 2:
@@ -69,8 +71,8 @@ def _operand_parts(expr: Expr, ranges: Ranges) -> Sequence[Expr]:
 
 
 def _call_tree(name: str, parts: Sequence[Value]) -> Value:
-    """Calls of two operands each, in a balanced tree: a size may have hundreds of terms, and code
-    that walks a tree recurses once for each level."""
+    """Return a balanced tree of binary calls: a size may have hundreds of terms, and code that
+    walks a tree recurses once per level."""
     if len(parts) == 1:
         return parts[0]
     half = (len(parts) + 1) // 2
@@ -82,8 +84,8 @@ def _fits(expr: Expr, ranges: Ranges) -> bool:
 
 
 def _int32_interval(expr: Expr, ranges: Ranges) -> Interval | None:
-    """What values it has where indices and sizes are of 32 bits; None where it, or a part of it in
-    whatever order, may be beyond those."""
+    """Return the interval of an expression whose indices and sizes fit into 32 bits; None if it, or
+    a partial result in any order, may not fit."""
     if expr.is_Integer:
         return _int32_or_none(int(expr), int(expr))
     if expr.is_Symbol:

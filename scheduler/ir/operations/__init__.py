@@ -1,9 +1,9 @@
-"""What lowering makes of a graph: operations over buffers, in order.
+"""The result of lowering a graph: operations over buffers, in order.
 
-An operation has loop axes and value trees over them (``ir/values.py``), and says of itself what
-the passes need to know (``base.Operation``). Every operation writes whole buffers; nothing
-aliases, because views are index expressions and in-place forms were made functional. Each keeps
-the names of the graph nodes it computes.
+An operation has loop axes and value trees over them (``ir/values.py``), and provides the
+information that the passes need (``base.Operation``). Every operation writes whole buffers; nothing
+aliases, because views are index expressions and in-place forms were made functional. Each has the
+names of the graph nodes that it computes.
 """
 
 from scheduler.ir.operations.attention import Attention

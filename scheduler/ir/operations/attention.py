@@ -1,4 +1,4 @@
-"""Attention as one operation."""
+"""The attention operation."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Attention(Operation):
     (batch, column, value_depth), ``mask`` an additive (float) or selecting (bool) tree over
     (batch, row, column) or None. Grouped queries are index expressions in ``k`` and ``v``.
     ``causal``: column <= row (top-left aligned, as torch's is_causal). ``cap``: a positive number
-    that scores are held below on both sides, by cap * tanh(score / cap); None without one. A row
-    whose scores are all minus infinity gives zeros where ``safe``, as torch's attention does, else
-    NaN, as its softmax does.
+    that bounds the magnitude of scores, by cap * tanh(score / cap), or None. A row whose scores
+    are all minus infinity gives zeros if ``safe``, as torch's attention does, else NaN, as its
+    softmax does.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Attention(Operation):
 
     @property
     def needed_operands(self) -> tuple[OperandView, ...]:
-        """A causal row sees no column beyond its own number: those beyond the last row go."""
+        """The operands; if causal, without columns beyond the last row, which no row attends to."""
         if not self.causal:
             return self.operands
         seen = Axis(self.column.var, sympy.Min(self.row.size, self.column.size))
@@ -119,7 +119,7 @@ class Attention(Operation):
 
     @property
     def products(self) -> Products:
-        """Of the pairs of a row and a column that may see each other."""
+        """The multiply-adds of the pairs of a row and a column that it attends to."""
         rows, columns = self.row.size, self.column.size
         pairs = rows * columns
         if self.causal:
@@ -138,7 +138,7 @@ class Attention(Operation):
 
     @property
     def accumulation_length(self) -> Expr:
-        """The sums of the scores, and those over the columns."""
+        """The length of the sums of the scores, plus that of the sums over the columns."""
         return self.depth.size + self.column.size
 
     def type_fault(self) -> str:

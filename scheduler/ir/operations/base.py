@@ -1,4 +1,4 @@
-"""What every operation says of itself: its loops, its trees, what it reads and writes."""
+"""The interface of operations: loops, trees, reads and writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.ir.values import IndexValue, Indirect, Load, Value, walk
 
 
 class GroupKind(StrEnum):
-    """Which kernel template serves an operation, or several together."""
+    """The kind of kernel template that renders an operation or a group."""
 
     POINTWISE = "pointwise"
     REDUCTION = "reduction"
@@ -34,13 +34,13 @@ class GroupKind(StrEnum):
 
     @property
     def has_kernel(self) -> bool:
-        """Not what the reference computes, nor where a loop begins or ends."""
+        """False for externs, which the reference computes, and for loop markers."""
         return self not in (GroupKind.EXTERN, GroupKind.LOOP)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop: its variable and how many steps it makes."""
+    """One loop: its variable and its number of steps."""
 
     var: sympy.Symbol
     size: Expr
@@ -69,8 +69,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Products:
-    """Multiplications, each with its addition, of elements of ``dtype``; ``allow_tf32``: f32 that
-    may be rounded to tf32."""
+    """Multiply-adds of elements of ``dtype``; ``allow_tf32``: f32 that may be rounded to tf32."""
 
     multiply_adds: Expr
     dtype: DType
@@ -78,30 +77,32 @@ class Products:
 
     @property
     def operand_eps(self) -> float:
-        """Unit roundoff of what operands may be rounded to on their way; 0 without that."""
+        """Unit roundoff of the type that operands may be rounded to; 0 if they are not rounded."""
         return TF32_EPS if self.allow_tf32 else 0.0
 
     @property
     def rate_key(self) -> str:
-        """What hardware's rates are given for: the type's label, or "tf32"."""
+        """The key of the hardware's rate: the type's label, or "tf32"."""
         return "tf32" if self.allow_tf32 else self.dtype.label
 
 
-#: Of a field that operations got after problems were recorded: it belongs to what a problem is
-#: only where it is not its default.
+#: Metadata of a field that was added after problems were recorded: it is part of a problem's
+#: identity only if it differs from its default.
 ADDED_LATER: Mapping[str, bool] = {"later": True}
 
 _SIZE = "size_"
 
 
 def size_buffer_name(symbol: str) -> str:
-    """The buffer (int64, without dimensions) that says a size that depends on data: the operation
-    that makes the size writes it, and whatever needs the size comes after that."""
+    """Return the buffer (int64, without dimensions) that holds a data-dependent size.
+
+    The operation that computes the size writes it; operations that need the size come later.
+    """
     return _SIZE + symbol
 
 
 def buffer_size_symbol(name: str) -> str:
-    """The size that a buffer says; "" for any other buffer."""
+    """Return the size that a buffer holds; "" for any other buffer."""
     symbol = name.removeprefix(_SIZE)
     return symbol if name.startswith(_SIZE) and is_unbacked(symbol) else ""
 
@@ -118,113 +119,113 @@ class Operation(ABC):
     @property
     @abstractmethod
     def group_kind(self) -> GroupKind:
-        """Which template serves it where it stands alone."""
+        """The template that renders the operation by itself."""
 
     @property
     @abstractmethod
     def nest(self) -> tuple[Axes, Axes]:
-        """Its loops as a kernel nests them: the outer ones, and those that a reduction or a scan
-        runs along. A template's reduction is its own affair: it has no inner loops."""
+        """The loop nest of the kernel: outer loops, and the loops of a reduction or a scan. A
+        template has no inner loops: it implements its reduction itself."""
 
     @property
     @abstractmethod
     def points(self) -> Axes:
-        """The loops at whose points it stores."""
+        """The loops over which it stores."""
 
     @property
     @abstractmethod
     def loops(self) -> Axes:
-        """All loops, those that it reduces over included."""
+        """All loops, including those that it reduces over."""
 
     @property
     @abstractmethod
     def operands(self) -> tuple[OperandView, ...]:
-        """The trees that it computes from, each over its own loops. What is stored is over
-        ``points`` and not among them."""
+        """The trees that it computes from, each over its own loops. Stored trees are over
+        ``points`` and not included."""
 
     @property
     def needed_operands(self) -> tuple[OperandView, ...]:
-        """``operands`` over the points whose values a result depends on, where these are fewer."""
+        """``operands`` restricted to the points that results depend on."""
         return self.operands
 
     @property
     @abstractmethod
     def results(self) -> tuple[Store, ...]:
-        """What it stores; nothing for an extern, which fills whole buffers (``writes``)."""
+        """Its stores; empty for an extern, which fills whole buffers (``writes``)."""
 
     @abstractmethod
     def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        """It with other stores over the same points, computing these graph nodes.
+        """Return the operation with other stores over the same points, and these graph nodes.
 
-        ``ValueError`` where it cannot have that many.
+        Raises ``ValueError`` if it cannot have that many stores.
         """
 
     @abstractmethod
     def with_operands(self, values: Sequence[Value]) -> Self:
-        """It with other trees, one for each of its scopes, in their order.
+        """Return the operation with other trees, one for each of its operands, in order.
 
-        ``ValueError`` where it has another number of them.
+        Raises ``ValueError`` for another number of trees.
         """
 
     @property
     def template_op(self) -> str:
-        """The op as users name it, where one op is what a template serves: ``addmm``; "" where
-        the graph nodes' names say it."""
+        """The op's name for users, if a template implements one op: ``addmm``; "" if the names of
+        the graph nodes are used."""
         return ""
 
     @property
     def dimensions(self) -> tuple[Axes, ...]:
-        """Loops by their role, as a problem is written: batch, m, n, k; those without any go."""
+        """Loops by role, as in a problem: batch, m, n, k, without empty ones."""
         return tuple(axes for axes in self.nest if axes)
 
     @property
     def products(self) -> Products | None:
-        """The products that it needs whatever its kernel looks like; None without any."""
+        """The multiply-adds that any kernel of it needs; None without any."""
         return None
 
     @property
     def matrix_operands(self) -> tuple[Value, ...]:
-        """The scopes' trees that matrix instructions take, in the instructions' own type."""
+        """The operands' trees that matrix instructions take, in the instructions' type."""
         return ()
 
     @property
     def rounds_reads(self) -> bool:
-        """Whether a value that is computed where it is read must be rounded to the type that it
-        would have in memory. Matrix instructions take operands of their own type."""
+        """Whether an inlined value must be rounded to the type that it would have in memory.
+        Matrix instructions take operands of their own type."""
         return bool(self.matrix_operands)
 
     @property
     def averaged_operand(self) -> Value | None:
-        """The tree whose values it averages by weights that are rounded to the tree's type."""
+        """The tree whose values are averaged with weights that are rounded to the tree's type."""
         return None
 
     @property
     def places(self) -> tuple[Indirect, ...]:
-        """The positions of its result that are read from tensors, where it writes to such."""
+        """The indirect indices of its result, read from tensors; empty without any."""
         return ()
 
     @property
     def accumulation_length(self) -> Expr:
-        """How many terms are added up, one after the other, for one result; 0 without a sum."""
+        """The number of terms added sequentially for one result; 0 without a sum."""
         return sympy.Integer(0)
 
     def type_fault(self) -> str:
-        """What is wrong with the types of its trees, as ``multiplies f16 by f32``; "" if nothing.
+        """Return the error in its trees' types, such as ``multiplies f16 by f32``, or "".
 
-        Types within a tree, and those of stores, are for the verifier to compare.
+        The verifier checks types within a tree and those of stores.
         """
         return ""
 
     @property
     def trees(self) -> tuple[Value, ...]:
-        """Every tree: what it computes from first, then what is stored."""
+        """All trees: operands first, then stores."""
         stored = (store.value for store in self.results)
         return (*(scope.value for scope in self.operands), *stored)
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """The buffers that it reads, in order, each once; behind them those of the sizes that it
-        needs and that depend on data (``size_buffer_name``), which come to it as arguments."""
+        """The buffers that it reads, in order, without duplicates; then the buffers of the
+        data-dependent sizes that it needs (``size_buffer_name``), which are passed as arguments."""
         read: dict[str, None] = {}
         sizes: dict[str, None] = {}
         for tree in self.trees:
@@ -250,13 +251,13 @@ class Operation(ABC):
         return tuple(store.buffer for store in self.results)
 
     def map_trees(self, change: Callable[[Value], Value]) -> Self:
-        """It with every tree changed; where it stores is not."""
+        """Return the operation with every tree changed; store indices are unchanged."""
         stores = [replace(store, value=change(store.value)) for store in self.results]
         values = [change(scope.value) for scope in self.operands]
         return self.with_operands(values).with_results(stores, self.nodes)
 
     def with_nodes(self, nodes: tuple[str, ...]) -> Self:
-        """It computing further graph nodes, which come first."""
+        """Return the operation with additional graph nodes, which come first."""
 
         def joined(own: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(dict.fromkeys((*nodes, *own)))
@@ -266,12 +267,12 @@ class Operation(ABC):
 
 
 def numel(axes: Sequence[Axis]) -> Expr:
-    """How many points loops have, as a product that is not simplified."""
+    """Return the number of points of loops, as a product that is not simplified."""
     return sympy.Mul(*(axis.size for axis in axes))
 
 
 def live_operations(operations: Sequence[Operation], needed: Iterable[str]) -> list[Operation]:
-    """Those that these buffers depend on, in their order."""
+    """Return the operations that these buffers depend on, in order."""
     read = set(needed)
     kept = []
     for operation in reversed(operations):

@@ -24,12 +24,12 @@ class Contraction(Operation):
     """A matrix multiplication in general form: a template node (gemm, convolution).
 
     out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], accumulated in f32 (f64 for
-    f64, i32 for i8), then stored through ``stores`` whose values hold the ``Accumulator``. Each of
+    f64, i32 for i8), then stored through ``stores`` whose values use the ``Accumulator``. Each of
     batch, m, n, k is any number of axes (m, n, k at least one). ``a`` and ``b`` are trees over the
     axes: a plain strided ``Load`` takes the vector path; anything else (a convolution's masked
     window, a fused prologue) is computed element by element.
 
-    ``problem`` is the op as users name it: ``linear``, ``addmm``, ``mm``, ``bmm``, ``conv2d``.
+    ``problem`` is the op's name for users: ``linear``, ``addmm``, ``mm``, ``bmm``, ``conv2d``.
     ``allow_tf32``: operands of f32 may be rounded to 10 bits of mantissa before they are
     multiplied (TF32 of NVIDIA, XF32 of AMD); sums stay in f32.
     """

@@ -1,4 +1,4 @@
-"""What has no kernel."""
+"""The operation of a graph node without a kernel."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scheduler.ir.values import Value
 
 @dataclass(frozen=True)
 class Extern(WholeBufferOperation):
-    """A graph node that no kernel was made for: it runs through the reference.
+    """A graph node without a kernel, which runs through the reference.
 
-    ``reason`` says why, for the user; ``inputs`` maps the node's tensor values to the buffer and
+    ``reason`` is shown to the user; ``inputs`` maps the node's tensor values to the buffer and
     index expressions (over ``axes`` of its sizes) that hold them.
     """
 

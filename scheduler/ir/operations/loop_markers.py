@@ -1,10 +1,10 @@
-"""Loops whose bodies are operations: two marks, between which operations run once a step.
+"""Loops over operations: the operations between two markers run once per step.
 
-The operations of a body lie among all others, in order, between a ``LoopBegin`` and its
-``LoopEnd``; loops nest. Nothing is copied on the way from one step to the next: names
-take over each other's memory. ``inside`` is where ``before`` lies, ``next`` is other memory; after
-a step the two change places, and when there is no further step ``after`` is what ``before`` is by
-then. A slice is a part of a whole buffer, further on with each step.
+The operations of a body are between a ``LoopBegin`` and its ``LoopEnd`` in the list of operations;
+loops nest. Nothing is copied between steps: buffers swap their memory. ``inside`` aliases
+``before``, ``next`` has other memory; after each step ``before`` and ``next`` are swapped, and
+after the last step ``after`` aliases ``before``. A slice is a part of a whole buffer that advances
+with each step.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from scheduler.ir.operations.base import GroupKind, OperandView, Operation, size
 from scheduler.ir.operations.whole_buffer import WholeBufferOperation
 from scheduler.ir.values import Value
 
-#: What a loop's end is called: as its begin, and this.
+#: Suffix of the name of a loop's end, after the name of its begin.
 END_SUFFIX = "_end"
 
 
 class _Marker(WholeBufferOperation):
-    """What all marks say: they compute nothing, and read and write whole buffers."""
+    """Base class of markers: they compute nothing, and read and write whole buffers."""
 
     @property
     def group_kind(self) -> GroupKind:
@@ -43,12 +43,12 @@ class _Marker(WholeBufferOperation):
 
 @dataclass(frozen=True)
 class LoopBegin(_Marker):
-    """Before the first step.
+    """The marker before the first step.
 
-    ``op`` is what the model calls the loop, and ``node`` the graph node. Either ``steps`` says how
-    many there are, or ``condition`` (a buffer of one boolean) whether there is a first one.
-    ``carried`` are pairs of ``before`` and ``inside``; ``slices`` pairs of a whole buffer and what
-    is called its slice ``first`` + step (along dimension 0).
+    ``op`` is the model's op, and ``node`` the graph node. Either ``steps`` is the number of steps,
+    or ``condition`` (a buffer of one boolean) says whether there is a first step. ``carried`` are
+    pairs of ``before`` and ``inside``; ``slices`` pairs of a whole buffer and the name of its slice
+    number ``first`` + step (along dimension 0).
     """
 
     name: str
@@ -76,11 +76,11 @@ class LoopBegin(_Marker):
 
 @dataclass(frozen=True)
 class LoopEnd(_Marker):
-    """After each step.
+    """The marker after each step.
 
-    ``condition`` is the buffer that says whether another follows, "" where their number is known.
+    ``condition`` is the buffer that says whether another step follows, "" if the number is known.
     ``carried`` are pairs of ``next`` and ``after``, in the order of the begin's; ``slices`` pairs
-    of a buffer and the whole one of which it is the slice of this step.
+    of this step's slice and the whole buffer.
     """
 
     name: str
@@ -92,7 +92,7 @@ class LoopEnd(_Marker):
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """What the body makes for it, and all that the begin names: a loop is kept as a whole."""
+        """The results of the body, and all buffers of the begin: a loop is kept as a whole."""
         nexts = (made for made, _ in self.carried)
         parts = (part for part, _ in self.slices)
         conditions = [self.condition] if self.condition else []
@@ -104,7 +104,7 @@ class LoopEnd(_Marker):
 
 
 def unshared_buffers(operations: Iterable[Operation]) -> set[str]:
-    """The buffers that loops rename or take slices of: none shares its memory with others."""
+    """Return the buffers that loops rename or slice: they do not share memory with others."""
     names: set[str] = set()
     for op in operations:
         if isinstance(op, LoopBegin | LoopEnd):
@@ -113,7 +113,7 @@ def unshared_buffers(operations: Iterable[Operation]) -> set[str]:
 
 
 def borrowed_buffers(operations: Iterable[Operation]) -> set[str]:
-    """Those of them that have no memory: names for that of others."""
+    """Return the buffers of loops that have no memory of their own, but alias others."""
     names: set[str] = set()
     for op in operations:
         if isinstance(op, LoopBegin):
@@ -125,7 +125,7 @@ def borrowed_buffers(operations: Iterable[Operation]) -> set[str]:
 
 
 def loop_spans(marks: Sequence[Operation | None]) -> Iterator[tuple[int, int]]:
-    """The places of each loop's begin and end in a sequence; inner loops before outer ones."""
+    """Yield the positions of each loop's begin and end; inner loops before outer loops."""
     open_places: list[int] = []
     for place, mark in enumerate(marks):
         if isinstance(mark, LoopBegin):

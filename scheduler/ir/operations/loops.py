@@ -1,4 +1,4 @@
-"""Operations of one store that the loop templates serve: pointwise, reductions and scans."""
+"""Operations with one store for the loop templates: pointwise, reductions and scans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.ir.values import Value
 
 
 class ReductionKind(StrEnum):
-    """How values along the reduction axes become one."""
+    """How values along the reduction axes are combined."""
 
     SUM = "sum"
     PROD = "prod"
@@ -24,7 +24,7 @@ class ReductionKind(StrEnum):
     ALL = "all"
     ARGMAX = "argmax"
     ARGMIN = "argmin"
-    LOGSUMEXP = "logsumexp"  # of scans alone
+    LOGSUMEXP = "logsumexp"  # scans only
 
 
 class _OneStore(Operation):
@@ -74,7 +74,7 @@ class Pointwise(_OneStore):
 
 
 class _Accumulating(_OneStore):
-    """It combines ``value`` along the inner loops of its nest; ``store.value`` holds the
+    """Combines ``value`` along the inner loops of its nest; ``store.value`` contains the
     ``Accumulator``."""
 
     value: Value
@@ -104,7 +104,7 @@ class Reduction(_Accumulating):
     """``value`` reduced over ``reduction_axes``.
 
     The accumulator's type is ``accumulate``; arg-reductions give the flat index over
-    ``reduction_axes`` in row-major order (i64), the first of equals, NaN winning as in torch.
+    ``reduction_axes`` in row-major order (i64), the first of equal values; NaN wins, as in torch.
     """
 
     name: str

@@ -15,7 +15,7 @@ from scheduler.text import one_line
 
 
 class BufferKind(StrEnum):
-    """What a buffer is for; the manifest's ``kind``."""
+    """The role of a buffer; the manifest's ``kind``."""
 
     INPUT = "input"
     PARAMETER = "parameter"
@@ -28,8 +28,8 @@ class BufferKind(StrEnum):
 class Buffer:
     """Memory with a shape: element type, sizes and strides in elements.
 
-    ``source_name`` is the name in the model's state dictionary (parameters), or of the graph's
-    value (inputs and outputs).
+    ``source_name`` is the name in the model's state dictionary (parameters), or that of the
+    graph's value (inputs and outputs).
     """
 
     name: str
@@ -52,20 +52,20 @@ class Assertion:
 
     @property
     def failure(self) -> str:
-        """The error message, one line."""
+        """The error message of a failed assertion, in one line."""
         message = one_line(self.message or "no message")
         return f"an assertion of the model failed: {message} (node {self.node})"
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A graph as operations over buffers, in an order that can be run.
+    """A graph as operations over buffers, in a valid execution order.
 
-    ``outputs`` name buffers in the model's order (the same buffer may stand twice, or be an
-    input). ``inputs`` name the buffers of user inputs in the model's order. ``without_work`` are
-    in-place nodes that need no operation: they write the value that is already there (``floor_``
-    of integers), or copy another node's result as a whole. ``nonzero`` are sizes that must not be
-    0, since torch raises. ``assertions`` are checked after the last operation.
+    ``outputs`` are buffers in the model's order (a buffer may occur twice, or be an input).
+    ``inputs`` are the buffers of user inputs in the model's order. ``without_work`` are in-place
+    nodes that need no operation: they write the existing value (``floor_`` of integers), or copy
+    another node's result as a whole. ``nonzero`` are sizes that must not be 0, because torch
+    raises an error then. ``assertions`` are checked after the last operation.
     """
 
     graph: Graph
@@ -83,8 +83,8 @@ class Lowered:
         return (*self.outputs, *(each.buffer for each in self.assertions))
 
     def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
-        """The buffers that an extern takes, where its node takes nothing but tensors and each is
-        a buffer as it lies; else none."""
+        """Return the buffers that an extern takes, if all arguments of its node are tensors and
+        each is a whole buffer; else an empty tuple."""
         node = self.graph.all_nodes_by_name[extern.node]
         given = list(_tensors(value for _, value in node.arguments()))
         views = [extern.inputs.get(name) for name in given if name is not None]
@@ -109,7 +109,7 @@ class Lowered:
 
 
 def _tensors(arguments: Iterable[Argument]) -> Iterator[str | None]:
-    """Names of the tensors that arguments are; None for whatever else they are."""
+    """Yield the names of tensor arguments, and None for other arguments."""
     for argument in arguments:
         if isinstance(argument, tuple):
             yield from _tensors(argument)

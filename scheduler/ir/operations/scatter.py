@@ -1,4 +1,4 @@
-"""Writes to places that data decide."""
+"""Writes to data-dependent indices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scheduler.ir.operations.base import Axes, GroupKind, OperandView, Operation
 from scheduler.ir.operations.loops import ReductionKind
 from scheduler.ir.values import Indirect, Load, Value
 
-#: What memory has atomic operations for on every target. Others are combined in a wider type.
+#: Types with atomic memory operations on every target. Others are combined in a wider type.
 ATOMIC = (DType.F32, DType.F64, DType.I32, DType.I64)
-#: How values at one place become one.
+#: How values with the same index may be combined.
 COMBINES = (ReductionKind.SUM, ReductionKind.PROD, ReductionKind.MAX, ReductionKind.MIN)
 
 
@@ -24,15 +24,15 @@ COMBINES = (ReductionKind.SUM, ReductionKind.PROD, ReductionKind.MAX, ReductionK
 class Scatter(Operation):
     """``store`` over ``axes``, then ``value`` at each point of ``sources`` combined into it.
 
-    The value goes to ``index`` of the buffer that ``store`` fills, one expression for each of its
-    dimensions, over ``sources`` and the symbols of ``indirect``, whose positions are brought
-    inside their axes; where ``condition`` does not hold it goes nowhere. The buffer has one of the
-    types of ``ATOMIC``, ``value`` the same one, ``kind`` is one of ``COMBINES``. Values that meet
-    at a place are combined in any order: sums and products of floats are rounded by that order,
-    everything else is the same in each. A NaN wins over every number, as in torch.
+    The value is combined into ``index`` of the buffer that ``store`` fills, one expression for each
+    dimension, over ``sources`` and the symbols of ``indirect``, whose values are clamped to their
+    axes; it is skipped where ``condition`` does not hold. The buffer and ``value`` have the same
+    type, one of ``ATOMIC``; ``kind`` is one of ``COMBINES``. Values with the same index are
+    combined in any order, which affects only the rounding of float sums and products. NaN wins over
+    every number, as in torch.
 
-    There is no overwriting kind: which of several values is the last is found by the maximum of
-    their numbers (``lowering/scatter.py``).
+    There is no overwriting kind: the last of several values is determined by the maximum of their
+    numbers (``lowering/scatter.py``).
     """
 
     name: str
@@ -69,7 +69,7 @@ class Scatter(Operation):
 
     @property
     def results(self) -> tuple[Store, ...]:
-        """What the result begins with."""
+        """The store of the initial value."""
         return (self.store,)
 
     @property
@@ -97,8 +97,8 @@ class Scatter(Operation):
 
     @property
     def accumulation_length(self) -> Expr:
-        """As many as may meet at one place, and what was there: the loops that are a dimension of
-        the result by themselves keep their points apart."""
+        """One for the initial value, plus the maximum number of values with the same index: a loop
+        that is itself a dimension of the result keeps its points separate."""
         if self.kind not in (ReductionKind.SUM, ReductionKind.PROD):
             return sympy.Integer(0)
         separate = set(self.index)

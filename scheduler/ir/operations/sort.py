@@ -1,4 +1,4 @@
-"""Rows in order."""
+"""Sorting of rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Sort(Operation):
     """The rows of ``key`` along ``axis``, ascending or descending; the first ``place.size`` of
     each are stored.
 
-    ``key`` is over ``axes`` and ``axis``, stores are over ``axes`` and ``place``. In what is stored
-    stand the ``Accumulator`` of the key's type, which is the key at that place, and the i64 one
-    named ``INDEX``, which is where along the row it was. Equal keys stay in their order (so do 0.0
-    and -0.0, and NaNs), and NaN is greater than every number, as in torch.
+    ``key`` is over ``axes`` and ``axis``, stores are over ``axes`` and ``place``. Stored trees use
+    the ``Accumulator`` of the key's type, which is the key at that position, and the i64
+    accumulator named ``INDEX``, its original index in the row. The sort is stable (also for 0.0 and
+    -0.0, and NaNs), and NaN is greater than every number, as in torch.
     """
 
     INDEX: ClassVar[str] = "index"
@@ -58,7 +58,7 @@ class Sort(Operation):
 
     @property
     def rounds_reads(self) -> bool:
-        return True  # what is equal in the tensor's own type keeps its order
+        return True  # keys that are equal in the tensor's own type keep their order
 
     def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
         return replace(self, stores=tuple(stores), nodes=nodes)

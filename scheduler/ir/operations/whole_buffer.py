@@ -1,4 +1,4 @@
-"""What operations that have no kernel have in common: they read and write whole buffers."""
+"""The base class of operations without a kernel: they read and write whole buffers."""
 
 from __future__ import annotations
 

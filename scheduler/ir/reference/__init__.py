@@ -1,4 +1,4 @@
-"""The float64 reference of every op, in NumPy, one family a file. They know nothing of lowering.
+"""The float64 reference of every op, in NumPy, one family per file, independent of lowering.
 
 ``reference/`` runs them over a graph.
 """

@@ -22,7 +22,7 @@ def logaddexp(a: Args) -> Array:
 
 
 def complex_logaddexp(x: Array, y: Array) -> Array:
-    """log(exp(x) + exp(y)) of complex numbers, about the one with the greater real part."""
+    """log(exp(x) + exp(y)) of complex numbers, relative to the one with the greater real part."""
     low, high = np.where(x.real < y.real, x, y), np.where(x.real < y.real, y, x)
     made = high + np.log(1 + np.exp(low - high))
     endless = np.isinf(low.real) & (low.real == high.real)
@@ -79,7 +79,7 @@ def log_sigmoid(a: Args) -> Array:
 
 
 def gelu(a: Args) -> Array:
-    """Both forms: x Φ(x), and Hendrycks' tanh approximation of it."""
+    """Both forms: x Φ(x), and Hendrycks' tanh approximation."""
     x = a["self"]
     if a["approximate"] == "tanh":
         return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))

@@ -1,4 +1,4 @@
-"""Reference of attention's forms with further results, and of its gradients."""
+"""Reference of attention ops with additional results, and of their gradients."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def attention_math(a: Args) -> tuple[Any, ...]:
 
 
 def attention_backward(a: Args) -> tuple[Any, ...]:
-    """torch's decomposition of the CPU's attention has the weights in place of ``logsumexp``."""
+    """torch's decomposition of the CPU attention passes the weights as ``logsumexp``."""
     if a["dropout_p"]:
         raise UnsupportedUseError("dropout is random")
     if a.get("grad_input_mask", (False,) * 4)[3]:

@@ -1,4 +1,4 @@
-"""Reference of gradients: of activation functions, softmax, losses by class, normalisations."""
+"""Reference of gradients of activation functions, softmax, class losses, normalisations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
 
 
 def _slope_rule(name: str, slope: Callable[[Array], Any]) -> Rule:
-    """The gradient times a slope at what the argument of that name holds."""
+    """Return the gradient times the slope at the argument of that name."""
     return lambda a: a["grad_output"] * slope(np.asarray(a[name], np.float64))
 
 
@@ -39,13 +39,13 @@ hardswish_backward = _slope_rule("self", _hard_swish_slope)
 
 
 def _masked_gradient(a: Args, kept: Array) -> Array:
-    """The gradient where it is kept, 0 elsewhere."""
+    """Return the gradient where ``kept`` holds, else 0."""
     grad = a["grad_output"] if "grad_output" in a else a["grad_out"]
     return np.where(kept, grad, np.zeros((), np.asarray(grad).dtype))
 
 
 def hardsigmoid_backward(a: Args) -> Array:
-    # torch multiplies by float32's sixth in every type.
+    # torch multiplies by 1/6 rounded to float32 in every type.
     kept = _masked_gradient(a, (a["self"] > -3) & (a["self"] < 3))
     return np.asarray(kept * float(np.float32(1 / 6)))
 
@@ -155,7 +155,7 @@ def nll_loss_backward(a: Args) -> Array:
 
 
 def _input_gradient(g: Array, normal: Array, inverse: Array, axes: tuple[int, ...]) -> Array:
-    """Gradient of ``(x - mean) * inverse`` over ``axes``, mean and inverse taken from x."""
+    """Gradient of ``(x - mean) * inverse`` over ``axes``; mean and inverse depend on x."""
     mean = g.mean(axis=axes, keepdims=True)
     along = (g * normal).mean(axis=axes, keepdims=True)
     return np.asarray(inverse * (g - mean - normal * along))

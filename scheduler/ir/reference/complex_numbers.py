@@ -1,4 +1,4 @@
-"""Reference of the parts of complex numbers, and of numbers made of parts."""
+"""Reference of the parts of complex numbers, and of complex numbers from parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def neg(a: Args) -> Array:
 
 
 def view_as_real(a: Args) -> Array:
-    """The parts in the numbers' own memory, so that a write to either is seen by the other."""
+    """Return the parts as a view of the numbers' memory, so that writes to either affect both."""
     x = np.asarray(a["self"], dtype=np.complex128)
     first = x.real
     size, stride = (*first.shape, 2), (*first.strides, first.itemsize)

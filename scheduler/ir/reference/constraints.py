@@ -1,4 +1,4 @@
-"""What an op asks of its arguments' elements, as far as random values for them must respect it."""
+"""Constraints of ops on their arguments' elements, for the generation of random values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scheduler.ir.index.functions import evaluate
 
 @dataclass(frozen=True)
 class Constraint:
-    """What is asked of a value's elements.
+    """Constraints on a value's elements.
 
-    ``below``: integers are indices smaller than it. ``fan_in``: how many of them are summed.
+    ``below``: integers are indices smaller than it. ``fan_in``: number of summed elements.
     ``gain``: a factor near 1. ``positive``: greater than 0. ``divides``: integers other than 0.
     """
 
@@ -45,7 +45,7 @@ class Sizes:
         self._bindings = dict(bindings)
 
     def numel(self, argument: Argument, place: slice) -> int | None:
-        """Product of some of a tensor's sizes; None where it is no tensor, or depends on data."""
+        """Return the product of some of a tensor's sizes; None if no tensor or data-dependent."""
         meta = self._graph.tensors.get(argument.name) if isinstance(argument, Ref) else None
         if meta is None:
             return None
@@ -61,12 +61,12 @@ class Sizes:
 
 
 Required: TypeAlias = Iterator[tuple[Argument, Constraint]]
-#: From a node's arguments by name to the roles of some of them.
+#: Maps a node's arguments by name to the constraints of some of them.
 Requirements: TypeAlias = Callable[[Mapping[str, Argument], Sizes], Required]
 
 
 def row_indices(indices: str, table: str) -> Requirements:
-    """``indices`` number the table's rows."""
+    """``indices`` are row numbers of the table."""
 
     def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         yield args[indices], Constraint(below=sizes.along(args[table], 0))
@@ -75,7 +75,7 @@ def row_indices(indices: str, table: str) -> Requirements:
 
 
 def indices_below(indices: str, count: str) -> Requirements:
-    """``indices`` number as many rows as the argument ``count`` says."""
+    """``indices`` are below the argument ``count``."""
 
     def requires(args: Mapping[str, Argument], _: Sizes) -> Required:
         number = args[count]
@@ -85,7 +85,7 @@ def indices_below(indices: str, count: str) -> Requirements:
 
 
 def flat_indices(indices: str) -> Requirements:
-    """``indices`` are places in ``self`` as one line."""
+    """``indices`` are positions in flattened ``self``."""
 
     def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         yield args[indices], Constraint(below=sizes.numel(args["self"], slice(None)))
@@ -94,7 +94,7 @@ def flat_indices(indices: str) -> Requirements:
 
 
 def dim_indices(indices: str) -> Requirements:
-    """``indices`` are places along the dimension ``dim`` of ``self``."""
+    """``indices`` are positions along the dimension ``dim`` of ``self``."""
 
     def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         if args["dim"] is not None:
@@ -104,14 +104,14 @@ def dim_indices(indices: str) -> Requirements:
 
 
 def per_dim_indices(args: Mapping[str, Argument], sizes: Sizes) -> Required:
-    """``indices`` has places along each dimension of ``self``, or None for a whole one."""
+    """``indices`` has positions along each dimension of ``self``, or None for all."""
     indices = args["indices"]
     for axis, index in enumerate(indices if isinstance(indices, tuple) else ()):
         yield index, Constraint(below=sizes.along(args["self"], axis))
 
 
 def plane_indices(rank: int) -> Requirements:
-    """``indices`` are flat places in the last ``rank`` dimensions of ``self``."""
+    """``indices`` are flat positions in the last ``rank`` dimensions of ``self``."""
 
     def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         yield args["indices"], Constraint(below=sizes.numel(args["self"], slice(-rank, None)))
@@ -120,14 +120,14 @@ def plane_indices(rank: int) -> Requirements:
 
 
 def class_indices(args: Mapping[str, Argument], _: Sizes) -> Required:
-    """``self`` numbers the classes."""
+    """``self`` holds class numbers."""
     count = args["num_classes"]
     if isinstance(count, int):
         yield args["self"], Constraint(below=count if count > 0 else None)
 
 
 def class_targets(args: Mapping[str, Argument], sizes: Sizes) -> Required:
-    """``target`` numbers the classes along the scores' dimension 1, or their only one."""
+    """``target`` holds class numbers along the scores' dimension 1, or their only one."""
     classes = sizes.along(args["self"], 1)
     yield args["target"], Constraint(below=classes or sizes.along(args["self"], 0))
 
@@ -153,5 +153,5 @@ def positive(args: Mapping[str, Argument], _: Sizes) -> Required:
 
 
 def divisor(args: Mapping[str, Argument], _: Sizes) -> Required:
-    """``other`` is divided by: torch raises an error for an integer 0."""
+    """``other`` is a divisor: torch raises an error for an integer 0."""
     yield args["other"], Constraint(divides=True)

@@ -1,4 +1,4 @@
-"""Reference of convolutions, of transposed ones, and of their gradients."""
+"""Reference of convolutions, transposed convolutions, and their gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.ir.reference.rule import Args, Array, pair
 
 
 def _padding(a: Args, extents: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Elements before and after each spatial axis; ``extents`` are those of the dilated kernel."""
+    """Return the padding of each spatial axis; ``extents`` are those of the dilated kernel."""
     if a["padding"] == "valid":
         return [(0, 0)] * len(extents)
     if a["padding"] == "same":
@@ -21,7 +21,7 @@ def _padding(a: Args, extents: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def convolution(a: Args) -> Array:
-    """Any number of spatial axes: windows as rows of a matrix, one multiplication a group.
+    """Convolution over any number of spatial axes: im2col, and one multiplication per group.
 
     ``input`` [N, C, *spatial] or without N; ``weight`` [O, C / groups, *kernel].
     """
@@ -53,7 +53,7 @@ def convolution(a: Args) -> Array:
 def _taps(
     kernel: tuple[int, ...], count: tuple[int, ...], a: Args
 ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Each place in the kernel, with where ``count`` windows meet the padded input by it."""
+    """Yield each kernel position with its slices of the padded input for ``count`` windows."""
     rank = len(kernel)
     stride, dilation = pair(a["stride"], rank), pair(a["dilation"], rank)
     for tap in np.ndindex(*kernel):
@@ -68,7 +68,7 @@ def _taps(
 
 
 def _scatter_windows(x: Array, weight: Array, a: Args, size: tuple[int, ...]) -> Array:
-    """Every element of ``x`` [N, C, ...] times the kernel, added up where it lands in ``size``.
+    """Multiply each element of ``x`` [N, C, ...] by the kernel and add it to the result.
 
     ``weight`` is [C, O / groups, *kernel]; ``size`` are the result's spatial sizes.
     """
@@ -114,7 +114,7 @@ def conv_transpose(a: Args) -> Array:
 
 
 def convolution_backward(a: Args) -> tuple[Array | None, ...]:
-    """Gradients by input, weight and bias, where ``output_mask`` asks for them."""
+    """Return the gradients of input, weight and bias that ``output_mask`` requests."""
     grad, x, weight = a["grad_output"], a["input"], a["weight"]
     by_input, by_weight, by_bias = a["output_mask"]
     made: list[Any] = [None, None, None]

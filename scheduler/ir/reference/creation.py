@@ -1,4 +1,4 @@
-"""Reference of ops that make tensors, of conversions, and of sizes as values."""
+"""Reference of creation ops, conversions, and sizes as values."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ from scheduler.text import one_line
 
 
 def convert(x: Array, dtype: DType | None) -> Array:
-    """The array as the reference holds that type; itself where it is held so already.
+    """Convert an array to the reference's type for ``dtype``; unchanged if it has it already.
 
-    Floats become integers towards zero, and booleans by being other than zero. Floats keep all
-    their digits: rounding is ``evaluate``'s option. To 8 bits they are always rounded: who asks for
-    so few means what becomes of his numbers there.
+    Floats become integers towards zero, and booleans by comparison with zero. Floats are not
+    rounded, which is an option of ``evaluate``, except to 8 bits, where rounding is intended.
     """
     if dtype is None:
         return x
@@ -53,7 +52,7 @@ def _to(a: Args) -> Array:
 
 
 def _default_type(values: tuple[Any, ...]) -> type:
-    """Torch's default type: complex or float if any value is, else int64."""
+    """Return torch's default type: complex or float if any value is, else int64."""
     if any(isinstance(v, complex) for v in values):
         return np.complex128
     return np.float64 if any(isinstance(v, float) for v in values) else np.int64
@@ -67,7 +66,7 @@ def arange(a: Args) -> Array:
     span = (end - int(start)) / int(step) if dtype == np.int64 else (end - start) / step
     count = max(0, math.ceil(span))
     if not np.issubdtype(dtype, np.inexact):
-        start, step = int(start), int(step)  # cut: for int64 before the count, for others after
+        start, step = int(start), int(step)  # truncated: for int64 before the count, else after
     return np.asarray(start + np.arange(count) * step).astype(dtype)
 
 
@@ -75,9 +74,11 @@ _NARROW = (DType.F16, DType.BF16)
 
 
 def _spaced_values(a: Args, *, in_type: bool) -> tuple[Array, Any]:
-    """Between both ends in float64, and the type asked for. Integers begin from cut ends, floats of
-    16 bits from rounded ones; torch's linspace (``in_type``) then computes in that type, and its
-    logspace takes the only element of one as it is given."""
+    """Return evenly spaced values in float64, and the requested type.
+
+    Ends are truncated for integers and rounded for 16-bit floats; torch's linspace (``in_type``)
+    then computes in that type, and its logspace with one step uses the start unchanged.
+    """
     dtype = compute_dtype_or(a["dtype"], np.float64)
     steps = a["steps"]
     if steps > MAX_RESULT_ELEMENTS:
@@ -141,7 +142,7 @@ def _filled(array: Array, dtype: DType | None) -> Array:
 
 
 def constant_like(value: Any) -> Rule:
-    """A tensor of one value in the size that is given, or in that of ``self``."""
+    """A tensor of one value, with the given size or that of ``self``."""
 
     def rule(a: Args) -> Array:
         x = a["self"]
@@ -184,7 +185,7 @@ def to_dispatch(a: Args) -> Array:
 
 
 def no_op(_a: Args) -> None:
-    """Assertions of the export: what they ask is checked by the shapes themselves."""
+    """Assertions of the export: the check of the shapes covers them."""
 
 
 def assert_true(a: Args) -> None:
@@ -220,7 +221,7 @@ def binary_function(function: Callable[[Any, Any], Any]) -> Rule:
 
 
 def unary_function(function: Callable[[Any], Any]) -> Rule:
-    """A function of the one argument, whatever Python calls it."""
+    """A function of the only argument, whatever its name."""
     return lambda a: function(next(iter(a.values())))
 
 

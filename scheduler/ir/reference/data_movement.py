@@ -1,4 +1,4 @@
-"""Reference of diagonals, turned, shuffled and joined tensors, and of their pieces."""
+"""Reference of diagonals, flips, shuffles, concatenations and splits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.limits import MAX_OUTPUTS, MAX_RESULT_ELEMENTS
 
 
 def with_copy(rule: Rule) -> Rule:
-    """The same elements in memory of their own."""
+    """Return a rule that copies the results of ``rule``."""
 
     def copy(a: Args) -> Any:
         made = rule(a)
@@ -71,7 +71,7 @@ def tensor_split(a: Args) -> tuple[Array, ...]:
 
 
 def chunk_cat(a: Args) -> Array:
-    """Each tensor in as many chunks along an axis, padded with zeros, side by side."""
+    """Split each tensor into chunks along an axis, padded with zeros, and concatenate them."""
     chunks, parts = a["num_chunks"], []
     at = a["dim"] % a["tensors"][0].ndim
     for x in a["tensors"]:
@@ -89,7 +89,7 @@ def flatten_dense_tensors(a: Args) -> Array:
 
 
 def combinations(a: Args) -> Array:
-    """Rows of ``r`` elements, in the order of their places."""
+    """Return rows of ``r`` elements, in the order of their positions."""
     x, r = a["self"], a["r"]
     if r == 0:
         return np.zeros(0, x.dtype)
@@ -104,7 +104,7 @@ def combinations(a: Args) -> Array:
 
 
 def split_along(dim: int) -> Rule:
-    """hsplit, vsplit, dsplit; the first splits the one dimension of a vector."""
+    """hsplit, vsplit, dsplit; hsplit splits the only dimension of a vector."""
 
     def rule(a: Args) -> tuple[Array, ...]:
         x = a["self"]
@@ -115,7 +115,7 @@ def split_along(dim: int) -> Rule:
 
 
 def _split(x: Array, dim: int, places: Any) -> tuple[Array, ...]:
-    """As many parts as even as can be, or cut at places as Python's slices cut."""
+    """Split into sections of nearly equal size, or at positions like Python slices."""
     length = x.shape[dim]
     if isinstance(places, int):
         if not 0 < places <= MAX_OUTPUTS:

@@ -13,7 +13,7 @@ _SUM, _MEAN, _MAX = 0, 1, 2
 
 
 def embedding_bag(a: Args) -> tuple[Array, ...]:
-    """The bags, and what torch keeps for their gradient."""
+    """Return the bags, and what torch saves for their gradient."""
     weight, indices, mode = a["weight"], a["indices"].reshape(-1), a["mode"]
     padding = a.get("padding_idx", -1)
     bags = a["offsets"].shape[0] - int(bool(a["include_last_offset"]))
@@ -41,14 +41,14 @@ def embedding_bag(a: Args) -> tuple[Array, ...]:
 
 
 def embedding_bag_forward(a: Args) -> tuple[Array, ...]:
-    """The same with as many sizes of bags as there are offsets, as exported graphs state."""
+    """As ``embedding_bag``, with as many bag sizes as offsets, as in exported graphs."""
     made, bag, counts, maxima = embedding_bag(a)
     rest = np.zeros(a["offsets"].shape[0] - len(counts), dtype=np.int64)
     return made, bag, np.concatenate([counts, rest]), maxima
 
 
 def _first_maxima(made: Array, rows: Array, bag: Array, used: Array, indices: Array) -> Array:
-    """The row that each maximum is of: the first of equals; 0 for an empty bag."""
+    """Return the row of each maximum, the first of equal ones; 0 for an empty bag."""
     first = np.full(made.shape, len(indices), dtype=np.int64)
     entries, columns = np.nonzero((rows == made[bag]) & used[:, None])
     np.minimum.at(first, (bag[entries], columns), entries)
@@ -74,7 +74,7 @@ def bincount(a: Args) -> Any:
 
 
 def composite_embedding_bag(a: Args) -> tuple[Array, ...]:
-    """The op that models call: its padding may count from the end."""
+    """The op that models call: its padding index may count from the end."""
     padding, rows = a.get("padding_idx"), len(a["weight"])
     if padding is None:
         return embedding_bag_forward({**a, "padding_idx": -1})
@@ -82,7 +82,7 @@ def composite_embedding_bag(a: Args) -> tuple[Array, ...]:
 
 
 def segment_reduce(a: Args) -> Array:
-    """Runs of elements along an axis, each reduced by itself; ``initial`` goes into each."""
+    """Reduce each segment along an axis, starting with ``initial``."""
     data, axis, reduce = np.asarray(a["data"]), a["axis"], a["reduce"]
     if reduce not in _SEGMENTS:
         raise UnsupportedUseError(f"unknown reduction {reduce!r}")
@@ -113,7 +113,7 @@ _SEGMENTS: dict[Any, tuple[np.ufunc, float]] = {
 
 
 def _segment_lengths(a: Args) -> Array:
-    """How long each segment is, a row for each line of the data."""
+    """Return the lengths of the segments, one row per line of the data."""
     if a["lengths"] is not None:
         lengths = a["lengths"]
     elif a["offsets"] is not None:

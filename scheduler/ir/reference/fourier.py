@@ -1,4 +1,4 @@
-"""Reference of fast Fourier transforms, in the forms that torch gives them."""
+"""Reference of torch's fast Fourier transforms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NORMALIZATIONS = ("backward", "ortho", "forward")
 
 
 def _scale(code: int, points: int) -> float:
-    """torch's ``fft_norm_mode``: 0 as it is, 1 by the root of the points, 2 by the points."""
+    """Return the factor of ``fft_norm_mode``: 0 none, 1 by root of points, 2 by points."""
     if code not in (0, 1, 2):
         raise UnsupportedUseError(f"normalization {code}")
     return (1.0, 1 / math.sqrt(points), 1 / points)[code]
@@ -30,7 +30,7 @@ def _fft_dims(a: Args) -> tuple[int, ...]:
 
 
 def _transform(x: Array, dims: tuple[int, ...], *, forward: bool) -> Array:
-    """The sums as they are, over several dimensions."""
+    """Return the transform over several dimensions, not normalized."""
     for dim in dims:
         x = np.fft.fft(x, axis=dim) if forward else np.fft.ifft(x, axis=dim, norm="forward")
     return x
@@ -62,7 +62,7 @@ def complex_to_real(a: Args) -> Array:
 
 
 def _check(elements: int) -> None:
-    """What an argument makes longer than the tensor is."""
+    """Check the size of a transform, which an argument may make longer than the tensor."""
     if elements > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a transform of {elements} elements")
 
@@ -75,7 +75,7 @@ def _norm(a: Args) -> str:
 
 
 def fft_1d(function: Callable[..., Any]) -> Rule:
-    """A transform along one dimension, of NumPy's name."""
+    """Return the rule of a NumPy transform along one dimension."""
 
     def rule(a: Args) -> Array:
         x = as_float(a["self"])
@@ -102,8 +102,8 @@ def _axes(a: Args, x: Array) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
 def fft_nd(
     last: Callable[..., Any], others: Callable[..., Any], *, last_first: bool = False
 ) -> Rule:
-    """A transform along several dimensions: ``last`` along the last of them, ``others`` along the
-    others; ``last_first`` where that one takes real numbers."""
+    """Return the rule of a transform along several dimensions: ``last`` along the last one,
+    ``others`` along the others; ``last_first`` if the last one takes real numbers."""
 
     def rule(a: Args) -> Array:
         x = as_float(a["self"])
@@ -139,7 +139,7 @@ def frequencies(function: Callable[..., Any]) -> Rule:
 
 
 def _window(a: Args, length: int, points: int) -> Array:
-    """The window of ``length`` in the middle of ``points``."""
+    """Return the window of ``length``, centred in ``points``."""
     window = np.ones(length) if a["window"] is None else a["window"]
     before = (points - length) // 2
     return np.pad(window, (before, points - length - before))
@@ -167,15 +167,15 @@ def stft(a: Args) -> Array:
 
 
 def istft(a: Args) -> Array:
-    """The signal whose windows' transforms are given: the windows added up, over the sum of the
-    squares of the window there."""
+    """Return the signal from its windows' transforms: the sum of the windows, divided by the sum of
+    the squared window function."""
     spectrum, points = np.swapaxes(a["self"], -1, -2), a["n_fft"]
     step = points // 4 if a["hop_length"] is None else a["hop_length"]
     length = points if a["win_length"] is None else a["win_length"]
     window = _window(a, length, points)
     if a["normalized"]:
         spectrum = spectrum * math.sqrt(points)
-    if not a["return_complex"]:  # of both sides, the first is enough
+    if not a["return_complex"]:  # the first half determines both sides
         spectrum = spectrum[..., : points // 2 + 1]
         spectrum = np.fft.irfft(spectrum, n=points)
     else:

@@ -1,4 +1,4 @@
-"""Reference of derivatives by differences of neighbours (``torch.gradient``)."""
+"""Reference of derivatives by finite differences (``torch.gradient``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, as_flo
 
 
 def gradient(a: Args) -> tuple[Array, ...]:
-    """A result for each dimension asked for."""
+    """Return a result for each requested dimension."""
     x, spacing, dim, order = a["self"], a.get("spacing"), a["dim"], a["edge_order"]
     dims = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(dims)

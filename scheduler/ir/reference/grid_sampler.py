@@ -1,4 +1,4 @@
-"""Reference of sampling at a grid's places, of affine grids, and of windows as columns."""
+"""Reference of grid sampling, affine grids, im2col and col2im."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _keys(x: Array) -> Array:
 
 
 def _read_at(x: Array, places: list[Array]) -> Array:
-    """x [N, C, ...] at places [N, ...] that are whole numbers; 0 outside."""
+    """Read x [N, C, ...] at integer positions [N, ...]; 0 outside."""
     inside = np.ones(places[0].shape, bool)
     clipped = []
     for place, size in zip(places, x.shape[2:], strict=True):
@@ -90,7 +90,7 @@ def affine_grid(a: Args) -> Array:
 
 
 def _windows(a: Args, size: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], Any]:
-    """Kernel, counts of windows, and for each tap where the windows meet the padded image."""
+    """Return kernel, counts of windows, and each tap's slices of the padded image."""
     kernel, padding = pair(a["kernel_size"], 2), pair(a["padding"], 2)
     stride, dilation = pair(a["stride"], 2), pair(a["dilation"], 2)
     counts = tuple(

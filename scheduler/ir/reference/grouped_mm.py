@@ -1,4 +1,4 @@
-"""Reference of products of groups of rows, each with a matrix of its own."""
+"""Reference of grouped matrix products: each group of rows has its own matrix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.ir.reference.rule import Args, Array, Result
 
 
 def _groups(ends: Array, size: int) -> Iterator[tuple[int, slice]]:
-    """Each group's number and places, from the ends of the groups along an axis of this size."""
+    """Yield each group's number and slice, from the groups' ends along an axis of this size."""
     start = 0
     for group, end in enumerate(np.asarray(ends).tolist()):
         yield group, slice(start, min(max(end, start), size))
@@ -18,7 +18,7 @@ def _groups(ends: Array, size: int) -> Iterator[tuple[int, slice]]:
 
 
 def rows_by_group(a: Args) -> Result:
-    """[S, K] x [E, K, N] → [S, N]: rows up to ``offs[e]`` times matrix e; 0 for rows of none."""
+    """[S, K] x [E, K, N] → [S, N]: rows up to ``offs[e]`` times matrix e; 0 for ungrouped rows."""
     return _rows(np.asarray(a["input"]), np.asarray(a["weight"]), a["offs"])
 
 
@@ -30,7 +30,7 @@ def _rows(x: Array, y: Array, ends: Array) -> Array:
 
 
 def grouped_mm(a: Args) -> Result:
-    """torch's four forms: the groups are of rows, of columns, of what is summed, or whole."""
+    """torch's four forms: groups of rows, of columns, of the summed axis, or a batch."""
     x, y, ends = np.asarray(a["self"]), np.asarray(a["mat2"]), a["offs"]
     if x.ndim == y.ndim == 3:
         made = x @ y

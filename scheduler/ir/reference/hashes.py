@@ -1,4 +1,4 @@
-"""Reference of ``hash_tensor``: all elements by exclusive or."""
+"""Reference of ``hash_tensor``: exclusive or of all elements."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scheduler.ir.reference.rule import OWN_DTYPE, Args, UnsupportedUseError, is
 
 
 def hash_tensor(a: Args) -> Any:
-    """Of the elements' bits as float64, or as int64, over the dimensions named; over all without
+    """Hash the elements' bits as float64 or int64 over the given dimensions; over all without
     any."""
     x = np.asarray(a["self"])
     if a["mode"] != 0 or np.iscomplexobj(x):
         raise UnsupportedUseError("a hash of complex numbers, or another than by exclusive or")
     own = a[OWN_DTYPE]
-    x = x if own is None else round_to_dtype(x, own)  # of the bits that the type has
+    x = x if own is None else round_to_dtype(x, own)  # the type's own values
     wide = x.astype(np.float64) if is_float(x) else x.astype(np.int64)
     named = (a["dim"],) if isinstance(a["dim"], int) else tuple(a["dim"])
     axes = tuple(d % max(x.ndim, 1) for d in named) if x.ndim else ()

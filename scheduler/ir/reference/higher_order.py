@@ -1,4 +1,4 @@
-"""Reference of higher-order ops: branches, and loops over graphs of their own."""
+"""Reference of higher-order ops: branches, and loops over subgraphs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scheduler.limits import MAX_ITERATIONS
 
 
 def cond(a: Args) -> tuple[Any, ...]:
-    """The branch that ``pred`` (one element) chooses; the other one is not run."""
+    """Run the branch that ``pred`` (one element) selects, and not the other."""
     made: tuple[Any, ...] = a[RUN](a["true_fn" if np.all(a["pred"]) else "false_fn"], a["operands"])
     return made
 
 
 def while_loop(a: Args) -> tuple[Any, ...]:
-    """``body_fn`` on what it carries, while ``cond_fn`` of that gives True."""
+    """Apply ``body_fn`` to the carried values while ``cond_fn`` returns True for them."""
     carried, more = tuple(a["carried_inputs"]), tuple(a["additional_inputs"])
     for _ in range(MAX_ITERATIONS):
         (goes_on,) = a[RUN](a["cond_fn"], (*carried, *more))
@@ -30,8 +30,8 @@ def while_loop(a: Args) -> tuple[Any, ...]:
 
 
 def scan(a: Args) -> tuple[Any, ...]:
-    """``combine_fn`` of what it carries and the next slice of each of ``xs`` (along dimension 0):
-    what it carries in the end, then its other results, stacked."""
+    """Apply ``combine_fn`` to the carried values and the next slice of each of ``xs`` (along
+    dimension 0). Returns the final carried values, then the other results, stacked."""
     carried, xs = tuple(a["init"]), tuple(a["xs"])
     steps = _slice_count(xs)
     made: list[tuple[Any, ...]] = []
@@ -44,7 +44,7 @@ def scan(a: Args) -> tuple[Any, ...]:
 
 
 def associative_scan(a: Args) -> tuple[Any, ...]:
-    """Running ``combine_fn`` of all slices so far, along dimension 0."""
+    """Scan the slices along dimension 0 with ``combine_fn``."""
     xs = tuple(a["xs"])
     running = tuple(x[0] for x in xs) if _slice_count(xs) else ()
     made = [running]
@@ -56,7 +56,7 @@ def associative_scan(a: Args) -> tuple[Any, ...]:
 
 
 def map_op(a: Args) -> tuple[Any, ...]:
-    """``f`` of each slice of ``xs`` along dimension 0, its results stacked."""
+    """Apply ``f`` to each slice of ``xs`` along dimension 0, and stack the results."""
     xs = tuple(a["xs"])
     made = [
         a[RUN](a["f"], (*(x[step] for x in xs), *a["pos_args"])) for step in range(_slice_count(xs))
@@ -65,7 +65,7 @@ def map_op(a: Args) -> tuple[Any, ...]:
 
 
 def _slice_count(xs: Sequence[Array]) -> int:
-    """How many slices there are; none says nothing of the results' shapes."""
+    """Return the number of slices; without slices the results' shapes are unknown."""
     steps = len(xs[0]) if xs else 0
     if not steps:
         raise UnsupportedUseError("a loop over no slices is not covered")

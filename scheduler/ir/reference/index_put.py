@@ -1,4 +1,4 @@
-"""Reference of ops that write at indices."""
+"""Reference of indexed writes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _COMBINE = {
 
 
 def _scatter_operands(a: Args) -> tuple[Array, tuple[Array, ...], Any]:
-    """A copy of ``self`` with at least one axis, the places in it that ``index`` names along
-    ``dim``, and what goes there."""
+    """Return a copy of ``self`` with at least one axis, the positions given by ``index`` along
+    ``dim``, and the source."""
     result, index = np.atleast_1d(a["self"].copy()), np.atleast_1d(a["index"])
     source = a["value"] if a.get("src") is None else np.atleast_1d(a["src"])
     if np.ndim(source):
@@ -59,7 +59,7 @@ def _combine(reduce: Any) -> np.ufunc:
 
 
 def _reduce_into(a: Args, result: Array, where: Any, source: Array) -> Array:
-    """The source reduced into the result, or in the place of what was there."""
+    """Reduce the source into the result, or overwrite it."""
     combine, own = _combine(a["reduce"]), result.copy()
     count = np.zeros(result.shape, dtype=np.int64)
     np.add.at(count, where, 1)
@@ -84,7 +84,7 @@ def _neutral(reduce: Any, dtype: Any) -> Any:
 
 
 def _slice_operands(a: Args, source: Any) -> tuple[Array, Array, Any]:
-    """A copy of ``self`` seen with ``dim`` first, the places along it, and the source likewise."""
+    """Return a copy of ``self`` with ``dim`` first, the indices along it, and the source alike."""
     result, index = np.atleast_1d(a["self"].copy()), np.atleast_1d(a["index"])
     dim = a["dim"] % result.ndim
     result = np.moveaxis(result, dim, 0)
@@ -137,8 +137,8 @@ def index_put(a: Args) -> Array:
 
 
 def masked_put(a: Args) -> Array:
-    """``index_put`` that adds up, only where the mask holds; places outside count from the end or
-    are brought inside."""
+    """Accumulating ``index_put`` where the mask holds; indices outside count from the end or are
+    clamped."""
     result, mask = a["self"].copy(), a["mask"].astype(bool)
     found: list[Any] = []
     for axis, index in enumerate(a["indices"]):
@@ -152,7 +152,7 @@ def masked_put(a: Args) -> Array:
 
 
 def embedding_renorm(a: Args) -> Array:
-    """Rows that are asked for and longer than ``max_norm`` are made that long."""
+    """Scale requested rows whose norm exceeds ``max_norm`` to that norm."""
     result, rows = a["self"].copy(), np.unique(a["indices"])
     norms = np.linalg.norm(result[rows], ord=a["norm_type"], axis=1)
     scale = np.where(norms > a["max_norm"], a["max_norm"] / (norms + 1e-7), 1.0)

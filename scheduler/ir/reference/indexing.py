@@ -1,4 +1,4 @@
-"""Reference of reads and writes at computed places, and of joining and padding."""
+"""Reference of indexed reads and writes, concatenation and padding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def gather_index(index: Array, dim: int) -> tuple[Array, ...]:
-    """``index`` along ``dim`` and each element's own place along the other axes."""
+    """Return ``index`` along ``dim``, and each element's own position along the other axes."""
     places = list(np.ix_(*(np.arange(size) for size in index.shape)))
     places[dim] = index
     return tuple(places)
@@ -29,7 +29,7 @@ def gather(a: Args) -> Array:
 
 
 def numpy_index(indices: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Torch's list of indices as NumPy's: None is the whole axis, uint8 is a mask."""
+    """Convert torch's list of indices to NumPy's: None is the whole axis, uint8 is a mask."""
     return tuple(
         slice(None) if i is None else i.astype(bool) if i.dtype == np.uint8 else i for i in indices
     )
@@ -42,13 +42,13 @@ def take_along_dim(a: Args) -> Array:
 
 
 def cat(a: Args) -> Array:
-    # An empty 1-D tensor may be joined to anything.
+    # An empty 1-D tensor may be concatenated with anything.
     parts = [t for t in a["tensors"] if t.shape != (0,)] or list(a["tensors"])
     return np.concatenate(parts, axis=a["dim"])
 
 
 def pad(a: Args) -> Array:
-    """Pairs from the last axis backwards; negative amounts cut."""
+    """Pad by pairs from the last axis backwards; negative amounts crop."""
     x, amounts = a["self"], a["pad"]
     pairs = [(0, 0)] * (x.ndim - len(amounts) // 2)
     pairs += [(amounts[i], amounts[i + 1]) for i in range(len(amounts) - 2, -2, -2)]
@@ -145,13 +145,13 @@ def repeat_interleave(a: Args) -> Any:
 
 
 def nonzero(a: Args) -> Any:
-    """One row of places for each element that is not zero; without dimensions there are none."""
+    """Return the index of each nonzero element as a row; empty rows for a 0-dim tensor."""
     x = a["self"]
     return np.argwhere(x) if x.ndim else np.zeros((int(bool(x)), 0), np.int64)
 
 
 def nonzero_static(a: Args) -> Any:
-    """The first ``size`` rows of them, ``fill_value`` in those that are lacking."""
+    """Return the first ``size`` rows of ``nonzero``, padded with ``fill_value``."""
     found, size = nonzero(a), int(a["size"])
     if size * max(found.shape[1], 1) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"{size} rows")

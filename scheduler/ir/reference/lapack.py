@@ -10,43 +10,43 @@ import numpy as np
 from scheduler.errors import UserError
 from scheduler.ir.reference.rule import Array
 
-#: Its annotations tell apart what is one array type here.
+#: Untyped, because its annotations distinguish array types that are one type here.
 NUMPY: Any = np.linalg
 
 
 def scipy_linalg() -> Any:
-    """SciPy's, loaded when it is first needed: it takes a third of a second."""
+    """Return ``scipy.linalg``, imported on first use: it takes a third of a second."""
     import scipy.linalg  # noqa: PLC0415
 
     return scipy.linalg
 
 
 def to_double(array: Any) -> Array:
-    """In double precision, complex where it is."""
+    """Convert to double precision, real or complex."""
     given = np.asarray(array)
     return given.astype(np.complex128 if np.iscomplexobj(given) else np.float64, copy=False)
 
 
 def transpose(a: Array) -> Array:
-    """Each matrix transposed."""
+    """Transpose each matrix."""
     return np.swapaxes(a, -1, -2)
 
 
 def adjoint(a: Array) -> Array:
-    """Each matrix transposed and conjugated."""
+    """Transpose and conjugate each matrix."""
     return np.conj(transpose(a))
 
 
 def is_vector(a: Array, b: Array) -> bool:
-    """Whether torch takes ``b`` for vectors, one for each matrix of ``a``."""
+    """Whether torch treats ``b`` as vectors, one for each matrix of ``a``."""
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and a.shape[:-1] == b.shape)
 
 
 def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> tuple[Array, ...]:
-    """``function`` of the matrices at each place of the batch dimensions, which broadcast."""
+    """Apply ``function`` to the matrices at each batch index; batch dimensions broadcast."""
     batch = np.broadcast_shapes(*(m.shape[:-2] for m in matrices))
     full = [np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in matrices]
-    if 0 in batch:  # shapes and types, from matrices that no rule stumbles over
+    if 0 in batch:  # take shapes and types from regular matrices
         made = function(*(_regular_stand_in(m) for m in matrices))
         parts = [np.asarray(part) for part in made]
         return tuple(np.zeros((*batch, *p.shape), p.dtype) for p in parts)
@@ -58,13 +58,13 @@ def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> t
 
 
 def _regular_stand_in(array: Array) -> Array:
-    """A regular matrix; of integers, which are pivots, exchanges with the first row."""
+    """Return a regular matrix; for integers, which are pivots, ones."""
     shape, dtype = array.shape[-2:], array.dtype
     return np.ones(shape, dtype) if dtype.kind in "iu" else np.eye(*shape, dtype=dtype)
 
 
 def call_lapack(function: Callable[[], Any]) -> Any:
-    """What LAPACK makes; one line for a matrix that it cannot factor."""
+    """Call LAPACK. Raises ``UserError`` for a matrix that it cannot factor."""
     try:
         return function()
     except np.linalg.LinAlgError as error:

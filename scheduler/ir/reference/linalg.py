@@ -49,7 +49,7 @@ def solve_ex(a: Args) -> Result:
 
 
 def _factors_of(given: Any) -> tuple[Array, ...]:
-    """As torch keeps them for gradients: of the transposed matrix, unless it is complex."""
+    """Return the factors that torch saves: of the transposed matrix, unless it is complex."""
     a = to_double(given)
     return lu_packed(a if np.iscomplexobj(a) else transpose(a))
 

@@ -1,4 +1,4 @@
-"""Reference of losses, and of distances and likeness of vectors."""
+"""Reference of losses, and of vector distances and similarity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _reduce(losses: Any, a: Args) -> Any:
 
 
 def _minus(x: Any, y: Any) -> Any:
-    """The difference as torch takes it: of integers in their own type, wrapping around."""
+    """Return the difference as in torch: integers in their own type, wrapping around."""
     return np.subtract(np.asarray(x), np.asarray(y))
 
 
@@ -102,7 +102,7 @@ def multi_margin(a: Args) -> Any:
 
 
 def multilabel_margin_forward(a: Args) -> Any:
-    """The loss, and which classes are among the targets: those before the first -1."""
+    """Return the loss, and which classes are targets: those before the first -1."""
     x, target = np.atleast_2d(as_float(a["self"])), np.atleast_2d(a["target"])
     given = np.cumprod(target >= 0, axis=1).astype(bool)
     chosen = np.zeros(x.shape)
@@ -131,7 +131,7 @@ def _log_softmax(x: Array, axis: int) -> Array:
 
 
 def _class_loss(scores: Array, a: Args, smoothing: float = 0.0) -> tuple[Any, Any]:
-    """The loss, and the sum of the factors."""
+    """Return the loss and the sum of the weights."""
     last = np.moveaxis(scores, 1 if scores.ndim > 1 else 0, -1)
     shape, classes = last.shape[:-1], last.shape[-1]
     flat, target = last.reshape(-1, classes), np.asarray(a["target"]).reshape(-1)
@@ -177,7 +177,7 @@ def cross_entropy(a: Args) -> Any:
 
 
 def linear_cross_entropy(a: Args) -> Any:
-    """The loss of scores that a linear layer makes, a row or of all."""
+    """Return the loss of a linear layer's scores, per row or reduced."""
     scores = as_float(a["input"]) @ as_float(a["linear_weight"]).T
     if a["linear_bias"] is not None:
         scores = scores + a["linear_bias"]
@@ -187,7 +187,7 @@ def linear_cross_entropy(a: Args) -> Any:
 
 
 def linear_cross_entropy_with_gradients(a: Args) -> tuple[Any, ...]:
-    """The same with gradients that are computed with it, where any are asked for."""
+    """As ``linear_cross_entropy``, for uses that request no gradients along with the loss."""
     if any(a[f"compute_{name}_grad"] for name in ("input", "linear_weight", "linear_bias")):
         raise UnsupportedUseError("a loss that computes its gradients ahead of them")
     return linear_cross_entropy(a), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)

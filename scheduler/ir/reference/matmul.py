@@ -12,12 +12,12 @@ from scheduler.ir.reference.rule import Args, Array
 
 
 def cast_factor(number: Any, product: Array) -> Any:
-    """A factor in the type of what it multiplies: of integers a whole one, cut towards zero."""
+    """Convert a factor to the product's type: for integers it is truncated towards zero."""
     return int(number) if np.issubdtype(product.dtype, np.integer) else number
 
 
 def _add_bias(bias: Any, product: Array, a: Args) -> Array:
-    """beta * bias + alpha * product; with beta = 0 the bias does not count, NaN in it neither."""
+    """Return beta * bias + alpha * product; with beta = 0 the bias, even NaN, is ignored."""
     alpha, beta = (cast_factor(a[name], product) for name in ("alpha", "beta"))
     scaled = product if alpha == 1 else product * alpha
     if beta == 0:
@@ -31,7 +31,7 @@ def linear(a: Args) -> Array:
 
 
 def softmax(x: Array, axis: int) -> Array:
-    """exp(x) over its sum, shifted by the maximum."""
+    """Return exp(x) divided by its sum, shifted by the maximum."""
     if x.size == 0:
         return x.copy()
     powers = np.exp(x - x.max(axis=axis, keepdims=True))
@@ -39,8 +39,8 @@ def softmax(x: Array, axis: int) -> Array:
 
 
 def attention(a: Args) -> Array:
-    """softmax(scale q k^T + mask) v, one head at a time so that scores stay small; of the weights
-    those are left that dropout keeps.
+    """softmax(scale q k^T + mask) v, one head at a time to limit the memory of scores; dropout is
+    applied to the weights.
 
     Causal is aligned top-left; a row whose scores are all minus infinity gives zeros. Grouped
     queries: head h reads key head h // (heads / key heads).
@@ -119,7 +119,7 @@ def einsum(a: Args) -> Any:
     tensors, equation = a["tensors"], str(a["equation"]).replace(" ", "")
     left, _, right = equation.partition("->")
     letters = left.replace(",", "")
-    # torch sums a dimension that one operand alone has by itself, integers as int64.
+    # torch first sums a dimension that only one operand has, integers as int64.
     alone = any(letters.count(x) == 1 and x not in right for x in letters) and "->" in equation
     if alone and np.result_type(*tensors).kind in "biu":
         tensors = [x.astype(np.int64) for x in tensors]

@@ -1,4 +1,4 @@
-"""Reference of the factors of matrices: LU, Cholesky, LDL, QR."""
+"""Reference of matrix factorizations: LU, Cholesky, LDL, QR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scheduler.ir.reference.rule import Args, Array, Result, UnsupportedUseError
 
 
 def _lu_of(a: Array) -> tuple[Any, ...]:
-    """LU in one matrix, pivots from 1 as LAPACK has them, the place of the first zero pivot."""
+    """Return LU in one matrix, LAPACK's 1-based pivots, and the index of the first zero pivot."""
     if not a.size:
         return a, np.zeros(min(a.shape), np.int32), np.int32(0)
     (getrf,) = scipy_linalg().lapack.get_lapack_funcs(("getrf",), (a,))
@@ -48,14 +48,14 @@ def unpack_lu(lu: Array) -> tuple[Array, Array]:
 
 
 def _pivots(given: Array, rows: int, least: int = 1) -> Array:
-    """Checked, since LAPACK reads and writes at them: from 1, or below 0 for blocks of two."""
+    """Check pivots, since LAPACK uses them as indices: from 1, or negative for 2x2 blocks."""
     if given.size and (given.min() < least or given.max() > rows or not given.all()):
         raise UnsupportedUseError(f"a pivot that is none of {rows} rows")
     return np.asarray(given[0])
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """P of A = P L U, from LAPACK's exchanges of rows."""
+    """Return P of A = P L U, from LAPACK's row exchanges."""
 
     def one(exchanges: Array) -> tuple[Array]:
         order = np.arange(rows)
@@ -107,7 +107,7 @@ def cholesky(a: Args) -> Result:
 
 
 def _product_of(factor: Array, upper: bool) -> Array:
-    """The matrix that a factor of Cholesky is of."""
+    """Return the matrix of a Cholesky factor."""
     triangle = np.triu(factor) if upper else np.tril(factor)
     other = adjoint(triangle)
     return np.asarray(other @ triangle if upper else triangle @ other)
@@ -171,7 +171,7 @@ def geqrf(a: Args) -> Result:
 
 
 def _reflected(packed: Array, scales: Array, columns: int) -> Array:
-    """The first columns of the product of the reflectors that ``geqrf`` keeps."""
+    """Return the first columns of the product of the reflectors from ``geqrf``."""
 
     def one(vectors: Array, factors: Array) -> tuple[Array]:
         rows = vectors.shape[0]

@@ -1,4 +1,4 @@
-"""Reference of eigenvalues and singular values, and of what follows from them: ranks, norms."""
+"""Reference of eigenvalues and singular values, and of ranks and norms derived from them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def singular_values(a: Args) -> Result:
 
 
 def svd(a: Args) -> Result:
-    """As it was before ``linalg``: V and not its adjoint, zeros where vectors are not asked for."""
+    """The op before ``linalg``: V, not its adjoint; zeros if no vectors are requested."""
     given = to_double(a["self"])
     *batch, m, n = given.shape
     if not a["compute_uv"]:
@@ -70,7 +70,7 @@ def svd(a: Args) -> Result:
 
 
 def _cutoff(a: Args, values: Array, shape: Sequence[int]) -> Array:
-    """Below which singular values are taken for zero, by torch's defaults."""
+    """Return the threshold below which singular values count as zero, by torch's defaults."""
     atol, rtol = a.get("atol"), a.get("rtol")
     if rtol is None:
         own = a[OWN_DTYPE]
@@ -147,7 +147,7 @@ def nuclear_norm(a: Args) -> Result:
 
 
 def norm(vector_norm: Rule) -> Rule:
-    """``linalg_norm`` by the norms of vectors and of matrices."""
+    """Return ``linalg_norm``, from the norms of vectors and of matrices."""
 
     def rule(a: Args) -> Result:
         order, dim = a["ord"], a["dim"]

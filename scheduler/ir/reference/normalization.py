@@ -1,4 +1,4 @@
-"""Reference of softmax and of the normalisations."""
+"""Reference of softmax and normalisations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, Unsupporte
 
 
 def _typed_input(a: Args) -> Array:
-    """The tensor in the type asked for: of complex numbers the real parts."""
+    """Return the tensor in the requested type; complex numbers lose their imaginary part."""
     return as_float(convert(a["self"], a.get("dtype")))
 
 
@@ -30,7 +30,7 @@ def log_softmax(a: Args) -> Array:
 
 
 def _normalized(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
-    """(x - mean) / sqrt(var + eps), the mean, and the factor; the variance is the biased one."""
+    """Return (x - mean) / sqrt(var + eps), the mean, and the factor; the variance is biased."""
     mean = x.mean(axis=axes, keepdims=True)
     centred = x - mean
     factor = 1 / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + eps)
@@ -43,7 +43,7 @@ def _affine(x: Array, weight: Any, bias: Any) -> Array:
 
 
 def _channels(values: Any, rank: int) -> Any:
-    """A value for each channel, to go with [N, C, ...]."""
+    """Reshape per-channel values to broadcast with [N, C, ...]."""
     return None if values is None else values.reshape(1, -1, *(1,) * (rank - 2))
 
 
@@ -132,7 +132,7 @@ def functional_batch_norm(a: Args) -> tuple[Any, ...]:
 
 
 def batch_norm_with_reserve(training: bool | None, functional: bool = False) -> Rule:
-    """With a further result, empty here, that a device's library keeps for the gradient."""
+    """batch_norm with the reserve of a device's library for the gradient, which is empty here."""
 
     def rule(a: Args) -> tuple[Any, ...]:
         learns = bool(a["training"]) if training is None else training
@@ -160,7 +160,7 @@ def group_norm_op(a: Args) -> Any:
 
 
 def safe_softmax(a: Args) -> Any:
-    """softmax; 0 where all of a row is minus infinity."""
+    """softmax; 0 for rows of only minus infinity."""
     x = as_float(a["self"])
     if x.ndim == 0 or x.size == 0:
         return np.ones_like(x)

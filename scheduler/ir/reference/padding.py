@@ -1,4 +1,4 @@
-"""Reference of paddings that mirror or repeat, of their gradients, and of poolings undone."""
+"""Reference of reflecting and replicating padding, its gradients, and of unpooling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pad(mode: str) -> Rule:
 
 
 def pad_backward(mode: str) -> Rule:
-    """The padding of the elements' own numbers says where each came from."""
+    """Return the gradient; padding the elements' numbers gives the source of each element."""
 
     def rule(a: Args) -> Array:
         x, rank = a["self"], len(a["padding"]) // 2

@@ -1,4 +1,4 @@
-"""Reference of ``rngprims.philox_rand``: docs/random.md says which numbers torch draws."""
+"""Reference of ``rngprims.philox_rand``; docs/random.md describes the numbers torch draws."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _TYPES = (DType.F16, DType.BF16, DType.F32, DType.F64)
 
 
 def philox_rand(a: Args) -> Any:
-    """The numbers and how many more the generator counts: threads of blocks of 256, each with a
-    sequence of its own, take elements in turn."""
+    """Return the numbers, and by how much the generator's offset advances.
+
+    Threads in blocks of 256, each with its own sequence, take elements in turn.
+    """
     shape, dtype = tuple(int(extent) for extent in a["size"]), a["dtype"] or DType.F32
     count = math.prod(shape)
     if dtype not in _TYPES or a["stride"] is not None:

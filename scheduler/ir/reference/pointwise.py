@@ -22,49 +22,49 @@ from scheduler.ir.reference.rule import (
 
 
 def unary(name: str) -> Rule:
-    """The pointwise function of that name, of ``self``."""
+    """Return the pointwise function of that name, applied to ``self``."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(a["self"])
 
 
 def sign(a: Args) -> Any:
-    """Booleans are their own."""
+    """sign; booleans are unchanged."""
     x = np.asarray(a["self"])
     return x if x.dtype == np.bool_ else FUNCTIONS["sign"].numpy(x)
 
 
 def float_unary(name: str) -> Rule:
-    """The same of a function whose result is a float for integers too."""
+    """As ``unary``, for a function whose result is a float for integers too."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(as_float(a["self"]))
 
 
 def identity_on_integers(name: str) -> Rule:
-    """The same of a function that leaves integers as they are."""
+    """As ``unary``, for a function that does not change integers."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(a["self"]) if is_float(a["self"]) else np.array(a["self"])
 
 
 def _pair(a: Args) -> tuple[Any, Any]:
-    """``self`` and ``other``, a number among them in the other's type if that is of integers."""
+    """Return ``self`` and ``other``; a number is converted to the other's integer type."""
     x, y = a["self"], a["other"]
     return wrap_like(x, y), wrap_like(y, x)
 
 
 def binary(name: str) -> Rule:
-    """The pointwise function of that name, of ``self`` and ``other``."""
+    """Return the pointwise function of that name, applied to ``self`` and ``other``."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(*_pair(a))
 
 
 def float_binary(name: str) -> Rule:
-    """The same of a function whose result is a float for integers too."""
+    """As ``binary``, for a function whose result is a float for integers too."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(as_float(a["self"]), as_float(a["other"]))
 
 
 def logical(name: str) -> Rule:
-    """The same on whether they are other than 0."""
+    """As ``binary``, applied to whether the operands are nonzero."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(np.asarray(a["self"]) != 0, np.asarray(a["other"]) != 0)
 
@@ -148,7 +148,7 @@ def rsub(a: Args) -> Any:
 
 
 def lerp(a: Args) -> Any:
-    """From the nearer end."""
+    """Linear interpolation, computed from the nearer end."""
     x, y, weight = a["self"], a["end"], np.asarray(a["weight"])
     way = y - x
     return np.where(np.abs(weight) < 0.5, x + weight * way, y - way * (1 - weight))

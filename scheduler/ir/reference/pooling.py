@@ -12,7 +12,7 @@ from scheduler.ir.reference.rule import Args, Array, Rule, is_float, pair
 
 
 def _output_size(size: int, kernel: int, stride: int, padding: int, ceil_mode: bool) -> int:
-    """Windows along an axis; in ceil mode none may begin in the padding at the end."""
+    """Return the windows along an axis; in ceil mode none may begin in the end padding."""
     span = size + 2 * padding - kernel
     count = (math.ceil(span / stride) if ceil_mode else span // stride) + 1
     if ceil_mode and (count - 1) * stride >= size + padding:
@@ -57,7 +57,7 @@ def max_pool(rank: int, with_indices: bool) -> Rule:
         where = _windows(places, a, rank, -1)
         where = np.broadcast_to(where.reshape(*where.shape[:-rank], -1), flat.shape)
         best = np.where(where < 0, least, flat).argmax(axis=-1)[..., None]
-        # Nothing but the least value: the first place that is no padding.
+        # If all values are the least one: the first position outside the padding.
         padding = np.take_along_axis(where, best, -1) < 0
         best = np.where(padding, (where >= 0).argmax(axis=-1)[..., None], best)
         return values, np.take_along_axis(where, best, -1)[..., 0]
@@ -79,10 +79,10 @@ def avg_pool(rank: int) -> Rule:
 
 
 def _counts(a: Args, rank: int, shape: tuple[int, ...]) -> Iterator[Array]:
-    """For each axis, how many elements each window averages over.
+    """Yield, for each axis, the number of elements that each window averages.
 
-    These are the tensor's own and, with ``count_include_pad``, its padding, but never what ceil
-    mode adds beyond that.
+    These are the tensor's elements and, with ``count_include_pad``, its padding, but not the
+    elements that ceil mode adds.
     """
     kernel, padding = pair(a["kernel_size"], rank), pair(a["padding"], rank)
     stride = pair(a["stride"], rank) if a["stride"] else kernel
@@ -96,7 +96,7 @@ def _counts(a: Args, rank: int, shape: tuple[int, ...]) -> Iterator[Array]:
 
 
 def _cells(size: int, count: int) -> Iterator[slice]:
-    """The window of each cell of an adaptive pooling: floor to ceil, overlapping where uneven."""
+    """Yield the windows of an adaptive pooling: floor to ceil, overlapping if uneven."""
     for i in range(count):
         yield slice(i * size // count, -((i + 1) * size // -count))
 
@@ -136,7 +136,7 @@ def adaptive_max(rank: int) -> Callable[[Args], tuple[Array, Array]]:
 
 
 def _spread_over_windows(grad: Array, a: Args, rank: int) -> Array:
-    """Each window's value added to every element of the input that it covers."""
+    """Add each window's value to every input element that it covers."""
     sizes = a["self"].shape[-rank:]
     kernel, padding = pair(a["kernel_size"], rank), pair(a["padding"], rank)
     stride = pair(a["stride"], rank) if a["stride"] else kernel
@@ -168,7 +168,7 @@ def avg_pool_backward(rank: int) -> Rule:
 
 
 def max_pool_backward(rank: int) -> Rule:
-    """Of adaptive ones too: each window's gradient goes where its greatest element was."""
+    """Add each window's gradient at its maximum; also for adaptive pooling."""
 
     def rule(a: Args) -> Array:
         grad, places = a["grad_output"], a["indices"]
@@ -198,14 +198,14 @@ def adaptive_avg_backward(rank: int) -> Rule:
 
 
 def _starts(sample: float, size: int, count: int, width: int) -> list[int]:
-    """First elements of the windows of a fractional pooling: uneven steps that a number says."""
+    """Return the starts of the windows of a fractional pooling, with steps from a sample."""
     step = (size - width) / (count - 1) if count > 1 else 0.0
     inner = [int((i + sample) * step) - int(sample * step) for i in range(count - 1)]
     return [*inner, size - width]
 
 
 def fractional_max_pool(rank: int) -> Rule:
-    """``random_samples`` [N, C, rank]: of planes the last dimension's number comes first."""
+    """``random_samples`` [N, C, rank]: for rank 2 the last dimension's number comes first."""
 
     def rule(a: Args) -> tuple[Array, Array]:
         x, samples = a["self"], a["random_samples"]

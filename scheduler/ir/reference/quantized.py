@@ -1,4 +1,4 @@
-"""Reference of quantized tensors: their products, and conversions to them and back."""
+"""Reference of quantized tensors: products, quantization and dequantization."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BY_TENSOR, _BY_LINE = [0], [1]  # torch's ScalingType
 
 
 def scaled_mm_v2(a: Args) -> Any:
-    """The same with lists of scales, whose kinds are named."""
+    """As ``scaled_mm``, with lists of scales and their kinds."""
     kinds = [list(a[name]) for name in ("recipe_a", "recipe_b")]
     if any(kind not in (_BY_TENSOR, _BY_LINE) for kind in kinds) or a["contraction_dim"]:
         raise UnsupportedUseError("scales of blocks")
@@ -48,7 +48,7 @@ def scaled_mm_v2(a: Args) -> Any:
 
 
 def _blocks(shape: tuple[int, ...], extent: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Each dimension as blocks of elements: the tensor's shape, and that of one value a block."""
+    """Split dimensions into blocks: the tensor's shape, and that of one value per block."""
     if len(extent) != len(shape):
         raise UnsupportedUseError(f"blocks of {len(extent)} dimensions in {len(shape)}")
     whole: list[int] = []
@@ -178,7 +178,7 @@ def _scale_and_zero_point(
 
 
 def _block_shape(shape: tuple[int, ...], extent: tuple[int, ...], *, keep: bool) -> list[int]:
-    """The shape of one value a block: a dimension that is one block is left out unless ``keep``."""
+    """Shape of one value per block: a dimension of one block is omitted unless ``keep``."""
     made = []
     for size, given in zip(shape, extent, strict=True):
         part = size if given == -1 else given

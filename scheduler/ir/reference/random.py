@@ -1,7 +1,7 @@
-"""Reference of ops that draw random numbers (docs/random.md says from where, and how).
+"""Reference of ops that draw random numbers (docs/random.md describes the algorithm).
 
-Written from Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), and from the page,
-apart from what kernels are made of.
+Implemented from Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), and from that
+page, independently of the code that kernels use.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HALF = np.uint64(32)
 
 
 def philox(counters: Array, key: tuple[int, int]) -> Array:
-    """Four words of 32 bits, ``[..., 4]`` in uint64, for counters of four words ``[..., 4]``."""
+    """Return four 32-bit words, ``[..., 4]`` in uint64, for four-word counters ``[..., 4]``."""
     a, b, c, d = (counters[..., place].astype(np.uint64) for place in range(4))
     first, second = key
     for _ in range(_ROUNDS):
@@ -49,7 +49,7 @@ def philox(counters: Array, key: tuple[int, int]) -> Array:
 
 
 def _words(a: Args, size: Any, first: int = 0) -> tuple[Array, Array]:
-    """The first two words of each element, or the two after them."""
+    """Return two words of each element: the first two, or the next two."""
     shape = tuple(int(extent) for extent in size)
     if math.prod(shape) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"{math.prod(shape)} random numbers")
@@ -60,7 +60,7 @@ def _words(a: Args, size: Any, first: int = 0) -> tuple[Array, Array]:
 
 
 def _uniform(a: Args, size: Any, dtype: DType | None) -> Array:
-    """From 0 to below 1, as many bits as the type's numbers have there."""
+    """Return numbers in [0, 1), with as many bits as the type's significand."""
     first, second = _words(a, size)
     if dtype is DType.F64:
         return _join_53_bits(first, second)
@@ -85,7 +85,7 @@ def _above_zero(words: Array) -> Any:
 
 
 def _normal(a: Args, size: Any, dtype: DType | None = None) -> Array:
-    """Box and Muller's cosine; of complex numbers also the sine, and both of variance one half."""
+    """Box-Muller's cosine; for complex numbers also the sine, both with variance 1/2."""
     first, second = _words(a, size)
     angle = 2 * np.pi * ((second >> np.uint64(8)).astype(np.float64) * 2.0**-24)
     logarithm = np.log(_above_zero(first))
@@ -99,7 +99,7 @@ def _size(a: Args) -> Any:
 
 
 def _requested_dtype(a: Args) -> DType | None:
-    """The type asked for; that of ``self`` where there is one."""
+    """Return the requested type, else the type of ``self``."""
     if a.get("dtype") is not None:
         dtype: DType = a["dtype"]
         return dtype
@@ -130,7 +130,7 @@ def randint(a: Args) -> Any:
 
 
 def randperm(a: Args) -> Any:
-    """The order of as many 63-bit numbers."""
+    """Return the sort order of random 63-bit numbers."""
     first, second = _words(a, (a["n"],))
     keys = (first << np.uint64(31)) | (second >> np.uint64(1))
     return np.argsort(keys, kind="stable").astype(compute_dtype_or(a["dtype"], np.int64))
@@ -180,7 +180,7 @@ def geometric(a: Args) -> Any:
 
 
 def multinomial(a: Args) -> Any:
-    """With replacement by the sums of the chances, without by the least waiting times."""
+    """Draw by cumulative probabilities with replacement, else by the least waiting times."""
     x = np.atleast_2d(np.asarray(a["self"], np.float64))
     count = a["num_samples"]
     if a["replacement"]:
@@ -200,7 +200,7 @@ def multinomial(a: Args) -> Any:
 
 
 def keep_mask(a: Args, size: Any, chance: float) -> Array:
-    """Which of so many elements dropout keeps."""
+    """Return the mask of the elements that dropout keeps."""
     return _uniform(a, size, DType.F32) >= chance
 
 
@@ -212,7 +212,7 @@ def dropout(a: Args) -> Any:
 
 
 def noise_dropout(*, feature: bool, alpha: bool) -> Rule:
-    """By channels; or with what is dropped at the least value of SELU, mean and variance kept."""
+    """Dropout by channel (``feature``); or with SELU's minimum, keeping mean and variance."""
 
     def rule(a: Args) -> Any:
         x, p = a["input"], a["p"]
@@ -233,7 +233,7 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Rule:
 
 
 def poisson(a: Args) -> Any:
-    """The least count whose distribution reaches the element's uniform number."""
+    """Return the least count whose cumulative probability reaches the element's number."""
     from scipy import special  # noqa: PLC0415
 
     rate = np.asarray(a["self"], np.float64)

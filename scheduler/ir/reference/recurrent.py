@@ -1,4 +1,4 @@
-"""Reference of recurrent layers: one cell after the other."""
+"""Reference of recurrent layers: cells are run sequentially."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.ir.numerics import sigmoid
 from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
 
-#: From products of the input and the state to the new state, its output first.
+#: Maps input, state and layer to the new state, its output first.
 _Cell = Callable[[Array, tuple[Array, ...], "_Layer"], tuple[Array, ...]]
 
 
@@ -64,7 +64,7 @@ _tanh: Callable[[Array], Array] = np.tanh
 def _run_steps(
     steps: list[Array], state: tuple[Array, ...], layer: _Layer, cell: _Cell, reverse: bool
 ) -> tuple[list[Array], tuple[Array, ...]]:
-    """Outputs of each step, and the last states; later steps may have fewer rows (packed)."""
+    """Return each step's outputs and the last states; later steps may have fewer rows (packed)."""
     state = tuple(np.array(s) for s in state)
     made: list[Any] = [None] * len(steps)
     for t in reversed(range(len(steps))) if reverse else range(len(steps)):

@@ -21,7 +21,7 @@ from scheduler.ir.reference.rule import (
 
 
 def _axis_args(a: Args) -> dict[str, Any]:
-    """The reduced axes and ``keepdims`` as NumPy takes them."""
+    """Return the reduced axes and ``keepdims`` as NumPy's arguments."""
     return {
         "axis": normalize_dims(a.get("dim"), np.ndim(a["self"])),
         "keepdims": bool(a.get("keepdim", False)),
@@ -29,7 +29,7 @@ def _axis_args(a: Args) -> dict[str, Any]:
 
 
 def _converted(a: Args) -> Array:
-    """The input in the type that is asked for; small integers and booleans are summed as int64."""
+    """Return the input in the requested type; integers and booleans are summed as int64."""
     x: Array = a["self"]
     if a.get("dtype") is not None:
         return x.astype(compute_dtype(a["dtype"]))
@@ -55,7 +55,7 @@ def max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: Any
 
 
 def arg_reduce(locate: Callable[..., Any]) -> Rule:
-    """Index of the extreme value; NumPy, as torch, takes the first one and any NaN before all."""
+    """Index of the extreme value; NumPy, like torch, takes the first one, and NaN before all."""
 
     def rule(a: Args) -> Array:
         x = a["self"]
@@ -86,7 +86,7 @@ def mean(a: Args) -> Array:
 
 
 def _count(x: Array, over: dict[str, Any]) -> int:
-    """How many elements become one."""
+    """Return the number of elements reduced to one."""
     return math.prod(x.shape[axis] for axis in over["axis"])
 
 

@@ -1,7 +1,7 @@
-"""Reference of resampling to another size, and of its gradients: one dimension after the other.
+"""Reference of resampling to another size and its gradients, one dimension at a time.
 
-Along a dimension each output pixel is a weighted sum of some input pixels: places and weights, both
-[output pixels, pixels each]. Positions are float32's where torch's are (its CPU kernels:
+Along a dimension each output pixel is a weighted sum of some input pixels, given by positions and
+weights, both [output pixels, taps]. Positions are float32 where torch's are (its CPU kernels:
 ATen/native/cpu/UpSampleKernel.cpp).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from scheduler.ir.dtypes import DType
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError, is_float
 
-#: From input size, output size, scale and the arguments to places and weights.
+#: Maps input size, output size, scale and the arguments to positions and weights.
 _Along: TypeAlias = Callable[[int, int, float | None, Args], tuple[Array, Array]]
 _SCALES = ("scales_d", "scales_h", "scales_w")
 
@@ -30,7 +30,7 @@ def _scales(a: Args, rank: int) -> tuple[float | None, ...]:
 
 
 def _step(size: int, made: int, scale: float | None, a: Args) -> float:
-    """Input pixels for each output pixel."""
+    """Return the number of input pixels per output pixel."""
     if a.get("align_corners"):
         return (size - 1) / (made - 1) if made > 1 else 0.0
     return 1 / scale if scale else size / made
@@ -88,7 +88,7 @@ def antialiased(reach: int) -> _Along:
         center = step * (np.arange(made) + 0.5)
         first = np.floor(center - reach * wide + 0.5).astype(np.int64)
         taps = first[:, None] + np.arange(min(math.floor(2 * reach * wide) + 2, size + 4))
-        # Where the first pixels are before the input, as many more follow.
+        # For each leading tap before the input, one more tap follows.
         taps = taps + np.maximum(0, -first)[:, None]
         distance = (taps + 0.5 - center[:, None]) / wide
         shape = np.maximum(1 - np.abs(distance), 0) if reach == 1 else _keys(distance, -0.5)

@@ -10,10 +10,10 @@ from scheduler.ir.reference.rule import Array
 
 
 def round_to_dtype(values: Array, dtype: DType) -> Array:
-    """The nearest values of a float or complex type, as float64 or complex128; of other types as
-    they are.
+    """Round to a float or complex type; the result is float64 or complex128. Other types do not
+    change the values.
 
-    What NumPy has no type for goes by way of float32, as a kernel's conversion does.
+    Types that NumPy lacks are rounded through float32, as in a kernel's conversion.
     """
     with np.errstate(over="ignore", under="ignore"):
         if dtype.is_stored_as_bits:

@@ -1,4 +1,4 @@
-"""Reference of running results, and of integrals by the trapezoidal rule."""
+"""Reference of scans, and of integrals by the trapezoidal rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.ir.reference.rule import Args, Array, Rule, as_float, is_float, i
 
 
 def cummax_or_cummin(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rule:
-    """The greatest (least) so far, and where it stood last; of NaNs the last one."""
+    """Return the running maximum (minimum) and its last position; for NaN the last NaN's."""
 
     def rule(a: Args) -> tuple[Array, Array]:
         x = a["self"]
@@ -45,7 +45,7 @@ def logcumsumexp(a: Args) -> Array:
 
 
 def _areas(a: Args) -> Array:
-    """Twice the areas, of width 1 without ``x``; of integers in their own type, as in torch."""
+    """Return twice the areas, with width 1 without ``x``; integers in their own type, as torch."""
     y, dim = a["y"], a["dim"]
     rows = np.moveaxis(y, dim, -1)
     both = rows[..., :-1] + rows[..., 1:]

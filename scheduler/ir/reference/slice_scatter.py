@@ -1,4 +1,4 @@
-"""Reference of ops that exchange a part of a tensor, and of what is 0 but for a part of it."""
+"""Reference of ops that replace a part of a tensor, and of the gradients of slices."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def msort(a: Args) -> Any:
 
 
 def topk(a: Args) -> tuple[Array, Array]:
-    """In order also where any order would do."""
+    """Return sorted results, even if any order is allowed."""
     x, k, axis = a["self"], a["k"], a["dim"]
     values, order = _stable_sort(x, axis, a["largest"])
     if x.ndim == 0:
@@ -49,7 +49,7 @@ def topk(a: Args) -> tuple[Array, Array]:
 def _take_place(
     found: tuple[Array, Array], dim: int, place: Any, keepdim: bool
 ) -> tuple[Array, ...]:
-    """The one element of each row at its place (the row's dimension kept), and its index."""
+    """Take the element of each row at its position (with the row's dimension), and its index."""
     if found[0].ndim == 0:
         return found
     parts = [np.take_along_axis(part, place, dim) for part in found]
@@ -57,7 +57,7 @@ def _take_place(
 
 
 def _ones(x: Array, dim: int, value: int) -> Array:
-    """A place for each row."""
+    """Return the same position for each row."""
     return np.full([1 if d == dim % x.ndim else n for d, n in enumerate(x.shape)], value)
 
 
@@ -69,8 +69,8 @@ def kthvalue(a: Args) -> tuple[Array, ...]:
 
 
 def median(*, ignores_nan: bool) -> Rule:
-    """The lower one of the two in the middle, and its index; of rows with a NaN the first NaN,
-    or that of the other elements."""
+    """Return the lower median and its index; for rows with NaN the first NaN, or with
+    ``ignores_nan`` the median of the other elements."""
 
     def rule(a: Args) -> Any:
         x = a["self"]
@@ -118,8 +118,8 @@ def quantile(*, ignores_nan: bool) -> Rule:
 
 
 def _quantiles(x: Array, q: Array, a: Args, ignores_nan: bool) -> Array:
-    """Of each q (the first dimension) along the first dimension of what is sorted."""
-    # What is a whole place is decided by the tensor's own type, in which torch computes it.
+    """Return quantiles, q as the first dimension, along the first dimension of sorted x."""
+    # torch computes positions in the tensor's own type, which decides whether they are integers.
     single = a[OWN_DTYPE] is DType.F32 and a["interpolation"] in ("lower", "higher", "nearest")
     own = np.float32 if single else np.float64
     nans = np.count_nonzero(np.isnan(x), axis=0)
@@ -147,15 +147,15 @@ def _quantiles(x: Array, q: Array, a: Args, ignores_nan: bool) -> Array:
 
 
 def mode(a: Args) -> tuple[Array, ...]:
-    """The most frequent value, the smallest of several, and the last place where it stands. A NaN
-    equals nothing."""
+    """Return the most frequent value (the smallest of several), and its last position. NaN equals
+    nothing."""
     x, dim = a["self"], a["dim"]
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     values, order = _stable_sort(x, dim, False)
     rows = np.moveaxis(values, dim, 0)
     steps = np.arange(len(rows)).reshape(-1, *(1,) * (x.ndim - 1))
-    starts = np.zeros(rows.shape, np.int64)  # of the run of equals that an element is in
+    starts = np.zeros(rows.shape, np.int64)  # start of the run of equal elements
     starts[1:] = np.where(rows[1:] != rows[:-1], steps[1:], 0)
     lengths = steps - np.maximum.accumulate(starts, axis=0)
     at = np.expand_dims(lengths.argmax(axis=0), dim % x.ndim)
@@ -163,13 +163,13 @@ def mode(a: Args) -> tuple[Array, ...]:
 
 
 def _distinct(x: Array, *, along: int | None, consecutive: bool) -> tuple[Array, Array, Array]:
-    """The distinct elements (or slices), where each is among them, how often each stands."""
+    """Return the distinct elements (or slices), the inverse indices, and the counts."""
     moved = x.reshape(-1, 1) if along is None else np.moveaxis(x, along, 0)
     count = moved.shape[0]
     flat = moved.reshape(count, math.prod(moved.shape[1:]))
     order = np.arange(count)
     if not consecutive and flat.size:
-        order = np.lexsort(flat.T[::-1])  # by the first element of a slice first
+        order = np.lexsort(flat.T[::-1])  # the first element of a slice is the primary key
     rows = flat[order]
     starts = np.ones(count, bool)
     starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
@@ -200,7 +200,7 @@ def unique(*, consecutive: bool) -> Rule:
 
 
 def _search(sequence: Array, value: Array, right: bool) -> Array:
-    """By bisection, as torch has it: what is not known to come after comes before."""
+    """Bisection as in torch: elements not known to come after count as before."""
     common = np.result_type(sequence, value)
     rows = np.broadcast_to(sequence, (*value.shape[:-1], sequence.shape[-1])).astype(common)
     value = value.astype(common)

@@ -1,4 +1,4 @@
-"""Reference of special functions and of tests of numbers."""
+"""Reference of special functions and of tests on numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_ORDER = 10_000  # terms of a multivariate gamma function
 
 
 def scipy_unary(name: str) -> Rule:
-    """SciPy's function of that name, of ``self`` (or ``x``)."""
+    """Return SciPy's function of that name, applied to ``self`` (or ``x``)."""
 
     def rule(a: Args) -> Any:
         from scipy import special  # noqa: PLC0415
@@ -34,7 +34,7 @@ def scipy_unary(name: str) -> Rule:
 
 
 def scipy_binary(name: str) -> Rule:
-    """The same of ``self`` and ``other``."""
+    """Return SciPy's function of that name, applied to ``self`` and ``other``."""
 
     def rule(a: Args) -> Any:
         from scipy import special  # noqa: PLC0415
@@ -45,7 +45,7 @@ def scipy_binary(name: str) -> Rule:
 
 
 def orthogonal_polynomial(name: str, shifted: bool = False) -> Rule:
-    """SciPy's polynomial of ``x`` of the whole degree ``n``; 0 for a negative one, as torch's."""
+    """SciPy's polynomial of ``x`` of integer degree ``n``; 0 if negative, as in torch."""
 
     def rule(a: Args) -> Any:
         from scipy import special  # noqa: PLC0415
@@ -58,7 +58,7 @@ def orthogonal_polynomial(name: str, shifted: bool = False) -> Rule:
 
 
 def chebyshev_difference(sign: int, shifted: bool = False) -> Rule:
-    """Chebyshev's polynomials of the third and fourth kind: U_n less, or plus, U_(n - 1)."""
+    """Chebyshev polynomials of the third and fourth kind: U_n minus, or plus, U_(n - 1)."""
 
     def rule(a: Args) -> Any:
         from scipy import special  # noqa: PLC0415
@@ -175,7 +175,7 @@ def isclose(a: Args) -> Any:
 
 
 def _shifted(a: Args) -> tuple[Array, Array, Any]:
-    """Both in their common type, and how many bits that has."""
+    """Return both operands in their common type, and the type."""
     common = np.result_type(a["self"], a["other"])
     x, y = (np.asarray(a[name]).astype(common) for name in ("self", "other"))
     return x, y, common
@@ -215,7 +215,7 @@ def lcm(a: Args) -> Any:
 
 
 def nextafter(a: Args) -> Any:
-    """The neighbour in the tensor's own type, which is held in float64 here."""
+    """Return the next value in the tensor's own type, though values are float64 here."""
     own = a[OWN_DTYPE]
     if own is None or own.is_float8:
         raise UnsupportedUseError("the next number of an unknown or a type of 8 bits")

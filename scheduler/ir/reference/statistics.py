@@ -28,7 +28,7 @@ def count_nonzero(a: Args) -> Array:
 
 
 def histogram(a: Args) -> tuple[Array, Array]:
-    """Between edges that are given, or in so many bins of one width."""
+    """Histogram with given edges, or with a number of bins of equal width."""
     x, bins, span = as_float(a["self"]).reshape(-1), a["bins"], a.get("range")
     weight = None if a["weight"] is None else as_float(a["weight"]).reshape(-1)
     made, edges = np.histogram(x, bins, span, density=bool(a["density"]), weights=weight)
@@ -36,8 +36,8 @@ def histogram(a: Args) -> tuple[Array, Array]:
 
 
 def histogramdd(a: Args) -> tuple[Array, ...]:
-    """Points are the rows of the last dimension: how many lie in each cell, and the cells' edges
-    along each of their coordinates."""
+    """Return the number of points (rows of the last dimension) in each cell, and the edges along
+    each coordinate."""
     x = as_float(a["self"])
     points = x.reshape(-1, x.shape[-1])
     weight = None if a["weight"] is None else as_float(a["weight"]).reshape(-1)

@@ -1,4 +1,4 @@
-"""Reference of views by strides in memory."""
+"""Reference of strided views."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler.ir.reference.rule import STRIDES, Args, Array, UnsupportedUseErro
 
 
 def _memory(a: Args, x: Array) -> tuple[Array, tuple[int, ...]]:
-    """The elements as they lie in torch's memory, and the axes in that order."""
+    """Return the elements in torch's memory order, and the axes in that order."""
     strides = a[STRIDES]
     if strides is None:
         raise UnsupportedUseError("where the elements lie in memory is not known")
@@ -27,7 +27,7 @@ def _memory(a: Args, x: Array) -> tuple[Array, tuple[int, ...]]:
 
 
 def _view(a: Args, memory: Array) -> Array:
-    """The view; what no index of it may reach is no memory of ours."""
+    """Return the view. Raises ``UnsupportedUseError`` if it exceeds the memory."""
     offset, size, stride = a["storage_offset"] or 0, a["size"], a["stride"]
     if min((*size, *stride), default=0) < 0:
         raise UnsupportedUseError("negative strides")
@@ -41,7 +41,7 @@ def _view(a: Args, memory: Array) -> Array:
 
 
 def as_strided(a: Args) -> Any:
-    """A view, so that writes to it are seen; where it has to be a copy it cannot be written to."""
+    """Return a view, so that writes are visible; a necessary copy is not writable."""
     memory, _ = _memory(a, a["self"])
     view = _view(a, memory)
     if not memory.flags.c_contiguous:
@@ -50,8 +50,8 @@ def as_strided(a: Args) -> Any:
 
 
 def resize(a: Args) -> Any:
-    """As many elements as the new shape has, as they lie in memory; a larger shape would show
-    memory that nothing has written."""
+    """Return the first elements in memory order, in the new shape; a larger shape would expose
+    uninitialized memory."""
     x, size = a["self"], tuple(a["size"] if "size" in a else a["the_template"].shape)
     if a["memory_format"] is not None:
         raise UnsupportedUseError("a tensor that is resized into another order of memory")

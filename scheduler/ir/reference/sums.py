@@ -1,4 +1,4 @@
-"""Reference of sums of products over named dimensions, and of numbers."""
+"""Reference of sums of products over given dimensions, and of sums without NaN."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.ir.reference.rule import (
 
 
 def _add_bias(a: Args, product: Array) -> Any:
-    """beta * self + alpha * product; with beta = 0 ``self`` does not count."""
+    """Return beta * self + alpha * product; with beta = 0 ``self`` is ignored."""
     if product.dtype == np.bool_:
         return np.logical_or(a["self"], product) if a["beta"] else product
     alpha, beta = (cast_factor(a[name], product) for name in ("alpha", "beta"))
@@ -44,7 +44,7 @@ def inner(a: Args) -> Any:
 def tensordot(a: Args) -> Any:
     x, y = a["self"], a["other"]
     for one, two in zip(a["dims_self"], a["dims_other"], strict=True):
-        # An extent of 1 is repeated.
+        # An extent of 1 is broadcast.
         if x.shape[one] == 1 != y.shape[two]:
             x = np.repeat(x, y.shape[two], one)
         elif y.shape[two] == 1 != x.shape[one]:

@@ -1,4 +1,4 @@
-"""Reference of views: NumPy views where torch has views, so that writes in place are seen."""
+"""Reference of views: NumPy views where torch has views, so that in-place writes are visible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduler.ir.storage import encode_values, widen
 
 
 def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
-    """Sizes with -1 replaced; NumPy rejects -1 where another size is 0."""
+    """Return the sizes with -1 replaced; NumPy rejects -1 if another size is 0."""
     known = math.prod(n for n in size if n != -1)
     return tuple((elements // known if known else 0) if n == -1 else int(n) for n in size)
 
@@ -26,7 +26,7 @@ def view(a: Args) -> Array:
 
 
 def _as_type(x: Array, source: DType | None, target: DType) -> Array:
-    """The bits of elements as another type's. A copy: what is written there is not written here."""
+    """Reinterpret the bits of elements as another type, in a copy: writes do not alias."""
     if source is None:
         raise UnsupportedUseError("bits read as another type, type not known")
     if source is target:
@@ -43,7 +43,7 @@ def expand(a: Args) -> Array:
 
 
 def _expanded(x: Array, shape: tuple[int, ...]) -> Array:
-    """A view that can be written to where no element is there twice."""
+    """Return a broadcast view, writable if no element is repeated."""
     return x if shape == x.shape else np.broadcast_to(x, shape)
 
 
@@ -88,7 +88,7 @@ def slice_op(a: Args) -> Array:
 def select(a: Args) -> Any:
     place: list[Any] = [slice(None)] * a["self"].ndim
     place[a["dim"]] = a["index"]
-    # The ellipsis keeps a view where every axis is gone.
+    # The ellipsis preserves a view if no axis remains.
     return a["self"][(*place, ...)]
 
 

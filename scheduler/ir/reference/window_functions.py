@@ -1,4 +1,4 @@
-"""Reference of windows of signal processing, and of weights apart from their length."""
+"""Reference of window functions, and of weight normalisation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler.limits import MAX_RESULT_ELEMENTS
 
 
 def _positions(a: Args) -> Any:
-    """From 0 to 1, or to below 1 for a window that is repeated."""
+    """Return positions from 0 to 1, or to below 1 for a periodic window."""
     length = a["window_length"]
     if not 0 <= length <= MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a window of {length} elements")

@@ -1,9 +1,9 @@
-"""Bank conflicts in shared memory and scattered accesses to global memory, where the addresses show
-them: CUDA C++ Programming Guide, "Shared memory" and "Device memory accesses".
+"""Finds bank conflicts in shared memory and uncoalesced accesses to global memory if the addresses
+are known: CUDA C++ Programming Guide, "Shared memory" and "Device memory accesses".
 
 Shared memory has 32 banks of 4 bytes; a pass serves one word of each bank, for 32 threads at 4
-bytes, 16 at 8, 8 at 16. Global memory is read and written in sectors of 32 bytes. Counted is a
-block's first warp with all threads at work, at a base that is aligned as the access needs.
+bytes, 16 at 8, 8 at 16. Global memory is read and written in sectors of 32 bytes. Counts are for a
+block's first warp with all threads active, at a base that is aligned as the access needs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MATRIX_BYTES = 16  # a row of the 8 by 8 matrices that LDSM and STSM move
 
 @dataclass(frozen=True)
 class Access:
-    """One instruction: how many passes or sectors it takes, and how few would do."""
+    """One instruction: how many passes or sectors it takes, and the minimum."""
 
     line: int
     count: int
@@ -45,7 +45,7 @@ class Access:
 
 
 def access_hazards(function: Function) -> tuple[Hazard, ...]:
-    """Of a function's instructions what its addresses show."""
+    """Return the hazards that the addresses of a function's instructions show."""
     indices = {
         index
         for index, one in enumerate(function.instructions)
@@ -77,7 +77,7 @@ def _conflicts(accesses: list[Access]) -> Iterator[Hazard]:
 
 
 def _uncoalesced(accesses: list[Access]) -> Iterator[Hazard]:
-    # An access may begin within a sector: one more is not scattered yet.
+    # An unaligned access may touch one more sector and still be coalesced.
     found = [one for one in accesses if one.count >= 2 * one.least and one.count > one.least + 1]
     if found:
         count, least = sum(one.count for one in found), sum(one.least for one in found)
@@ -95,7 +95,7 @@ def _plural(count: int, one: str, many: str) -> str:
 def _passes(instruction: Instruction, address: LaneValue) -> Access:
     name, *suffixes = instruction.mnemonic.split(".")
     threads, width = list(address.numbers), _width(suffixes)
-    if name in ("LDSM", "STSM"):  # eight threads name the rows of each matrix
+    if name in ("LDSM", "STSM"):  # eight threads address the rows of each matrix
         matrices = next((int(one) for one in suffixes if one in ("2", "4")), 1)
         threads, width = threads[: 8 * matrices], _MATRIX_BYTES
     at_once = _BANKS * _WORD // max(width, _WORD)
@@ -110,7 +110,7 @@ def _pass_count(threads: list[int], width: int) -> int:
 
 def _sectors(instruction: Instruction, address: LaneValue) -> Access:
     width = _width(instruction.mnemonic.split(".")[1:])
-    # Addresses are differences to one that is aligned: they may be less than it.
+    # Addresses are relative to an aligned one and may be negative.
     near = [at - (at >> 31 << 32) for at in address.numbers]
     sectors = {byte // _SECTOR for at in near for byte in (at, at + width - 1)}
     least = -(-len(set(near)) * width // _SECTOR)
@@ -122,7 +122,7 @@ def _width(suffixes: list[str]) -> int:
 
 
 def _address(instruction: Instruction, state: State) -> LaneValue | None:
-    """Where it goes in each thread; None where that is not known."""
+    """Return the address in each thread; None if unknown."""
     found = (
         match for one in split_operands(instruction.operands) if (match := _ADDRESS.match(one))
     )

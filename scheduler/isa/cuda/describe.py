@@ -1,7 +1,7 @@
-"""What SASS instructions do: short descriptions of our own of the names that kernels have.
+"""Short descriptions of SASS instructions, written for the names that kernels use.
 
-NVIDIA names them in "CUDA Binary Utilities", chapter "Instruction Set Reference", and documents no
-more of them; what PTX compiles to them is in "PTX ISA". Modifiers stand behind dots.
+NVIDIA lists the names in "CUDA Binary Utilities", chapter "Instruction Set Reference", without
+further documentation; "PTX ISA" documents what PTX compiles to them. Modifiers follow dots.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ _MODIFIERS = {
 
 
 def describe(mnemonic: str) -> Description | None:
-    """What an instruction of SASS does; None for a name that is not known, PTX's among them."""
+    """Describe a SASS instruction; None for unknown names, including PTX."""
     name, *modifiers = mnemonic.split(".")
     found = look_up(_ROWS, name, {})
     own = _MODIFIERS.get(name, {})
@@ -167,7 +167,7 @@ _RATED: tuple[tuple[str, str], ...] = (
 
 
 def rate_dtype(mnemonic: str) -> str:
-    """The dtype whose rate of arithmetic an instruction has ("" for none that is published by
-    dtype): its multiply-adds are two operations of that rate."""
+    """Return the dtype whose published arithmetic rate an instruction has, "" if there is none; its
+    multiply-adds count as two operations of that rate."""
     name = mnemonic.partition(".")[0]
     return next((dtype for pattern, dtype in _RATED if re.fullmatch(pattern, name)), "")

@@ -1,4 +1,4 @@
-"""What the instructions of a function show to be likely to cost time."""
+"""Performance hazards in a function's instructions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.isa.hazards import Hazard, HazardKind, private_memory_hazards
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
 
-_WIDE = 16  # bytes: what one instruction moves of a thread at most, but on the newest GPUs
+_WIDE = 16  # bytes: the most that one instruction moves per thread, except on the newest GPUs
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 _MOVES = frozenset({"LDG", "STG", "LD", "ST", "LDGSTS"})
 _PTX_ACCESS = re.compile(r"(?:ld|st)\.(?:(?:volatile|relaxed|weak|cta|gpu|sys)\.)*global\b")
@@ -19,8 +19,8 @@ _PTX_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64|128)\b")
 
 
 def hazards(function: Function) -> tuple[Hazard, ...]:
-    """Local memory, narrow accesses to global memory in the inner loop, and what the addresses of
-    SASS show: conflicts of banks, accesses to scattered sectors."""
+    """Return hazards: local memory, narrow accesses to global memory in the inner loop, and, from
+    the addresses of SASS, bank conflicts and uncoalesced accesses."""
     is_sass = not function.instructions[0].mnemonic[0].islower()
     seen = access_hazards.access_hazards(function) if is_sass else ()
     return (*private_memory_hazards(function), *seen, *_narrow(function))
@@ -41,7 +41,8 @@ def _narrow(function: Function) -> tuple[Hazard, ...]:
 
 
 def width_bytes(instruction: Instruction) -> int:
-    """Bytes of global memory that it moves for each thread; 0 for what moves none."""
+    """Return the bytes of global memory that an instruction moves per thread; 0 if it moves
+    none."""
     if instruction.kind is not Kind.GLOBAL:
         return 0
     mnemonic = instruction.mnemonic

@@ -1,4 +1,4 @@
-"""What kind of work an instruction does, by its mnemonic: SASS of sm_80 to sm_120, and PTX.
+"""Classifies instructions by mnemonic: SASS of sm_80 to sm_120, and PTX.
 
 SASS: CUDA Binary Utilities, "Instruction set reference". PTX: PTX ISA.
 """
@@ -12,10 +12,10 @@ from scheduler.isa.instructions import Kind
 # The first part of the mnemonic, before its first dot.
 _SASS = {
     Kind.MATRIX: "HMMA IMMA DMMA BMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA",
-    # Arguments and constants come by way of the constant cache, as AMD's s_load.
+    # Arguments and constants come through the constant cache, as with AMD's s_load.
     Kind.SCALAR: "LDC LDCU ULDC",
     Kind.LDS: "LDS STS LDSM STSM ATOMS MOVM",
-    # Copies between global and shared memory are counted where the bytes are far.
+    # Copies between global and shared memory count as global.
     Kind.GLOBAL: "LDG STG LD ST ATOM ATOMG RED REDG CCTL CCTLL PREFETCH LDGSTS UBLKCP UBLKRED"
     " UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF",
     Kind.SCRATCH: "LDL STL",
@@ -25,7 +25,7 @@ _SASS = {
 }
 _BY_NAME = {name: kind for kind, names in _SASS.items() for name in names.split()}
 _UNIFORM = re.compile(r"U[A-Z]|R2UR|S2UR|VOTEU|CREDUX")
-# The first prefix that fits decides, so longer ones stand before those that they begin with.
+# The first matching prefix decides, so longer prefixes come first.
 _PTX = (
     ("mma", Kind.MATRIX),
     ("wgmma.mma", Kind.MATRIX),
@@ -71,7 +71,8 @@ _JUMPS = frozenset({"BRA", "BRX", "JMP", "JMX", "bra", "brx"})
 
 
 def kind_of(mnemonic: str) -> Kind:
-    """The class of an instruction; uniform ones are scalar, as they work once a warp."""
+    """Return the class of an instruction; uniform ones are scalar, as they execute once per
+    warp."""
     if mnemonic[:1].islower():
         return next((kind for prefix, kind in _PTX if mnemonic.startswith(prefix)), Kind.VECTOR)
     name = mnemonic.partition(".")[0]

@@ -1,12 +1,12 @@
-"""What each thread of a warp has in its registers, where that follows from its number alone.
+"""Computes the register values of each thread of a warp, if they follow from the thread's number.
 
-An abstract run of SASS over its blocks: a value is known when it is, for thread t of a block's
-first warp, a number that the instructions compute from t, plus something that is the same for all
-threads (an argument, the block's number, a loop's counter). That is what an address must be for its
-banks and sectors to be counted. Everything else is not known, and nothing is said of it.
+This is an abstract interpretation of SASS over basic blocks. A value is known if, for thread t of a
+block's first warp, it is a number computed from t, plus a term that is the same for all threads (an
+argument, the block's number, a loop's counter). Counting the banks and sectors of an address
+requires this form. All other values are unknown, and nothing is reported about them.
 
-Threads of a warp are taken to be neighbours in x, which holds where a block's size in x is a
-multiple of 32 or the block is of one dimension, and to take the same way at a branch.
+It assumes that the threads of a warp are neighbours in x, which holds if a block's size in x is a
+multiple of 32 or the block is one-dimensional, and that they take the same branches.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _MASK = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class LaneValue:
-    """A 32-bit number of each thread; ``is_open``: plus one that all threads share."""
+    """A 32-bit number per thread; if ``is_open``, plus a term common to all threads."""
 
     numbers: tuple[int, ...]
     is_open: bool = False
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all threads have the same."""
+        """Whether all threads have the same number."""
         return self.numbers.count(self.numbers[0]) == len(self.numbers)
 
     @property
     def constant(self) -> int | None:
-        """The number, where it is known and the same in all threads."""
+        """The number, if it is known and the same in all threads."""
         return self.numbers[0] if not self.is_open and self.is_uniform else None
 
 
@@ -50,14 +50,14 @@ THREADS = LaneValue(tuple(range(LANES)))
 
 @dataclass(frozen=True, slots=True)
 class _RegisterValue:
-    """A register's value, known where ``guard`` (a predicate, "" for none) holds."""
+    """A register's value, known if ``guard`` (a predicate, "" for none) holds."""
 
     value: LaneValue
     guard: str = ""
 
 
 State = Mapping[int, _RegisterValue | None]
-"""Registers by number; None: written with what is not known. Those that are missing were never."""
+"""Registers by number; None: an unknown value was written. Missing: never written."""
 _REGISTER = re.compile(r"([-~]?)R(\d+|Z)(?:\.reuse)?$")
 _NUMBER = re.compile(r"-?0x[0-9a-f]+$|-?\d+$")
 _UNIFORM = re.compile(r"[-~]?(?:UR(?:\d+|Z)|c\[)")
@@ -65,7 +65,7 @@ _PREDICATE = re.compile(r"!?U?P(?:\d|T)$")
 
 
 def states(function: Function, indices: Set[int]) -> dict[int, State]:
-    """What is known before the instructions of these indices, where they can be reached."""
+    """Return the state before each of these instructions that is reachable."""
     blocks = function.blocks
     entry: dict[int, dict[int, _RegisterValue | None]] = {0: {}} if blocks else {}
     waiting = [0] if blocks else []
@@ -92,8 +92,8 @@ def states(function: Function, indices: Set[int]) -> dict[int, State]:
 
 
 def _meet(one: State, other: State) -> dict[int, _RegisterValue | None]:
-    """What holds whichever way was taken: a value may differ by what all threads share. A register
-    that was never written on one way is not read after it, but where the other was taken."""
+    """Merge the states of two paths: values may differ by a term common to all threads. A register
+    written on only one path keeps that value: it is read only if that path was taken."""
     return {
         register: _meet_values(one[register], other[register])
         if register in one and register in other
@@ -155,8 +155,8 @@ def _write_value(
 def _set_predicates(
     state: dict[int, _RegisterValue | None], name: str, operands: list[str], guard: str
 ) -> None:
-    """Predicates may be written: what one guarded is known no more. One that all threads share is
-    kept as a register with a negative number."""
+    """Update predicates that may be written: values guarded by them become unknown. A predicate
+    that is the same in all threads is kept as a register with a negative number."""
     named = [one.lstrip("!") for one in operands if _PREDICATE.match(one)]
     sources = [_source(one, state, guard) for one in operands if not _PREDICATE.match(one)]
     same = all(one is not None and one.is_uniform for one in sources)
@@ -182,11 +182,11 @@ def _is_uniform(state: State, predicate: str) -> bool:
     )
 
 
-_SETS = frozenset({"ISETP", "PLOP3"})  # two predicates are written, others read
+_SETS = frozenset({"ISETP", "PLOP3"})  # they write two predicates and read the others
 _RESULTLESS = frozenset(
     "ST STG STS STL STSM RED REDG ISETP FSETP HSETP2 BAR BRA EXIT BSSY BSYNC".split()  # noqa: SIM905
 )
-# What gives all threads the same where all threads give it the same.
+# Uniform inputs give uniform results.
 _PURE = frozenset(
     {"IABS", "I2F", "I2FP", "F2I", "MUFU", "SEL", "IMNMX", "VIMNMX", "IMAD", "IADD3", "IADD"}
     | {"VIADD", "LEA", "SHF", "LOP3", "PRMT", "SGXT", "POPC", "FLO", "FMUL", "FADD", "FFMA"}
@@ -196,7 +196,7 @@ _BYTES = {"64": 2, "128": 4, "256": 8, "WIDE": 2}
 
 
 def _width(name: str, suffixes: list[str]) -> int:
-    """Registers that are written, at least: of a matrix product four, rather too many."""
+    """Return how many registers are written, rather too many: four for a matrix product."""
     if name.endswith("MMA"):
         return 4 if name != "HGMMA" else 128
     if name == "LDSM":
@@ -209,14 +209,14 @@ def _width(name: str, suffixes: list[str]) -> int:
 
 
 def split_operands(operands: str) -> list[str]:
-    """The operands, of which brackets hold no commas."""
+    """Split the operands; brackets contain no commas."""
     return [part.strip() for part in operands.split(",") if part.strip()]
 
 
 def _result(
     name: str, suffixes: list[str], operands: list[str], state: State, guard: str
 ) -> LaneValue | None:
-    """What it writes; None where that is not known."""
+    """Return the value that an instruction writes; None if unknown."""
     if name == "S2R":
         return {"SR_TID.X": THREADS, "SR_LANEID": THREADS}.get(operands[-1], UNKNOWN_UNIFORM)
     if name == "CS2R":
@@ -253,7 +253,8 @@ def _source(operand: str, state: State, guard: str) -> LaneValue | None:
 
 
 def register_value(state: State, register: str, guard: str) -> LaneValue | None:
-    """A register's value at an instruction under this guard; ``register`` is its number or Z."""
+    """Return a register's value at an instruction with this guard; ``register`` is its number or
+    Z."""
     if register == "Z":
         return ZERO
     held = state.get(int(register))
@@ -261,7 +262,7 @@ def register_value(state: State, register: str, guard: str) -> LaneValue | None:
 
 
 def add_values(one: LaneValue | None, other: LaneValue | None) -> LaneValue | None:
-    """Their sum."""
+    """Return the sum."""
     if one is None or other is None:
         return None
     numbers = tuple((a + b) & _MASK for a, b in zip(one.numbers, other.numbers, strict=True))
@@ -299,7 +300,7 @@ def _shift_right(
 
 
 def _funnel_shift(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
-    """SHF: ``d, low, by, high``; to the right what is shifted is the high half."""
+    """SHF: ``d, low, by, high``; a right shift shifts the high half."""
     if len(sources) != 3:
         return None
     low, by, high = sources

@@ -1,8 +1,8 @@
-"""Live registers at each instruction of SASS, by dataflow over the basic blocks.
+"""Live registers at each SASS instruction, by dataflow over the basic blocks.
 
-A register is live where a value that may have been put into it may still be read. One that is
-written under a predicate may keep its old value. Registers are physical, so the count never exceeds
-what ptxas says is allocated; uniform registers and predicates are not counted.
+A register is live if a value that may have been written to it may still be read. A write under a
+predicate may keep the old value. Registers are physical, so the count never exceeds ptxas's
+allocation; uniform registers and predicates are not counted.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from scheduler.isa.dataflow import live_out
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.reader import LiveRegisters
 
-_KERNEL_EXIT = "EXIT"  # what no function that a kernel calls has
+_KERNEL_EXIT = "EXIT"  # appears in kernels only, not in functions that they call
 
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """Registers that an instruction reads, may write, and writes for certain."""
+    """Registers that an instruction reads, may write, and always writes."""
 
     reads: int
     writes: int
@@ -27,7 +27,7 @@ class _Effect:
 
 
 def live_registers(function: Function) -> LiveRegisters:
-    """Live registers of a function; those that an instruction writes count at it."""
+    """Return the live registers of a function; an instruction's results count at it."""
     effects = _effects(function)
     live_out = _live_out(function, effects)
     defined = _defined(function, effects)
@@ -78,8 +78,8 @@ def _effect(
 
 
 def _call_effect(callee: Function) -> tuple[int, int]:
-    """What a called function reads of its caller's, and what it writes. Those that NVIDIA's
-    compiler adds (a division's rare cases) call nothing themselves."""
+    """Return what a called function reads of its caller's registers, and what it writes. Functions
+    that NVIDIA's compiler adds (a division's rare cases) make no calls themselves."""
     found = [registers(one.mnemonic, one.operands) for one in callee.instructions]
     effects = [
         _Effect(reads, writes, 0 if one.conditional else writes)
@@ -100,7 +100,8 @@ def _live_out(function: Function, effects: list[_Effect]) -> list[int]:
 
 
 def _defined(function: Function, effects: list[_Effect]) -> list[int]:
-    """What may have been written before each block; everything before a function that is called."""
+    """Return what may have been written before each block; all registers before a called
+    function."""
     blocks = function.blocks
     is_kernel = any(one.mnemonic == _KERNEL_EXIT for one in function.instructions)
     writes = [0] * len(blocks)

@@ -1,4 +1,4 @@
-"""The next step to a higher occupancy: what would let in more warps, in words and numbers."""
+"""The next step to a higher occupancy: what would admit more warps, in words and numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MOST_THREADS = 1024  # of a block
 
 @dataclass(frozen=True)
 class NextStep:
-    """What must change for more warps an SM: ``text`` reads ``2 fewer registers: 12 → 16 warps``.
-    ``have`` is what the limiting resource would be then."""
+    """A change that gives more warps per SM: ``text`` reads ``2 fewer registers: 12 → 16 warps``.
+    ``have`` is the amount of the limiting resource after the change."""
 
     limiter: Limiter
     have: int
@@ -23,7 +23,7 @@ class NextStep:
 
 
 def next_step(demand: Demand, target: Target) -> NextStep | None:
-    """The smallest change of the limiting resource alone that lets in more warps.
+    """Return the smallest change of the limiting resource alone that admits more warps.
 
     None when the hardware's maximum is reached, or when no change of one resource helps.
     """
@@ -62,8 +62,8 @@ def _less_shared(demand: Demand, target: Target, now: Occupancy) -> NextStep | N
 
 
 def _other_block(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:
-    """The nearest block of whole warps with which more fit: a smaller one where a block too many
-    does not fit, a larger one where an SM takes no more blocks."""
+    """Return the nearest block size in whole warps with which more warps fit: a smaller one if one
+    more block does not fit, a larger one if an SM takes no more blocks."""
     wavefront = target.wavefront
     if now.limiter is Limiter.BLOCKS:
         first = (demand.threads // wavefront + 1) * wavefront

@@ -1,9 +1,9 @@
-"""Which registers a SASS instruction reads and writes, by its mnemonic and its operands.
+"""The registers that a SASS instruction reads and writes, by its mnemonic and its operands.
 
-A listing names the first register of an operand; how many belong to it follows from the
+A listing names the first register of an operand; the number of registers follows from the
 instruction: its access size, its types, the shape of a matrix product (CUDA Binary Utilities,
-"Instruction set reference"; PTX ISA, the fragments of ``mma``). What is not known here is taken as
-one register that is written, in the first operand, and the others read.
+"Instruction set reference"; PTX ISA, the fragments of ``mma``). An unknown instruction is assumed
+to write one register, its first operand, and to read the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STORES = _names("ST STG STS STL STSM RED REDG REDAS ATOM ATOMG ATOMS")
 _JUMPS_TO_PAIRS = _names("BRX JMX CALL RET")
 _DOUBLES = _names("DADD DMUL DFMA DMNMX DSETP")
 _PACKED = _names("FADD2 FMUL2 FFMA2")
-# Registers of A, B and of the result, by shape; a result of f16 takes half of these.
+# Registers of A, B and of the result, by shape; an f16 result takes half as many.
 _MATRIX = {
     "HMMA.16816": (4, 2, 4),
     "HMMA.1688": (2, 1, 4),
@@ -40,11 +40,11 @@ _PREDICATE = re.compile(r"!?U?P(?:\d|T|R)\b")
 _RESULT = re.compile(r"R(?:\d+|Z)(?:\.\w+)?$")
 _REGISTER = re.compile(r"\bR(\d+)((?:\.\w+)*)")
 _SUFFIX = {"64": 2, "128": 4, "256": 8}
-_MATRICES = {"4": 4, "2": 2}  # of LDSM and STSM, of 8 by 8 each
+_MATRICES = {"4": 4, "2": 2}  # of LDSM and STSM, 8 by 8 each
 
 
 def registers(mnemonic: str, operands: str) -> tuple[int, int]:
-    """Masks of the registers read and written: bit n is Rn."""
+    """Return masks of the registers read and written: bit n is Rn."""
     name, *suffixes = mnemonic.split(".")
     parts = _split(operands)
     while parts and _PREDICATE.match(parts[0]):
@@ -54,12 +54,12 @@ def registers(mnemonic: str, operands: str) -> tuple[int, int]:
     results, sources = _widths(name, suffixes)
     if name not in _RESULTLESS and parts and _RESULT.match(parts[0]):
         written = _mask(parts[0], results)
-        if ".H" in parts[0]:  # one half of it is kept
+        if ".H" in parts[0]:  # it keeps one half
             reads |= written
         parts.pop(0)
         if "ENL2" in suffixes and parts and _RESULT.match(parts[0]):  # a load in two halves
             written |= _mask(parts.pop(0), results)
-    # A warpgroup's A lies in shared memory mostly, behind a descriptor.
+    # A warpgroup's A is usually in shared memory, addressed by a descriptor.
     values = 1 if name.endswith("GMMA") and parts and "[" in parts[0] else 0
     for part in parts:
         if _PREDICATE.match(part):
@@ -73,8 +73,8 @@ def registers(mnemonic: str, operands: str) -> tuple[int, int]:
 
 
 def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
-    """Registers of the result, and of each source that is not an address; the last one's are
-    those of all that follow."""
+    """Return the registers of the result, and of each source that is not an address; the last count
+    also applies to all further sources."""
     if name in _MATRIX_NAMES or name.endswith("GMMA"):
         return _matrix_widths(name, suffixes)
     if name in ("LDSM", "STSM"):
@@ -99,7 +99,7 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
 
 
 def _access_width(suffixes: list[str]) -> int:
-    """Registers that an access to memory moves."""
+    """Return the registers that a memory access moves."""
     if "ENL2" in suffixes:  # 32 bytes, as two operands
         return 4
     wide = {"F64": 2, "S64": 2, "U64": 2}
@@ -107,7 +107,7 @@ def _access_width(suffixes: list[str]) -> int:
 
 
 def _matrix_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
-    if name.endswith("GMMA"):  # of four warps: 64 rows, an A of registers has 16 columns
+    if name.endswith("GMMA"):  # four warps: 64 rows; an A in registers has 16 columns
         shape = next((match for one in suffixes if (match := _WARPGROUP.match(one))), None)
         of_f32 = int(shape[1]) // 2 if shape else 1
         result = of_f32 // 2 if suffixes[1:2] == ["F16"] else of_f32
@@ -122,7 +122,8 @@ def _matrix_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]
 
 
 def _conversion_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
-    """Between numbers of 32 and of 64 bits; F2F names its result's type first."""
+    """Return the widths of conversions between 32 and 64 bits; F2F names its result's type
+    first."""
     types = [one for one in suffixes if one in ("F64", "F32", "F16", "S64", "U64", "BF16")]
     if name == "FRND":
         each = 2 if "F64" in types else 1
@@ -135,7 +136,7 @@ def _conversion_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, 
 
 
 def _split(operands: str) -> list[str]:
-    """The operands; their own brackets hold no commas."""
+    """Split the operands; brackets contain no commas."""
     return [part.strip() for part in operands.split(",") if part.strip()]
 
 

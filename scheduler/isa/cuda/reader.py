@@ -1,4 +1,4 @@
-"""Reads SASS as nvdisasm prints it (``-g -c``), and PTX where nothing was assembled."""
+"""Reads SASS as nvdisasm prints it (``-g -c``), and PTX if nothing was assembled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction, LineKind, Listing, header_of
 from scheduler.isa.reader import ListingReader, LiveRegisters
 
-# What the sources of these targets are called, in each language.
+# The names of these targets' sources, in each language.
 _SOURCES = (hip_source.SOURCE_FILE, cutedsl_source.SOURCE_FILE)
 _SASS_LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
 _SASS_INSTRUCTION = re.compile(
@@ -25,13 +25,13 @@ _SASS_INSTRUCTION = re.compile(
 )
 _PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
 _PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
-# LLVM names the place of the call; where it was inlined from is in the comment behind.
+# LLVM gives the call site; the comment after it says where the code was inlined from.
 _PTX_INLINED = re.compile(r"//\s+(\S+):(\d+):\d+ @\[")
 _PTX_ENTRY = re.compile(r"\.(?:visible|weak|extern)?\s*\.?(?:entry|func)\b.*?(\w+)\s*\(")
 _PTX_INSTRUCTION = re.compile(
     r"\s+(?:(?P<predicate>@!?%p\d+)\s+)?(?P<mnemonic>[a-z][\w.:]*)\s*(?P<operands>[^;]*);"
 )
-_INLINE_ASSEMBLY = re.compile(r"\s*// (?:begin|end) inline asm")  # around every one
+_INLINE_ASSEMBLY = re.compile(r"\s*// (?:begin|end) inline asm")  # surrounds every inline assembly
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$]*):\s*(?://.*)?$")
 _REFERENCE = re.compile(r"`\(([\w.$]+)\)|(\$[\w.$]+|\.L_\w+)")
 _REGISTER = re.compile(r"\b(U?[RP])\d+\b|%(\w+?)\d+\b")
@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"\b0x[0-9a-f]+\b|\b\d{3,}\b")
 
 
 class CudaReader(ListingReader):
-    """Of an NVIDIA GPU."""
+    """The reader for NVIDIA GPUs."""
 
     dialect = "sass-listing"
 
@@ -54,7 +54,7 @@ class CudaReader(ListingReader):
         return describe(mnemonic)
 
     def live_registers(self, function: Function) -> LiveRegisters | None:
-        """None of PTX, whose registers are values and no places."""
+        """Return None for PTX, whose registers are virtual."""
         is_ptx = function.instructions[0].mnemonic[0].islower()
         return None if is_ptx else live_registers(function)
 
@@ -73,14 +73,14 @@ def _is_ptx(text: str) -> bool:
 
 
 class _Reader:
-    """Goes through the lines once; what it has at the end is the listing."""
+    """Reads the lines in one pass and builds the listing."""
 
     def __init__(self, is_ptx: bool) -> None:
         self._is_ptx = is_ptx
         self._pattern = _PTX_INSTRUCTION if is_ptx else _SASS_INSTRUCTION
         self._kinds: list[LineKind] = []
         self._functions: list[Function] = []
-        self._by_name: dict[str, Function] = {}  # of all functions, once all are read
+        self._by_name: dict[str, Function] = {}  # all functions, once all are read
         self._declared: set[str] = set()
         self._files: dict[str, str] = {}
         self._name = ""
@@ -94,13 +94,13 @@ class _Reader:
 
     def read(self, text: str) -> Listing:
         lines = text.splitlines()
-        if self._is_ptx:  # the table of files stands at the end
+        if self._is_ptx:  # the file table is at the end
             found = (_PTX_FILE.match(line) for line in lines if ".file" in line)
             self._files = {match[1]: match[2] for match in found if match}
         for number, line in enumerate(lines, 1):
             self._kinds.append(self._line(number, line))
         self._finish(len(lines))
-        headers = dict.fromkeys(sorted(self._headers), "")  # NVIDIA's listings have no digests
+        headers = dict.fromkeys(sorted(self._headers), "")  # NVIDIA's listings have no hashes
         return Listing(tuple(self._functions), tuple(self._kinds), headers)
 
     def _line(self, number: int, line: str) -> LineKind:
@@ -137,7 +137,7 @@ class _Reader:
             self._declared.add(line.split()[1].partition(",")[0])
 
     def _at(self, file: str, line: int) -> None:
-        if not self._is_chain:  # the innermost comes first, then what it was inlined into
+        if not self._is_chain:  # the innermost comes first, then its callers
             self._from(file, line)
         self._is_chain = not self._is_ptx
         self._source_line = line if file.rpartition("/")[2] in _SOURCES else 0

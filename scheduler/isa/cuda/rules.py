@@ -1,5 +1,5 @@
-"""The occupancy of NVIDIA's GPUs, behind the interface that all makers share. Warps are counted
-over a whole SM: a block's are spread over its four partitions."""
+"""The occupancy of NVIDIA GPUs, behind the interface of all makers. Warps are counted over a whole
+SM: a block's warps are spread over its four partitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.targets.nvidia import nvidia_hardware
 
 
 class CudaRules(OccupancyRules):
-    """As ``build/cuda/occupancy.py`` counts."""
+    """Counts as ``build/cuda/occupancy.py`` does."""
 
     figures = Figures
 

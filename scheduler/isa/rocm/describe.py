@@ -1,6 +1,6 @@
-"""What AMD's instructions do: short descriptions of our own of the names that kernels have.
+"""Short descriptions of AMD instructions, written for the names that kernels use.
 
-What they do is stated in AMD's instruction set architecture documents of CDNA 2 to 4, RDNA 3 and 4.
+Source: AMD's instruction set architecture documents of CDNA 2 to 4, RDNA 3 and 4.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ _HOW = {
 
 @lru_cache(maxsize=2048)
 def describe(mnemonic: str) -> Description | None:
-    """What an instruction does, whatever its encoding; None for a name that is not known."""
+    """Describe an instruction, whatever its encoding; None for an unknown name."""
     found = _ENCODING.search(mnemonic)
     how = found["how"] if found else None
     stem = re.sub(r"(?:_e(?:32|64))?(?:_dpp8?|_sdwa)?$", "", mnemonic)

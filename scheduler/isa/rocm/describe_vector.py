@@ -1,4 +1,4 @@
-"""What instructions of AMD's vector unit do, the matrix instructions among them; the words for
+"""Descriptions of AMD's vector instructions, including the matrix instructions, and the names of
 their types. See ``describe``."""
 
 from __future__ import annotations

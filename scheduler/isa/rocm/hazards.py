@@ -1,4 +1,4 @@
-"""What in a kernel's resources is likely to cost time on an AMD GPU, in words."""
+"""Performance hazards in a kernel's resources on an AMD GPU, in words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from scheduler.isa.hazards import Hazard, HazardKind, code_size_hazards
 
 
 def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
-    """Register spills, private memory, and code beyond the instruction cache of the target's
-    reference board (``Board.instruction_cache_bytes``); empty where there is nothing to mind."""
+    """Return hazards: register spills, private memory, and code beyond the instruction cache of the
+    target's reference board (``Board.instruction_cache_bytes``); empty without any."""
     found = []
     spilled = resources.vgpr_spills + resources.sgpr_spills
     if spilled:

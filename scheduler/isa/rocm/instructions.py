@@ -1,4 +1,4 @@
-"""What kind of work an instruction does, by its mnemonic: AMD's names; x86 and Arm only roughly."""
+"""Classifies instructions by mnemonic: AMD's; x86 and Arm only roughly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from scheduler.isa.instructions import Kind
 
-# The first prefix that fits decides, so longer ones stand before those that they begin with.
+# The first matching prefix decides, so longer prefixes come first.
 _PREFIXES = (
     ("v_mfma", Kind.MATRIX),
     ("v_smfmac", Kind.MATRIX),
@@ -39,7 +39,7 @@ _JUMPS = frozenset(["s_branch", "jmp", "jmpq", "b", "br"])
 
 
 def kind_of(mnemonic: str) -> Kind:
-    """The class of an AMD instruction; of another machine's, branch or other."""
+    """Return the class of an AMD instruction; for other machines, branch or other."""
     for prefix, kind in _PREFIXES:
         if mnemonic.startswith(prefix):
             return kind

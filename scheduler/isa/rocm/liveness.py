@@ -1,9 +1,9 @@
 """Live vector registers at each instruction, by backward dataflow over the basic blocks.
 
-A register is live where its value may still be read. Registers are physical, so the count never
-exceeds what is allocated. Lanes that are switched off are not followed: a write counts as one of
-the whole register, as in the compiler's own liveness after register allocation, except where an
-instruction keeps part of the old value by its nature.
+A register is live if its value may still be read. Registers are physical, so the count never
+exceeds the allocation. Inactive lanes are ignored: a write counts as a write of the whole register,
+as in the compiler's own liveness after register allocation, unless the instruction inherently keeps
+part of the old value.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.reader import LiveRegisters
 
-# Bit n is vN; accumulation registers follow from here on.
+# Bit n is vN; accumulation registers start here.
 _AGPR = 512
 _REGISTER = re.compile(r"\b([va])(?:(\d+)|\[(\d+)(?::(\d+))?\])")
 
-# The first operand is read as well: accumulation in place, a half or a lane kept, old lanes of DPP.
+# The first operand is also read: in-place accumulation, kept halves or lanes, old lanes of DPP.
 _READS_ITS_RESULT = re.compile(
     r"v_(?:dual_)?(?:pk_)?(?:fmac|mac)_|v_dot\w*c_|v_writelane|v_mad_mix(?:lo|hi)|v_fma_mix(?:lo|hi)"
     r"|v_swap|v_permlane(?:16|32)_swap|v_cvt_\w*(?:fp8|bf8)\w*|\w*_d16|\w+_dpp8?$|\w+_sdwa$"
@@ -34,13 +34,13 @@ _ATOMIC_RETURN = re.compile(r"\b(?:glc|sc0|th:TH_ATOMIC_RETURN\w*)\b")
 
 @dataclass(frozen=True)
 class VectorRegisters(LiveRegisters):
-    """Of the live ones, how many are accumulation registers (CDNA)."""
+    """How many of the live registers are accumulation registers (CDNA)."""
 
     agpr: tuple[int, ...]
 
 
 def live_registers(function: Function) -> VectorRegisters:
-    """Live registers of an AMD function; those that an instruction writes count at it."""
+    """Return the live registers of an AMD function; an instruction's results count at it."""
     known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
     effects = [_effect(instruction, known) for instruction in function.instructions]
     out = live_out(function, effects)
@@ -74,8 +74,8 @@ def _effect(
 
 
 def registers(mnemonic: str, operands: str) -> tuple[int, int]:
-    """Masks of the vector registers that an instruction reads and writes: bit n is vN, bit 512 + n
-    aN."""
+    """Return masks of the vector registers that an instruction reads and writes: bit n is vN, bit
+    512 + n aN."""
     if "::" in operands:  # two operations issued as one
         first, second = operands.split("::", 1)
         name, _, rest = second.strip().partition(" ")
@@ -97,7 +97,7 @@ def registers(mnemonic: str, operands: str) -> tuple[int, int]:
 
 
 def _has_result(mnemonic: str, operands: str) -> bool:
-    """Whether the first operand is written, when it is a vector register."""
+    """Whether the first operand is written, if it is a vector register."""
     if mnemonic.startswith("ds_"):
         return _LDS_RESULT.match(mnemonic) is not None
     if mnemonic.startswith("v_cmpx"):
@@ -111,7 +111,7 @@ def _has_result(mnemonic: str, operands: str) -> bool:
 
 
 def register_mask(text: str) -> int:
-    """The vector registers that a text names, as in ``registers``."""
+    """Return the vector registers that a text names, as in ``registers``."""
     found = 0
     for match in _REGISTER.finditer(text):
         first = int(match[2] or match[3])

@@ -12,7 +12,7 @@ from scheduler.targets import Target
 
 @dataclass(frozen=True)
 class NextStep:
-    """What must change for more waves: ``text`` reads ``12 fewer VGPRs: 5 → 6 waves``."""
+    """A change that gives more waves: ``text`` reads ``12 fewer VGPRs: 5 → 6 waves``."""
 
     limiter: Limiter
     change: int
@@ -21,7 +21,7 @@ class NextStep:
 
 
 def next_step(demand: Demand, target: Target) -> NextStep | None:
-    """The smallest change of the limiting resource alone that lets in more waves.
+    """Return the smallest change of the limiting resource alone that admits more waves.
 
     None when the hardware's maximum is reached, or when no change of one resource helps.
     """
@@ -54,7 +54,7 @@ def _fewer(
 
 
 def _other_block(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:
-    """The nearest smaller block of whole waves with which more waves fit."""
+    """Return the nearest smaller block of whole waves with which more waves fit."""
     for threads in range(demand.workgroup - 1, 0, -1):
         if threads % target.wavefront:
             continue

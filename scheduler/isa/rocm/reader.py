@@ -1,4 +1,4 @@
-"""Listings of AMD's GPUs in full; a host's (the emulation's) without its operands' meaning."""
+"""Reads listings of AMD GPUs in full; a host's (the emulation's) without interpreting operands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"\b(?:offset:|0x)[0-9a-f]+|\b\d{4,}\b")
 
 
 class EmulationReader(ListingReader):
-    """What the host's compiler wrote."""
+    """Reads the listings of the host's compiler."""
 
     def parse(self, text: str) -> Listing:
         return assembly.parse(text, _SYNTAX)
@@ -32,7 +32,7 @@ class EmulationReader(ListingReader):
 
 
 class GpuReader(EmulationReader):
-    """Of an AMD GPU, whose registers can be followed."""
+    """Reads listings of an AMD GPU, whose registers can be tracked."""
 
     dialect = "amdgpu-listing"
     registers_title = "VGPRs"
@@ -45,7 +45,7 @@ class GpuReader(EmulationReader):
 
 
 def _normalized(instruction: Instruction) -> str:
-    """The instruction with registers by their class and width, labels and addresses left out."""
+    """Return the instruction with registers by class and width, without labels and addresses."""
     operands = _LABEL.sub("label", instruction.operands)
     operands = _REGISTER.sub(_register, operands)
     return f"{instruction.mnemonic} {_ADDRESS.sub('address', operands)}"

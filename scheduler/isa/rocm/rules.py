@@ -1,4 +1,4 @@
-"""The occupancy of AMD's GPUs, behind the interface that all makers share."""
+"""The occupancy of AMD GPUs, behind the interface of all makers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
-_MAX_GROUPS = 16  # of a compute unit
+_MAX_GROUPS = 16  # per compute unit
 
 
 class AmdRules(OccupancyRules):
-    """As ``build/rocm/occupancy.py`` counts."""
+    """Counts as ``build/rocm/occupancy.py`` does."""
 
     figures = AmdResources
 

@@ -1,7 +1,7 @@
-"""The op table: one row an op, with all that is its own.
+"""The op table: one row per op, with everything specific to it.
 
-A row names the op, its schemas, the rule that lowers it (or why no kernel is made), and its
-float64 reference. The pointwise functions that rules call by name have rows in
+A row names the op, its schemas, the rule that lowers it (or the reason why it has no kernel), and
+its float64 reference. The pointwise functions that rules call by name have rows in
 ``ir/pointwise.py``: their NumPy form, their C++ form, their cost.
 """
 
@@ -101,11 +101,11 @@ ROWS: tuple[Op, ...] = (*_FIRST_NAMES, *aliases.alias_rows(_FIRST_NAMES))
 _ROWS: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})
 
 
-UNKNOWN = "unknown op"  # why there is no kernel, where no row has it
+UNKNOWN = "unknown op"  # the reason if no row has the op
 
 
 def resolve_op(target: str) -> Overload:
-    """The op that a node's target names. Raises ``UnsupportedOpError`` where no row has it."""
+    """The op that a node's target names. Raises ``UnsupportedOpError`` if no row has it."""
     form = next((form for form in functional_forms(target) if form in _ROWS), "")
     if not form:
         raise UnsupportedOpError(target, UNKNOWN)
@@ -113,7 +113,7 @@ def resolve_op(target: str) -> Overload:
 
 
 def lookup_op(target: str) -> Overload | None:
-    """The same, or None where no row has it."""
+    """``resolve_op``, or None if no row has the op."""
     try:
         return resolve_op(target)
     except UnsupportedOpError:
@@ -122,10 +122,11 @@ def lookup_op(target: str) -> Overload | None:
 
 @cache
 def named_reasons() -> frozenset[str]:
-    """Why ops are left to the reference, as their rows say: a use of another op may be so too."""
+    """The reasons that rows give for leaving ops to the reference; uses of other ops may share
+    them."""
     return frozenset(row.lowering.reason for row in ROWS if isinstance(row.lowering, NoKernel))
 
 
-@cache  # of known targets alone: as many as there are
+@cache  # only known targets, so the cache is bounded
 def _overload(target: str, form: str) -> Overload:
     return make_overload(_ROWS[form], target, form)

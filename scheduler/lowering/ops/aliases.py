@@ -1,4 +1,4 @@
-"""Ops that torch has under several names, and the copying forms of its views."""
+"""Aliases of ops in torch, and the copying variants of its views."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from scheduler.ir.ops import Elements, Op
 from scheduler.ir.reference.data_movement import with_copy
 
-#: Other names by the op's own, with the same arguments.
+#: Alias by the op's own name; both take the same arguments.
 _ALIASES: Mapping[str, str] = MappingProxyType(
     {
         "abs": "absolute",
@@ -50,19 +50,19 @@ _ALIASES: Mapping[str, str] = MappingProxyType(
         "vstack": "row_stack",
     }
 )
-#: Views with a form of the same arguments that copies.
+#: Views with a copying variant that takes the same arguments.
 _COPY_FORMS = (
     *("alias", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split"),
     *("split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view"),
 )
-#: What of their own name's overloads these have, where that is not all.
+#: The overloads of an alias, if it does not have all of the original's.
 _OVERLOADS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"unsafe_split": ("Tensor",), "split_copy": ("Tensor",), "_reshape_copy": ("default",)}
 )
 
 
 def alias_rows(rows: Iterable[Op]) -> Iterator[Op]:
-    """The rows of the other names, and of the copying forms."""
+    """The rows of the aliases and of the copying variants."""
     known = {row.name.removeprefix("aten."): row for row in rows}
     for name, other in _ALIASES.items():
         yield _alias_row(known[name], other)

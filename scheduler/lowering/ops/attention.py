@@ -1,4 +1,5 @@
-"""Rows of attention's forms with further results, as kernels have them, and its gradients."""
+"""Rows of attention variants with further results, as torch's kernels return them, and of
+gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of gradients: of activation functions, softmax, losses by class, normalisations."""
+"""Rows of gradients: activation functions, softmax, classification losses, normalisations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of complex numbers: their parts, conjugates, and what is made of parts."""
+"""Rows of complex numbers: parts, conjugates, and construction from parts."""
 
 from __future__ import annotations
 

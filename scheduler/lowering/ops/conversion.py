@@ -1,4 +1,4 @@
-"""Rows of ops that change a tensor's type or memory alone, and of assertions."""
+"""Rows of ops that only change a tensor's type or memory, and of assertions."""
 
 from __future__ import annotations
 

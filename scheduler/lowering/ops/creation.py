@@ -1,4 +1,4 @@
-"""Rows of ops that make tensors."""
+"""Rows of ops that create tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scheduler.ir.reference import window_functions as ref_windows
 from scheduler.lowering import creation
 from scheduler.lowering import window_functions as windows
 
-#: What every op that makes a tensor takes, by keyword.
+#: Keyword arguments of every op that creates a tensor.
 OPTIONS = "*, dtype=None, layout=None, device=None, pin_memory=None"
 WINDOW = f"window_length, {OPTIONS}; periodic: window_length, periodic, {OPTIONS}"
 

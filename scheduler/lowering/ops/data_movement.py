@@ -1,4 +1,4 @@
-"""Rows of diagonals, turned, shuffled and joined tensors, and of their pieces."""
+"""Rows of diagonals, rotations, shuffles, concatenations and splits of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the elementary and special functions, and of rounding."""
+"""Rows of elementary and special functions, and of rounding."""
 
 from __future__ import annotations
 

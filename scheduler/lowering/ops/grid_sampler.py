@@ -1,5 +1,4 @@
-"""Rows of sampling at places that a grid says, of windows as columns, of paddings that mirror or
-repeat, and of poolings undone."""
+"""Rows of grid sampling, im2col, reflection and replication padding, and max unpooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of products of groups of rows, torch's and those of transformers."""
+"""Rows of grouped matrix products, torch's and those of transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ops that read or write at indices, join tensors and pad them."""
+"""Rows of ops that read or write at indices, concatenate tensors and pad them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ ROWS = (
         requires=class_indices,
     ),
     op(
-        "aten.fill_diagonal",  # that torch has in place alone
+        "aten.fill_diagonal",  # torch only has the in-place form
         "self, fill_value, wrap=False",
         pointwise.fill_diagonal,
         ref.fill_diagonal,

@@ -1,4 +1,4 @@
-"""Rows of linear algebra: solutions, factors and spectra of matrices by LAPACK, products by us."""
+"""Rows of linear algebra: solutions, factorizations and spectra by LAPACK, products by kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of losses, and of distances and likeness of vectors."""
+"""Rows of losses, and of distances and similarities of vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of running results, and of integrals by the trapezoidal rule."""
+"""Rows of cumulative ops, and of integrals by the trapezoidal rule."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rows of arithmetic on sizes: aten's, and Python's own functions as torch.export names them.
 
-Integers that an expression of the model's sizes is have no operation: the graph says it. The
-other numbers are trees that their users read.
+An integer that is an expression of the model's sizes needs no operation: the graph has the
+expression. Other numbers are trees that their users read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rows of ops that take a part of memory by strides or exchange a part of a tensor, and of the
-gradients of taking one."""
+"""Rows of ops that read part of memory by strides or replace part of a tensor, and of their
+gradients."""
 
 from __future__ import annotations
 

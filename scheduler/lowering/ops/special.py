@@ -1,4 +1,4 @@
-"""Rows of special functions and of tests of numbers."""
+"""Rows of special functions and numeric tests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PAIR = "default self_scalar other_scalar: self, other"
 
 
 def _functions(name: str, *names: str) -> tuple[Op, ...]:
-    """A pointwise function under several names of its op."""
+    """A pointwise function under several op names."""
     return tuple(
         op(f"aten.{each}", "self", unary(name), ref_pointwise.float_unary(name)) for each in names
     )
 
 
 def _polynomials(scipy: str, *names: str) -> tuple[Op, ...]:
-    """Orthogonal polynomials, their shifted forms among them."""
+    """Orthogonal polynomials, including shifted forms."""
     return tuple(
         op(
             f"aten.special_{name}",
@@ -36,7 +36,7 @@ def _polynomials(scipy: str, *names: str) -> tuple[Op, ...]:
 
 
 def _differences(kind: str, sign: int) -> tuple[Op, ...]:
-    """Chebyshev's polynomials of the third or fourth kind, and their shifted forms."""
+    """Chebyshev polynomials of the third or fourth kind, and their shifted forms."""
     return tuple(
         op(
             f"aten.special_{shifted}chebyshev_polynomial_{kind}",

@@ -1,4 +1,4 @@
-"""Rows of counts, extremes, norms and distances."""
+"""Rows of counts, extrema, norms and distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of sums of products over named dimensions, and of numbers."""
+"""Rows of sums of products over named dimensions, and of sums of numbers."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ _CATALOGUE = Path(__file__).with_name("catalogue.json")
 
 @dataclass(frozen=True)
 class TableRow:
-    """One op. ``kernel`` is the family of rules that makes its kernels, ``view`` for one that has
-    none of its own; ``reason`` why no kernel is made, where none is.
+    """One op. ``kernel`` is the family of rules that makes its kernels, or ``view`` if it needs
+    none; ``reason`` states why it has no kernel.
 
     ``known`` is False for an op of Core ATen that has no row. ``dtypes`` are the engine's short
-    names, of the types that torch's CPU takes and OpInfo has samples of; ``samples`` counts those
+    names of the types that torch's CPU supports and OpInfo has samples of; ``samples`` counts those
     samples, ``entries`` names their entries in OpInfo.
     """
 
@@ -49,15 +49,15 @@ class TableRow:
 
 @cache
 def catalogue() -> Mapping[str, Any]:
-    """What torch says: ``torch`` (its version), ``core`` (targets), ``entries`` (by target, the
-    names of OpInfo's entries that export to it), ``samples`` (by entry and type)."""
+    """The catalogue of torch's ops: ``torch`` (its version), ``core`` (targets), ``entries`` (by
+    target, the names of OpInfo's entries that export to it), ``samples`` (by entry and type)."""
     found: Mapping[str, Any] = json.loads(_CATALOGUE.read_text())
     return found
 
 
 @cache
 def table() -> tuple[TableRow, ...]:
-    """All ops by name: every row, and what Core ATen has beside them."""
+    """All ops by name: every row, and ops of Core ATen without a row."""
     core = set(catalogue()["core"])
     known = {target for row in ROWS for target in row.targets}
     rows = [_row(row, core) for row in ROWS if row.name.startswith("aten.")]
@@ -86,7 +86,7 @@ def _kernel(op: Op) -> str:
 
 
 def _samples_of(targets: tuple[str, ...]) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """OpInfo's entries of an op, how many samples they have, of which types."""
+    """OpInfo's entries of an op, the number of their samples, and the samples' types."""
     known, samples = catalogue()["entries"], catalogue()["samples"]
     entries = tuple(dict.fromkeys(entry for t in targets for entry in known.get(t, ())))
     counts = [samples[entry] for entry in entries]
@@ -95,7 +95,7 @@ def _samples_of(targets: tuple[str, ...]) -> tuple[tuple[str, ...], int, tuple[s
 
 
 def render_table() -> str:
-    """docs/ops.md."""
+    """The text of docs/ops.md."""
     rows = table()
     core = [row for row in rows if row.core]
     kernels = sum(bool(row.kernel) for row in rows)
@@ -135,7 +135,7 @@ def _line(row: TableRow) -> str:
 
 
 def stale_lines(written: str) -> Iterator[str]:
-    """Lines of the file that are not as the rows say, one for each that differs or lacks."""
+    """Lines of the file that differ from the rows, one for each difference or missing line."""
     have, want = set(written.splitlines()), set(render_table().splitlines())
     yield from (f"not current: {line}" for line in sorted(have - want))
     yield from (f"lacks: {line}" for line in sorted(want - have))

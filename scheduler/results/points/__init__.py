@@ -1,1 +1,1 @@
-"""Points of series: one figure each, whoever measured it, in our own JSON or another tool's."""
+"""Points of series: one figure each, from any source, in Kiln's own JSON or another tool's."""

@@ -1,4 +1,4 @@
-"""Fields of JSON that may come from anywhere: each error names the row and the field."""
+"""Checks fields of untrusted JSON: each error names the row and the field."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LARGEST = 2**63 - 1
 _MOST_JSON, _DEEPEST = 65_536, 20
 _FEW, _SHORT = 50, 100
-_NUMBERS = {int, float}  # a bool is none
+_NUMBERS = {int, float}  # excludes bool
 
 MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-150, 1e150
-"""The sizes of numbers that are not 0: the ratio of any two is a float too."""
+"""The magnitudes of nonzero numbers: the ratio of any two is also a float."""
 
 SKEW = timedelta(minutes=5)
-"""By how much the clock of who measured may be ahead of the clock here."""
+"""How far the measuring machine's clock may be ahead of this one."""
 
 
 def require(holds: bool, at: str, why: str) -> None:
-    """Raise ``UserError`` with the place."""
+    """Raise ``UserError`` with the field's position."""
     if not holds:
         raise UserError(f"{at}: {why}")
 
 
 class DuplicateKeys(dict[str, Any]):
-    """A JSON object in which ``names`` stand more than once: of their values the last is here."""
+    """A JSON object with duplicate ``names``; it holds the last value of each."""
 
     names: frozenset[str]
 
 
 def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object as ``json.loads`` takes it (``object_pairs_hook``)."""
+    """Build a JSON object for ``json.loads`` (``object_pairs_hook``)."""
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
@@ -50,7 +50,7 @@ def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def as_object(value: Any, at: str) -> dict[str, Any]:
-    """A JSON object, each of whose names stands in it once."""
+    """Return a JSON object in which every name occurs once."""
     require(isinstance(value, dict), at, "a JSON object is due")
     if isinstance(value, DuplicateKeys):
         raise UserError(f"{at}: {one_line(min(value.names), 40)!r} stands in it more than once")
@@ -58,19 +58,19 @@ def as_object(value: Any, at: str) -> dict[str, Any]:
 
 
 def as_list(value: Any, at: str) -> list[Any]:
-    """A JSON array."""
+    """Return a JSON array."""
     require(isinstance(value, list), at, "a JSON array is due")
     return list(value)
 
 
 def reject_unknown(given: Iterable[str], names: Container[str], at: str) -> None:
-    """Nothing is there that nobody reads: a misspelt field would be lost."""
+    """Reject fields that nothing reads: a misspelt one would be ignored."""
     for name in sorted(name for name in given if name not in names):
         raise UserError(f"{at}.{one_line(name, 40)}: there is no such field")
 
 
 def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
-    """Text that a column of ``most`` characters can keep."""
+    """Return text that fits a column of ``most`` characters."""
     if not isinstance(value, str):
         raise UserError(f"{at}: text is due")
     require(empty or bool(value.strip()), at, "it is empty")
@@ -82,7 +82,7 @@ def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
 
 
 def as_number(value: Any, at: str) -> float:
-    """A finite number: 0, or of a size from ``LEAST_SIZE`` to ``MOST_SIZE``."""
+    """Return a finite number: 0, or of a size from ``MIN_MAGNITUDE`` to ``MAX_MAGNITUDE``."""
     if type(value) in _NUMBERS and (not value or MIN_MAGNITUDE <= abs(value) <= MAX_MAGNITUDE):
         return float(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -97,14 +97,14 @@ def as_number(value: Any, at: str) -> float:
 
 
 def as_numbers(values: Sequence[Any], at: str) -> list[float]:
-    """Numbers as ``as_number`` takes them. They are checked together; one by one only where one is
-    wrong, to name its place."""
+    """Return numbers as ``as_number`` does. They are checked together; only if one is wrong, they
+    are checked one by one to find it."""
     if _NUMBERS.issuperset(map(type, values)):
         try:
             numbers = list(map(float, values))
         except OverflowError:
             numbers = [math.inf]
-        # The sum is not finite where one of them is not; NaN has no place among sizes.
+        # The sum is not finite if one of them is not; NaN compares with no magnitude.
         if math.isfinite(sum(numbers)):
             most = max(map(abs, numbers), default=0.0)
             least = min(filter(None, map(abs, numbers)), default=MIN_MAGNITUDE)
@@ -114,7 +114,7 @@ def as_numbers(values: Sequence[Any], at: str) -> list[float]:
 
 
 def as_count(value: Any, at: str, most: int = _LARGEST, *, least: int = 0) -> int:
-    """A whole number within bounds."""
+    """Return a whole number within bounds."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     require(
         is_whole and least <= value <= most, at, f"a whole number from {least} to {most} is due"
@@ -123,7 +123,7 @@ def as_count(value: Any, at: str, most: int = _LARGEST, *, least: int = 0) -> in
 
 
 def as_timestamp(value: Any, at: str) -> datetime:
-    """A moment in ISO 8601; without an offset it is UTC."""
+    """Return a timestamp in ISO 8601; without an offset it is UTC."""
     text = as_text(value, at, 40)
     try:
         moment = datetime.fromisoformat(text)
@@ -135,8 +135,8 @@ def as_timestamp(value: Any, at: str) -> datetime:
 
 
 def check_not_future(moment: datetime, now: datetime, at: str) -> datetime:
-    """The moment, unless it lies in the future: the measuring machine's clock is wrong then, and
-    the point would be the latest of its series until that day."""
+    """Return the timestamp unless it lies in the future: then the measuring machine's clock is
+    wrong, and the point would be the latest of its series until that day."""
     if moment > now + SKEW:
         raise UserError(
             f"{at}: {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC is in the future: it is"
@@ -148,8 +148,8 @@ def check_not_future(moment: datetime, now: datetime, at: str) -> datetime:
 
 
 def json_size(content: Mapping[str, Any], at: str) -> int:
-    """Bytes of an object's JSON, at most what a row can keep. Writing it takes a hundredth of the
-    time of looking at each part (``need_json``), which grows with these bytes."""
+    """Return the bytes of an object's JSON, at most what a row can store. Serializing takes a
+    hundredth of the time of checking each part (``require_json``), which grows with these bytes."""
     try:
         size = len(json.dumps(content))
     except RecursionError:
@@ -159,13 +159,13 @@ def json_size(content: Mapping[str, Any], at: str) -> int:
 
 
 def require_json(content: Mapping[str, Any], at: str) -> None:
-    """Check that each part of it can be stored. Call ``json_size`` first."""
+    """Check that each part can be stored. Call ``json_size`` first."""
     _check_plain(content, at, _DEEPEST)
 
 
 def is_flat_and_small(content: Mapping[Any, Any]) -> bool:
-    """Whether it is a few short texts, numbers and truth values: nearly always, and then nothing
-    in it need be looked at twice."""
+    """Whether it is a few short texts, numbers and truth values: nearly always, and then nothing in
+    it needs a second check."""
     if len(content) > _FEW:
         return False
     for name, part in content.items():
@@ -181,7 +181,7 @@ def is_flat_and_small(content: Mapping[Any, Any]) -> bool:
 
 
 def is_plain_text(value: Any, most: int) -> bool:
-    """Whether it is a text of at most so many characters that nothing is wrong with: quick."""
+    """Whether it is a valid text of at most so many characters: a fast check."""
     return type(value) is str and len(value) <= most and value.isascii() and "\0" not in value
 
 

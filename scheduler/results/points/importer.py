@@ -1,4 +1,4 @@
-"""The one importer: bytes of any format that is known, to points."""
+"""Imports bytes of any known format as points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Format:
-    """What is accepted, whether something is of it, and its reader. Of text where ``is_text``."""
+    """A format: its title, a test for its content, and its reader. It takes text if ``is_text``."""
 
     title: str
     accepts: Callable[[Any], bool]
@@ -25,7 +25,7 @@ class Format:
     is_text: bool = False
 
 
-#: In the order in which they are tried: the last ones have no mark of their own.
+#: In the order in which they are tried: the last ones have no marker of their own.
 FORMATS = {
     "kiln": Format(
         "Kiln's points",
@@ -44,8 +44,8 @@ FORMATS = {
 
 
 def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
-    """The points in a file. Raises ``UserError`` naming the row and the field, or saying what is
-    accepted."""
+    """Return the points in a file. Raises ``UserError`` naming the row and the field, or listing
+    the accepted formats."""
     if name not in (AUTO, *FORMATS):
         raise UserError(f"format: {', '.join((AUTO, *FORMATS))} are known")
     try:
@@ -63,7 +63,7 @@ def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
 
 
 def _no_points_reason(left_out: Sequence[SkippedPart]) -> str:
-    """Why there are no points."""
+    """Return why there are no points."""
     if not left_out:
         return "points: there are none"
     more = f" (and {len(left_out) - 1} more)" if len(left_out) > 1 else ""
@@ -86,7 +86,7 @@ def _parse(text: str, name: str) -> tuple[Format, Any]:
             raise UserError(f"format: this is not {named.title}")
         return named, content
     for kind in FORMATS.values():
-        given = text if kind.is_text else content  # a log may be a text in somebody's JSON
+        given = text if kind.is_text else content  # a log may be a text inside JSON
         if kind.accepts(given):
             return kind, given
     known = ", ".join(kind.title for kind in FORMATS.values())

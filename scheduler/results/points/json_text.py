@@ -1,4 +1,4 @@
-"""JSON as programs write it: numbers that are none are read as such, text around it is named."""
+"""Reads JSON as programs write it: accepts non-finite numbers, and reports text around it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from scheduler.results.points import fields
 from scheduler.text import shorten
 
 _SHOWN = 80  # characters of a line
-#: Strings; and what C's and C++'s libraries print for numbers that are not finite, where a value is
-#: due: ``-nan``, ``inf``, Microsoft's ``nan(ind)`` and ``1.#INF``.
-#: A string that does not end is one too, up to the text's end, so that none is looked for in it.
+#: Strings; and how C and C++ libraries print non-finite numbers where a value is expected:
+#: ``-nan``, ``inf``, Microsoft's ``nan(ind)`` and ``1.#INF``. A string that does not end also
+#: counts, up to the text's end, so that nothing is matched inside it.
 _STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 _NOT_FINITE = r"(?<=[\s:,\[])([-+]?)(nan(?:\(\w*\))?|inf(?:inity)?|1\.#[a-z]+\d*)(?=[\s,}\]])"
 _PRINTED = re.compile(f"{_STRING}|{_NOT_FINITE}", re.IGNORECASE | re.DOTALL)
 
 
 def read(text: str) -> Any:
-    """The document; objects in which a name stands twice are ``fields.Doubled``. Raises
+    """Return the document; objects with duplicate names are ``fields.DuplicateKeys``. Raises
     ``UserError``."""
     try:
         return _parse(text)
@@ -44,7 +44,7 @@ def _as_json(match: re.Match[str]) -> str:
 
 
 def _reason(text: str, error: Exception) -> str:
-    """What a program wrote around its document, where that is why it is none."""
+    """Return what a program wrote around its document, if that makes it invalid."""
     begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     before = text[: begin.start()].strip() if begin is not None else ""
     if begin is not None and before and _has_document(text, begin.end() - 1):

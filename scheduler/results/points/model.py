@@ -1,6 +1,6 @@
-"""What a point of a series is: a figure of a problem at a revision, and what it was measured under.
+"""A point of a series: a figure of a problem at a revision, and the conditions of the measurement.
 
-The JSON of it is described by ``schema.json`` beside this file (``"kind": "kiln points"``).
+``schema.json`` in this folder describes its JSON (``"kind": "kiln points"``).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ MOST_POINTS = 10_000
 MOST_SAMPLES = 1_000
 MOST_N = 2**31 - 1  # measurements of a point
 
-#: What conditions may say beside the series: text, but for those that are JSON objects.
+#: Further conditions of a point: text, except for those that are JSON objects.
 FACTS = {
     "toolchain_version": str,
     "flags": str,
     "driver": str,
     "runtime": str,
     "host": str,
-    "source": str,  # an address of the source, for people
+    "source": str,  # URL of the source, for readers
     "source_digest": str,
     "code_digest": str,
     "kernel": str,
@@ -39,7 +39,7 @@ FACTS = {
 @dataclass(frozen=True)
 class SeriesKey:
     """What makes two points one series. ``toolchain`` is the compiler's name without its version;
-    ``own`` the digest of the problem where it is Kiln's own."""
+    ``own`` the hash of the problem if it is Kiln's own."""
 
     problem: str
     sizes: Mapping[str, int]
@@ -52,8 +52,8 @@ class SeriesKey:
 
     @property
     def digest(self) -> str:
-        """The sha256 that the series is known by. Kiln's own problem counts by its digest, however
-        it is titled; a name that somebody sends is never one of those."""
+        """The sha256 that identifies the series. Kiln's own problem counts by its hash, whatever
+        its title; a name from outside never equals one."""
         of = {name: getattr(self, name) for name in _KEY_FIELDS}
         return digest_of(of | {"problem": "" if self.own else self.problem})
 
@@ -63,8 +63,8 @@ _KEY_FIELDS = tuple(one.name for one in fields(SeriesKey))
 
 @dataclass(frozen=True)
 class RevisionKey:
-    """A state of the source, by whatever name: a commit, a version. ``at`` is when it was made,
-    None where that is not known."""
+    """A state of the source, by any name: a commit, a version. ``at`` is when it was made, None if
+    unknown."""
 
     name: str
     at: datetime | None = None
@@ -74,9 +74,8 @@ class RevisionKey:
 
 @dataclass(frozen=True)
 class Point:
-    """One figure in the series' unit. ``low`` and ``high`` bound it, None where that is not known;
-    it is of ``n`` measurements, of which ``samples`` are here. ``better`` is "lower" or "higher".
-    """
+    """One figure in the series' unit. ``low`` and ``high`` bound it, None if unknown; it summarizes
+    ``n`` measurements, ``samples`` of which are included. ``better`` is "lower" or "higher"."""
 
     series: SeriesKey
     value: float
@@ -91,13 +90,13 @@ class Point:
 
     @property
     def at(self) -> datetime:
-        """Its place in the history."""
+        """Its position in the history."""
         return self.revision.at or self.measured_at
 
 
 @dataclass(frozen=True)
 class SkippedPart:
-    """A part of a tool's file that has no figure, and why."""
+    """A part of a tool's file without a figure, and why."""
 
     where: str
     reason: str
@@ -105,7 +104,7 @@ class SkippedPart:
 
 @dataclass(frozen=True)
 class Points:
-    """What a file holds."""
+    """The content of a file."""
 
     points: tuple[Point, ...]
     left_out: tuple[SkippedPart, ...] = ()
@@ -113,8 +112,8 @@ class Points:
 
 @dataclass(frozen=True)
 class ImportContext:
-    """What is said beside a tool's file, for what the file does not say itself: where something was
-    measured, of which revision, and when (``now``: where nothing says it)."""
+    """Import options for what a tool's file does not say: the device, the revision, and when it was
+    measured (``now`` if nothing says it)."""
 
     now: datetime
     device: str = ""
@@ -127,16 +126,16 @@ class ImportContext:
     measured_at: datetime | None = None
 
 
-# Plain data hold themselves nowhere; looking for that is a quarter of writing them.
+# Plain data has no cycles; checking for them is a quarter of the time.
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
 def digest_of(content: Any) -> str:
-    """The sha256 of plain data."""
+    """Return the sha256 of plain data."""
     return hashlib.sha256(_ENCODE(content).encode()).hexdigest()
 
 
 def better_direction(unit: str) -> str:
-    """Which way is an improvement, where nobody says: more of what is per second, less of all
+    """Return the better direction of a unit by default: higher for rates per second, lower for all
     else."""
     return "higher" if unit.endswith("/s") else "lower"

@@ -1,5 +1,5 @@
-"""Kiln's own JSON of points, to and from. ``defaults`` are fields that every point has which does
-not say otherwise, so that a batch of one device says it once."""
+"""Reads and writes Kiln's own JSON of points. ``defaults`` are fields of every point that does not
+override them, so that a batch of one device names it once."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _DUE = {*_NEEDED, "value"}
 _MOST_FACT = 1_000
 _MOST_SIZES = 100
 _SMALL = 2**62
-#: Of objects in conditions that are not small and flat, in one document: each part of them is
-#: looked at.
+#: The total size of the objects in conditions that are not small and flat, in one document: each of
+#: their parts is checked.
 _MOST_NESTED_BYTES = 4 << 20
 
 
 def read(content: Any, context: ImportContext) -> Points:
-    """The points of a document. Raises ``UserError`` naming the row and the field."""
+    """Return the points of a document. Raises ``UserError`` naming the row and the field."""
     whole = fields.as_object(content, "points")
     fields.require(whole.get("kind") == KIND, "kind", f"{KIND!r} is due")
     fields.require(whole.get("schema") == SCHEMA, "schema", f"this Kiln reads {SCHEMA}, no other")
@@ -55,9 +55,9 @@ def read(content: Any, context: ImportContext) -> Points:
 
 
 class _Reader:
-    """Reads the points of one document. What many of them share is checked once, and what is
-    nearly always right is first looked at as a whole: ten thousand points have a million parts,
-    and each call for one of them counts."""
+    """Reads the points of one document. Shared values are checked once, and values that are nearly
+    always valid are first checked as a whole: ten thousand points have a million parts, and each
+    call per part counts."""
 
     def __init__(self, defaults: Mapping[str, Any], context: ImportContext) -> None:
         known = {name: getattr(context, name) for name in ("device", "target", "toolchain")}
@@ -104,7 +104,7 @@ class _Reader:
         )
 
     def _check_once(self, check: Any, value: Any, at: str) -> Any:
-        """What a default is checked to once: the very same value is the same for every row."""
+        """Check a default only once: the identical value is the same for every row."""
         if id(value) not in self._shared:
             return check(value, at)
         key = (check.__name__, id(value))
@@ -113,17 +113,17 @@ class _Reader:
         return self._checked[key]
 
     def _series(self, one: Mapping[str, Any], unit: str, at: str) -> SeriesKey:
-        """Points of one series share its key, whose digest is then made once."""
+        """Return the series' key, shared by its points, so that its hash is computed once."""
         sizes = self._sizes_of(one.get("sizes", {}), at)
         given = [one.get(name, "") for name in _TEXTS]
         try:
             same = (*given, *sorted(sizes.items()))
             known = self._keys.get(same)
-        except TypeError:  # a text that is none: the check below says which
+        except TypeError:  # a text of the wrong type: the check below names it
             same, known = (), None
         if known is None:
             texts = dict(zip(_TEXTS, given, strict=True))
-            # Series of one batch differ in their problem, and are alike in nearly all else.
+            # Series of one batch differ in their problem, and agree in nearly all else.
             if not same or not texts.items() <= self._texts:
                 for name, text in texts.items():
                     empty = name not in _NEEDED
@@ -133,7 +133,7 @@ class _Reader:
         return known
 
     def _sizes_of(self, given: Any, at: str) -> dict[str, int]:
-        """Names of sizes are checked once; most numbers are small ones."""
+        """Check the names of sizes once; most numbers are small ones."""
         if type(given) is dict and self._sizes.issuperset(given) and len(given) <= _MOST_SIZES:
             for size in given.values():
                 if type(size) is not int or not 0 <= size < _SMALL:
@@ -184,13 +184,13 @@ class _Reader:
         return facts
 
     def _object(self, fact: Any, at: str, name: str) -> None:
-        """Of many points built alike these are equal; what is equal to one that can be kept can be
-        kept, be its numbers written as whole ones or not."""
+        """Check an object. Points built alike have equal ones; an object equal to a valid one is
+        valid, even if its whole numbers are written as floats."""
         try:
             content = tuple(fact.items())
             if content in self._objects:
                 return
-        except (AttributeError, TypeError):  # it is none, or holds lists and objects
+        except (AttributeError, TypeError):  # not an object, or it contains lists and objects
             content = ()
         at = f"{at}.{name}"
         whole = fields.as_object(fact, at)
@@ -251,8 +251,8 @@ def _sizes(given: Any, at: str) -> dict[str, int]:
 
 
 def write(points: Sequence[Point]) -> dict[str, Any]:
-    """The document of points. Raises ``UserError`` for Kiln's own problems, whose measurements are
-    exported whole, as recorded results."""
+    """Return the document of points. Raises ``UserError`` for Kiln's own problems, whose
+    measurements are exported as recorded results."""
     return {"kind": KIND, "schema": SCHEMA, "points": [_to_row(point) for point in points]}
 
 

@@ -1,1 +1,1 @@
-"""Tuning by modelled times: no GPU, worker processes that model, a cache of what they said."""
+"""Tuning by modelled times: no GPU, worker processes that run the model, and a cache of results."""

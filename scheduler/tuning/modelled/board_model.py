@@ -13,8 +13,8 @@ from scheduler.tuning.modelled.job import ModelJob
 
 
 def model(job: ModelJob, listing: str) -> Report:
-    """The report of a job's kernel, with random inputs. Raises ``UserError`` for what the model
-    cannot run."""
+    """Return the report of a job's kernel, with random inputs. Raises ``UserError`` if the model
+    cannot run it."""
     request = job.request
     scalars = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
     launches, memory = prepare_launches(

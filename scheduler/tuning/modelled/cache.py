@@ -1,7 +1,7 @@
-"""What was modelled before, on disk: by code object, call, board and the model itself.
+"""A cache of modelled results on disk, keyed by code object, call, board and the model itself.
 
-A file an answer, written whole, in 256 folders that each hold so many: the one that was not used
-for the longest time goes first. Any number of processes share it.
+Each result is a file, written atomically, in one of 256 folders of limited size: the least recently
+used file is removed first. Any number of processes share the cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scheduler.cycles.report import VERSION
 from scheduler.files import disk_errors, write_atomic
 from scheduler.tuning.modelled.job import ModelJob
 
-# What says how long a kernel takes: change it, and what was kept stands for something else.
+# The code that determines a kernel's time: a change to it invalidates cached results.
 _MODEL = ("build/rocm", "cycles", "isa", "targets")
 _MAX_FILES = 256
 _MOST_BYTES = 1 << 16
@@ -29,25 +29,25 @@ _MOST_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class ModelCache:
-    """A folder of answers, beside the builds of the code cache."""
+    """A folder of results, next to the builds of the code cache."""
 
     root: Path
     max_files: int = _MAX_FILES
 
     def get(self, key: str) -> Mapping[str, Any] | None:
-        """The answer of that key; None where there is none that is whole."""
+        """Return the result of that key; None if there is no complete one."""
         path = self._path(key)
         try:
             answer = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
-        with suppress(OSError):  # when it was used: a disk that is read-only keeps none
+        with suppress(OSError):  # the time of use: a read-only disk cannot record it
             os.utime(path)
         return answer if isinstance(answer, dict) else None
 
     def put(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Keep an answer; a folder that is full gives up its oldest. One that is too large to be
-        an answer is not kept. Raises ``MachineError`` where the disk is full."""
+        """Store a result; a full folder drops its oldest. A file too large to be a result is not
+        stored. Raises ``MachineError`` if the disk is full."""
         data = json.dumps(answer, sort_keys=True).encode()
         if len(data) > _MOST_BYTES:
             return
@@ -57,7 +57,7 @@ class ModelCache:
         self._evict(path.parent)
 
     def _evict(self, folder: Path) -> None:
-        with suppress(OSError):  # another process may remove the same
+        with suppress(OSError):  # another process may remove the same file
             files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
             for file in files[: -self.max_files]:
                 file.unlink(missing_ok=True)
@@ -67,8 +67,8 @@ class ModelCache:
 
 
 def key_of(job: ModelJob, code_digest: str) -> str:
-    """What an answer hangs on: the code object, every argument of the call with its sizes, the
-    board and the model. Not the kernel's name, nor what its buffers are called."""
+    """Return the key of a result: the code object, every argument of the call with its sizes, the
+    board and the model, but neither the kernel's name nor the names of its buffers."""
     data = job.to_json()
     request = data.pop("request")
     buffers = {
@@ -85,7 +85,7 @@ def key_of(job: ModelJob, code_digest: str) -> str:
 
 @cache
 def model_digest() -> str:
-    """The version of the model, and the digest of what it is made of; of this very process."""
+    """Return the hash of the model's version and its source files, for this process."""
     package = Path(scheduler.__file__).parent
     files = sorted(path for name in _MODEL for path in (package / name).rglob("*.py"))
     parts = [part for f in files for part in (str(f.relative_to(package)), f.read_bytes())]

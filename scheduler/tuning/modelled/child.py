@@ -1,7 +1,7 @@
-"""The worker process that models kernels: reads one JSON object a line, answers each with one.
+"""The worker process that models kernels: reads one JSON object per line, answers each with one.
 
-A process of its own: the model takes long for some kernels, and may be ended at any moment.
-``oracle/workers.py`` is its other end.
+It is a separate process because modelling some kernels takes long and may be ended at any moment.
+``workers.py`` is its other end.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LOG_BYTES = 64 << 20
 
 
 def serve(requests: TextIO, answers: TextIO, model: Model) -> None:
-    """Answer requests until the input ends. What the model raises ends the process: its last words
-    are in the log."""
+    """Answer requests until the input ends. An exception of the model ends the process; its message
+    is in the log."""
     for line in requests:
         answers.write(json.dumps({"ok": _answer(json.loads(line), model)}) + "\n")
         answers.flush()
@@ -40,7 +40,7 @@ def _answer(request: dict[str, Any], model: Model) -> dict[str, Any]:
 
 
 def main(folder: Path, model_name: str, memory_bytes: int) -> None:
-    """Entry of the process: standard output is kept for answers alone."""
+    """Entry point of the process: standard output carries only answers."""
     model: Model = load_part(model_name)
     fence = Sandbox(
         read=(folder / INPUT_FOLDER,),

@@ -1,10 +1,10 @@
-"""Which of the modelled candidates serves a problem.
+"""Selects one of the modelled candidates for a problem.
 
-The least modelled time wins, unless others tie with it (``modelled.ties_with``). Of those that tie
-the default stays, since nothing was shown to be better; else the one with the least time is taken,
-of equals the first by name. What the model does not know whole, and what nobody checked, is never
-preferred; where that is the default, it stays: there is nothing that it could be compared with.
-Neither is any other chosen where the default could not be modelled; where it is wrong, one is.
+The least modelled time wins, unless others tie with it (``modelled_time.is_tied``). Among ties the
+default stays, since nothing was shown to be better; else the least time is taken, of equals the
+first by name. A candidate that the model does not fully know, or that was not checked, is never
+preferred. If the default is such a candidate, it stays: nothing can be compared with it. No other
+is selected either if the default could not be modelled; if it is wrong, another one is.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import replace
 from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.modelled_time import ModelledTime, fastest_first, is_tied
 
-_DEFAULT = 0  # its place
+_DEFAULT = 0  # its index
 
 
 def decide_modelled(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries with the chosen one and those that tie with the fastest marked, and why in
-    ``reason``. None is chosen where none was modelled, or the default was not."""
+    """Return the entries with the selected one and those that tie with the fastest marked, and the
+    ``reason``. None is selected if none was modelled, or the default was not."""
     found = {
         place: entry.modelled
         for place, entry in enumerate(entries)
@@ -38,7 +38,7 @@ def decide_modelled(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _find_ties(comparable: Mapping[int, ModelledTime]) -> list[int]:
-    """The fastest, and those that the model cannot call slower, the fastest first."""
+    """Return the fastest and those that the model cannot call slower, the fastest first."""
     order = fastest_first(comparable)
     return [place for place in order if is_tied(comparable[place], comparable[order[0]])]
 

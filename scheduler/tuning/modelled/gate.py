@@ -1,8 +1,8 @@
-"""Whether a candidate is right, without its GPU: the same source, run by the CPU emulation.
+"""Checks a candidate's results without its GPU: the CPU emulation runs the same source.
 
-The emulation takes some seconds for each ten billion operations, so a large problem is checked at
-smaller sizes of its symbols. One that has none, or is large at those too, is checked whole only
-where somebody means to prefer it (``check_whole``).
+The emulation takes some seconds for ten billion operations, so a large problem is checked at
+smaller sizes of its symbols. If it has no symbols, or is large at those sizes too, it is checked in
+full only if it is about to be preferred (``check_full``).
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from scheduler.tuning.evaluator import BenchEvaluator, edge_bindings
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.work import Work, work_of
 
-# What the emulation does within some seconds on two cores: operations, and bytes.
+# What the emulation can do within some seconds on two cores: operations, and bytes.
 _MOST_OPERATIONS, _MOST_BYTES = 2 * 10**10, 1 << 28
 
 
 @dataclass(frozen=True)
 class CheckedSizes:
-    """At which sizes a candidate was right; without any, ``why`` it was not tried."""
+    """The sizes at which a candidate was correct; if empty, ``why`` it was not checked."""
 
     sizes: tuple[Mapping[str, int], ...]
     why: str = ""
 
 
 class Gate(Protocol):
-    """What a run of modelled times asks about results."""
+    """Checks results in a run with modelled times."""
 
     def check(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
     ) -> CheckedSizes | Rejected:
-        """Compare with the reference where that takes some seconds; how it fails, or where it is
-        right."""
+        """Compare with the reference if that takes some seconds; return the failure, or the sizes
+        at which it is correct."""
 
     def check_full(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
     ) -> CheckedSizes | Rejected:
-        """Compare at the problem's own sizes, and at those that fill no tile, whatever it takes
-        within ``max_s`` seconds."""
+        """Compare at the problem's own sizes, and at sizes that fill no tile, for up to ``max_s``
+        seconds."""
 
 
 class EmulationGate:
-    """The real one, over an evaluator of the emulation, which whoever made it closes."""
+    """Checks with an evaluator of the emulation, which its creator closes."""
 
     def __init__(self, evaluator: BenchEvaluator, target: Target, lowered: Lowered) -> None:
         self._evaluator = evaluator
@@ -90,7 +90,7 @@ class EmulationGate:
     def _check_own_sizes(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
     ) -> CheckedSizes | Rejected:
-        """At the problem's own sizes."""
+        """Check at the problem's own sizes."""
         if self._used is not problem:
             unfit = self._evaluator.use(problem)
             if unfit is not None:
@@ -107,7 +107,7 @@ class EmulationGate:
         return found
 
     def _reduced_sizes(self, problem: TuningProblem) -> tuple[Bindings, ...]:
-        """The sizes of ``check_edges``; none where even they are large, or there are none."""
+        """Return the sizes of ``check_edges``; empty if there are none or even they are large."""
         edges = [
             bindings
             for bindings in edge_bindings(self._lowered.graph.symbols)

@@ -1,4 +1,4 @@
-"""What a worker process needs to model one kernel at concrete sizes, as plain data."""
+"""The input that a worker process needs to model one kernel at concrete sizes, as plain data."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from scheduler.tuning.problems import TuningProblem
 @dataclass(frozen=True)
 class ModelJob:
     """One kernel on one modelled device. ``launches`` and ``workspace_bytes`` are the rendered
-    kernel's; ``index_limits`` says of buffers that hold indices how many elements the axis has
-    that they index."""
+    kernel's; ``index_limits`` gives, for buffers of indices, the length of the indexed axis."""
 
     device: str
     request: BenchmarkRequest
@@ -32,18 +31,18 @@ class ModelJob:
     index_limits: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """Return a JSON object."""
         data: dict[str, Any] = _codec().unstructure(self)
         return data
 
     @staticmethod
     def from_json(data: Any) -> ModelJob:
-        """From what ``to_json`` gave. Raises ``UserError`` naming the field that is wrong."""
+        """Parse what ``to_json`` returned. Raises ``UserError`` naming the wrong field."""
         return decode(_codec(), data, ModelJob, "job")
 
 
 def job_of(problem: TuningProblem, caller: TemplateCaller, target: Target, device: str) -> ModelJob:
-    """The job of one candidate at the problem's sizes."""
+    """Return the job of one candidate at the problem's sizes."""
     return ModelJob(
         device=device,
         request=caller.benchmark_request(target.name, problem.bindings),

@@ -1,4 +1,4 @@
-"""The log of a problem whose candidates were modelled, in the form that measured ones have."""
+"""The log of a problem whose candidates were modelled, in the format of measured ones."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from scheduler.tuning.ledger import CandidateState, Entry, Operand
 from scheduler.tuning.modelled_time import ModelledTime, devices_of
 
-#: How the title of such a log ends.
+#: The end of such a log's title.
 NOT_MEASURED = ", not measured)"
 
 
 def band_text(one: ModelledTime) -> str:
-    """``0.0123 ms (0.0100 to 0.0150)``: the middle of the band, and its ends."""
+    """Format ``0.0123 ms (0.0100 to 0.0150)``: the middle of the band, and its ends."""
     band = one.time_ns
     return f"{band.mid / 1e6:.4f} ms ({band.low / 1e6:.4f} to {band.high / 1e6:.4f})"
 
@@ -20,8 +20,8 @@ def band_text(one: ModelledTime) -> str:
 def modelled_text(
     title: str, operands: Sequence[Operand], entries: Iterable[Entry], seconds: float
 ) -> str:
-    """The chosen candidate first, the others by their times; the title says that they are
-    modelled, each line what keeps one from being preferred."""
+    """Return the log: the selected candidate first, the others by time. The title says that they
+    are modelled; each line says what keeps a candidate from being preferred."""
     timed = [
         (one.state is not CandidateState.CHOSEN, one.modelled.time_ns.mid, one.kernel, one)
         for one in entries

@@ -1,4 +1,4 @@
-"""The model of a GPU as a tuner asks it (``scheduler/cycles``): a job in, a report out."""
+"""The tuner's interface to the model of a GPU (``scheduler/cycles``): a job in, a report out."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from scheduler.tuning.modelled.job import ModelJob
 from scheduler.tuning.modelled_time import ModelledTime
 
 Model: TypeAlias = Callable[[ModelJob, str], Report]
-"""Models a ``ModelJob`` by its listing. Raises ``UserError`` for what it cannot model, in words."""
+"""Models a ``ModelJob`` from its listing. Raises ``UserError`` that explains what it cannot
+model."""
 
-_NS = 1000.0  # a report's times are microseconds
+_NS = 1000.0  # a report's times are in microseconds
 
 
 def pack_answer(report: Report) -> dict[str, Any]:
-    """What a tuner keeps of a report, in JSON's own types."""
+    """Return what a tuner stores of a report, in JSON's own types."""
     band = report.time_us
     return {
         "version": report.version,
@@ -31,7 +32,7 @@ def pack_answer(report: Report) -> dict[str, Any]:
 
 
 def parse_answer(answer: Mapping[str, Any], device: str) -> ModelledTime:
-    """The figure of an answer. Raises ``ValueError`` for what is none: a time that is no time."""
+    """Return the modelled time of an answer. Raises ``ValueError`` for an invalid time."""
     low, mid, high = (float(time) for time in answer["time_ns"])
     if not 0 < low <= mid <= high < float("inf"):
         raise ValueError(f"{low:g}, {mid:g}, {high:g} ns are no band")

@@ -1,6 +1,7 @@
-"""A tuning run by modelled times: problems, a board, a budget and a strategy in, decisions out.
+"""A tuning run by modelled times: takes problems, a board, a budget and a strategy; decides each
+problem.
 
-As ``tuning/run.py`` for measured ones; the command line and the application's workers call it.
+The counterpart of ``tuning/run.py``; the command line and the application's workers call it.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
 from scheduler.tuning.tuner import Event, TuningResult
 
-_MOST_PROCESSES = 16  # each has some hundred MB
+_MOST_PROCESSES = 16  # each uses some hundred MB
 
 
 def emulation_for(device: DeviceInfo) -> Target:
-    """What checks the results of kernels whose times are modelled. Raises ``UserError``."""
+    """Return the emulation that checks the results of kernels with modelled times. Raises
+    ``UserError``."""
     emulation = emulation_of(find(device.target))
     if emulation is None:
         raise UserError(f"nothing emulates {device.target}, so that no result can be checked")
@@ -39,7 +41,7 @@ def emulation_for(device: DeviceInfo) -> Target:
 
 
 def max_model_workers() -> int:
-    """How many processes model at a time: a core each, and not more than have work."""
+    """Return how many processes model at a time: one per core, up to a limit."""
     return min(usable_cpus(), _MOST_PROCESSES)
 
 
@@ -57,9 +59,9 @@ def tune_modelled(
     listing: Callable[[Build], Path] = listing_of,
 ) -> TuningResult:
     """Compile, check by the emulation, model and decide, within the meter's budget; pools and
-    models are closed then. ``listing`` says where a build's listing lies.
+    models are closed afterwards. ``listing`` returns the path of a build's listing.
 
-    Raises ``UserError`` for an unknown strategy and where nothing emulates the target, and what
+    Raises ``UserError`` for an unknown strategy and if nothing emulates the target, and whatever
     ``on_event`` raises.
     """
     cancellation = cancellation or Cancellation()

@@ -1,9 +1,9 @@
-"""The tuner of modelled times: which candidate should serve each problem on a GPU that is not here.
+"""The tuner by modelled times: selects a candidate for each problem on a GPU that is not present.
 
-Candidates come in the order of each problem's search, as in a measured run; each is compiled for
-the GPU and for its emulation, checked on that, and modelled in a worker process. There are no last
-rounds: what was modelled once says the same again. Results are told to the search in the order of
-asking, so that a run with the same answers is the same run.
+The search orders each problem's candidates, as in a measured run. Each candidate is compiled for
+the GPU and for its emulation, checked on the emulation, and modelled in a worker process. There are
+no last rounds: modelling again gives the same result. Results are told to the search in the order
+of asking, so that a run with the same answers is the same run.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from scheduler.tuning.problem_state import ProblemState, RunSettings
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
 
-# How many candidates of a problem are under way at once.
+# Candidates of a problem in flight at once.
 _AHEAD = 6
 _LOOK_S = 0.2
 
 
 def listing_of(build: Build) -> Path:
-    """Where a build's listing lies beside its other files."""
+    """Return the path of a build's listing, next to its other files."""
     return build.directory / recipe_of(find(build.target), build.source_file).listing_file
 
 
 class ModelPool(Protocol):
-    """What models kernels, several at a time."""
+    """Models kernels, several at a time."""
 
     from_cache: int
 
@@ -55,7 +55,7 @@ class ModelPool(Protocol):
 
 @dataclass
 class _Trial:
-    """A candidate under way: its two builds, then what the model says of it."""
+    """A candidate in flight: its two builds, then the model's result."""
 
     index: int
     build: Future[Build | Rejected]
@@ -76,7 +76,7 @@ class _Trial:
 
     @property
     def built(self) -> Build:
-        """What the compiler gave for the GPU, once it did."""
+        """The finished build for the GPU."""
         built = self.build.result()
         assert isinstance(built, Build)
         return built
@@ -92,7 +92,7 @@ class _Trial:
 
 @dataclass
 class _Problem:
-    """What is known of one problem so far."""
+    """The state of one problem."""
 
     state: ProblemState
     trials: deque[_Trial] = field(default_factory=deque)
@@ -101,7 +101,7 @@ class _Problem:
     begun_s: float | None = None
 
     def entry(self, index: int) -> Entry:
-        """The ledger's line for a candidate as things are."""
+        """Return the ledger entry of a candidate in its current state."""
         entry = self.state.entry(index)
         if index in self.modelled and index not in self.state.rejected:
             modelled = self.modelled[index]
@@ -114,8 +114,8 @@ class _Problem:
 
 
 class ModelTuner:
-    """One run over several problems. ``pool`` compiles for the GPU, ``emulations`` for what
-    emulates it; both and the models are closed at the end."""
+    """One run over several problems. ``pool`` compiles for the GPU, ``emulations`` for its
+    emulation; both and the models are closed at the end."""
 
     def __init__(
         self,
@@ -145,10 +145,10 @@ class ModelTuner:
         self._tried = 0
 
     def run(self) -> TuningResult:
-        """Try, then decide. A cancelled run decides by what it has seen; so does one whose budget
-        ends, and says so of what was left.
+        """Try candidates, then decide. A cancelled run decides from the results so far; so does one
+        whose budget ends, and it reports the untried candidates.
 
-        What ``on_event`` raises ends the run, as ``Cancelled`` of the build does.
+        Exceptions of ``on_event`` end the run, as ``Cancelled`` from the build does.
         """
         try:
             self._explore()
@@ -196,7 +196,7 @@ class ModelTuner:
                 wait(waiting, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
 
     def _end(self, why: str) -> None:
-        """Try nothing more; what is done but was not told yet counts."""
+        """Stop trying; finished results that were not told yet count."""
         for one in self._problems:
             for trial in one.trials:
                 if trial.modelling is not None and trial.modelling.done():
@@ -205,7 +205,7 @@ class ModelTuner:
             one.state.close(why)
 
     def _feed(self, one: _Problem) -> None:
-        """Keep candidates of a problem under way; its default whatever the limits."""
+        """Keep candidates of a problem in flight; its default whatever the limits."""
         state = one.state
         while not (state.closed or state.asked_all) and len(one.trials) < _AHEAD:
             limit = self._limit() if state.order or one.trials else ""
@@ -223,7 +223,7 @@ class ModelTuner:
             one.trials.append(_Trial(index, build, emulation))
 
     def _limit(self) -> str:
-        """Which limit forbids another candidate; "" where none does."""
+        """Return which limit forbids another candidate; "" if none does."""
         budget, meter = self._meter.budget, self._meter
         if budget.compiles is not None and meter.compiles >= budget.compiles:
             return f"the budget of {budget.compiles} compiles was spent"
@@ -232,8 +232,8 @@ class ModelTuner:
         return ""
 
     def _check_next(self) -> bool:
-        """Check one candidate that is built, of the problem of which the fewest were tried, and
-        have it modelled; False where none is."""
+        """Check one built candidate, of the problem with the fewest tried, and have it modelled;
+        return False if there is none."""
         ready = [(len(p.state.order), p) for p in self._problems if _first_built(p) is not None]
         if not ready:
             return False
@@ -258,7 +258,7 @@ class ModelTuner:
         return True
 
     def _check_result(self, one: _Problem, trial: _Trial) -> CheckedSizes | Rejected:
-        """What the emulation says of a candidate's results."""
+        """Return the emulation's verdict on a candidate's results."""
         state, index = one.state, trial.index
         for future in (trial.build, trial.emulation):
             built = future.result()
@@ -273,7 +273,7 @@ class ModelTuner:
         return self._gate.check(state.problem, caller, library, self._meter.left_s)
 
     def _settle(self, one: _Problem) -> None:
-        """Tell the search what is known, in the order of asking."""
+        """Tell the search the known results, in the order of asking."""
         while one.trials:
             trial = one.trials[0]
             if trial.modelling is not None and trial.modelling.done():
@@ -298,7 +298,7 @@ class ModelTuner:
         else:
             assert trial.checked is not None
             one.modelled[index] = _add_check(outcome, trial.checked)
-            # What is not known whole is no guide to its neighbours.
+            # A candidate that is not fully known is no guide to its neighbours.
             time_ns = None if outcome.unknown else outcome.time_ns.mid
         state.search.tell(index, time_ns)
         counts = (self._tried, self._total)
@@ -309,8 +309,8 @@ class ModelTuner:
     # ---- deciding
 
     def _result(self, one: _Problem) -> ProblemResult:
-        """Decide; what would win unchecked is checked whole first, and what wins at sizes that
-        fill no tile."""
+        """Decide. A winner that is unchecked is first checked in full; a winner is also checked at
+        sizes that fill no tile."""
         whole: set[int] = set()
         while True:
             self._stop_if_cancelled()
@@ -326,12 +326,12 @@ class ModelTuner:
                 one.state.rejected[place] = found
                 continue
             one.modelled[place] = _add_check(one.modelled[place], found)
-            if not found.sizes:  # nor will there be time for another
+            if not found.sizes:  # there will be no time for another one either
                 return self._decide(one)
 
     def _next_to_check(self, one: _Problem, whole: set[int]) -> int | None:
-        """The place of what is to be checked next: the default where it was not, else what would
-        win if it were right. None where all that is known, or the budget is spent."""
+        """Return the index to check next: the default if it is unchecked, else the one that would
+        win if it is correct. None if all that is known, or the budget is spent."""
         if self._meter.left_s <= 0:
             return None
         kept = {p: m for p, m in one.modelled.items() if p not in one.state.rejected}

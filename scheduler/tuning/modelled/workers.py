@@ -1,4 +1,4 @@
-"""Modelling in worker processes, as many at a time as there are, each answer within its limit."""
+"""Runs the model in several worker processes at a time, each answer within a time limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.tuning.modelled.job import ModelJob
 from scheduler.tuning.modelled.model import parse_answer
 from scheduler.tuning.modelled_time import ModelledTime
 
-#: What models: ``oracle/model.py:Model`` by its dotted name.
+#: The model: a ``modelled/model.py:Model`` by its dotted name.
 MODEL = "scheduler.tuning.modelled.board_model:model"
 LIMIT_S = 60.0
 _CHILD = "scheduler.tuning.modelled.child"
@@ -23,10 +23,10 @@ _MEMORY_BYTES = 4 << 30
 
 
 class ModelWorkers:
-    """Answers from the cache, or by processes of which ``count`` work at a time.
+    """Answers from the cache, or by ``count`` processes at a time.
 
-    A kernel that takes longer than ``limit_s`` seconds is rejected. ``close`` ends what is under
-    way, from any thread.
+    A kernel that takes longer than ``limit_s`` seconds is rejected. ``close`` may be called from
+    any thread and ends running work.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ModelWorkers:
     def submit(
         self, job: ModelJob, listing: Path, code_digest: str
     ) -> Future[ModelledTime | Rejected]:
-        """Model one kernel; what is known is there at once."""
+        """Model one kernel; a cached result is available at once."""
         key = key_of(job, code_digest)
         known = self._cache.get(key) if self._cache is not None else None
         modelled = known and _parse_figure(known, job)
@@ -61,7 +61,7 @@ class ModelWorkers:
         return self._pool.submit(self._ask, job, listing, key)
 
     def close(self) -> None:
-        """End the processes and drop what waits; may be called again."""
+        """End the processes and drop queued work; may be called again."""
         with self._lock:
             self._closed = True
             for process in self._busy:
@@ -125,7 +125,7 @@ class ModelWorkers:
 
 
 class _ClosedError(Exception):
-    """Nothing more is begun."""
+    """The pool is closed and starts nothing more."""
 
 
 def _parse_figure(answer: Mapping[str, Any], job: ModelJob) -> ModelledTime | Rejected:

@@ -1,1 +1,1 @@
-"""Search strategies: which configuration to try next, from what was seen so far."""
+"""Search strategies: choose the next configuration to try from the results so far."""

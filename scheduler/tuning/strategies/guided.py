@@ -1,13 +1,12 @@
-"""The default strategy: a model of the space is fitted to what was seen, and asked where to look.
+"""The default strategy: fits a model of the space to the results, and uses it to choose.
 
 It begins with a few configurations far from each other (or, given an analytic cost model, with
 those that the model ranks first), then tries, one at a time, the configuration with the largest
 expected improvement (Jones, Schonlau and Welch, 1998).
 
-How bad the bad half of a space is says little about where the best lies, so times are modelled in
-two views that take turns: their logarithm cut off at the median, and the root of the logarithm of
-their ratio to the best, which spreads what is nearly best. What one view is blind to, the other
-sees.
+The bad half of a space says little about where the best lies, so times are modelled in two views
+that alternate: their logarithm clipped at the median, and the root of the logarithm of their ratio
+to the best, which spreads nearly optimal values. Each view shows what the other hides.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from scheduler.tuning.strategies.strategy import History
 Indices: TypeAlias = npt.NDArray[np.int64]
 
 _INITIAL_TRIALS = 6  # tried before there is a model
-_SPREAD_SAMPLE = 64  # how many are looked at for one that is far from the rest
-# Bounds that keep a proposal at a few milliseconds: configurations that are predicted, points
-# that the model knows, and points that its hyperparameters are fitted to.
+_SPREAD_SAMPLE = 64  # random candidates among which one far from the rest is chosen
+# Bounds that keep a proposal at a few milliseconds: configurations that are predicted, points that
+# the model knows, and points that its hyperparameters are fitted to.
 _MAX_PREDICTED, _MAX_KNOWN, _MAX_FITTED = 5000, 300, 150
-_CENTRES = 5  # of the best, whose neighbours are always among the predicted
+_CENTRES = 5  # best configurations whose neighbours are always predicted
 _ROOT_FLOOR = 0.01
 _MIN_GAIN = 1e-12
 _erfc = np.vectorize(erfc, otypes=[float])
@@ -39,8 +38,8 @@ _erfc = np.vectorize(erfc, otypes=[float])
 class GuidedSearch:
     """Expected improvement over a Gaussian process.
 
-    ``expected_ns`` is the cost model's time of each configuration, where there is one: the process
-    then models how far the measured times are from it.
+    If there is a cost model, ``expected_ns`` has its time of each configuration: the process then
+    models the deviation of the measured times from it.
     """
 
     def __init__(
@@ -54,11 +53,11 @@ class GuidedSearch:
         self._refit_at = 0
         self._predicted: Indices = np.zeros(0, dtype=np.int64)
         self._place: dict[int, int] = {}
-        self._absorbed: set[int] = set()  # what the model knows, or was left out of it
+        self._absorbed: set[int] = set()  # known to the model, or left out of it
         self._posterior: surrogate.Posterior | None = None
 
     def propose(self, history: History) -> int | None:
-        """The most promising configuration that was not tried."""
+        """Return the most promising untried configuration."""
         left = history.untried
         if not left.size:
             return None
@@ -70,14 +69,15 @@ class GuidedSearch:
         mean, deviation = posterior.predict(values[known] - offset[known])
         best = float(values[history.tried].min())
         gain = expected_improvement(mean + offset[self._predicted], deviation, best)
-        if gain.max() < _MIN_GAIN:  # nothing better is in sight: look where least is known
+        if gain.max() < _MIN_GAIN:  # no gain expected: explore
             gain = deviation
         gain[[self._place[i] for i in history.tried if i in self._place]] = -1.0
         chosen = int(gain.argmax())
         return int(self._predicted[chosen]) if gain[chosen] >= 0.0 else int(left[0])
 
     def _propose_initial(self, history: History, left: Indices) -> int:
-        """A first look: the cost model's favourites, or far from all that was tried."""
+        """Return an initial configuration: the cost model's best, or one far from all tried
+        ones."""
         if self._expected is not None and len(history) % 2 == 0:
             return int(left[int(self._expected[left].argmin())])
         if not len(history):
@@ -91,12 +91,13 @@ class GuidedSearch:
     def _update_posterior(
         self, history: History, values: Floats, offset: Floats
     ) -> surrogate.Posterior:
-        """The posterior of all that was tried; now and then with new hyperparameters."""
+        """Return the posterior given all tried configurations; from time to time with new
+        hyperparameters."""
         tried = set(history.tried)
         fresh = [index for index in history.tried if index not in self._absorbed]
         grows = self._absorbed <= tried and all(index in self._place for index in fresh)
         if len(self._space) > _MAX_PREDICTED and history.best is not None:
-            # Only a new best's neighbours being predicted makes it a place to go on from.
+            # A new best can only be refined if its neighbours are predicted.
             grows = grows and history.best[0] in self._absorbed
         if self._posterior is None or len(history) >= self._refit_at or not grows:
             self._refit_at = len(history) + max(1, len(history) // 10)
@@ -125,15 +126,15 @@ class GuidedSearch:
         return self._posterior
 
     def _subsample(self, order: Indices, most: int) -> Indices:
-        """All, or the better half of ``most`` with as many of the rest, drawn."""
+        """Return all, or the better half of ``most`` plus as many of the rest, drawn at random."""
         if len(order) <= most:
             return order
         rest = self._rng.choice(order[most // 2 :], most - most // 2, replace=False)
         return np.concatenate([order[: most // 2], rest])
 
     def _candidates(self, history: History, order: Indices, known: Indices) -> Indices:
-        """What is predicted: everything, or in a large space the neighbours of the best and
-        others, drawn."""
+        """Return the configurations to predict: all, or in a large space the neighbours of the best
+        plus a random sample."""
         if len(self._space) <= _MAX_PREDICTED:
             return np.arange(len(self._space))
         near = [
@@ -143,8 +144,8 @@ class GuidedSearch:
         return np.unique(np.concatenate([known, *near, drawn]))
 
     def _values(self, history: History) -> tuple[Floats, Floats]:
-        """For each configuration its standardised value in the view whose turn it is (what was
-        not tried has none), and in the same unit what the cost model says of it."""
+        """Return each configuration's standardised value in the current view (untried ones have
+        none), and the cost model's prediction in the same unit."""
         times = np.array(history.times)
         failed = np.isnan(times)
         logs = np.log(np.where(failed, np.nanmax(times), times))
@@ -161,7 +162,7 @@ class GuidedSearch:
         return values, offset
 
     def _prior_weight(self, logs: Floats, history: History) -> float:
-        """How much of the cost model's differences showed in the measurements: 0 to 1, by least
+        """Return how much of the cost model's differences the measurements showed: 0 to 1, by least
         squares."""
         assert self._expected is not None
         expected = self._expected[history.tried]
@@ -173,7 +174,8 @@ class GuidedSearch:
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
-    """By how much each is expected to undercut ``best`` (a minimum), given mean and deviation."""
+    """Return by how much each is expected to undercut ``best`` (a minimum), given mean and
+    deviation."""
     standardized = (best - mean) / deviation
     below = 0.5 * _erfc(-standardized / np.sqrt(2.0))
     density = np.exp(-0.5 * standardized**2) / np.sqrt(2.0 * np.pi)

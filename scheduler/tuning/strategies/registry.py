@@ -1,4 +1,4 @@
-"""The search strategies by name: a row each."""
+"""The search strategies by name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from scheduler.tuning.strategies.strategy import Strategy
 StrategyFactory: TypeAlias = Callable[
     [Space, np.random.Generator, Sequence[float] | None], Strategy
 ]
-"""A strategy for a space, from a random generator and the cost model's time of each configuration
-in nanoseconds (None without a cost model)."""
+"""Makes a strategy for a space, from a random generator and the cost model's time of each
+configuration in nanoseconds (None without a cost model)."""
 
 
 @dataclass(frozen=True)
 class StrategyRow:
-    """A strategy that can be chosen; ``summary`` is one line for people."""
+    """A selectable strategy; ``summary`` is its one-line description."""
 
     summary: str
     make: StrategyFactory
@@ -41,7 +41,7 @@ DEFAULT_STRATEGY = "guided"
 
 
 def find_strategy(name: str) -> StrategyRow:
-    """The row of that name. Raises ``UserError`` that lists the names there are."""
+    """Return the row of that name. Raises ``UserError`` that lists the known names."""
     row = STRATEGIES.get(name)
     if row is None:
         raise UserError(f"no search strategy {name!r}: there are {', '.join(STRATEGIES)}")

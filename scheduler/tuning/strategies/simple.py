@@ -1,4 +1,4 @@
-"""The strategies that need no model: everything in order, at random, and from good to better."""
+"""The strategies without a model: exhaustive, random, and local search."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class RandomSearch:
         self._order = rng.permutation(len(space))
 
     def propose(self, history: History) -> int | None:
-        """The next in the order that was not tried."""
+        """Return the next untried configuration in the order."""
         return next((int(index) for index in self._order if index not in history), None)
 
 
 class LocalSearch:
-    """Iterated local search: the best one's neighbours, and a fresh start where none is left.
+    """Iterated local search: tries the best configuration's neighbours, then restarts.
 
-    A start is over when every neighbour of its best configuration was tried; the next start is
-    random. Neighbours that are one value away come first, then any other value of one parameter.
+    A start ends when every neighbour of its best configuration was tried; the next start is random.
+    Neighbours one value away come first, then any other value of one parameter.
     """
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
         self._space = space
         self._rng = rng
-        self._start = 0  # where in the history the present start begins
+        self._start = 0  # the index in the history at which the present start begins
 
     def propose(self, history: History) -> int | None:
-        """A neighbour of the start's best, else a random configuration."""
+        """Return a neighbour of the start's best, else a random configuration."""
         centre = self._best_of_start(history)
         if centre is not None:
             for reach in (1, len(self._space)):

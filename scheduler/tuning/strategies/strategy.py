@@ -1,4 +1,4 @@
-"""What a strategy is: it proposes the next configuration from the history of results."""
+"""The interface of a strategy: proposes the next configuration from the history of results."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 
 class History:
-    """What was tried: indices into the space, and times in the order of trying.
+    """The tried configurations: indices into the space, and times, in the order of trying.
 
-    A time is in any one unit; nan is a configuration that gave none (it failed).
+    Times are in any one unit; nan marks a configuration without a time (it failed).
     """
 
     def __init__(self, size: int) -> None:
@@ -21,7 +21,7 @@ class History:
         self._open = np.ones(size, dtype=bool)
 
     def add(self, index: int, time: float) -> None:
-        """Note a result. Raises ``ValueError`` for a configuration that was tried before."""
+        """Add a result. Raises ``ValueError`` for a configuration that was tried before."""
         if not self._open[index]:
             raise ValueError(f"configuration {index} was tried before")
         self._open[index] = False
@@ -30,7 +30,7 @@ class History:
 
     @property
     def untried(self) -> npt.NDArray[np.int64]:
-        """Indices that are left, ascending."""
+        """The untried indices, ascending."""
         return np.flatnonzero(self._open)
 
     @property
@@ -56,4 +56,4 @@ class Strategy(Protocol):
     """Chooses what to try next; deterministic for a given seed."""
 
     def propose(self, history: History) -> int | None:
-        """An index that was not tried yet; None when the space is used up."""
+        """Return an index that was not tried yet; None when the space is used up."""

@@ -1,1 +1,1 @@
-"""What many trials of one problem show: which parameters matter, how each of their values does."""
+"""Analyses many trials of one problem: which parameters matter, and how each value performs."""

@@ -1,16 +1,16 @@
-"""Which parameters the times of a problem's trials depend on.
+"""Computes which parameters the times of a problem's trials depend on.
 
-A parameter's share is that of the variance of log time that lies between its values: R squared of
-the means by value, corrected for what as many values explain by chance (adjusted R squared, which
-is Kelley's epsilon squared; Kelley, An Unbiased Correlation Ratio Measure, PNAS 1935). Log time,
-because what counts is by how much faster a trial is. Two parameters interact by what their
-combinations explain beyond the best sum of a part for each (adjusted likewise, on the same trials).
+A parameter's share is the share of the variance of log time between its values: R squared of the
+means by value, corrected for what as many values explain by chance (adjusted R squared, which is
+Kelley's epsilon squared; Kelley, An Unbiased Correlation Ratio Measure, PNAS 1935). Log time is
+used because ratios of times matter. The interaction of two parameters is what their combinations
+explain beyond the best sum of one effect per parameter (adjusted likewise, on the same trials).
 
-How large either gets with nothing behind it is found by shuffling the times (a permutation test
-with the largest of each shuffle: Westfall and Young, Resampling-Based Multiple Testing, 1993), the
-same shuffles each time. Of interactions it is what the parameters leave unexplained, a part for
-each, that is shuffled (Freedman and Lane, A Nonstochastic Interpretation of Reported Significance
-Levels, 1983): what the parameters do by themselves is not taken for what they do together.
+Shuffling the times shows how large either gets by chance (a permutation test with the largest of
+each shuffle: Westfall and Young, Resampling-Based Multiple Testing, 1993); the shuffles are always
+the same. For interactions, the residuals of the single effects are shuffled (Freedman and Lane, A
+Nonstochastic Interpretation of Reported Significance Levels, 1983), so that single effects are not
+taken for interactions.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ METHOD = (
     "share of the variance of log time that lies between a parameter's values"
     " (adjusted R², epsilon squared)"
 )
-MIN_TRIALS = 12  # trials with a time, below which nothing is computed
-_SPARE = 5  # trials beyond the number of values that a share is estimated from
+MIN_TRIALS = 12  # trials with a time; with fewer, nothing is computed
+_SPARE = 5  # trials beyond the number of values, for a share to be estimated
 _SHUFFLES = 99
-_SEED = 20  # the same shuffles for everybody
+_SEED = 20  # the same shuffles for every user
 _CHANCE_QUANTILE = 0.95
 _MOST_PAIRS = 5
-_MIN_INTERACTION = 0.005  # of the variance: less of an interaction is of no interest
-_TIE_THRESHOLD = 0.7  # Cramer's V from which on two parameters are hardly told from each other
+_MIN_INTERACTION = 0.005  # of the variance: smaller interactions are ignored
+_TIE_THRESHOLD = 0.7  # Cramer's V from which two parameters can hardly be told apart
 
 
 @dataclass(frozen=True)
 class Share:
-    """A parameter: its share (0 to 1) of the variance, of ``values`` values in the trials that have
-    a time; None where there are too few of these for so many values."""
+    """A parameter: its share (0 to 1) of the variance, and its number of ``values`` in the trials
+    with a time; None if there are too few trials for so many values."""
 
     name: str
     share: float | None
@@ -52,7 +52,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Interaction:
-    """What two parameters' combinations explain beyond a part for each, as a share."""
+    """What two parameters' combinations explain beyond their single effects, as a share."""
 
     names: tuple[str, str]
     share: float
@@ -60,8 +60,8 @@ class Interaction:
 
 @dataclass(frozen=True)
 class Tie:
-    """Two parameters that hardly vary without each other (Cramer's V, 0 to 1): what one of them
-    explains cannot be told from what the other does. 1 says that one decides the other."""
+    """Two parameters that hardly vary independently (Cramer's V, 0 to 1): their effects cannot be
+    told apart. At 1, one determines the other."""
 
     names: tuple[str, str]
     association: float
@@ -69,10 +69,10 @@ class Tie:
 
 @dataclass(frozen=True)
 class Importance:
-    """Of ``n`` trials with a time. ``shares`` has the largest first; fewer than 5 of 100 shuffles
-    of the times give any parameter a share above ``chance``. ``together`` is what a part for each
-    parameter explains when all are taken together; the rest is in their interactions, in what is no
-    parameter, and in noise. ``missing`` says why nothing was computed, "" where it was."""
+    """The analysis of ``n`` trials with a time. ``shares`` has the largest first; fewer than 5 of
+    100 shuffles of the times give any parameter a share above ``chance``. ``together`` is what the
+    single effects of all parameters explain together; the rest is interactions, other influences,
+    and noise. ``missing`` says why nothing was computed, "" if it was."""
 
     n: int
     method: str = METHOD
@@ -85,7 +85,8 @@ class Importance:
 
 
 def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Importance:
-    """Of each trial its time (any unit, above 0) and of each parameter the place of its value."""
+    """Compute the importance from each trial's time (any unit, above 0) and, for each parameter,
+    the index of its value."""
     n = len(times)
     if n < MIN_TRIALS:
         return Importance(n, missing=f"{n} trials have a time: {MIN_TRIALS} are the fewest for it")
@@ -124,54 +125,54 @@ def _share(name: str, values: int, shares: Floats | None, chance: float | None) 
 
 
 def _compact_codes(places: Sequence[int]) -> Ints:
-    """Places among the values that occur: 0 to their number less one."""
+    """Renumber the values that occur: 0 to their number less one."""
     inverse: Ints = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)[1]
     return inverse
 
 
 def _permutations(y: Floats) -> Floats:
-    """The values as they are, then shuffled: a row each."""
+    """Return the values, then their shuffles, one per row."""
     rng = np.random.default_rng(_SEED)
     return np.vstack([y, rng.permuted(np.tile(y, (_SHUFFLES, 1)), axis=1)])
 
 
 def _sums(groups: Ints, rows: Floats) -> tuple[Floats, Floats]:
-    """Sums of each row by group (rows x groups), and how many each group has."""
+    """Return sums of each row by group (rows x groups), and the size of each group."""
     member = (groups[:, None] == np.arange(groups.max() + 1)).astype(np.float64)
     sums: Floats = rows @ member
     return sums, member.sum(axis=0)
 
 
 def _adjusted_r2(explained: Floats, total: float, n: int, groups: int) -> Floats:
-    """Adjusted R squared of sums of squares that ``groups`` means explain."""
+    """Return adjusted R squared from the sums of squares that ``groups`` means explain."""
     left: Floats = 1.0 - explained / total
     result: Floats = 1.0 - left * (n - 1) / max(1, n - groups)
     return result
 
 
 def _explained_share(groups: Ints, rows: Floats) -> Floats:
-    """Of each row (centred) the adjusted share that the groups' means explain."""
+    """Return, for each row (centred), the adjusted share that the groups' means explain."""
     sums, counts = _sums(groups, rows)
     total = float(rows[0] @ rows[0])
     return _adjusted_r2((sums**2 / counts).sum(axis=1), total, rows.shape[1], len(counts))
 
 
 def _chance_level(rows: Sequence[Floats]) -> float | None:
-    """What the largest of each shuffle stays below in 95 of 100."""
+    """Return the level that the largest of each shuffle stays below in 95 of 100."""
     if not rows:
         return None
     return max(0.0, float(np.quantile(np.max(rows, axis=0), _CHANCE_QUANTILE)))
 
 
 def _dummies(levels: Sequence[Ints]) -> Floats:
-    """A column of ones, and one for each value but the first of each parameter (n x p)."""
+    """Return a column of ones, and one for each value but the first of each parameter (n x p)."""
     columns = [np.ones((len(levels[0]), 1))]
     columns += [(one[:, None] == np.arange(1, one.max() + 1)).astype(np.float64) for one in levels]
     return np.hstack(columns)
 
 
 def _additive_residuals(levels: Sequence[Ints], y: Floats) -> tuple[Floats, int]:
-    """What the best sum of a part for each parameter leaves of the values, and its rank."""
+    """Return the residuals of the best sum of one effect per parameter, and its rank."""
     matrix = _dummies(levels)
     fitted, _, rank, _ = np.linalg.lstsq(matrix, y, rcond=None)
     return y - matrix @ fitted, int(rank)
@@ -188,8 +189,8 @@ def _additive_share(left: Floats, rank: int, y: Floats) -> float | None:
 def _interactions(
     levels: Mapping[str, Ints], left: Floats, rank: int, y: Floats
 ) -> tuple[Interaction, ...]:
-    """The pairs whose combinations explain more than any does of shuffled values, the largest
-    first; ``left`` is what a part for each parameter leaves."""
+    """Return the pairs whose combinations explain more than any pair does of shuffled values, the
+    largest first; ``left`` is the residuals of the single effects."""
     if len(levels) < 2 or len(y) - rank < _SPARE:
         return ()
     rows, total = _permutations(left), float(y @ y)
@@ -208,9 +209,9 @@ def _interactions(
 
 
 def _interaction_gain(one: Ints, other: Ints, rows: Floats, total: float) -> Floats | None:
-    """Of each row what the combinations explain beyond a part for each, less what as many explain
-    by chance, as a share of the ``total``; None where too few trials are left beyond the
-    combinations, or these have nothing beyond the parts."""
+    """Return, for each row, what the combinations explain beyond the single effects, less what as
+    many explain by chance, as a share of the ``total``. None if too few trials exceed the number of
+    combinations, or the combinations add nothing to the single effects."""
     width = int(other.max()) + 1
     cells, inverse = np.unique(one * width + other, return_inverse=True)
     n = rows.shape[1]
@@ -244,7 +245,7 @@ def _ties(levels: Mapping[str, Ints]) -> tuple[Tie, ...]:
 
 
 def _association(one: Ints, other: Ints) -> float:
-    """Cramer's V of two parameters over the trials."""
+    """Return Cramer's V of two parameters over the trials."""
     counts = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
     np.add.at(counts, (one, other), 1)
     n = counts.sum()

@@ -1,4 +1,4 @@
-"""The parameters in which trials differ, each with its values in order, and every trial's place."""
+"""The parameters in which trials differ, each with its ordered values and every trial's value."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from scheduler.codegen.kernel import ConfigValue
 
-#: A configuration that leaves a parameter to the kernel.
+#: The value of a parameter that a configuration leaves to the kernel.
 UNNAMED = "not named"
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: its values as text, the smallest first where they are numbers, and of each trial
-    the place of its value among them. ``is_number``: every value that is named is a number."""
+    """A parameter: its values as text, numbers ascending, and for each trial the index of its
+    value. ``is_number``: every named value is a number."""
 
     name: str
     values: tuple[str, ...]
@@ -26,8 +26,8 @@ def varying_parameters(
     configs: Sequence[Mapping[str, ConfigValue]],
     others: Sequence[Mapping[str, ConfigValue]] = (),
 ) -> tuple[Parameter, ...]:
-    """The parameters of which the ``configs`` have several values (to name none is one, too), by
-    name. Values that only ``others`` have are among the values."""
+    """Return the parameters for which ``configs`` have several values (leaving it unnamed counts as
+    one), by name. Values that only ``others`` have are included."""
     names = sorted({name for config in configs for name in config})
     found = (_parameter(name, configs, others) for name in names)
     return tuple(one for one in found if len(set(one.codes)) > 1)
@@ -51,5 +51,5 @@ def _parameter(
 
 
 def value_of(config: Mapping[str, ConfigValue], name: str) -> str:
-    """A configuration's value of a parameter as text."""
+    """Return a configuration's value of a parameter as text."""
     return str(config.get(name, UNNAMED))

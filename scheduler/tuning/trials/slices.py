@@ -1,4 +1,4 @@
-"""Times of trials by the values of one parameter, and by those of two."""
+"""Groups times of trials by the values of one parameter or of two."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduler.tuning.trials.parameters import Parameter
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What became of a trial: the place of it among the trials, its time (any unit; None where it
-    has none) and its state."""
+    """The result of a trial: its index among the trials, its time (any unit; None if it has none)
+    and its state."""
 
     trial: int
     time: float | None
@@ -23,9 +23,9 @@ class TrialOutcome:
 
 @dataclass(frozen=True)
 class TrialGroup:
-    """Trials with the same values: ``n`` of them have a time, of which these are the least, the
-    quartiles and the most; ``best_trial`` is the place of the fastest. ``others`` counts those
-    without a time by their state."""
+    """Trials with the same values: ``n`` of them have a time, summarized by the least, the
+    quartiles and the most; ``best_trial`` is the index of the fastest. ``others`` counts those
+    without a time by state."""
 
     n: int = 0
     best: float | None = None
@@ -39,7 +39,7 @@ class TrialGroup:
 
 @dataclass(frozen=True)
 class SliceValue:
-    """A value of a parameter, and the trials that have it."""
+    """A value of a parameter, and the trials with that value."""
 
     value: str
     group: TrialGroup
@@ -56,7 +56,7 @@ class Slice:
 @dataclass(frozen=True)
 class Grid:
     """Two parameters: ``cells[i][j]`` has the trials with the ``i``-th value of ``down`` and the
-    ``j``-th of ``across``; None where there is none."""
+    ``j``-th of ``across``; None if there is none."""
 
     across: str
     down: str
@@ -66,7 +66,7 @@ class Grid:
 
 
 def summarize_group(outcomes: Sequence[TrialOutcome]) -> TrialGroup:
-    """What these trials have in common."""
+    """Summarize these trials."""
     timed = [(one.time, one.trial) for one in outcomes if one.time is not None]
     others = Counter(one.state for one in outcomes if one.time is None)
     if not timed:
@@ -80,7 +80,7 @@ def summarize_group(outcomes: Sequence[TrialOutcome]) -> TrialGroup:
 
 
 def slice_of(parameter: Parameter, outcomes: Sequence[TrialOutcome]) -> Slice:
-    """The trials by a parameter's values; ``outcomes`` in the order of its ``codes``."""
+    """Group the trials by a parameter's values; ``outcomes`` are in the order of its ``codes``."""
     found: dict[int, list[TrialOutcome]] = defaultdict(list)
     for code, outcome in zip(parameter.codes, outcomes, strict=True):
         found[code].append(outcome)
@@ -94,7 +94,7 @@ def slice_of(parameter: Parameter, outcomes: Sequence[TrialOutcome]) -> Slice:
 
 
 def grid_of(across: Parameter, down: Parameter, outcomes: Sequence[TrialOutcome]) -> Grid:
-    """The trials by two parameters' values."""
+    """Group the trials by two parameters' values."""
     found: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
     for column, row, outcome in zip(across.codes, down.codes, outcomes, strict=True):
         found[row, column].append(outcome)

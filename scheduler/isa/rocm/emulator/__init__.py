@@ -1,1 +1,1 @@
-"""An interpreter of AMD's instructions: the waves of a kernel, as its code object has them."""
+"""An interpreter of AMD instructions: runs the waves of a kernel from its code object."""

@@ -1,4 +1,4 @@
-"""Where each lane reaches: closures that give [waves, lanes] bytes."""
+"""The addresses of each lane: closures that return [waves, lanes] bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AddressFunction = Callable[[Group], Addresses]
 def global_address(
     address: Operand, base: Operand, offset: int, accumulation: int
 ) -> AddressFunction:
-    """A 64-bit address of each lane, or a scalar one and 32 bits of each."""
+    """A 64-bit address per lane, or a scalar one plus 32 bits per lane."""
     if base.file is RegisterFile.OFF:
         pair = read_raw(address, 64, accumulation, Type.U64)
         if offset:
@@ -42,7 +42,7 @@ def global_address(
 def scratch_address(
     address: Operand, base: Operand, offset: int, accumulation: int
 ) -> AddressFunction:
-    """Bytes of the lane's own."""
+    """Byte addresses in the lane's scratch memory."""
     parts = [
         read_raw(each, 32, accumulation, Type.U32)
         for each in (address, base)
@@ -59,7 +59,7 @@ def scratch_address(
 
 
 def lds_address(operand: Operand, offset: int, accumulation: int) -> AddressFunction:
-    """Bytes within the block's LDS."""
+    """Byte addresses in the block's LDS."""
     if operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         raise UnreadableError(operand.text)
     row = row_of(operand, accumulation)
@@ -70,7 +70,7 @@ def lds_address(operand: Operand, offset: int, accumulation: int) -> AddressFunc
 
 @contextmanager
 def restrict_lanes(g: Group, lanes: Mask) -> Iterator[None]:
-    """Only these of the lanes that are on, for one access."""
+    """Restrict the active lanes to these for one access."""
     full, mask = g.full, g.mask
     g.mask = mask & lanes
     g.full = bool(g.mask.all())
@@ -81,7 +81,7 @@ def restrict_lanes(g: Group, lanes: Mask) -> Iterator[None]:
 
 
 def select_by_aperture(at: AddressFunction, move: Callable[[Space, AddressFunction], Step]) -> Step:
-    """A generic address: in LDS, in scratch, or in memory, by its upper half."""
+    """Split a generic address by its upper half: LDS, scratch, or global memory."""
     spaces: tuple[tuple[int, Space], ...] = ((SHARED_APERTURE, LDS), (PRIVATE_APERTURE, SCRATCH))
     found: list[Addresses] = []
     steps = [(upper, move(space, lambda _: found[-1] & 0xFFFF_FFFF)) for upper, space in spaces]

@@ -1,4 +1,5 @@
-"""What atomic instructions do to one place in memory: (old value, the lane's value) → new value."""
+"""The effect of atomic instructions on one memory location: (old value, lane's value) → new
+value."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _32, _16 = np.uint64(32), np.uint32(16)
 
 @dataclass(frozen=True)
 class AtomicOperation:
-    """``words`` of memory; ``compute(old, data)`` of arrays of ``dtype`` [n]. ``compares``: the
-    data has twice the words, the new value and the one to compare with."""
+    """``words`` of memory; ``compute(old, data)`` of arrays of ``dtype`` [n]. If it ``compares``,
+    the data has twice the words: the new value and the value to compare with."""
 
     words: int
     dtype: type[np.generic]
@@ -27,7 +28,7 @@ class AtomicOperation:
     compares: bool = False
 
     def apply(self, old: Words, data: Words) -> Words:
-        """[words, n] from [words, n] and [words, n] (or twice as many words)."""
+        """Return [words, n] from [words, n] and [words, n] (or twice as many words)."""
         if self.compares:
             fresh, expected = data[: self.words], data[self.words :]
             same = (old == expected).all(axis=0)
@@ -57,7 +58,7 @@ def _decrement(old: Any, limit: Any) -> Any:
 
 
 def _halves(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Of two f16 in a word."""
+    """Apply a function to two f16 in a word."""
 
     def compute(old: Any, data: Any) -> Any:
         pairs = [each.view(np.float16).reshape(-1, 2) for each in (old, data)]
@@ -67,7 +68,7 @@ def _halves(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _add_bf16(old: Any, data: Any) -> Any:
-    """The sum of two bf16 in a word."""
+    """Return the sum of two bf16 in a word."""
     result = np.zeros_like(old)
     for shift in (np.uint32(0), _16):
         parts = [((each >> shift) << _16).view(np.float32) for each in (old, data)]
@@ -109,7 +110,8 @@ _LDS_PACKED = re.compile(r"ds_(pk_add)_(?:rtn_)?(b?f16)")
 
 
 def memory_operation(name: str) -> AtomicOperation | None:
-    """By what follows ``global_atomic_`` (in the older spelling: ``add_x2``, ``smin``)."""
+    """Find an operation by the suffix of ``global_atomic_`` (in the older spelling: ``add_x2``,
+    ``smin``)."""
     if name in _FLOATS:
         return _FLOATS[name]
     match = _GLOBAL.fullmatch(name)
@@ -122,7 +124,7 @@ def memory_operation(name: str) -> AtomicOperation | None:
 
 
 def lds_operation(name: str) -> AtomicOperation | None:
-    """By the whole mnemonic (``ds_add_rtn_u32``)."""
+    """Find an operation by the whole mnemonic (``ds_add_rtn_u32``)."""
     packed = _LDS_PACKED.fullmatch(name)
     if packed:
         return _FLOATS[f"{packed[1]}_{packed[2]}"]

@@ -1,4 +1,4 @@
-"""Atomic instructions on memory, on buffers and on LDS: lane after lane, in their order."""
+"""Atomic instructions on memory, buffers and LDS: applied lane by lane, in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RETURNS = ("glc", "sc0")
 
 
 def has_return(operands: Operands) -> bool:
-    """Whether the old value comes back."""
+    """Whether the old value is returned."""
     return any(word in _RETURNS or "ATOMIC_RETURN" in word for word in operands.words)
 
 
@@ -39,8 +39,8 @@ def step_of(
     result: int | None,
     index: int,
 ) -> Step:
-    """``rows``: where the data's registers begin (of a comparison in LDS, two places);
-    ``result``: where the old value goes."""
+    """``rows``: the first registers of the data (two for a comparison in LDS); ``result``: the
+    register for the old value."""
     size = 4 * operation.words
     transfer = Transfer(size)
     many = 2 if operation.compares and len(rows) == 1 else 1
@@ -68,7 +68,8 @@ def _apply_in_order(
     operation: AtomicOperation,
     values: Words,
 ) -> Words:
-    """The old values [words, n]. Lanes with the same address come one after another."""
+    """Return the old values [words, n]. Lanes with the same address are applied one after
+    another."""
     rank = _ranks(flat)
     last = int(rank.max()) if len(rank) else 0
     if last == 0:
@@ -85,7 +86,7 @@ def _apply_in_order(
 
 
 def _ranks(flat: Addresses) -> npt.NDArray[np.int64]:
-    """How many lanes before each have its address."""
+    """Return how many earlier lanes have the same address."""
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     place = np.arange(len(flat))
@@ -97,7 +98,7 @@ def _ranks(flat: Addresses) -> npt.NDArray[np.int64]:
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
-    """``global_atomic_*``, ``flat_atomic_*``; None for other instructions."""
+    """Make ``global_atomic_*``, ``flat_atomic_*``; None for other instructions."""
     space, _, rest = name.partition("_atomic_")
     if space not in ("global", "flat") or not rest:
         return None
@@ -121,7 +122,7 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
 
 
 def make_lds(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
-    """``ds_add_u32`` and its like; None for other instructions."""
+    """Make ``ds_add_u32`` and similar ones; None for other instructions."""
     operation = atomic_operations.lds_operation(name)
     if operation is None:
         return None
@@ -131,7 +132,7 @@ def make_lds(name: str, operands: Operands, accumulation: int, index: int) -> St
     rows = [row_of(_vector(each), accumulation) for each in data]
     if len(rows) != (2 if operation.compares else 1):
         raise UnreadableError(name)
-    if name.startswith("ds_cmpst_"):  # the comparison first, other than everywhere else
+    if name.startswith("ds_cmpst_"):  # the comparison value first, unlike all others
         rows.reverse()
     at = lds_address(address, operands.number("offset"), accumulation)
     return step_of(LDS, at, operation, rows, result, index)

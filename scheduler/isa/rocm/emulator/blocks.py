@@ -1,4 +1,4 @@
-"""Instructions over whole blocks of registers: matrix products, conversions of many elements."""
+"""Instructions over whole register blocks: matrix products, conversions of many elements."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from scheduler.isa.rocm.emulator.state import Group
 Step = Callable[[Group], None]
 Read = Callable[[Group], npt.NDArray[np.uint32]]
 _MATRIX = ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")
-# An LLVM from before its pull requests 165602 and 178314 (2025, 2026) does not know that these are
-# of whole waves: it may move one, with what fills its operands, behind a condition of lanes.
+# LLVM before its pull requests 165602 and 178314 (2025, 2026) does not know that these operate on
+# whole waves: it may move one, with the code that fills its operands, behind a condition on lanes.
 _WHOLE_WAVES = ("v_wmma", "v_swmmac")
 _SIGN = np.uint32(0x8000_0000)
 
 
 def step_of(row: BlockRow, operands: Operands, accumulation: int, index: int) -> Step:
-    """Of a matrix instruction, all lanes count as on, and nothing is computed where the run does
-    not want values. One of RDNA's that is run where lanes are off is a finding: they did not fill
-    their operands there."""
+    """For a matrix instruction all lanes count as active, and nothing is computed if the run does
+    not need values. An RDNA matrix instruction that runs with inactive lanes is a finding: those
+    lanes did not fill their operands."""
     target, *sources = operands.operands
     if len(sources) != len(row.sources) or target.file not in (
         RegisterFile.VECTOR,
@@ -61,7 +61,7 @@ def step_of(row: BlockRow, operands: Operands, accumulation: int, index: int) ->
 
 
 def _read(row: BlockRow, operand: Operand, count: int, accumulation: int) -> Read:
-    """[waves, registers, lanes]."""
+    """Return a function that reads [waves, registers, lanes]."""
     if operand.file is RegisterFile.CONSTANT:
         constant = _constant(row, operand, count)
         return lambda g: np.broadcast_to(constant, (g.count, count, g.lanes))
@@ -90,7 +90,7 @@ def _read(row: BlockRow, operand: Operand, count: int, accumulation: int) -> Rea
 
 
 def _constant(row: BlockRow, operand: Operand, count: int) -> npt.NDArray[np.uint32]:
-    """In every element of the result's type."""
+    """Return the constant in every element of the result's type."""
     if "_f64_" in row.name:
         number = constant_bits(operand, Type.F64)
         pair = [number & 0xFFFF_FFFF, number >> 32]

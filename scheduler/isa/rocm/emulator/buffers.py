@@ -1,4 +1,4 @@
-"""Accesses through a buffer's descriptor: base, stride, number of records, what is out of range.
+"""Accesses through a buffer descriptor: base, stride, number of records, bounds checks.
 
 Source: AMD's ISA references (CDNA3 9.1.5 "Memory buffer addressing", RDNA3 and RDNA4 likewise).
 """
@@ -29,7 +29,7 @@ _NUMBERS = 1 << 32
 
 @dataclass(frozen=True)
 class BufferAccess:
-    """The operands of an access: ``offset`` and ``index`` of each lane where they are given."""
+    """The operands of an access: ``offset`` and ``index`` of each lane, if given."""
 
     descriptor: int
     scalar_offset: Read
@@ -37,14 +37,15 @@ class BufferAccess:
     index: Read | None
     fixed: int
     by_stride: bool
-    """GFX9's rule of what is out of range; later the descriptor says which."""
+    """GFX9's rule for out-of-range accesses; later descriptors select the rule."""
 
     def is_scratch(self, g: Group) -> bool:
         flags = g.s[self.descriptor + 3]
         return bool((flags if isinstance(flags, int) else flags[0]) & SCRATCH_FLAGS)
 
     def scratch(self, g: Group) -> Addresses:
-        """Bytes of the lane's own: the scalar offset counts all lanes' bytes."""
+        """Return byte offsets within the lane's memory: the scalar offset counts all lanes'
+        bytes."""
         own = self._offsets(g) + self.scalar_offset(g).astype(np.int64) // g.lanes
         return np.broadcast_to(own, (g.count, g.lanes))
 
@@ -54,7 +55,7 @@ class BufferAccess:
         return self.offset(g).astype(np.int64) + self.fixed
 
     def _resolve(self, g: Group) -> tuple[Addresses, Addresses, Addresses]:
-        """[waves, lanes] addresses, the offsets that are checked, and indices."""
+        """Return [waves, lanes] addresses, the offsets to check, and indices."""
         words = [g.vector(g.s[self.descriptor + word]).astype(np.int64) for word in range(2)]
         base = words[0] | (words[1] & 0xFFFF) << 32
         stride = words[1] >> 16 & 0x3FFF
@@ -68,7 +69,7 @@ class BufferAccess:
         return self._resolve(g)[0]
 
     def in_range(self, g: Group, size: int) -> Mask:
-        """Which lanes' accesses of that many bytes lie within."""
+        """Return which lanes' accesses of that many bytes are in range."""
         _, offset, index = self._resolve(g)
         second, records, flags = (
             g.vector(g.s[self.descriptor + word]).astype(np.int64) for word in (1, 2, 3)
@@ -91,7 +92,7 @@ class BufferAccess:
 def parse_buffer(
     operands: list[Operand], all_: Operands, accumulation: int, gfx9: bool
 ) -> BufferAccess:
-    """From the address, the descriptor and the scalar offset."""
+    """Parse the address, the descriptor and the scalar offset."""
     if len(operands) != 3 or operands[1].file is not RegisterFile.SCALAR or operands[1].count < 4:
         raise UnreadableError("a buffer's operands")
     address, descriptor, scalar = operands
@@ -114,7 +115,8 @@ def _row(row: int) -> Read:
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int, gfx9: bool) -> Step | None:
-    """``buffer_load_*``, ``buffer_store_*``, ``buffer_atomic_*``; None for other instructions."""
+    """Make ``buffer_load_*``, ``buffer_store_*``, ``buffer_atomic_*``; None for other
+    instructions."""
     if not name.startswith("buffer_"):
         return None
     verb, _, kind = name.removeprefix("buffer_").partition("_")
@@ -152,7 +154,7 @@ def _zeros(row: int, transfer: Transfer) -> Step:
 
 
 def _bounds_checked(buffer: BufferAccess, step: Step, step_outside: Step | None, size: int) -> Step:
-    """Lanes out of range touch no memory."""
+    """Skip memory for lanes that are out of range."""
 
     def guarded(g: Group) -> None:
         fits = buffer.in_range(g, size)

@@ -1,9 +1,10 @@
-"""Tables that a listing has beside its instructions, and the addresses that refer to them.
+"""Constant tables in a listing, and the addresses that refer to them.
 
-A kernel adds to its own address (``s_getpc_b64``) what the linker put into an instruction: how far
-the symbol is from where that stands, and an addend (``table@rel32@lo+4``). The addend is that place
-as seen from the own address, and a place in the table where that is more. Here the own address is
-0, so that the sum is what the instruction holds: the address in the table.
+A kernel adds to its own address (``s_getpc_b64``) a number that the linker puts into an
+instruction: the distance from that number to the symbol, plus an addend (``table@rel32@lo+4``). The
+addend is the distance from the own address to the number; anything beyond it is an offset into the
+table. Here the own address is 0, so that the sum is what the instruction holds: the address in the
+table.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from scheduler.isa.listing import Instruction
 
 REFERENCE = re.compile(r"([A-Za-z_.$][\w.$]*)@(rel32|gotpcrel32)@(lo|hi)([+-]\d{1,9})?")
 _OWN_ADDRESS = "s_getpc_b64"
-_WORD = 4  # bytes of an instruction of the scalar unit, and of the number in one
-_FARTHEST = 16  # instructions from the own address to what is added
+_WORD = 4  # bytes of a scalar instruction, and of the number in one
+_FARTHEST = 16  # instructions from the own address to the addition
 _WIDTHS = {"byte": 1, "short": 2, "long": 4, "quad": 8, "2byte": 2, "4byte": 4, "8byte": 8}
 _VALUES = re.compile(r"\.(byte|short|long|quad|[248]byte)\s+([-\w, \t]+)")
 _ZEROS = re.compile(r"\.(?:zero|skip|space)\s+(\d+)")
@@ -29,7 +30,7 @@ _ALIGN = 256
 
 
 def read_tables(listing: str) -> dict[str, bytes]:
-    """The bytes of each symbol that instructions refer to, where the listing has them."""
+    """Return the bytes of each symbol that instructions refer to, if the listing has them."""
     names = {match[1] for match in REFERENCE.finditer(listing)}
     found: dict[str, bytes] = {}
     left = _MAX_BYTES
@@ -43,7 +44,7 @@ def read_tables(listing: str) -> dict[str, bytes]:
 
 
 def _bytes(listing: str, at: int, limit: int) -> bytes:
-    """What follows a label, up to the next one or to what is no data."""
+    """Return the data after a label, up to the next label or the end of the data."""
     result = bytearray()
     while at < len(listing) and len(result) < limit:
         end = listing.find("\n", at)
@@ -85,8 +86,9 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def place_tables(data: Mapping[str, bytes], at: int) -> tuple[bytes, dict[tuple[str, str], int]]:
-    """All tables one after another from address ``at``, and what an instruction that refers to
-    one holds, by name and kind: the address, or (``gotpcrel32``) where the address is kept."""
+    """Place all tables in sequence from address ``at``. Return their bytes and the number in an
+    instruction that refers to one, by name and kind: the address, or (``gotpcrel32``) the location
+    of the address."""
     image = bytearray()
     addresses: dict[tuple[str, str], int] = {}
     for name, content in data.items():
@@ -99,8 +101,8 @@ def place_tables(data: Mapping[str, bytes], at: int) -> tuple[bytes, dict[tuple[
 
 
 def pc_distance(instructions: Sequence[Instruction], index: int) -> int | None:
-    """How many bytes an instruction's number stands behind the own address that it is added to;
-    None where that is not read shortly before, by instructions of the scalar unit alone."""
+    """Return the distance in bytes from the own address to an instruction's number; None unless the
+    own address was read shortly before, with only scalar instructions in between."""
     distance = _WORD
     for before in reversed(instructions[max(index - _FARTHEST, 0) : index]):
         if before.mnemonic == _OWN_ADDRESS:
@@ -114,8 +116,8 @@ def pc_distance(instructions: Sequence[Instruction], index: int) -> int | None:
 def link_operands(
     operands: str, addresses: Mapping[tuple[str, str], int], distance: int | None = None
 ) -> str:
-    """An instruction's operands with numbers for references; unknown ones stay. ``distance`` is
-    what :func:`ahead` says of the instruction; an addend means nothing without it."""
+    """Return an instruction's operands with references replaced by numbers; unknown ones remain.
+    ``distance`` is the result of :func:`pc_distance`; an addend is ignored without it."""
 
     def number(match: re.Match[str]) -> str:
         address = addresses.get((match[1], match[2]))

@@ -1,4 +1,4 @@
-"""The bits of constants in instructions, by the type of the operand they stand for."""
+"""The bits of constants in instructions, by the type of their operand."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
 
 def bit_width(kind: Type) -> int:
-    """Bits of an operand; a mask has as many as there are lanes."""
+    """Return the bits of an operand; a mask has one per lane."""
     if kind in _64:
         return 64
     return 16 if kind in _16 or kind is Type.BF16 else 32
 
 
 def constant_bits(operand: Operand, kind: Type) -> int:
-    """Of a constant. Floats in the operand's own format; integers sign-extended; a literal of a
-    64-bit float gives its upper half (so the encoding has it)."""
+    """Return a constant's bits. Floats are in the operand's own format, integers sign-extended; a
+    literal of a 64-bit float is its upper half, as in the encoding."""
     value = operand.value
     if isinstance(value, float):
         return _float_bits(value, kind)

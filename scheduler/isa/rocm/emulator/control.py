@@ -1,4 +1,4 @@
-"""Branches, barriers and the end: what follows a run of instructions."""
+"""Branches, barriers and the end: what ends a straight run of instructions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Control:
-    """``target`` is an instruction's index; ``condition`` says of a branch, for all or for each
-    wave, whether it jumps."""
+    """``target`` is an instruction's index; ``condition`` returns whether a branch is taken, for
+    all waves or for each."""
 
     ending: Ending
     target: int = -1
@@ -68,7 +68,7 @@ _NOTHING = (
 
 
 def control_of(function: Function, instruction: Instruction, name: str) -> Control | None:
-    """What an instruction does to control; None where it only computes."""
+    """Return an instruction's control flow; None if it only computes."""
     if name in _ENDS:
         return Control(Ending.ENDS)
     if name in _BARRIERS:
@@ -86,5 +86,5 @@ def control_of(function: Function, instruction: Instruction, name: str) -> Contr
 
 
 def is_no_op(name: str) -> bool:
-    """Waits, hints and caches: nothing that values or addresses depend on."""
+    """Whether it is a wait, a hint or a cache operation, which affects no values or addresses."""
     return name.startswith(_NOTHING)

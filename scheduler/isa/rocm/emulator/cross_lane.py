@@ -1,4 +1,4 @@
-"""Vector instructions that move values between lanes, or know their lane."""
+"""Vector instructions that move values between lanes, or use the lane's number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _read_first_lane(operands: Operands, accumulation: int) -> Step:
 
     def step(g: Group) -> None:
         values = np.broadcast_to(bits(g), (g.count, g.lanes))
-        # without any lane that is on, lane 0
+        # without active lanes, lane 0
         first = 0 if g.full else g.mask.argmax(axis=1)
         found = values[np.arange(g.count), first]
         g.s[index] = collapse(found.tolist())
@@ -83,7 +83,8 @@ def _write_lane(operands: Operands, accumulation: int) -> Step:
 
 
 def _mbcnt(first: int) -> Make:
-    """Bits of a mask below the lane, of lanes ``first`` to ``first`` + 31, and a base."""
+    """Count the bits of a mask below the lane, for lanes ``first`` to ``first`` + 31, plus a
+    base."""
 
     def make(operands: Operands, accumulation: int) -> Step:
         target, source, base = operands.operands[:3]
@@ -114,8 +115,8 @@ def _swap(operands: Operands, accumulation: int) -> Step:
 
 
 def _permlane_swap(width: int) -> Make:
-    """v_permlane16_swap, v_permlane32_swap: the odd rows of ``width`` lanes of the first register
-    with the even ones of the second."""
+    """v_permlane16_swap, v_permlane32_swap: swap the odd rows of ``width`` lanes of the first
+    register with the even rows of the second."""
 
     def make(operands: Operands, accumulation: int) -> Step:
         one, other = (row_of(each, accumulation) for each in operands.operands[:2])
@@ -134,7 +135,7 @@ def _permlane_swap(width: int) -> Make:
 
 def _permlane16(crossing: bool) -> Make:
     """v_permlane16, v_permlanex16: each lane of a row reads the lane that its four bits of two
-    scalars name, of its own row or of the other row of the pair."""
+    scalars select, from its own row or from the other row of the pair."""
 
     def make(operands: Operands, accumulation: int) -> Step:
         target, source, low, high = operands.operands[:4]
@@ -158,7 +159,7 @@ def _permlane16(crossing: bool) -> Make:
 
 
 def _permlane64(operands: Operands, accumulation: int) -> Step:
-    """v_permlane64: the two halves of the wave change places."""
+    """v_permlane64: swap the two halves of the wave."""
     target, source = operands.operands[:2]
     bits = read_raw(source, 32, accumulation, Type.B32)
     store = write_result(target, Type.B32, accumulation, 0, False)
@@ -189,7 +190,7 @@ def _packed_move(operands: Operands, accumulation: int) -> Step:
 
 
 def _truth_table(size: int) -> Make:
-    """v_bitop3: the bit that a table of eight has for three bits, the first source's the highest.
+    """v_bitop3: an eight-entry truth table of three bits, the first source's bit the highest.
 
     Source: AMD's CDNA4 ISA reference, V_BITOP3_B32.
     """
@@ -237,8 +238,8 @@ def _addresses(g: Group, row: int, offset: int) -> Any:
 
 
 def _bpermute(operands: Operands, accumulation: int) -> Step:
-    """ds_bpermute: each lane reads the lane that its address (in bytes) names; of lanes that are
-    off, zeros."""
+    """ds_bpermute: each lane reads the lane that its byte address selects; inactive lanes give
+    zeros."""
     target, address, data = operands.operands[:3]
     at, row = row_of(address, accumulation), row_of(data, accumulation)
     offset = operands.number("offset")
@@ -253,7 +254,7 @@ def _bpermute(operands: Operands, accumulation: int) -> Step:
 
 
 def _permute(operands: Operands, accumulation: int) -> Step:
-    """ds_permute: each lane sends its value to a lane; where none arrives there are zeros."""
+    """ds_permute: each lane sends its value to a lane; lanes that receive none get zeros."""
     target, address, data = operands.operands[:3]
     at, row = row_of(address, accumulation), row_of(data, accumulation)
     offset = operands.number("offset")
@@ -302,7 +303,7 @@ def _pattern(operands: Operands) -> Callable[[Any], Any]:
 
 
 def _named_pattern(text: str) -> Callable[[Any], Any]:
-    """``swizzle(MODE, …)`` as assemblers write it."""
+    """Parse ``swizzle(MODE, …)`` as assemblers write it."""
     inside = text.partition("(")[2].rstrip(")")
     mode, *rest = [part.strip().strip('"') for part in inside.split(",")]
     try:

@@ -1,4 +1,4 @@
-"""Each instruction made, once, into a step that changes the state of a group of waves."""
+"""Decodes each instruction once into a step that changes the state of a group of waves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REGISTER = re.compile(r"\b([va])(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])")
 _EXEC = re.compile(r"\bexec(?:_lo|_hi)?\b")
 _MAX_REGISTERS = 1024
 _MAX_INDEXED = 255
-# What instructions whose operands do not fit them come to, here or when they are run.
+# Errors of instructions with operands that do not fit, at decoding or at execution.
 DECODE_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -52,9 +52,9 @@ DECODE_ERRORS = (
 
 @dataclass(frozen=True)
 class StraightRun:
-    """Instructions [first, end) that are executed one after another with the same lanes on, and
-    what follows them. ``places`` are the instructions that the steps belong to; ``unknown`` are
-    those that this emulator does not know."""
+    """Instructions [first, end) that are executed in sequence with the same active lanes, and the
+    control flow after them. ``places`` are the instructions of the steps; ``unknown`` are those
+    that this emulator does not know."""
 
     first: int
     end: int
@@ -65,7 +65,7 @@ class StraightRun:
 
 
 class DecodedProgram:
-    """A program's instructions as steps, made when they are first reached."""
+    """A program's instructions as steps, decoded when first reached."""
 
     def __init__(
         self, program: Program, addresses: Mapping[tuple[str, str], int] = MappingProxyType({})
@@ -86,7 +86,7 @@ class DecodedProgram:
         self.registers = vector_count + accumulation_count
 
     def _registers(self) -> tuple[int, int]:
-        """How many vector registers of each kind are named."""
+        """Return how many vector registers of each kind the program names."""
         most = {"v": 0, "a": -1}
         for operands in {each.operands for each in self._instructions}:
             for match in _REGISTER.finditer(operands):
@@ -95,10 +95,10 @@ class DecodedProgram:
                     most[match[1]] = max(most[match[1]], last)
         if self._indexed:
             most["v"] = max(most["v"], _MAX_INDEXED)
-        return most["v"] + 5, most["a"] + 5  # a load's registers may be named by the first alone
+        return most["v"] + 5, most["a"] + 5  # a load may name only its first register
 
     def run_at(self, pc: int) -> StraightRun:
-        """The run that begins at an instruction."""
+        """Return the run that begins at an instruction."""
         run = self._runs.get(pc)
         if run is None:
             run = self._runs[pc] = self._make(pc)
@@ -227,7 +227,7 @@ class DecodedProgram:
         return step
 
     def _zeros(self, operands: Operands, name: str) -> Step:
-        """What an unknown instruction leaves: zeros in its result."""
+        """Write zeros to the result of an unknown instruction."""
         target = operands.operands[0] if operands.operands else None
         if target is None or "store" in name or "write" in name:
             return _no_op
@@ -253,7 +253,7 @@ class DecodedProgram:
 
 
 def decode_program(program: Program, addresses: Mapping[tuple[str, str], int]) -> DecodedProgram:
-    """Made once for each program (and place of its tables)."""
+    """Decode a program, once per program and position of its tables."""
     key = tuple(sorted(addresses.items()))
     found = program.cache.get(key)
     if not isinstance(found, DecodedProgram):
@@ -269,4 +269,4 @@ def _writes_exec(instruction: Instruction) -> bool:
 
 
 def _no_op(_: Group) -> None:
-    """A step that changes nothing."""
+    """Change nothing."""

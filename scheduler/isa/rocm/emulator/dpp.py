@@ -21,9 +21,9 @@ Lanes = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Dpp:
-    """``lanes`` [lanes] is where each lane reads, ``valid`` whether there is such a lane,
-    ``written`` whether the lane's result is (row and bank masks). ``zero``: what is invalid reads
-    0, else its lane is not written. ``inactive``: lanes that are off may be read."""
+    """``lanes`` [lanes] is the lane that each lane reads, ``valid`` whether it exists, ``written``
+    whether the lane's result is written (row and bank masks). ``zero``: invalid lanes read 0, else
+    they are not written. ``inactive``: inactive lanes may be read."""
 
     lanes: Lanes
     valid: npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ class Dpp:
 
 
 def dpp_of(operands: Operands, lanes: int) -> Dpp | None:
-    """What the modifiers say; None without any."""
+    """Return the effect of the modifiers; None without any."""
     lane = np.arange(lanes)
     for name, function in _CONTROLS.items():
         if name in operands.modifiers:
@@ -51,7 +51,7 @@ def dpp_of(operands: Operands, lanes: int) -> Dpp | None:
     bank_mask = operands.number("bank_mask", 15)
     written = (row_mask >> (lane // _ROW) & 1).astype(bool)
     written &= (bank_mask >> (lane % _ROW // _BANKS) & 1).astype(bool)
-    if "row_bcast" in operands.modifiers:  # only the rows behind are written
+    if "row_bcast" in operands.modifiers:  # only the following rows are written
         written &= valid
     inactive = operands.number("fi") != 0 or "dpp8" in operands.modifiers
     zero = "bound_ctrl" in operands.modifiers  # 0 was an older way to write 1
@@ -81,8 +81,8 @@ def _row_rotate(lane: Lanes, by: tuple[int, ...]) -> Lanes:
 
 
 def _broadcast(lane: Lanes, last: tuple[int, ...]) -> Lanes:
-    """row_bcast:15 gives each row the last lane of the one before, row_bcast:31 rows 2 and 3
-    lane 31."""
+    """row_bcast:15 gives each row the last lane of the previous row; row_bcast:31 gives rows 2 and
+    3 lane 31."""
     if last[0] == 15:
         return np.where((lane // _ROW) % 2 == 1, (lane & ~15) - 1, -1)
     return np.where(lane >= 32, 31, -1)

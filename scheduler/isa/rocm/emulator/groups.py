@@ -1,4 +1,4 @@
-"""Groups of waves, parted and put together."""
+"""Splits and merges groups of waves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.isa.rocm.emulator.state import Group, Value, collapse
 
 
 def split(group: Group, columns: list[int]) -> Group:
-    """A group of some of the waves."""
+    """Return a group of some of the waves."""
     waves = [group.waves[column] for column in columns]
     result = _empty_like(group, waves, group.blocks[columns])
     result.set_registers(np.ascontiguousarray(group.v[:, columns]))
@@ -23,7 +23,7 @@ def split(group: Group, columns: list[int]) -> Group:
 
 
 def merge_groups(several: Sequence[Group]) -> Group:
-    """One group of all waves of groups at the same instruction, in the order of their numbers."""
+    """Merge groups at the same instruction into one, with waves in the order of their numbers."""
     waves = [wave for group in several for wave in group.waves]
     order = sorted(range(len(waves)), key=waves.__getitem__)
     first = several[0]

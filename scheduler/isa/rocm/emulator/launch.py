@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Launch:
-    """``grid`` in blocks, ``block`` in threads (x, y, z); ``dynamic_lds_bytes`` beside what the
-    code object itself asks for. ``arguments`` are the device function's, in order: addresses and
-    integers, floats as they are, structures by value as their bytes."""
+    """``grid`` in blocks, ``block`` in threads (x, y, z); ``dynamic_lds_bytes`` in addition to what
+    the code object requests. ``arguments`` are the device function's, in order: addresses and
+    integers, floats as such, by-value structures as their bytes."""
 
     function: str
     grid: tuple[int, int, int]
@@ -23,5 +23,5 @@ class Launch:
 
     @property
     def threads(self) -> int:
-        """Of one block."""
+        """The threads of one block."""
         return self.block[0] * self.block[1] * self.block[2]

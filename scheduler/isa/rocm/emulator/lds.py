@@ -1,4 +1,4 @@
-"""Loads from LDS and stores to it."""
+"""LDS loads and stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TWO = re.compile(r"ds_(read|write)2(st64)?_b(32|64)")
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
-    """Plain ones; None for other instructions."""
+    """Make plain loads and stores; None for other instructions."""
     two = _TWO.fullmatch(name)
     if two:
         return _pair(two, operands, accumulation, index)
@@ -37,7 +37,7 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
 
 
 def _pair(match: re.Match[str], operands: Operands, accumulation: int, index: int) -> Step:
-    """Two addresses of each lane, by offsets in units of the width (times 64)."""
+    """Two addresses per lane, by offsets in units of the width (times 64)."""
     size = int(match[3]) // 8
     unit = size * (64 if match[2] else 1)
     offsets = [operands.number(name) * unit for name in ("offset0", "offset1")]

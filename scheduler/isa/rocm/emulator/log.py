@@ -1,4 +1,4 @@
-"""What waves did, written down while they run and made into traces afterwards."""
+"""Records what waves do while they run, and builds traces afterwards."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 
 
 class AccessRecord(NamedTuple):
-    """One instruction's access by all waves of a group: ``instruction`` (an index) of the segment's
-    run number ``run``. ``addresses`` are [waves, lanes] (scalar: [waves, 1]), or [1, 1] of all;
-    ``mask`` says which lanes, None: all."""
+    """One instruction's access by all waves of a group: ``instruction`` (an index) in run number
+    ``run`` of the segment. ``addresses`` are [waves, lanes] (scalar: [waves, 1]), or [1, 1] for
+    all; ``mask`` says which lanes, None: all."""
 
     run: int
     instruction: int
@@ -30,8 +30,8 @@ Active = int | list[int]
 
 @dataclass(eq=False)
 class Segment:
-    """What a group of waves did together: runs of instructions [first, end), each with the number
-    of lanes that were on (of each wave, or of all), and ``skipped``: waves without any did not
+    """What a group of waves did together: runs of instructions [first, end), each with the
+    number of active lanes (per wave, or for all), and ``skipped``: waves without any did not
     execute it."""
 
     runs: list[tuple[int, int, Active, bool]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Segment:
 
 
 class Accesses(Mapping[int, Access]):
-    """Positions in a trace to accesses, made when they are looked at."""
+    """Maps positions in a trace to accesses, built on demand."""
 
     def __init__(self, found: dict[int, tuple[AccessRecord, int]]) -> None:
         self._found = found
@@ -68,7 +68,7 @@ def _row(values: npt.NDArray[np.int64] | None, wave: int) -> npt.NDArray[np.int6
 
 
 def build_trace(block: int, wave: int, parts: list[tuple[Segment, int]], cut: bool) -> WaveTrace:
-    """A wave's trace from the segments it was in, with its number in each."""
+    """Build a wave's trace from its segments, with its number in each."""
     executed: list[npt.NDArray[np.int32]] = []
     active: list[npt.NDArray[np.uint8]] = []
     found: dict[int, tuple[AccessRecord, int]] = {}

@@ -1,4 +1,4 @@
-"""Memory that kernels reach by address: mapped regions whose pages are made when touched."""
+"""Memory that kernels access by address: mapped regions whose pages are allocated on access."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Words = npt.NDArray[Any]
 
 
 class MemoryLimitError(Exception):
-    """More pages were touched than may be."""
+    """More pages were accessed than allowed."""
 
 
 @dataclass(eq=False)
 class Region:
-    """``size`` bytes from ``address``. ``fill(offset, count)`` gives the first contents of a
-    stretch of whole pages (cut at the region's end); without it they are zeros. ``table`` maps
-    the region's pages to those of the pool, 0 where there is none yet."""
+    """``size`` bytes from ``address``. ``fill(offset, count)`` returns the initial contents of
+    whole pages (cut at the region's end); without it they are zeros. ``table`` maps the region's
+    pages to those of the pool, 0 if not allocated yet."""
 
     name: str
     address: int
@@ -41,7 +41,8 @@ class Region:
 
 
 class Memory:
-    """Regions [address, address + size) of bytes, little-endian. ``pages`` bounds what is made."""
+    """Regions [address, address + size) of bytes, little-endian. ``pages`` limits the
+    allocation."""
 
     def __init__(self, pages: int = 1 << 17) -> None:
         self._limit = pages
@@ -49,8 +50,8 @@ class Memory:
         self._regions: list[Region] = []
         self._pool: Words = np.zeros(64 * _WORDS, np.uint32)
         self._bytes = self._pool.view(np.uint8)
-        self._used = 1  # page 0 stands for "none"
-        self._free: list[int] = []  # pages of regions that are gone
+        self._used = 1  # page 0 means "none"
+        self._free: list[int] = []  # pages of unmapped regions
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -64,7 +65,7 @@ class Memory:
         data: bytes | None = None,
         fill: Filler | None = None,
     ) -> Region:
-        """A new region. ``data`` are its first bytes; ``fill`` makes pages when they are touched.
+        """Map a new region. ``data`` are its first bytes; ``fill`` fills pages on access.
 
         Raises:
             ValueError: it is not aligned to 256 bytes, overlaps another, or is empty.
@@ -84,13 +85,13 @@ class Memory:
         return region
 
     def unmap(self, region: Region) -> None:
-        """The region's addresses mean nothing from here on; its pages may be another's."""
+        """Unmap a region: its addresses become invalid, its pages may be reused."""
         self._free += region.table[region.table > 0].tolist()
         position = self._regions.index(region)
         del self._regions[position], self._starts[position]
 
     def free_address(self) -> int:
-        """Where a region may be mapped, behind all others."""
+        """Return an address after all regions at which a region may be mapped."""
         end = self._regions[-1].end if self._regions else 0
         return max(0x10_0000, -(-(end + PAGE) // PAGE) * PAGE)
 
@@ -103,19 +104,19 @@ class Memory:
     # -- by the host ----------------------------------------------------------------------------
 
     def read(self, address: int, size: int) -> bytes:
-        """Bytes as they are now; zeros outside all regions."""
+        """Return the current bytes; zeros outside all regions."""
         out = np.empty(size, np.uint8)
         addresses = np.arange(address, address + size, dtype=np.int64)
         self.load_bytes(addresses, 1, out.reshape(1, size))
         return out.tobytes()
 
     def write(self, address: int, data: bytes) -> None:
-        """Replace bytes; what lies outside all regions is dropped."""
+        """Replace bytes; bytes outside all regions are dropped."""
         values = np.frombuffer(data, np.uint8).reshape(1, -1)
         self.store_bytes(np.arange(address, address + len(data), dtype=np.int64), values)
 
     def copy_out(self, region: Region, out: npt.NDArray[np.uint8]) -> None:
-        """Into the region's bytes as they are: what of it was touched since it was mapped."""
+        """Copy a region's current bytes into ``out``: only pages accessed since it was mapped."""
         for page in np.nonzero(region.table)[0].tolist():
             part = out[page * PAGE : (page + 1) * PAGE]
             start = int(region.table[page]) * PAGE
@@ -124,8 +125,8 @@ class Memory:
     # -- by lanes -------------------------------------------------------------------------------
 
     def load(self, addresses: Addresses, count: int) -> tuple[Words, Addresses]:
-        """[count, n] words at [n] addresses, and which addresses lie outside all regions (zeros
-        are read there)."""
+        """Return [count, n] words at [n] addresses, and the addresses outside all regions (they
+        read as zeros)."""
         aligned = not (addresses & 3).any()
         region = self._one_region(addresses, 4 * count) if aligned else None
         if region is not None:
@@ -145,7 +146,7 @@ class Memory:
         return np.ascontiguousarray(raw.T).view(np.uint32).T, bad
 
     def load_small(self, addresses: Addresses, size: int) -> tuple[Words, Addresses]:
-        """[n] values of 1 or 2 bytes as words, and the addresses outside."""
+        """Return [n] values of 1 or 2 bytes as words, and the addresses outside."""
         if size == 1 or not (addresses & 1).any():
             words, bad = self.load(addresses & ~3, 1)
             if not len(bad):  # a region's last word may be cut: then byte by byte
@@ -159,7 +160,7 @@ class Memory:
         return values, bad
 
     def store(self, addresses: Addresses, values: Words) -> Addresses:
-        """Write [count, n] words at [n] addresses, of equal ones the last; gives those outside."""
+        """Write [count, n] words at [n] addresses, the last of equal ones; return those outside."""
         count = len(values)
         region = self._one_region(addresses, 4 * count) if not (addresses & 3).any() else None
         if region is not None:
@@ -171,14 +172,14 @@ class Memory:
         return self.store_bytes(addresses, raw.T)
 
     def load_bytes(self, addresses: Addresses, size: int, out: npt.NDArray[np.uint8]) -> Addresses:
-        """Into [size, n], whatever the alignment."""
+        """Load into [size, n], with any alignment; return the addresses outside."""
         out[:] = 0
         return self._each_region(
             addresses, size, lambda byte, lanes, at: self._take(out, byte, lanes, at)
         )
 
     def store_bytes(self, addresses: Addresses, values: npt.NDArray[np.uint8]) -> Addresses:
-        """Write [size, n] bytes at [n] addresses; gives those outside all regions."""
+        """Write [size, n] bytes at [n] addresses; return those outside all regions."""
         return self._each_region(
             addresses, len(values), lambda byte, lanes, at: self._put(values, byte, lanes, at)
         )
@@ -194,7 +195,7 @@ class Memory:
     def _each_region(
         self, addresses: Addresses, size: int, move: Callable[[int, Addresses, Addresses], None]
     ) -> Addresses:
-        """``move(byte, lanes, positions in the pool)`` for all bytes that lie in a region."""
+        """Call ``move(byte, lanes, positions in the pool)`` for all bytes inside a region."""
         outside = np.zeros(len(addresses), bool)
         starts = np.asarray(self._starts, np.int64)
         for byte in range(size):
@@ -215,7 +216,7 @@ class Memory:
         return addresses[outside]
 
     def _one_region(self, addresses: Addresses, size: int) -> Region | None:
-        """The region in which all of them lie."""
+        """Return the region that contains all of them, or None."""
         if not len(addresses):
             return None
         low = int(addresses.min())
@@ -225,7 +226,7 @@ class Memory:
         return region
 
     def _slots(self, region: Region, offsets: Addresses) -> Addresses:
-        """Pages of the pool, made where they are not yet."""
+        """Return pages of the pool, allocating missing ones."""
         pages = offsets >> 12
         slots = region.table[pages]
         if not slots.all():
@@ -235,7 +236,7 @@ class Memory:
         return found
 
     def _positions(self, region: Region, offsets: Addresses) -> Addresses:
-        """Words of the pool."""
+        """Return word positions in the pool."""
         slots = self._slots(region, offsets)
         return (slots << 10) + ((offsets & (PAGE - 1)) >> 2)
 
@@ -244,8 +245,8 @@ class Memory:
         self._pool[positions] = values
 
     def _reuse_pages(self, region: Region, pages: Addresses) -> Addresses:
-        """Give pages of regions that are gone, as zeros, to a region that begins with zeros; those
-        that are still without one."""
+        """Give zeroed pages of unmapped regions to a region that begins with zeros; return the
+        pages that still have none."""
         count = min(len(pages), len(self._free))
         slots, self._free = self._free[:count], self._free[count:]
         for slot in slots:

@@ -1,4 +1,4 @@
-"""One name for each instruction: the oldest spelling, without its encoding.
+"""Canonical names of instructions: the oldest spelling, without its encoding.
 
 Sources: LLVM's AMDGPU assembler syntax of GFX9, GFX11 and GFX12 (renamed instructions).
 """
@@ -76,7 +76,7 @@ _ATOMICS |= {"or": "or", "xor": "xor", "inc": "inc", "dec": "dec", "min": "min",
 
 
 def canonical_name(mnemonic: str, spellings: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The name that the tables use. ``spellings`` are further renamings."""
+    """Return the name that the tables use. ``spellings`` are further renamings."""
     name = _ENCODING.sub("", mnemonic)
     name = spellings.get(name, name)
     name = _RENAMED.get(name, name)

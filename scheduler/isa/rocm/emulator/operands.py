@@ -1,4 +1,4 @@
-"""The operands of an instruction, from the text of a listing."""
+"""Parses the operands of an instruction from a listing's text."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from types import MappingProxyType
 
 
 class RegisterFile(StrEnum):
-    """Where an operand lies."""
+    """The register file of an operand."""
 
     VECTOR = "v"
     ACCUMULATION = "a"
     SCALAR = "s"
     CONSTANT = "constant"
     OFF = "off"
-    OTHER = "other"  # a label, a symbol, what this reader does not know
+    OTHER = "other"  # a label, a symbol, or anything unknown
 
 
-# Scalar registers by number, as the state has them: s0 to s105, then those with names.
+# Scalar registers by number, as in the state: s0 to s105, then the named ones.
 VCC, TTMP, NULL, M0, EXEC = 106, 108, 124, 125, 126
 SCC, VCCZ, EXECZ, ZERO64 = 128, 129, 130, 131
 SCALARS = 136
@@ -36,7 +36,7 @@ _NAMED: Mapping[str, tuple[int, int]] = MappingProxyType(
     }
 )
 _APERTURES = frozenset(["src_shared_base", "src_private_base"])
-# The upper halves of generic addresses of LDS and of scratch are ours to choose.
+# The emulator's choice for the upper halves of generic addresses of LDS and of scratch.
 SHARED_APERTURE, PRIVATE_APERTURE = 0x0001_0000, 0x0002_0000
 
 _REGISTER = re.compile(r"([vas]|ttmp)(?:(\d+)|\[(\d+)(?::(\d+))?\])(\.l|\.h)?")
@@ -50,8 +50,8 @@ _MAX_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand. Of registers ``index`` is the first of ``count``; a constant's ``value`` is as
-    written (``literal``: in hexadecimal, so its bits). ``half`` is "l" or "h"."""
+    """One operand. For registers ``index`` is the first of ``count``; a constant's ``value`` is as
+    written (``literal``: in hexadecimal, that is, its bits). ``half`` is "l" or "h"."""
 
     file: RegisterFile
     index: int = 0
@@ -67,21 +67,21 @@ class Operand:
 
 @dataclass(frozen=True)
 class Operands:
-    """What follows a mnemonic. ``modifiers`` are those with values, by name (a single number is a
-    tuple of one, words are in ``words``: ``{"offset": (16,)}``, ``{"glc"}``)."""
+    """What follows a mnemonic. ``modifiers`` have values, by name (a single number is a tuple of
+    one); others are in ``words``: ``{"offset": (16,)}``, ``{"glc"}``."""
 
     operands: tuple[Operand, ...]
     modifiers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
 
     def number(self, name: str, default: int = 0) -> int:
-        """A modifier's first value."""
+        """Return a modifier's first value."""
         found = self.modifiers.get(name)
         return found[0] if found else default
 
 
 def parse(text: str) -> Operands:
-    """The operands of one instruction (of one half of a dual one). Nothing is raised."""
+    """Parse the operands of one instruction (of one half of a dual one). It raises nothing."""
     parts = _split(text, ",")
     if not parts:
         return Operands(())
@@ -119,7 +119,7 @@ def _numbers(text: str) -> tuple[int, ...] | None:
 
 
 def _split(text: str, separators: str) -> list[str]:
-    """Cut where a separator stands outside all brackets; what is empty is left out."""
+    """Split at separators outside all brackets; empty parts are dropped."""
     parts, start, depth = [], 0, 0
     for position, letter in enumerate(text):
         if letter in "[(":
@@ -134,7 +134,7 @@ def _split(text: str, separators: str) -> list[str]:
 
 
 def parse_operand(text: str) -> Operand:
-    """One operand with what stands around it."""
+    """Parse one operand with its prefix and suffix."""
     text = text.strip()
     if len(text) > _MAX_LENGTH:
         return Operand(RegisterFile.OTHER, text=text[:_MAX_LENGTH])

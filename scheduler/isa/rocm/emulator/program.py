@@ -1,4 +1,4 @@
-"""A kernel ready to be run: its instructions, what its descriptor and its metadata say."""
+"""A kernel ready to run: its instructions, its descriptor and its metadata."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MAX_SEGMENT = 1 << 20
 
 @dataclass(frozen=True)
 class KernelArgument:
-    """One piece of the kernarg segment: bytes ``offset`` to ``offset + size``; ``kind`` as the
-    metadata has it (``global_buffer``, ``by_value``, ``hidden_block_count_x`` …); ``name`` is the
-    source's, where the metadata has one."""
+    """One argument in the kernarg segment: bytes ``offset`` to ``offset + size``; ``kind`` as in
+    the metadata (``global_buffer``, ``by_value``, ``hidden_block_count_x`` …); ``name`` is the
+    source's, if the metadata has one."""
 
     offset: int
     size: int
@@ -42,9 +42,9 @@ class KernelArgument:
 @dataclass(frozen=True)
 class Program:
     """``processor`` is gfx942 and the like; ``directives`` the descriptor's values by name
-    (without ``.amdhsa_``). ``lds_bytes`` are a block's, ``scratch_bytes`` a lane's; ``tables`` are
-    constants that instructions refer to by name. What is made of the instructions once is kept
-    in ``made``."""
+    (without ``.amdhsa_``). ``lds_bytes`` are per block, ``scratch_bytes`` per lane; ``tables``
+    are constants that instructions refer to by name. ``cache`` stores what is derived once from
+    the instructions."""
 
     processor: str
     function: Function
@@ -67,10 +67,10 @@ class Program:
 
 
 def program_of(listing: str, name: str, processor: str = "") -> Program:
-    """The kernel of that name. ``processor`` counts where the listing does not say it.
+    """Return the kernel of that name. ``processor`` is used if the listing does not name one.
 
     Raises:
-        UserError: the listing has no such kernel, or not what is needed to start one.
+        UserError: the listing has no such kernel, or lacks what is needed to start one.
     """
     function = GPU.parse(listing).function(name)
     if function is None:
@@ -108,7 +108,7 @@ def _directives(listing: str, name: str) -> dict[str, int] | None:
 
 
 def _metadata(listing: str, name: str) -> tuple[dict[str, int], tuple[KernelArgument, ...]]:
-    """The kernel's own numbers, and its arguments."""
+    """Return the kernel's own numbers, and its arguments."""
     block = _METADATA.search(listing)
     if not block:
         return {}, ()

@@ -1,7 +1,7 @@
-"""Registers whose number is computed: GFX9's index mode, RDNA's relative moves.
+"""Registers with computed numbers: GFX9's index mode, RDNA's relative moves.
 
 GFX9: between ``s_set_gpr_idx_on`` and ``s_set_gpr_idx_off`` the lower byte of M0 is added to the
-numbers of the registers that the mode names; only moves are run so.
+numbers of the registers that the mode selects; only moves are supported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _RELATIVE = {
 
 
 def mode_at(instructions: Sequence[Instruction], index: int) -> int:
-    """Which registers are indexed at an instruction: bits for the first source, the result."""
+    """Return which registers are indexed at an instruction: bits for the first source, the
+    result."""
     for at in range(index - 1, max(-1, index - _LOOK_BACK), -1):
         mnemonic = instructions[at].mnemonic
         if mnemonic == _OFF:
@@ -47,7 +48,7 @@ def mode_at(instructions: Sequence[Instruction], index: int) -> int:
 def make(
     name: str, operands: Operands, accumulation: int, mode: int, vector_registers: int
 ) -> Step | None:
-    """Moves with an index, and the instructions that set it; None for other instructions."""
+    """Make indexed moves, and the instructions that set the index; None for other instructions."""
     if name in (_ON, _INDEX):
         return _set_index(operands.operands[0])
     if name == _MODE:
@@ -62,7 +63,7 @@ def make(
 
 
 def _no_op(_: Group) -> None:
-    """The mode is read where it counts."""
+    """Do nothing: the mode is evaluated at the instructions that it affects."""
 
 
 def _set_index(operand: Operand) -> Step:
@@ -96,5 +97,5 @@ def _move(target: Operand, source: Operand, accumulation: int, relative: int, co
 
 
 def has_computed_index(instructions: Sequence[Instruction]) -> bool:
-    """Whether any register's number is computed, so that all may be meant."""
+    """Whether any register's number is computed, so that any register may be accessed."""
     return any(each.mnemonic in (_ON, *_RELATIVE) for each in instructions)

@@ -1,4 +1,4 @@
-"""Runs blocks of a launch: groups of waves in lockstep, split where they part."""
+"""Runs blocks of a launch: groups of waves in lockstep, split when they diverge."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _MAX_LDS = 1 << 18
 
 @dataclass(frozen=True)
 class EmulationResult:
-    """``traces`` are in the order of blocks and waves. ``unknown`` counts the instructions (places
-    in the code that were reached) that the emulator does not know, by mnemonic; their results
-    are zeros. ``findings`` are what no kernel may do. ``cut`` says which limit ended it."""
+    """``traces`` are in the order of blocks and waves. ``unknown`` counts, by mnemonic, the reached
+    instructions that the emulator does not know; their results are zeros. ``findings`` are errors
+    that no kernel may make. ``cut`` says which limit ended the run."""
 
     traces: tuple[WaveTrace, ...]
     unknown: Mapping[str, int]
@@ -48,11 +48,11 @@ def run(
     values: bool = True,
     traced: bool = True,
 ) -> EmulationResult:
-    """Run the waves of ``blocks`` (numbers in the grid, x fastest) from their begin to their end.
+    """Run the waves of ``blocks`` (numbers in the grid, x fastest) from beginning to end.
 
-    ``values``: matrix instructions are computed; without, their results stay as they are, which
-    leaves all addresses exact where none depends on a product. Without ``traced`` there are no
-    traces. Stores change ``memory``.
+    ``values``: matrix instructions are computed; otherwise their results are left unchanged, and
+    addresses stay exact unless one depends on a product. Without ``traced`` there are no traces.
+    Stores change ``memory``.
 
     Raises:
         UserError: the launch does not fit the kernel.
@@ -146,7 +146,7 @@ class _Runner:
         return group
 
     def _run_groups(self, ready: list[Group]) -> None:
-        """The group that is furthest behind goes on, until all have ended."""
+        """Advance the group that is furthest behind, until all have ended."""
         parked: list[Group] = []
         while ready or parked:
             if not ready:
@@ -166,7 +166,8 @@ class _Runner:
                 ready = self._merge_ready(ready)
 
     def _advance(self, group: Group, bound: int) -> list[tuple[Group, bool]]:
-        """Run a group until it ends, parts, waits, or comes to where others wait."""
+        """Run a group until it ends, diverges, waits, or reaches an instruction where others
+        wait."""
         while True:
             stretch = self.code.run_at(group.pc)
             if not self._is_within_limits(group, stretch):
@@ -190,7 +191,7 @@ class _Runner:
                 return [(group, False)]
 
     def _execute(self, group: Group, stretch: Stretch) -> int | None:
-        """Run its instructions; gives the one that could not be."""
+        """Run its instructions; return the one that failed, if any."""
         at = 0
         try:
             for at, step in enumerate(stretch.steps):  # noqa: B007 - the one that fails
@@ -198,14 +199,14 @@ class _Runner:
         except MemoryLimitError:
             self.cut = "more memory was touched than may be"
             return stretch.places[at]
-        except DECODE_ERRORS:  # operands that no instruction has: what comes after means nothing
+        except DECODE_ERRORS:  # invalid operands: the result would be meaningless
             index = stretch.places[at]
             self.machine.unknown[index] = self.program.function.instructions[index].mnemonic
             return index
         return None
 
     def _next_groups(self, group: Group, stretch: Stretch) -> list[tuple[Group, bool]] | None:
-        """Where it goes on; None: the group as it is, at its new instruction."""
+        """Return where it continues; None: the group unchanged, at its new instruction."""
         control = stretch.control
         if control.ending is Ending.FALLS or control.ending is Ending.JUMPS:
             group.pc = control.target
@@ -257,7 +258,7 @@ class _Runner:
         return all(present[block] == self.alive[block] for block in present)
 
     def _release(self, parked: list[Group], forced: bool) -> list[Group]:
-        """Groups at a barrier whose blocks are all there."""
+        """Return the groups at a barrier whose blocks have all arrived."""
         present: Counter[int] = Counter()
         for group in parked:
             present.update(group.blocks.tolist())
@@ -282,7 +283,7 @@ class _Runner:
         return not self.cut
 
     def _close(self, group: Group) -> None:
-        """What the waves did as this group goes into their traces."""
+        """Add what the waves did as this group to their traces."""
         for column, wave in enumerate(group.waves):
             self.parts[wave].append((group.segment, column))
         group.segment = Segment()

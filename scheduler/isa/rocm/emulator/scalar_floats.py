@@ -1,4 +1,4 @@
-"""Floating point in the scalar unit: rows of the vector unit's table over one value a wave."""
+"""Floating point in the scalar unit: the vector unit's rows over one value per wave."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _SIZES = {"ubyte": 1, "sbyte": 1, "ushort": 2, "sshort": 2, "dword": 4}
 
 
 def make(name: str, operands: Operands, index: int) -> Step | None:
-    """``s_load_*`` and ``s_buffer_load_*``; None for other instructions."""
+    """Make ``s_load_*`` and ``s_buffer_load_*``; None for other instructions."""
     match = _LOAD.fullmatch(name)
     if not match:
         return None
@@ -63,7 +63,8 @@ def _extended(value: int, bits: int) -> int:
 def _address(
     operands: Operands, base: Operand, start: Callable[[Group], Value], buffer: bool
 ) -> Callable[[Group], Value]:
-    """A 64-bit base (the lower 48 bits of a buffer's descriptor), and offsets."""
+    """Return a function for a 64-bit base (the lower 48 bits of a buffer's descriptor) plus
+    offsets."""
     parts = [read_scalar(each, 32) for each in operands.operands[2:]]
     fixed = operands.number("offset")
     literal = operands.operands[2:]

@@ -1,4 +1,4 @@
-"""The scalar unit: rows of its table made into steps."""
+"""The scalar unit: builds steps from the rows of its table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def _source(operand: Operand, kind: Type) -> Callable[[Group], Value]:
 
 
 def _simm16(operand: Operand) -> Operand:
-    """The constant of ``s_movk_i32`` and the like: 16 bits with a sign, whichever way written."""
+    """Return the constant of ``s_movk_i32`` and similar ones: 16 bits with a sign, in either
+    notation."""
     if operand.file is not RegisterFile.CONSTANT or not isinstance(operand.value, int):
         return operand
     value = ((operand.value & 0xFFFF) ^ 0x8000) - 0x8000
@@ -48,7 +49,7 @@ def _simm16(operand: Operand) -> Operand:
 
 
 def store_scalar(operand: Operand, bits: int) -> Callable[[Group, Value], None]:
-    """Write a scalar result of 32 or 64 bits (already cut to them)."""
+    """Return a function that writes a scalar result of 32 or 64 bits (already truncated)."""
     if operand.file is not RegisterFile.SCALAR or operand.index + bits // 32 > EXEC + 2:
         raise UnreadableError(operand.text)
     index = operand.index
@@ -77,7 +78,7 @@ def _store_exec(index: int, bits: int) -> Callable[[Group, Value], None]:
 
 
 def step_of(row: ScalarRow, operands: Operands) -> Step:
-    """One scalar instruction."""
+    """Build the step of one scalar instruction."""
     found = list(operands.operands)
     results = found[:1] if row.result is not None else []
     sources = found[len(results) :]
@@ -160,7 +161,7 @@ def _build_step(
 
 
 def masked_step(name: str, operands: Operands) -> Step | None:
-    """``s_<logic>_saveexec``, ``s_<logic>_wrexec``; None for other instructions."""
+    """Build ``s_<logic>_saveexec``, ``s_<logic>_wrexec``; None for other instructions."""
     logic, _, rest = name.removeprefix("s_").partition("_")
     kind, _, size = rest.partition("_b")
     if logic not in LOGIC or kind not in ("saveexec", "wrexec") or size not in ("32", "64"):
@@ -193,4 +194,4 @@ def masked_step(name: str, operands: Operands) -> Step | None:
 
 
 def _discard(_: Group, __: Value) -> None:
-    """A result that goes nowhere."""
+    """Discard a result."""

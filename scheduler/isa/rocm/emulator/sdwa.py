@@ -20,7 +20,7 @@ def _selector(operands: Operands, name: str, default: str) -> str:
 
 
 def select(operands: Operands, number: int, extended: bool) -> Callable[[Any], Any] | None:
-    """What becomes of source ``number``'s register; None: all of it is read."""
+    """Return the selection from source ``number``'s register; None: the whole register is read."""
     shift, bits = _BITS.get(_selector(operands, f"src{number}_sel", "DWORD"), (0, 32))
     if bits == 32:
         return None
@@ -32,7 +32,8 @@ def select(operands: Operands, number: int, extended: bool) -> Callable[[Any], A
 
 
 def place_result(operands: Operands) -> Callable[[Any, Any], Any] | None:
-    """The register's new value from the result and the old value; None: the result is all."""
+    """Return a function of result and old value for the register's new value; None: the result is
+    the whole register."""
     shift, bits = _BITS.get(_selector(operands, "dst_sel", "DWORD"), (0, 32))
     if bits == 32:
         return None

@@ -1,4 +1,4 @@
-"""Closures that read a vector instruction's operands, typed, and write its results."""
+"""Closures that read a vector instruction's typed operands, and write its results."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class UnreadableError(Exception):
 
 
 def row_of(operand: Operand, accumulation: int) -> int:
-    """The row of a vector register; accumulation registers begin at ``accumulation``."""
+    """Return the row of a vector register; accumulation registers begin at ``accumulation``."""
     return operand.index + (accumulation if operand.file is RegisterFile.ACCUMULATION else 0)
 
 
 def read_scalar(operand: Operand, bits: int, kind: Type = Type.B32) -> Callable[[Group], Value]:
-    """A scalar operand as a number of that many bits."""
+    """Read a scalar operand as a number of that many bits."""
     if operand.file is RegisterFile.CONSTANT:
         constant = constant_bits(operand, kind) & ((1 << bits) - 1)
         return lambda _: constant
@@ -80,7 +80,7 @@ _STATUS: dict[int, Callable[[Group], Value]] = {
 
 
 def read_raw(operand: Operand, bits: int, accumulation: int, kind: Type, half: int = 0) -> Read:
-    """The operand's bits as unsigned integers of 16, 32 or 64 bits."""
+    """Read the operand's bits as unsigned integers of 16, 32 or 64 bits."""
     if operand.file in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         row = row_of(operand, accumulation)
         if bits == 32:
@@ -111,7 +111,7 @@ def read_raw(operand: Operand, bits: int, accumulation: int, kind: Type, half: i
 
 
 def reinterpret(bits: Read, kind: Type) -> Read:
-    """Unsigned integers as what they mean."""
+    """Reinterpret unsigned integers as values of the type."""
     if kind is Type.BF16:
         return lambda g: (bits(g).astype(np.uint32) << np.uint32(16)).view(np.float32)
     dtype = DTYPES[kind]
@@ -123,7 +123,7 @@ def reinterpret(bits: Read, kind: Type) -> Read:
 
 
 def apply_modifiers(read: Read, operand: Operand, kind: Type) -> Read:
-    """With its negation and absolute value: of floats by their sign bit, as the hardware does."""
+    """Apply negation and absolute value: for floats by the sign bit, as the hardware does."""
     if not operand.negative and not operand.absolute:
         return read
     bits = bit_width(kind)
@@ -137,7 +137,7 @@ def apply_modifiers(read: Read, operand: Operand, kind: Type) -> Read:
 
 
 def read_source(operand: Operand, kind: Type, accumulation: int, half: int = 0) -> Read:
-    """A typed operand with all its own modifiers."""
+    """Read a typed operand with all its modifiers."""
     if kind is Type.MASK:
         return read_mask(operand)
     plain = not operand.negative and not operand.absolute
@@ -157,13 +157,13 @@ def read_source(operand: Operand, kind: Type, accumulation: int, half: int = 0) 
 
 
 def _read_once(read: Read) -> Read:
-    """Of a constant: made once."""
+    """Read a constant once."""
     value = read(None)  # type: ignore[arg-type] # a constant does not look at the state
     return lambda _: value
 
 
 def read_mask(operand: Operand) -> Read:
-    """A mask in scalar registers as booleans of lanes."""
+    """Read a mask in scalar registers as booleans of lanes."""
     if operand.file is not RegisterFile.SCALAR:
         raise UnreadableError(operand.text)
     index = operand.index
@@ -174,8 +174,8 @@ def read_mask(operand: Operand) -> Read:
 
 
 def write_result(operand: Operand, kind: Type, accumulation: int, half: int, keeps: bool) -> Write:
-    """Write a result where lanes are on. Of 16 bits ``half`` says which half of the register is
-    written, ``keeps`` whether the other one stays (or becomes zero)."""
+    """Write a result to active lanes. For 16 bits ``half`` says which half of the register is
+    written, ``keeps`` whether the other one is unchanged (or becomes zero)."""
     if kind is Type.MASK:
         return _write_mask(operand)
     if operand.file is RegisterFile.SCALAR and operand.index == NULL:
@@ -237,14 +237,14 @@ def _write_pair(row: int) -> Write:
 
 
 def half_bits(result: Any, kind: Type) -> npt.NDArray[np.uint16]:
-    """Results of 16 bits as bits."""
+    """Return 16-bit results as bits."""
     if kind is Type.BF16:
         return bfloat16_bits(np.asarray(result, np.float32))
     return np.ascontiguousarray(result, DTYPES[kind]).view(np.uint16)
 
 
 def bfloat16_bits(result: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Rounded to the nearest, ties to even; a NaN stays one."""
+    """Round to the nearest, ties to even; a NaN stays NaN."""
     bits = np.ascontiguousarray(result).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     return np.where(np.isnan(result), (bits >> np.uint32(16)) | np.uint32(0x40), rounded).astype(
@@ -270,4 +270,4 @@ def _write_half(row: int, kind: Type, at: int, keeps: bool) -> Write:
 
 
 def _discard(_: Group, __: Any) -> None:
-    """A result that goes nowhere."""
+    """Discard a result."""

@@ -1,4 +1,4 @@
-"""The memories that vector instructions reach, all with the same four operations."""
+"""The memories that vector instructions access, all with the same four operations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Lanes = npt.NDArray[np.int64]
 
 
 class Space(ABC):
-    """``addresses`` are [waves, lanes] bytes; [n] are those of lanes that are on, in order."""
+    """``addresses`` are [waves, lanes] bytes; [n] are those of active lanes, in order."""
 
     what: str
 
     def load(self, g: Group, index: int, addresses: Addresses, transfer: Transfer) -> Words:
-        """[words, n] for the lanes that are on; ``index`` is the instruction."""
+        """Load [words, n] for the active lanes; ``index`` is the instruction."""
         return self.fetch(g, index, self.flat(g, addresses), transfer)
 
     def store(
@@ -30,7 +30,7 @@ class Space(ABC):
 
     @abstractmethod
     def flat(self, g: Group, addresses: Addresses) -> Addresses:
-        """[n] addresses of lanes that are on, in the numbering of the memory behind."""
+        """Return the [n] addresses of active lanes, in the numbering of the underlying memory."""
 
     @abstractmethod
     def fetch(self, g: Group, index: int, flat: Addresses, transfer: Transfer) -> Words: ...
@@ -42,7 +42,7 @@ class Space(ABC):
 
 
 class Global(Space):
-    """Memory by address."""
+    """Global memory."""
 
     def flat(self, g: Group, addresses: Addresses) -> Addresses:
         return addresses.reshape(-1) if g.full else addresses[g.mask]
@@ -72,12 +72,12 @@ class Global(Space):
 
 
 class LocalSpace(Space):
-    """A stretch of words of each block or lane: LDS, scratch. Addresses count from its begin;
-    behind its end zeros are read and nothing is written."""
+    """A range of words per block or lane: LDS, scratch. Addresses are relative to its start; beyond
+    its end, reads return zeros and writes are dropped."""
 
     @abstractmethod
     def words(self, g: Group) -> Words:
-        """All of it."""
+        """Return the whole memory."""
 
     def fetch(self, g: Group, index: int, flat: Addresses, transfer: Transfer) -> Words:
         store = self.words(g)
@@ -132,17 +132,17 @@ class LocalSpace(Space):
     def _inside(
         self, g: Group, index: int, flat: Addresses, transfer: Transfer, verb: str
     ) -> npt.NDArray[np.int64] | None:
-        """Which of the lanes lie within; None: all."""
+        """Return which lanes are in range; None: all."""
 
 
 class Lds(LocalSpace):
-    """A block's own memory."""
+    """The LDS of a block."""
 
     def words(self, g: Group) -> Words:
         return g.machine.lds
 
     def flat(self, g: Group, addresses: Addresses) -> Addresses:
-        """What lies outside its block's is -1."""
+        """Return -1 for addresses outside the block's LDS."""
         size = g.machine.lds_words * 4
         if not g.full:
             absolute = (addresses + g.lds_base)[g.mask]
@@ -170,7 +170,7 @@ class Lds(LocalSpace):
 
 
 class Scratch(LocalSpace):
-    """A lane's own memory: words [waves, lanes, words] of the group."""
+    """A lane's scratch memory: words [waves, lanes, words] of the group."""
 
     def words(self, g: Group) -> Words:
         assert g.scratch is not None

@@ -14,16 +14,16 @@ from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.operands import EXEC, M0, SCALARS
 
 Value = int | list[int]
-"""A scalar: one number of all waves, or each wave's. Lists are never changed in place."""
+"""A scalar: one number for all waves, or one per wave. Lists are never changed in place."""
 Mask = npt.NDArray[np.bool_]
 M32 = 0xFFFF_FFFF
-OUTSIDE = "outside all buffers"  # in what a finding says of an access to memory that nobody gave
+OUTSIDE = "outside all buffers"  # a finding's text for an access to unmapped memory
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What no kernel may do: how many lanes did it, and of an access outside all memory the first
-    address (else None)."""
+    """An error that no kernel may make: how many lanes made it and, for an access outside all
+    memory, the first address (else None)."""
 
     what: str
     instruction: int
@@ -33,8 +33,8 @@ class Finding:
 
 @dataclass(eq=False)
 class Machine:
-    """What all waves of a run share. ``lds`` are the blocks' memories one after another, of
-    ``lds_words`` each; ``scratch`` are words of each lane."""
+    """State shared by all waves of a run. ``lds`` is the blocks' LDS in sequence, ``lds_words``
+    each; ``scratch`` is words per lane."""
 
     memory: Memory
     lanes: int
@@ -49,16 +49,16 @@ class Machine:
     clock: int = 0
 
     def ticks(self) -> int:
-        """A clock that goes on each time it is read."""
+        """Return a clock that advances each time it is read."""
         self.clock += 64
         return self.clock
 
     def note_outside(self, what: str, instruction: int, addresses: npt.NDArray[np.int64]) -> None:
-        """Note accesses outside all memory."""
+        """Record accesses outside all memory."""
         self._note(Finding(what, instruction, int(addresses[0]), len(addresses)))
 
     def note_partial(self, what: str, instruction: int, lanes: int) -> None:
-        """Note an instruction of whole waves that was run where so many lanes are off."""
+        """Record a whole-wave instruction that ran with so many inactive lanes."""
         self._note(Finding(what, instruction, None, lanes))
 
     def _note(self, found: Finding) -> None:
@@ -69,7 +69,7 @@ class Machine:
         self.noted[key] = found
 
     def findings(self) -> tuple[Finding, ...]:
-        """In the order of the instructions."""
+        """Return the findings in the order of the instructions."""
         return tuple(sorted(self.noted.values(), key=lambda one: one.instruction))
 
 
@@ -77,8 +77,8 @@ class Group:
     """Waves at the same instruction, in lockstep.
 
     ``v`` are vector registers [registers, waves, lanes] with views of other types, accumulation
-    registers behind the architectural ones; ``s`` the scalar registers by number (``operands.py``
-    names the special ones). ``full``: every lane of every wave is on; else ``mask`` says which.
+    registers after the architectural ones; ``s`` the scalar registers by number (``operands.py``
+    names the special ones). ``full``: every lane of every wave is active; else ``mask`` says which.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class Group:
     # -- masks ----------------------------------------------------------------------------------
 
     def pair(self, index: int) -> Value:
-        """64 bits of two scalar registers."""
+        """Return 64 bits from two scalar registers."""
         return map_waves(lambda low, high: low | high << 32, self.s[index], self.s[index + 1])
 
     def wide(self, index: int) -> Value:
-        """As many bits as there are lanes."""
+        """Return as many bits as there are lanes."""
         return self.pair(index) if self.lanes == 64 else self.s[index]
 
     def set_wide(self, index: int, value: Value) -> None:
@@ -129,7 +129,7 @@ class Group:
             self.s[index + 1] = [each >> 32 for each in value]
 
     def mask_at(self, index: int) -> Mask:
-        """The bits of a mask in scalar registers as [waves or 1, lanes] booleans."""
+        """Return a mask in scalar registers as [waves or 1, lanes] booleans."""
         low, high = self.s[index], self.s[index + 1]
         known = self._masks.get(index)
         if known is not None and known[0] is low and known[1] is high:
@@ -139,7 +139,7 @@ class Group:
         return found
 
     def set_mask(self, index: int, bits: Mask) -> None:
-        """Write [waves, lanes] booleans as a mask; of lanes that are off, zeros."""
+        """Write [waves, lanes] booleans as a mask; inactive lanes give zeros."""
         if bits.shape != (self.count, self.lanes):
             bits = np.broadcast_to(bits, (self.count, self.lanes))
         if not self.full:
@@ -155,7 +155,7 @@ class Group:
         self.refresh()
 
     def refresh(self) -> None:
-        """After a change of EXEC."""
+        """Update the derived state after a change of EXEC."""
         value = self.wide(EXEC)
         self.full = value == self.everything
         self.mask = np.broadcast_to(self.mask_at(EXEC), (self.count, self.lanes))
@@ -171,13 +171,13 @@ class Group:
         return self.s[M0]
 
     def vector(self, value: Value) -> npt.NDArray[np.uint32]:
-        """A scalar as [waves or 1, 1]."""
+        """Return a scalar as [waves or 1, 1]."""
         if isinstance(value, int):
             return np.array([[value]], np.uint32)
         return np.array(value, np.uint32)[:, None]
 
     def wide_vector(self, value: Value) -> npt.NDArray[np.int64]:
-        """A scalar of 64 bits as [waves or 1, 1] signed."""
+        """Return a scalar of 64 bits as [waves or 1, 1] signed."""
         if isinstance(value, int):
             return np.array([[value]], np.uint64).view(np.int64)
         return np.array(value, np.uint64).view(np.int64)[:, None]
@@ -190,7 +190,7 @@ class Group:
         second: npt.NDArray[np.int64] | None = None,
         scalar: bool = False,
     ) -> None:
-        """Note an access of the present run."""
+        """Record an access of the present run."""
         if not self.machine.traced:
             return
         self.machine.recorded += addresses.size
@@ -204,7 +204,7 @@ T = TypeVar("T")
 
 
 def map_waves(function: Callable[..., T], *values: Value) -> T | list[T]:
-    """A function of numbers for all waves: once where all are the same."""
+    """Apply a function of numbers for all waves: once if all are the same."""
     for value in values:
         if not isinstance(value, int):
             break
@@ -216,20 +216,20 @@ def map_waves(function: Callable[..., T], *values: Value) -> T | list[T]:
 
 
 def collapse(values: list[int]) -> Value:
-    """One number where all waves have the same."""
+    """Return a single number if all waves have the same."""
     first = values[0]
     return first if values.count(first) == len(values) else values
 
 
 def unpack(value: Value, lanes: int) -> Mask:
-    """Bits of 64 or 32 lanes as [waves or 1, lanes] booleans."""
+    """Convert the bits of 64 or 32 lanes to [waves or 1, lanes] booleans."""
     numbers = np.array([value], np.uint64) if isinstance(value, int) else np.array(value, np.uint64)
     octets = numbers.view(np.uint8).reshape(-1, 8)
     return np.unpackbits(octets, axis=1, bitorder="little")[:, :lanes].view(np.bool_)
 
 
 def pack(bits: Mask) -> Value:
-    """[waves, lanes] booleans as numbers."""
+    """Convert [waves, lanes] booleans to numbers."""
     octets = np.packbits(bits, axis=1, bitorder="little")
     numbers = octets.view(np.uint64 if octets.shape[1] == 8 else np.uint32)
     return collapse(numbers[:, 0].tolist())

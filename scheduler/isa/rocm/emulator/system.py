@@ -1,4 +1,5 @@
-"""What the scalar unit asks of the machine around it: clocks, hardware registers, its address."""
+"""Scalar instructions that read machine state: clocks, hardware registers, the program's
+address."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from scheduler.isa.rocm.emulator.state import Group
 
 Step = Callable[[Group], None]
 _CLOCKS = frozenset(["s_memtime", "s_memrealtime"])
-_NOTHING = frozenset(["s_setreg_b32", "s_setreg_imm32_b32"])  # modes of rounding and denormals
+_NOTHING = frozenset(["s_setreg_b32", "s_setreg_imm32_b32"])  # rounding and denormal modes
 
 
 def make(name: str, operands: Operands) -> Step | None:
-    """None for other instructions. A clock counts what was recorded so far, so it goes on."""
+    """Make a step; None for other instructions. A clock counts the accesses recorded so far, so it
+    advances."""
     if name in _NOTHING:
         return lambda _: None
     if name in _CLOCKS:

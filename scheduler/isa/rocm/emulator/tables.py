@@ -23,14 +23,14 @@ SCALAR_ROWS: Mapping[str, ScalarRow] = MappingProxyType(
 
 @cache
 def vector_rows(processor: str) -> Mapping[str, AluRow]:
-    """The vector unit's rows for a processor (gfx942 …)."""
+    """Return the vector unit's rows for a processor (gfx942 …)."""
     rows = (*FLOAT_ROWS, *bits.ROWS, *integers.ROWS, *integer_compares.ROWS)
     return MappingProxyType(_rows_for(rows, processor))
 
 
 @cache
 def block_rows(processor: str) -> Mapping[str, BlockRow]:
-    """Rows over blocks of registers, for a processor."""
+    """Return the rows over register blocks for a processor."""
     return MappingProxyType(_rows_for(BLOCK_ROWS, processor))
 
 

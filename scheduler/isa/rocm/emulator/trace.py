@@ -1,4 +1,4 @@
-"""What waves did: which instructions, with how many lanes, and which memory they touched."""
+"""Traces of waves: the executed instructions, their active lanes, and the accessed memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 class Access:
     """One instruction's access to memory by one wave.
 
-    ``addresses`` are bytes: [lanes] of those that are switched on, in the order of the lanes with
-    ``lanes`` [lanes] their numbers; ``bytes`` a lane. Of LDS, addresses count from the block's
-    own; of scalar loads there is one. An instruction with two addresses a lane (``ds_read2``,
-    ``ds_write2``) has ``second`` besides.
+    ``addresses`` are bytes: [lanes] of the active ones, in lane order, with their numbers in
+    ``lanes`` [lanes]; ``bytes`` is per lane. For LDS, addresses are relative to the block's; scalar
+    loads have one. An instruction with two addresses per lane (``ds_read2``, ``ds_write2``) also
+    has ``second``.
     """
 
     addresses: npt.NDArray[np.int64]
@@ -27,12 +27,12 @@ class Access:
 
 @dataclass(frozen=True)
 class WaveTrace:
-    """One wave from its begin to its end.
+    """One wave from beginning to end.
 
     ``block`` is the block's number in the grid (x fastest), ``wave`` the wave's in the block.
-    ``executed`` [n] int32 are indices into the function's instructions, in the order of their
-    execution; ``active`` [n] uint8 how many lanes were switched on. ``accesses`` maps a position in
-    ``executed`` to the memory touched there. ``cut`` says that the wave was not run to its end.
+    ``executed`` [n] int32 are indices into the function's instructions, in execution order;
+    ``active`` [n] uint8 how many lanes were active. ``accesses`` maps a position in ``executed`` to
+    the memory accessed there. ``cut``: the wave was not run to its end.
     """
 
     block: int

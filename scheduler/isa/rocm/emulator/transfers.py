@@ -1,4 +1,4 @@
-"""What loads and stores move: how many bytes of a lane, from which half, extended how."""
+"""The data of loads and stores: bytes per lane, the half of the register, the extension."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _16 = np.uint32(16)
 
 @dataclass(frozen=True)
 class Transfer:
-    """``size`` bytes of a lane; ``signed``: fewer than a register are extended with their sign.
-    ``half``: the half of the register, which keeps its other one, or None."""
+    """``size`` bytes per lane; ``signed``: values smaller than a register are sign-extended.
+    ``half``: the half of the register that is written while the other is kept, or None."""
 
     size: int
     signed: bool = False
@@ -33,7 +33,8 @@ class Transfer:
 
 
 def transfer_of(name: str, loads: bool) -> Transfer | None:
-    """Of the last part of a mnemonic (``dwordx2``, ``ubyte_d16_hi``, ``b64``)."""
+    """Return the transfer of the last part of a mnemonic (``dwordx2``, ``ubyte_d16_hi``,
+    ``b64``)."""
     match = _NAME.fullmatch(name)
     if not match or match[1] not in _SIZES:
         return None
@@ -46,7 +47,7 @@ def transfer_of(name: str, loads: bool) -> Transfer | None:
 
 
 def extend_values(values: npt.NDArray[np.uint32], transfer: Transfer) -> npt.NDArray[np.uint32]:
-    """Values of 1 or 2 bytes as the register (or its half) gets them."""
+    """Extend values of 1 or 2 bytes to the register (or its half)."""
     if not transfer.signed:
         return values
     sign = np.uint32(1 << (8 * transfer.size - 1))
@@ -54,7 +55,7 @@ def extend_values(values: npt.NDArray[np.uint32], transfer: Transfer) -> npt.NDA
 
 
 def write_lanes(g: Group, row: int, transfer: Transfer, values: npt.NDArray[np.uint32]) -> None:
-    """Registers of the lanes that are on become [words, n] values in their order."""
+    """Write [words, n] values to the registers of the active lanes, in their order."""
     if transfer.half is not None:
         target, number = g.vh[row][:, transfer.half :: 2], values[0].astype(np.uint16)
         if g.full:
@@ -70,7 +71,7 @@ def write_lanes(g: Group, row: int, transfer: Transfer, values: npt.NDArray[np.u
 
 
 def read_lanes(g: Group, row: int, transfer: Transfer) -> npt.NDArray[np.uint32]:
-    """[words, n] of the lanes that are on."""
+    """Read [words, n] from the active lanes."""
     registers = g.v[row : row + transfer.words]
     values = registers.reshape(transfer.words, -1) if g.full else registers[:, g.mask]
     if transfer.half:

@@ -1,7 +1,7 @@
-"""Loads from LDS that transpose (GFX950): ``ds_read_b64_tr_b16`` and its like.
+"""Transposing LDS loads (GFX950): ``ds_read_b64_tr_b16`` and similar ones.
 
-Sixteen lanes load a matrix of sixteen columns, whose rows lie one after another in the lanes; each
-lane gets a column. Sources: AMD's CDNA4 ISA reference ("LDS read with transpose"); Triton's and
+Sixteen lanes load a matrix of sixteen columns, whose rows are consecutive in the lanes; each lane
+gets a column. Sources: AMD's CDNA4 ISA reference ("LDS read with transpose"); Triton's and
 Modular's descriptions of the instruction.
 """
 
@@ -26,7 +26,7 @@ _COLUMNS = 16
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
-    """None for other instructions."""
+    """Make a step; None for other instructions."""
     match = _NAME.fullmatch(name)
     if not match or len(operands.operands) != 2:
         return None
@@ -47,11 +47,11 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
 
 
 def transpose(words: Words, bits: int) -> Words:
-    """[words, waves, lanes] of elements of that many bits, columns in place of rows."""
+    """Transpose [words, waves, lanes] with elements of that many bits."""
     count, waves, lanes = words.shape
     octets = np.ascontiguousarray(words.transpose(1, 2, 0)).view(np.uint8)
     flags = np.unpackbits(octets.reshape(waves, lanes, -1), axis=2, bitorder="little")
-    held = flags.shape[2] // bits  # elements of a lane
+    held = flags.shape[2] // bits  # elements per lane
     rows = flags.reshape(waves, lanes // _COLUMNS, -1, _COLUMNS, bits)
     columns = np.ascontiguousarray(rows.swapaxes(2, 3)).reshape(waves, lanes, held * bits)
     packed = np.packbits(columns, axis=2, bitorder="little")

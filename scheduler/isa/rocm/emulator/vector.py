@@ -1,4 +1,4 @@
-"""The vector unit: rows of the table made into steps, with all that an encoding can add."""
+"""The vector unit: builds steps from the rows of its table, with all that an encoding can add."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from scheduler.isa.rocm.emulator.state import Group
 
 Step = Callable[[Group], None]
 _VCC = Operand(RegisterFile.SCALAR, VCC, 2, text="vcc")
-# On GFX9 they keep the other half of their result; most others make it zero.
+# On GFX9 these keep the other half of their result; most others set it to zero.
 _KEEPS = frozenset(["v_fma_f16", "v_mad_f16", "v_mad_u16", "v_mad_i16", "v_div_fixup_f16"])
 
 
@@ -57,7 +57,7 @@ class Encoding:
         self.results, self.sources = self._split()
 
     def _split(self) -> tuple[list[Operand], list[Operand]]:
-        """Which operands are results, which sources; those that the text leaves out are added."""
+        """Split the operands into results and sources; operands that the text omits are added."""
         found = list(self.operands.operands)
         row = self.row
         exec_only = self.mnemonic.startswith("v_cmpx")
@@ -131,7 +131,7 @@ class Encoding:
         return reinterpret(read, kind)
 
     def _packed(self, number: int) -> Read:
-        """The low and the high elements, [2, waves, lanes]."""
+        """Read the low and the high elements, [2, waves, lanes]."""
         operand, kind = self.sources[number], self.row.sources[number]
         if self.row.accumulates and number == len(self.sources) - 1:
             places = (0, 1)
@@ -162,7 +162,7 @@ class Encoding:
         return found[number] if number < len(found) else default
 
     def _mixed(self, number: int) -> Read:
-        """A register as f32, or a half of it as f16 (op_sel_hi says which of the two)."""
+        """Read a register as f32, or a half of it as f16 (selected by op_sel_hi)."""
         operand = self.sources[number]
         absolute = operand.absolute or bool(self._chosen("neg_hi", number, 0))
         negative = operand.negative != bool(self._chosen("neg_lo", number, 0))
@@ -247,7 +247,7 @@ class Encoding:
     # -- between ----------------------------------------------------------------------------------
 
     def finish(self) -> Callable[[Any], Any] | None:
-        """Output factor and clamp; None where there is neither."""
+        """Return the output factor and clamp; None if there is neither."""
         factor = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
         times = 1.0
         for name in ("mul", "div"):
@@ -269,7 +269,7 @@ class Encoding:
 
 
 def reachable_lanes(dpp: Dpp, g: Group) -> npt.NDArray[np.bool_] | None:
-    """Which lanes have a lane to read from; None: all."""
+    """Return which lanes have a lane to read from; None: all."""
     if g.full or dpp.inactive:
         return None if dpp.valid.all() else dpp.valid
     return g.mask[:, dpp.lanes] & dpp.valid
@@ -294,13 +294,13 @@ _INTEGER_CLAMPS: dict[str, Callable[..., Any]] = {
 }
 
 
-# Of these the bit asks for exceptions, or has no meaning.
+# For these the bit requests exceptions, or has no meaning.
 _UNCLAMPED = ("v_cvt_", "v_cmp_")
 
 
 def _clamped_compute(row: AluRow) -> Callable[..., Any]:
-    """What a row computes where the result is to stay in its type's range; of floats the output's
-    own step does it (``Encoding.finish``)."""
+    """Return a row's computation with integer results clamped to their type's range;
+    ``Encoding.finish`` clamps floats."""
     found = _INTEGER_CLAMPS.get(row.name)
     if found is not None:
         return found
@@ -315,7 +315,7 @@ def _signed_clip(value: Any, dtype: Any) -> Any:
 
 
 def compute_step(encoding: Encoding) -> Callable[[Group], Any]:
-    """Read and compute: the results, not yet written."""
+    """Return a step that reads and computes the results, without writing them."""
     reads = encoding.reads()
     compute = encoding.row.compute
     if "clamp" in encoding.operands.words:
@@ -337,7 +337,7 @@ def compute_step(encoding: Encoding) -> Callable[[Group], Any]:
 
 
 def write_step(encoding: Encoding) -> Write:
-    """Write the results."""
+    """Return a step that writes the results."""
     writes = encoding.writes()
     if len(writes) == 1:
         (only,) = writes
@@ -351,7 +351,7 @@ def write_step(encoding: Encoding) -> Write:
 
 
 def _masked_write(each: Write, dpp: Dpp) -> Write:
-    """Only the lanes that DPP's masks let through are written."""
+    """Write only the lanes that DPP's masks allow."""
 
     def write_some(g: Group, result: Any) -> None:
         allowed = dpp.written
@@ -372,6 +372,6 @@ def _masked_write(each: Write, dpp: Dpp) -> Write:
 
 
 def step_of(encoding: Encoding) -> Step:
-    """One instruction."""
+    """Build the step of one instruction."""
     compute, store = compute_step(encoding), write_step(encoding)
     return lambda g: store(g, compute(g))

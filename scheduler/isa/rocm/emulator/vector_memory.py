@@ -45,7 +45,7 @@ def store_step(space: Space, at: AddressFunction, row: int, transfer: Transfer, 
 
 
 def load_to_lds_step(at: AddressFunction, offset: int, transfer: Transfer, index: int) -> Step:
-    """Each lane's value goes to LDS: M0's base, then lane after lane."""
+    """Load each lane's value into LDS: at M0's base, in lane order."""
 
     def step(g: Group) -> None:
         addresses = at(g)
@@ -61,7 +61,7 @@ def load_to_lds_step(at: AddressFunction, offset: int, transfer: Transfer, index
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
-    """``global_load_dword`` and its like; None for other instructions."""
+    """Make ``global_load_dword`` and similar ones; None for other instructions."""
     space, _, rest = name.partition("_")
     verb, _, kind = rest.partition("_")
     if space not in ("global", "flat", "scratch") or verb not in ("load", "store"):

@@ -1,4 +1,4 @@
-"""How waves begin: the arguments in memory, and what the hardware puts into registers.
+"""The initial state of waves: the arguments in memory, and the registers that the hardware sets.
 
 Source: LLVM, "User Guide for AMDGPU Backend": initial kernel execution state, kernel descriptor,
 code object metadata; HSA's dispatch packet.
@@ -22,10 +22,10 @@ _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
 def kernarg_segment(program: Program, launch: Launch) -> bytes:
-    """The kernarg segment.
+    """Return the kernarg segment.
 
     Raises:
-        UserError: the launch has not as many arguments as the kernel, or bytes of another size.
+        UserError: the number of arguments differs from the kernel's, or the size of their bytes.
     """
     explicit = [each for each in program.arguments if not each.hidden]
     if len(explicit) != len(launch.arguments):
@@ -45,7 +45,7 @@ def kernarg_segment(program: Program, launch: Launch) -> bytes:
 
 
 def fits_float(value: float, size: int) -> bool:
-    """Whether there are floats of so many bytes, and one is the value's nearest."""
+    """Whether a float type of so many bytes exists and the value is within its range."""
     try:
         return size in _FLOATS and bool(struct.pack(_FLOATS[size], value))
     except OverflowError:
@@ -53,7 +53,7 @@ def fits_float(value: float, size: int) -> bool:
 
 
 def number_bytes(value: int | float, size: int) -> bytes:
-    """A number as it lies in memory."""
+    """Return a number's bytes in memory."""
     if isinstance(value, float) and size in _FLOATS:
         return struct.pack(_FLOATS[size], value)
     return (int(value) & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
@@ -78,7 +78,7 @@ def _hidden(launch: Launch, kind: str) -> int:
         return max(axis for axis in range(3) if axis == 0 or _threads(launch)[axis] > 1) + 1
     if name == "dynamic_lds_size":
         return launch.dynamic_lds_bytes
-    return 0  # offsets and remainders of the grid, buffers of the host
+    return 0  # offsets and remainders of the grid, host buffers
 
 
 def _threads(launch: Launch) -> tuple[int, int, int]:
@@ -99,8 +99,8 @@ def dispatch_packet(program: Program, launch: Launch, arguments: int) -> bytes:
 def init_waves(
     program: Program, launch: Launch, group: Group, waves: list[tuple[int, int]], at: int
 ) -> None:
-    """Registers of waves, each (block, wave in its block); the kernarg segment lies at ``at``,
-    the dispatch packet behind it."""
+    """Set the registers of waves, each (block, wave in its block); the kernarg segment is at
+    ``at``, the dispatch packet after it."""
     packet_at = at + -(-max(program.kernarg_bytes, 1) // 256) * 256
     position = _user_registers(program, group, at, packet_at)
     ids = [_block_id(launch, block) for block, _ in waves]
@@ -118,7 +118,8 @@ def init_waves(
 
 
 def _user_registers(program: Program, group: Group, at: int, packet_at: int) -> int:
-    """Those that the descriptor asks for, in their order; gives the number of the next one."""
+    """Set the user registers that the descriptor requests, in order; return the number of the next
+    one."""
     asked = program.directives
     position = 0
 
@@ -152,7 +153,7 @@ def _block_id(launch: Launch, block: int) -> tuple[int, int, int]:
 
 
 def _lanes(program: Program, launch: Launch, group: Group, waves: list[tuple[int, int]]) -> None:
-    """Thread ids in v0 (packed on GFX90A and later), and which lanes are on."""
+    """Set thread ids in v0 (packed on GFX90A and later), and the active lanes."""
     numbers = np.array([wave for _, wave in waves])[:, None] * group.lanes
     thread = numbers + np.arange(group.lanes)
     x, y, _ = launch.block

@@ -1,1 +1,1 @@
-"""Code objects of AMD's GPUs that came without a listing, as listings (ADR 0026)."""
+"""Converts AMD code objects without a listing to listings (ADR 0026)."""

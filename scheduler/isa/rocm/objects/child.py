@@ -1,4 +1,4 @@
-"""The process that reads one code object; ``reading.py`` is its other end.
+"""The process that reads one code object; ``reader.py`` is its other end.
 
 python -m scheduler.isa.rocm.objects.child REQUEST FILE
 """
@@ -23,7 +23,7 @@ from scheduler.sandbox.python import enter_python
 
 
 def main(request: dict[str, Any], file: Path) -> None:
-    """Entry of the process: one answer on standard output, whatever the file does."""
+    """Entry point of the process: writes one answer to standard output, whatever the file does."""
     limits = ReadLimits(**request["limits"])
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

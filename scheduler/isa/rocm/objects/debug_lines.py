@@ -1,4 +1,4 @@
-"""Debug lines of a code object: DWARF's line table, and calls that were inlined."""
+"""Debug lines of a code object: DWARF's line table, and inlined calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _DWARF_5 = 5
 
 
 def read_lines(file: ELFFile) -> LineTable:
-    """The lines of the first unit that has some. Raises what pyelftools raises on broken ones."""
+    """Return the lines of the first unit that has some. Raises what pyelftools raises for broken
+    ones."""
     if not file.has_dwarf_info():
         return LineTable()
     dwarf = file.get_dwarf_info()
@@ -51,7 +52,7 @@ def read_lines(file: ELFFile) -> LineTable:
 
 
 def _files(program: Any, unit: Any) -> tuple[dict[int, tuple[str, str]], int]:
-    """Files by their numbers, and the number of the source itself."""
+    """Return files by their numbers, and the number of the source itself."""
     header = program.header
     first = 0 if header["version"] >= _DWARF_5 else 1
     folders = [_text(folder) for folder in header["include_directory"]]
@@ -75,14 +76,14 @@ def _text(value: bytes) -> str:
 
 
 class _Calls:
-    """Stretches of code that came of calls in the source, the innermost of which counts."""
+    """Code ranges inlined from calls in the source; the innermost counts."""
 
     def __init__(self, found: Iterator[tuple[int, int, tuple[int, int]]]) -> None:
         self._found = sorted(found, key=lambda each: (each[0], -each[1]))
         self._begins = [begin for begin, _, _ in self._found]
 
     def find_call(self, address: int) -> tuple[int, int] | None:
-        """Line and column of the call whose code is at an address; stretches nest."""
+        """Return line and column of the call whose code is at an address; ranges nest."""
         position = bisect_right(self._begins, address)
         for begin, end, call in reversed(self._found[max(0, position - 256) : position]):
             if begin <= address < end:
@@ -91,7 +92,7 @@ class _Calls:
 
 
 def _calls(unit: Any, source: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Code that was inlined by calls in the source: from, to, line and column of the call."""
+    """Yield code inlined by calls in the source: start, end, line and column of the call."""
     ranges = unit.dwarfinfo.range_lists()
     base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
     for die in unit.iter_DIEs():

@@ -1,7 +1,7 @@
-"""The 64 bytes that describe a kernel to the command processor, as the assembler's directives.
+"""A kernel's 64-byte descriptor for the command processor, as assembler directives.
 
-LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor; registers are counted in granules there,
-so that what was asked for comes out rounded up.
+LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor. Registers are counted in granules there,
+so that the directives round the requested numbers up.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _ARCHITECTED_FLAT_SCRATCH = frozenset({"gfx942", "gfx950"})
 
 @dataclass(frozen=True)
 class Descriptor:
-    """``entry`` is where the code begins, in bytes from the descriptor's own address."""
+    """``entry`` is the start of the code, in bytes from the descriptor's own address."""
 
     entry: int
     wavefront: int
@@ -69,7 +69,7 @@ class Descriptor:
 
 
 def read(content: bytes, processor: str) -> Descriptor:
-    """The descriptor in ``SIZE`` bytes, for a processor by LLVM's name."""
+    """Parse the descriptor in ``SIZE`` bytes, for a processor by LLVM's name."""
     lds, scratch, kernarg, _, entry, _, rsrc3, rsrc1, rsrc2, properties, preload, _ = (
         _LAYOUT.unpack(content)
     )

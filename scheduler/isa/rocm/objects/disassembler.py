@@ -1,7 +1,7 @@
-"""LLVM's disassembler of AMD's instructions, by its C interface (llvm-c/Disassembler.h).
+"""LLVM's disassembler of AMD instructions, through its C interface (llvm-c/Disassembler.h).
 
-The library is the one in the package ``rocm-llvm-python``; it is loaded before the fence and fed
-behind it.
+The library comes from the package ``rocm-llvm-python``. It is loaded before the sandbox is entered
+and used inside it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 1024  # characters of one instruction
 
 
 def library_path() -> Path:
-    """Where the library is. Raises ``UserError`` where its package is not installed."""
+    """Return the library's path. Raises ``UserError`` if its package is not installed."""
     try:
         distribution = importlib.metadata.distribution(_PACKAGE)
     except importlib.metadata.PackageNotFoundError:
@@ -35,14 +35,14 @@ def library_path() -> Path:
 
 
 def require() -> None:
-    """Raise ``UserError`` where a package that reading code objects needs is not installed."""
+    """Raise ``UserError`` if a package needed to read code objects is not installed."""
     library_path()
     if not all(map(importlib.util.find_spec, _READERS)):
         raise UserError(MISSING)
 
 
 def load() -> Any:
-    """The library with AMD's target switched on. Raises ``UserError`` where it cannot be had."""
+    """Load the library and enable AMD's target. Raises ``UserError`` if it cannot be loaded."""
     try:
         library = ctypes.CDLL(str(library_path()))
     except OSError as error:
@@ -67,8 +67,8 @@ def load() -> Any:
 def instructions(
     library: Any, code: bytes, processor: str, wavefront: int
 ) -> Iterator[tuple[int, int, str]]:
-    """Of each instruction its offset and size in bytes, and its text, mnemonic and operands with
-    a blank between; "" where the bytes are none."""
+    """Yield each instruction's offset and size in bytes, and its text, mnemonic and operands
+    separated by a blank; "" if the bytes are no instruction."""
     features = b"+wavefrontsize32" if wavefront == 32 else b"+wavefrontsize64"
     context = library.LLVMCreateDisasmCPUFeatures(
         _TRIPLE, processor.encode(), features, None, 0, None, None

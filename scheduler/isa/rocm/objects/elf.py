@@ -1,6 +1,6 @@
-"""What a code object's file holds: pyelftools' reading of it, within bounds.
+"""Reads a code object's file with pyelftools, within limits.
 
-It runs in the fenced process alone: what the library raises on broken files is not written down.
+It runs only in the sandboxed process: what the library raises on broken files is undocumented.
 LLVM, "User Guide for AMDGPU Backend", ELF Code Object.
 """
 
@@ -33,12 +33,12 @@ MACHINES = {
 _MACHINE_BITS = 0xFF
 _EXECUTABLE = 0x4  # SHF_EXECINSTR
 _FAULTS = (ELFError, DWARFError, ConstructError)
-# What pyelftools runs into where a file's numbers lead nowhere.
+# What pyelftools raises if a file's offsets are invalid.
 _BROKEN = (*_FAULTS, AttributeError, AssertionError, IndexError, KeyError, TypeError, ValueError)
 
 
 def read(content: bytes, limits: ReadLimits) -> Image:
-    """The code object in a file's bytes. Raises ``UserError``, and what pyelftools raises."""
+    """Parse the code object in a file's bytes. Raises ``UserError``, and what pyelftools raises."""
     if not content.startswith(b"\x7fELF"):
         raise UserError("no code object: it does not begin as an ELF file does")
     try:
@@ -55,7 +55,7 @@ def read(content: bytes, limits: ReadLimits) -> Image:
 
 
 def _lines(file: ELFFile) -> LineTable:
-    """Where they cannot be read there are none: nothing else depends on them."""
+    """Return the debug lines; empty if they cannot be read, as nothing else depends on them."""
     try:
         return read_lines(file)
     except (*_BROKEN, UnicodeDecodeError):
@@ -71,7 +71,7 @@ def _processor(flags: int) -> str:
 
 
 def _functions(file: ELFFile, processor: str, limits: ReadLimits) -> tuple[FunctionCode, ...]:
-    """By address; those of kernels with their descriptors."""
+    """Return the functions by address; kernels include their descriptors."""
     symbols = dict(_symbols(file, limits))
     descriptors = _descriptors(file, symbols)
     starts = {
@@ -102,7 +102,7 @@ def _functions(file: ELFFile, processor: str, limits: ReadLimits) -> tuple[Funct
 
 
 def _symbols(file: ELFFile, limits: ReadLimits) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Defined functions and objects, of the first table that has some."""
+    """Yield the defined functions and objects of the first table that has some."""
     for table in (".symtab", ".dynsym"):
         section = file.get_section_by_name(table)
         if not isinstance(section, SymbolTableSection):
@@ -122,7 +122,7 @@ def _symbols(file: ELFFile, limits: ReadLimits) -> Iterator[tuple[str, Mapping[s
 def _descriptors(
     file: ELFFile, symbols: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, tuple[int, bytes]]:
-    """Of each kernel by its name: the descriptor's address and bytes."""
+    """Return each kernel's descriptor address and bytes, by name."""
     found = {}
     for name, entry in symbols.items():
         index = entry["st_shndx"]
@@ -142,7 +142,7 @@ def _metadata(file: ELFFile) -> Mapping[str, Any]:
         if not isinstance(section, NoteSection):
             continue
         for note in section.iter_notes():
-            kind: Any = note["n_type"]  # a name, where the library has one for it
+            kind: Any = note["n_type"]  # a name if the library has one for it
             if note["n_name"] == notes.NOTE_NAME and kind == notes.NOTE_TYPE:
                 return notes.read(bytes(note["n_descdata"]))
     return {}

@@ -1,4 +1,4 @@
-"""A code object's listing: what the compiler would have written for it."""
+"""Writes a code object's listing as the compiler would have written it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from scheduler.isa.rocm.objects.model import (
 from scheduler.text import shorten
 
 _BRANCH = re.compile(r"(s_branch|s_cbranch_\w+|s_call_b64)\b(.*?)(\d+)")
-# What the disassembler spells otherwise than compilers do: an offset of 0 (RDNA's SMEM has a null
-# register in its place), a barrier's number, the halves of registers (once more as op_sel).
+# Spellings in which the disassembler differs from compilers: an offset of 0 (RDNA's SMEM has a null
+# register instead), a barrier's number, the halves of registers (repeated as op_sel).
 _SPELLINGS = (
     (re.compile(r"(s_load_\w+ \S+ \S+) null"), r"\1 0x0"),
     (re.compile(r"(s_barrier_wait) 0xffff"), r"\1 -1"),
     (re.compile(r"(.*\bv\d+\.[lh]\b.*) op_sel:\[[01,]+\]"), r"\1"),
 )
 _NAME = re.compile(r"[A-Za-z_.$][\w.$@]*")
-UNREADABLE = "unreadable"  # the mnemonic of bytes that are no instruction of the processor's
+UNREADABLE = "unreadable"  # the mnemonic for bytes that are no instruction of the processor
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class _Line:
 def write_listing(
     image: Image, library: Any, limits: ReadLimits, asked: Sequence[str] = ()
 ) -> CodeObject:
-    """The listing of the kernels that are asked, or of all, with functions that are no kernels
-    (they may be called). Raises ``UserError``, naming what is there where one is missing."""
+    """Return the listing of the requested kernels, or of all, with functions that are no kernels
+    (they may be called). Raises ``UserError`` that lists the kernels if one is missing."""
     kernels = [code.name for code in image.functions if code.descriptor]
     for name in asked:
         if name not in kernels:
@@ -109,7 +109,8 @@ def _function(code: FunctionCode, number: int, image: Image, library: Any) -> It
 
 
 def _wavefront_of(image: Image) -> int:
-    """Of functions that are no kernels: as the kernels', which call them."""
+    """Return the wave size of functions that are no kernels: that of the kernels, which call
+    them."""
     sizes: Iterable[Mapping[str, Any]] = notes.kernel_entries(image.metadata)
     return next((32 for entry in sizes if entry.get(".wavefront_size") == 32), 64)
 
@@ -139,7 +140,7 @@ def _compiler_spelling(text: str) -> str:
 
 
 def _trim_padding(body: list[_Line]) -> list[_Line]:
-    """Without what follows the last instruction that ends a wave or goes elsewhere: padding."""
+    """Drop the padding after the last instruction that ends a wave or jumps."""
     for last in range(len(body) - 1, -1, -1):
         if not falls_through(body[last].text.partition(" ")[0]):
             return body[: last + 1]
@@ -147,7 +148,7 @@ def _trim_padding(body: list[_Line]) -> list[_Line]:
 
 
 def _labels(body: Sequence[_Line], number: int) -> dict[int, str]:
-    """Labels by offset, of the branches' targets that are instructions of the function."""
+    """Return labels by offset, for branch targets that are instructions of the function."""
     there = {line.offset for line in body}
     targets = sorted({line.target for line in body if line.target is not None} & there)
     return {offset: f".LBB{number}_{count}" for count, offset in enumerate(targets, 1)}

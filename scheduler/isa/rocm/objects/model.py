@@ -1,4 +1,4 @@
-"""What is found in a code object."""
+"""The contents of a code object."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """What reading one file may take: of the process that reads it, and of what it finds.
+    """Limits for reading one file: of the process that reads it, and of the contents.
 
-    ``instructions`` are those of all functions that are listed.
+    ``instructions`` counts those of all listed functions.
     """
 
     seconds: float = 60.0
@@ -23,9 +23,8 @@ class ReadLimits:
 
 @dataclass(frozen=True)
 class CodeObject:
-    """``listing`` is in the syntax of LLVM's assembler, as compilers write it; ``kernels`` are the
-    functions in it that can be launched, in its order. ``left_out`` counts the functions beyond
-    those that were asked for."""
+    """``listing`` is in LLVM's assembler syntax, as compilers write it; ``kernels`` are its
+    launchable functions, in order. ``left_out`` counts the functions that were not requested."""
 
     target: str
     listing: str
@@ -35,8 +34,8 @@ class CodeObject:
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """Where an address comes from: file (its index in ``Lines.files``), line and column; where it
-    was inlined from a header, the line and column of the source's call besides."""
+    """The source of an address: file (its index in ``LineTable.files``), line and column; if it was
+    inlined from a header, also the line and column of the call in the source."""
 
     file: int
     line: int
@@ -46,7 +45,7 @@ class SourceLocation:
 
 @dataclass(frozen=True)
 class LineTable:
-    """Debug lines: the files as (folder, name), the source itself first, and the place from each
+    """Debug lines: the files as (folder, name), the source itself first, and the location from each
     address on."""
 
     files: tuple[tuple[str, str], ...] = ()
@@ -55,7 +54,7 @@ class LineTable:
 
 @dataclass(frozen=True)
 class FunctionCode:
-    """A function's bytes; ``descriptor`` is the 64 bytes that a kernel's launch reads, or none."""
+    """A function's bytes; ``descriptor`` is the 64 bytes that a kernel's launch reads, or empty."""
 
     name: str
     address: int
@@ -65,8 +64,8 @@ class FunctionCode:
 
 @dataclass(frozen=True)
 class Image:
-    """One code object: the processor that it is for, its functions by address, the metadata of
-    its kernels (LLVM's ``amdhsa.kernels`` and so on) as read from its note."""
+    """One code object: its processor, its functions by address, and the metadata of its kernels
+    (LLVM's ``amdhsa.kernels`` and so on) as read from its note."""
 
     processor: str
     functions: tuple[FunctionCode, ...]

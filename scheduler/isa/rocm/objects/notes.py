@@ -1,4 +1,4 @@
-"""The metadata of a code object's kernels: MessagePack in its note, as YAML in a listing.
+"""The metadata of a code object's kernels: MessagePack in its note, YAML in a listing.
 
 LLVM, "User Guide for AMDGPU Backend", Code Object V3 and later Metadata.
 """
@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.$@/-]*")
 
 
 def read(content: bytes) -> Mapping[str, Any]:
-    """The metadata of a note's bytes. Raises ``UserError`` for what is no such map."""
+    """Parse the metadata of a note's bytes. Raises ``UserError`` if it is no such map."""
     try:
         found = msgpack.unpackb(
             content,
@@ -43,21 +43,21 @@ def read(content: bytes) -> Mapping[str, Any]:
 
 
 def kernel_entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Its kernels, those that are maps with a name."""
+    """Yield its kernels: the entries that are maps with a name."""
     for entry in metadata.get("amdhsa.kernels", []):
         if isinstance(entry, dict) and isinstance(entry.get(".name"), str):
             yield entry
 
 
 def to_yaml(metadata: Mapping[str, Any], kernels: Sequence[str]) -> list[str]:
-    """The lines of the metadata of some kernels, as the compiler writes them."""
+    """Return the metadata lines of some kernels, as the compiler writes them."""
     chosen = [entry for entry in kernel_entries(metadata) if entry[".name"] in kernels]
     others = {key: value for key, value in metadata.items() if key != "amdhsa.kernels"}
     return list(_lines({"amdhsa.kernels": chosen, **others}, 0))
 
 
 def _lines(value: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """A map's lines, by LLVM's own indentation: lists of maps two deeper than their key."""
+    """Yield a map's lines with LLVM's indentation: lists of maps two deeper than their key."""
     if depth > _DEEPEST:
         raise UserError("its metadata is nested too deeply")
     indent = "  " * depth

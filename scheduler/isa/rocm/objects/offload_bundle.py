@@ -1,4 +1,4 @@
-"""A file of several code objects, as ``clang-offload-bundler`` makes it: the one for a target."""
+"""Extracts one target's code object from a file made by ``clang-offload-bundler``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_NAME = 256
 
 
 def unbundle(content: bytes, processor: str) -> bytes:
-    """The code object for a processor (``gfx942``) from a bundle; anything else as it is.
+    """Return the code object for a processor (``gfx942``) from a bundle; other content unchanged.
 
     Raises ``UserError``, also for compressed bundles.
     """

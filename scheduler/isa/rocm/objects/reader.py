@@ -1,7 +1,7 @@
-"""A code object that nobody has checked, read in a process of its own.
+"""Reads an untrusted code object in a process of its own.
 
-LLVM and pyelftools read what may be anything: the process has the file to read, nothing to write,
-no network, and limits of time and memory (``scheduler/sandbox``); it answers with one line of JSON.
+LLVM and pyelftools parse untrusted input: the process can read the file and write nothing, has no
+network, and limited time and memory (``scheduler/sandbox``); it answers with one line of JSON.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def read_code_object(
     limits: ReadLimits = ReadLimits(),
     cancellation: Cancellation | None = None,
 ) -> CodeObject:
-    """The code object for a processor (``gfx942``) in a file: an ELF file (.hsaco, .co, .o), or a
-    bundle with one, as a listing of the kernels that are named, or of all.
+    """Return the code object for a processor (``gfx942``) from a file: an ELF file (.hsaco, .co,
+    .o), or a bundle with one, as a listing of the named kernels, or of all.
 
-    Raises ``UserError`` in one line for what is none, or for another processor; ``MachineError``
-    where the process was ended from outside; ``Cancelled``.
+    Raises ``UserError`` in one line if it is none, or for another processor; ``MachineError`` if
+    the process was ended from outside; ``Cancelled``.
     """
     disassembler.require()
     if file.stat().st_size > limits.file_bytes:

@@ -1,1 +1,1 @@
-"""Other tools' files of results, accepted as they are: pure functions, one tool a file."""
+"""Readers of other tools' result files, unmodified: pure functions, one file per tool."""

@@ -3,8 +3,8 @@
 The time of a call is that of its fastest choice, which the conditions name. Inductor prints four
 decimals of a millisecond: the times are multiples of 100 ns.
 
-A block is taken whole or left out by name. Lines of several processes may alternate: what stands
-before a line (``[rank0]:``, a collector's columns, without their times) says whose it is.
+An incomplete block is left out and reported by name. Lines of several processes may alternate: the
+prefix of a line (``[rank0]:``, a collector's columns, without their times) identifies its process.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _HEAD = "AUTOTUNE "
 _TIME = r"-?[0-9]+(?:\.[0-9]+)?|-?inf|nan"
 _SHARE = r"(?:-?[0-9.]+|-?inf|nan)%|<DIVIDED BY ZERO ERROR>"
 _MOST_LINES = 1_000_000
-#: Collectors of logs write a line's end as two characters, escaped once more inside JSON.
+#: Log collectors write a line end as two characters, escaped again inside JSON.
 _WRITTEN_NEWLINE = re.compile(r"(?<!\\)(?:\\++r)?\\++n")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*+m")
-#: What differs before each line of one process: when it was written, and by which line of code.
+#: The varying part of a process's line prefix: the time, and the line of code that logged it.
 _VARYING = re.compile(
     r"(?=[\d.DIWEF])(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|(?<![\d.])\d+\.\d{3,}(?![\d.])"
     r"|\b\d{10,}(?:\.\d+)?|\b[DIWEF]\d{4}\b|\.py:\d+)"
 )
-# Lines may be as long as the text. Each pattern begins with characters that are looked for fast,
-# and what stands before them is looked at once.
+# Lines may be as long as the text. Each pattern begins with characters that are fast to find, and
+# the text before them is examined once.
 _BLOCK = re.compile(r"AUTOTUNE (?<=\bAUTOTUNE )(?!(?:benchmarking )?takes\b)")
 _TIMED = re.compile(rf" (?<=[^\s\"|\]] )({_TIME}) ms ({_SHARE})")
 _NAME_REVERSED = re.compile(r"[^\s\"|\]]+")
@@ -51,7 +51,7 @@ class _Kind(Enum):
 
 
 class _Found(NamedTuple):
-    """What a line is known by: where it stands in the line, and its parts."""
+    """A match in a line: its position and its parts."""
 
     start: int
     end: int
@@ -68,7 +68,7 @@ def _choice(text: str) -> _Found | None:
     if found is None:
         return None
     reversed_name = _NAME_REVERSED.match(text[: found.start()][::-1])
-    assert reversed_name is not None  # the pattern wants a character of it
+    assert reversed_name is not None  # the pattern requires one character before it
     name = reversed_name[0][::-1]
     before = found.start() - len(name)
     if name[0] == ":" and name != ":" and text[:before].endswith("]"):  # ``[rank0]:mm 0.1 ms``
@@ -92,7 +92,7 @@ def _end(text: str) -> _Found | None:
     return _Found(start, found.end())
 
 
-#: Of each kind of line what it has in it, and who finds what it is known by.
+#: For each kind of line, a text that it contains, and the function that matches it.
 _KINDS: dict[_Kind, tuple[str, Callable[[str], _Found | None]]] = {
     _Kind.HEAD: (_HEAD, _head),
     _Kind.CHOICE: (" ms ", _choice),
@@ -102,8 +102,8 @@ _KINDS: dict[_Kind, tuple[str, Callable[[str], _Found | None]]] = {
 
 
 class _Line(NamedTuple):
-    """A line of a block: what stands before it, its parts, and what else is in it where two
-    processes wrote into one line."""
+    """A line of a block: its prefix, its parts, and the rest, if two processes wrote into one
+    line."""
 
     kind: _Kind
     before: str
@@ -124,7 +124,7 @@ class _Block:
     call: str
     is_mixed: bool = False
     ended: bool = False
-    operands: dict[str, None] = field(default_factory=dict)  # in their order
+    operands: dict[str, None] = field(default_factory=dict)  # in order
     choices: list[_Choice] = field(default_factory=list)
 
     @property
@@ -148,7 +148,7 @@ class _Block:
 
 
 def accepts(text: str) -> bool:
-    """Whether there is such a block in it."""
+    """Whether the text contains such a block."""
     return _HEAD in text and any(
         line.kind is _Kind.HEAD
         for _, whole in _numbered_lines(text)
@@ -158,8 +158,8 @@ def accepts(text: str) -> bool:
 
 
 def read(text: str, context: ImportContext) -> Points:
-    """A point a block. Raises ``UserError`` where there is none, and where there are too many lines
-    or blocks."""
+    """Read one point per block. Raises ``UserError`` if there is none, and if there are too many
+    lines or blocks."""
     rows = Rows(context)
     blocks: list[_Block] = []
     for block in _blocks(text):
@@ -182,8 +182,8 @@ def read(text: str, context: ImportContext) -> Points:
 
 
 def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
-    """Time in ms, name and configuration. Raises ``UserError`` where the block is not whole or a
-    time in it is none."""
+    """Return time in ms, name and configuration. Raises ``UserError`` if the block is incomplete or
+    a time in it is invalid."""
     fields.require(not block.is_modelled, at, "modelled, not measured")
     mixed = "another block begins before it ends, and nothing before a line says whose it is"
     fields.require(not block.is_mixed, at, mixed)
@@ -195,52 +195,52 @@ def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
     timed = [choice for choice in block.choices if choice.ms != "inf"]
     times = [float(choice.ms) for choice in timed]
     fields.require(bool(timed) and math.isfinite(times[0]), at, "no choice has a time")
-    # Kiln's own log has the chosen one first, which may tie with a faster one.
+    # Kiln's own log lists the selected one first, which may tie with a faster one.
     is_whole = timed[0].share == "100.0%" and times[1:] == sorted(times[1:])
     fields.require(is_whole, at, "it is not whole: its choices are not in the order of their times")
     return min((float(choice.ms), choice.name, choice.config) for choice in timed)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """In the order of their first lines."""
+    """Yield blocks in the order of their first lines."""
     streams: dict[str, _Stream] = {}
     for number, whole in _numbered_lines(text):
         lines = list(_parse_lines(whole))
         for line in lines:
             process = _process_prefix(line.before)
-            if len(lines) > 1:  # a collector made one line of a log, maybe a text inside of JSON
+            if len(lines) > 1:  # a collector joined a log into one line, maybe inside JSON
                 process = f"{number}\n" + _process_prefix(line.before.rpartition('"')[2])
             stream = streams.get(process)
             if stream is None:
                 if line.kind is not _Kind.HEAD:
-                    continue  # its block's first line is not in this text
+                    continue  # the first line of its block is not in this text
                 stream = streams[process] = _Stream()
             if (found := stream.take(line, number)) is not None:
                 yield found
 
 
 class _Stream:
-    """The lines of one process, or of several that nothing tells apart: while a block has not
-    ended, what follows may be of it, and no other is taken."""
+    """The lines of one process, or of several that cannot be told apart: until a block has ended,
+    later lines may belong to it, and no other block is started."""
 
     def __init__(self) -> None:
         self._latest: _Block | None = None
         self._unended = 0
 
     def take(self, line: _Line, number: int) -> _Block | None:
-        """The block that begins with the line."""
+        """Take a line; return the block that begins with it, if any."""
         latest = self._latest
         if line.kind is _Kind.HEAD:
             is_mixed = self._unended > 0 or bool(line.also)
             block = self._latest = _Block(number, line.parts[0], is_mixed)
             if latest is not None and not latest.ended:
                 latest.is_mixed = True
-            if block.is_modelled:  # such a log has no end of this form
+            if block.is_modelled:  # such a log has no end line of this form
                 block.ended = True
             else:
                 self._unended += 1 + (_Kind.HEAD in line.also) - (_Kind.END in line.also)
             return block
-        assert latest is not None  # a stream begins with a head
+        assert latest is not None  # a stream begins with a head line
         if line.kind is _Kind.END:
             latest.is_mixed |= not self._unended
             self._unended = max(0, self._unended - 1)
@@ -250,14 +250,14 @@ class _Stream:
 
 
 def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that may be of a block, with their numbers. Raises ``UserError`` for more lines than
-    can be read, written ends of lines included."""
+    """Yield lines that may belong to a block, with their numbers. Raises ``UserError`` for more
+    lines than can be read, counting escaped line ends."""
     number = count = start = 0
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
         for whole in text[start:end].splitlines():
             number += 1
-            # Nearly all lines of a training's log have none of these.
+            # Nearly all lines of a training log have none of these.
             is_marked = " ms " in whole or _HEAD in whole or "s: " in whole
             count += 1 + (whole.count("\\n") if is_marked else 0)
             if count > _MOST_LINES:
@@ -296,7 +296,7 @@ def _line(text: str) -> _Line | None:
 
 
 def _strip_quoted_tail(text: str) -> str:
-    """Without what follows where the line is a text inside of JSON."""
+    """Remove what follows the line if it is a text inside JSON."""
     return text.partition('"')[0].strip().rstrip("\\").rstrip()
 
 

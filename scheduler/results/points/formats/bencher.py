@@ -1,12 +1,12 @@
 """Bencher's Metric Format (BMF).
 
 Version 0 is ``{benchmark: {measure: {value, lower_value, upper_value}}}``. In version 1 a benchmark
-is a list of ``{parameters, measures}``: each set of parameters is a series of its own, entries of
-the same set are one (of a name in both the later one counts, as for Bencher), and beside the value
-a measure may have others by name (``p99``), which are metrics of their own.
+is a list of ``{parameters, measures}``: each set of parameters is a series of its own, and entries
+of the same set are merged (of two with the same name the later one counts, as in Bencher). A
+measure may have further values by name (``p99``), which are metrics of their own.
 
-Its measure ``latency`` (nanoseconds) is the metric ``time``; ``throughput`` is operations a second,
-``build-time`` seconds, ``file-size`` bytes. A measure of somebody's own has no unit in the file.
+The measure ``latency`` (nanoseconds) is the metric ``time``; ``throughput`` is operations a second,
+``build-time`` seconds, ``file-size`` bytes. A custom measure has no unit in the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _VALUE, _BOUNDS = "value", ("lower_value", "upper_value")
 
 
 def accepts(content: Any) -> bool:
-    """Whether a benchmark in it looks like one of such a file, which has no mark of its own."""
+    """Whether a benchmark in it looks like this format, which has no marker of its own."""
     return isinstance(content, dict) and any(map(_is_benchmark, content.values()))
 
 
@@ -42,7 +42,7 @@ def _is_benchmark(given: Any) -> bool:
 
 
 def read(content: Any, context: ImportContext) -> Points:
-    """A point for each measure."""
+    """Read one point per measure."""
     rows = Rows(context)
     check_row_count(sum(len(one) for one in content.values() if isinstance(one, list)), "document")
     doubled = content.names if isinstance(content, fields.DuplicateKeys) else frozenset()
@@ -62,10 +62,10 @@ def read(content: Any, context: ImportContext) -> Points:
 def _variants(
     name: str, at: str, entries: list[Any], rows: Rows
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name, place and measures of each set of parameters."""
+    """Yield name, position and measures of each set of parameters."""
     fields.require(bool(entries), at, "it has no measures")
     found: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {}
-    count = 0  # of measures
+    count = 0  # number of measures
     for number, given in enumerate(entries):
         place = f"{at}[{number}]"
         with rows.row(place):
@@ -83,7 +83,7 @@ def _variants(
 
 
 def _parameters(given: Any, at: str) -> str:
-    """`` op="read" size=16``: in the order of their names; 16.0 is 16."""
+    """Format `` op="read" size=16``: ordered by name; 16.0 is 16."""
     shown = []
     for name, value in sorted(fields.as_object(given, at).items()):
         is_plain = value is None or isinstance(value, bool | str)
@@ -95,8 +95,8 @@ def _parameters(given: Any, at: str) -> str:
 
 
 def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_open: bool) -> None:
-    """The points of a benchmark. Names of values beside the known three are metrics where that is
-    ``is_open``, else mistakes."""
+    """Add the points of a benchmark. Value names besides the known three are metrics if
+    ``is_open``, else errors."""
     fields.require(bool(measures), at, "it has no measures")
     for measure, given in measures.items():
         place = f"{at}.{one_line(measure, 80)}"

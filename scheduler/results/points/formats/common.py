@@ -1,4 +1,4 @@
-"""What the readers of other tools' files share."""
+"""Helpers shared by the readers of other tools' files."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ _MOST_ROWS = 100_000  # 32 MiB of Google Benchmark's own files have 80,000
 
 
 def check_row_count(count: int, at: str) -> None:
-    """Raises ``UserError`` for more rows in a file than one request may read, repetitions of a
-    benchmark included."""
+    """Raise ``UserError`` for more rows in a file than one request may read, counting repetitions
+    of a benchmark."""
     fields.require(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: send them in parts")
 
 
 class _TooManyError(UserError):
-    """The file holds more than a batch may: it is refused whole, no single row is left out."""
+    """The file holds more than a batch may: the whole file is rejected, not single rows."""
 
 
 class Rows:
-    """The points of a tool's file, row by row: a row that is wrong is left out by name, and the
-    others stay. Raises ``UserError`` where neither the file nor what is said beside it names the
-    device and the revision, and, while reading, where points and what is left out are more than
-    ``MOST_POINTS``."""
+    """The points of a tool's file, row by row: an invalid row is left out and reported by name, the
+    others remain. Raises ``UserError`` if neither the file nor the import options name the device
+    and the revision, and, while reading, if points and skipped rows exceed ``MOST_POINTS``."""
 
     def __init__(self, context: ImportContext) -> None:
         for name in ("device", "revision"):
@@ -57,18 +56,18 @@ class Rows:
         self._left_out: list[SkippedPart] = []
 
     def add(self, at: str, point: Point) -> None:
-        """A point of the row ``at``."""
+        """Add a point of the row ``at``."""
         self.need_room(at)
         self._made.append((at, point))
 
     def leave_out(self, at: str, name: Any, why: str) -> None:
-        """A row has no figure. ``name`` is what the file calls it, text or not."""
+        """Report a row without a figure. ``name`` is its name in the file, text or not."""
         self.need_room(at)
         named = f"{one_line(name, MAX_NAME)}: " if isinstance(name, str) and name else ""
         self._left_out.append(SkippedPart(one_line(at, MAX_NAME), named + one_line(why)))
 
     def need_room(self, at: str, more: int = 1) -> None:
-        """Raises ``UserError`` where ``more`` points do not fit into the batch, which ends the
+        """Raise ``UserError`` if ``more`` points do not fit into the batch, which ends the
         reading."""
         if len(self._made) + len(self._left_out) + more <= MOST_POINTS:
             return
@@ -83,7 +82,7 @@ class Rows:
 
     @contextmanager
     def row(self, at: str, name: Any = "") -> Iterator[None]:
-        """What is done with one row: where that raises ``UserError``, the row has no points."""
+        """Process one row: if the body raises ``UserError``, the row has no points."""
         before = len(self._made)
         try:
             yield
@@ -94,8 +93,8 @@ class Rows:
             self.leave_out(at, name, str(error).removeprefix(at).lstrip(".: "))
 
     def points(self, *, once: bool = True) -> Points:
-        """All of it. Where a benchmark can stand in a file ``once``, figures of one name, metric
-        and unit are left out together: the file does not say which of them counts."""
+        """Return all points. If a benchmark may occur only ``once`` in a file, figures of the same
+        name, metric and unit are all left out: the file does not say which of them counts."""
         made = self._made
         if once:
             counts = Counter(_name(point) for _, point in made)
@@ -121,8 +120,8 @@ def make_point(
     measured_at: datetime | None = None,
     **more: Any,
 ) -> Point:
-    """A point of what the file says and of the context. Raises ``UserError`` naming the
-    field, for a time that is 0 or negative too."""
+    """Make a point from the file's data and the context. Raises ``UserError`` naming the field,
+    also for a time that is 0 or negative."""
     series = SeriesKey(
         problem=fields.as_text(problem, at, 500, empty=False),
         sizes={},
@@ -148,8 +147,8 @@ def make_point(
 
 
 def sample_fields(samples: Sequence[float], at: str, factor: float = 1.0) -> dict[str, Any]:
-    """The fields of a point that stands for samples, ``factor`` of its unit each: their median with
-    its interval. Of more than a point keeps it has every so many."""
+    """Return the fields of a point with samples, each multiplied by ``factor``: their median with
+    its interval. If there are more than a point stores, it stores every n-th."""
     if not samples:
         raise UserError(f"{at}: there are no samples")
     step = -(-len(samples) // MOST_SAMPLES)
@@ -165,7 +164,7 @@ def sample_fields(samples: Sequence[float], at: str, factor: float = 1.0) -> dic
 
 
 def with_revision(context: ImportContext, name: Any, **more: Any) -> ImportContext:
-    """The context with the file's own revision, where nothing else was said."""
+    """Return the context with the file's own revision, unless one was given."""
     if context.revision or not isinstance(name, str) or not name:
         return context
     return replace(context, revision=fields.as_text(name, "revision", 100), **more)

@@ -1,12 +1,12 @@
 """Google Benchmark's JSON (the options ``benchmark_format=json``, ``benchmark_out``).
 
-Repetitions of a run are samples of one point; a file of aggregates alone gives the median, and
-where it has no median either (before 1.2) the mean, as ``time_mean`` and so on. Real time is the
-metric ``time``; ``cpu_time`` and the counters are series of their own. What failed or was skipped,
-and a complexity, has no figure.
+Repetitions of a run are samples of one point. A file with only aggregates gives the median; without
+a median (before 1.2) the mean, as ``time_mean`` and so on. Real time is the metric ``time``;
+``cpu_time`` and the counters are series of their own. Failed or skipped runs and complexities have
+no figure.
 
-Versions before 1.5 say of a row neither its ``run_type`` nor its ``run_name``: there its name and
-fields tell what it is.
+Versions before 1.5 give neither a row's ``run_type`` nor its ``run_name``: the row's name and
+fields tell its kind.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _MEDIAN, _MEAN = "median", "mean"
 _COMPLEXITIES = ("BigO", "RMS")
 _OLD_AGGREGATE = re.compile(r"(.+)_(mean|median|stddev)", re.DOTALL)
 _OLD_DATE = re.compile(r"(\d{4})/(\d\d)/(\d\d)-(\d\d:\d\d:\d\d)")
-#: Counters of which more is better, by their names: nothing else in the file says it.
+#: Counters of which more is better, by name: the file does not say it otherwise.
 _RATE = re.compile(r"(?:_per_second|/s|flops|(?:^|[_/])[kmgtp]?ops)$", re.IGNORECASE)
-#: Fields of a row that are no counters.
+#: Fields of a row that are not counters.
 _KNOWN = {
     *("name", "run_name", "run_type", "family_index", "per_family_instance_index", "label"),
     *("repetitions", "repetition_index", "threads", "iterations", "time_unit", "real_time"),
@@ -46,8 +46,7 @@ _KNOWN = {
 
 @dataclass
 class _Row:
-    """A row: which benchmark's (``name``), "" or the aggregate that it is, its figures and units
-    by their metrics."""
+    """A row: its benchmark (``name``), its aggregate or "", its figures and units by metric."""
 
     at: str
     name: str
@@ -64,8 +63,8 @@ def accepts(content: Any) -> bool:
 
 
 def read(content: Any, context: ImportContext) -> Points:
-    """A point for each metric of each benchmark. Raises ``UserError`` naming the field for what is
-    of the whole file."""
+    """Read a point for each metric of each benchmark. Raises ``UserError`` naming the field for
+    errors that concern the whole file."""
     whole = fields.as_object(content, "document")
     about = fields.as_object(whole["context"], "context")
     when = _date(about.get("date"))
@@ -89,7 +88,7 @@ def read(content: Any, context: ImportContext) -> Points:
 
 
 def _date(given: Any) -> datetime | None:
-    """Up to version 1.4 ``2016/03/17-18:40:25``."""
+    """Parse the date; up to version 1.4 ``2016/03/17-18:40:25``."""
     if not given:
         return None
     old = _OLD_DATE.fullmatch(given) if isinstance(given, str) else None
@@ -102,7 +101,7 @@ def _date(given: Any) -> datetime | None:
 
 
 def _rows(given: Sequence[Any], rows: Rows) -> Iterator[_Row]:
-    """Those that have figures."""
+    """Yield the rows that have figures."""
     names = {one["name"] for one in given if isinstance(one, dict) and _is_text(one.get("name"))}
     for place, row in enumerate(given):
         at = f"benchmarks[{place}]"
@@ -147,7 +146,7 @@ def _repetitions(one: Mapping[str, Any], at: str) -> int:
 
 
 def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
-    """The benchmark's name, and which aggregate of its repetitions it is, "" for a run."""
+    """Return the benchmark's name, and the aggregate of its repetitions, "" for a run."""
     if (kind := one.get("run_type")) is not None or "aggregate_name" in one:
         fields.require(
             kind in (None, "iteration", "aggregate"), f"{at}.run_type", "iteration or aggregate"
@@ -179,8 +178,9 @@ def _is_text(value: Any) -> bool:
 
 
 def _by_series(found: list[_Row]) -> dict[str, list[_Row]]:
-    """Rows of one name by the names of their series: where not all are of one run, the label tells
-    them apart. Repetitions of one run have numbers, and their labels may say what came of each."""
+    """Group rows of one name by the names of their series: if they belong to several runs, the
+    label tells them apart. Repetitions of one run are numbered, and their labels may describe each
+    outcome."""
     numbers = Counter((row.aggregate, row.index) for row in found)
     is_one_run = max(numbers.values()) == 1
     if is_one_run or len({row.label for row in found}) == 1:
@@ -200,7 +200,7 @@ def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
         return
     chosen = [row for row in run if row.aggregate == aggregate]
     numbers = Counter(row.index for row in chosen)
-    is_old = not aggregate and set(numbers) == {None}  # repetitions had no numbers
+    is_old = not aggregate and set(numbers) == {None}  # repetitions were not numbered
     if max(numbers.values()) > 1 and not is_old:
         for row in chosen:
             rows.leave_out(row.at, name, "this name and label stand in the file more than once")
@@ -218,13 +218,13 @@ def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
 
 
 def _figure(chosen: list[_Row], metric: str) -> tuple[str, dict[str, Any]]:
-    """Its place, and its fields."""
+    """Return its position and its fields."""
     first = chosen[0]
     value, unit = first.figures[metric]
     better = "higher" if _RATE.search(metric) else better_direction(unit)
     figure: dict[str, Any] = {"value": value, "n": first.repetitions}
     if not first.aggregate:
         figure = sample_fields([row.figures[metric][0] for row in chosen], first.at)
-    if len(chosen) == 1:  # a mean of many iterations: nothing says how far it varies
+    if len(chosen) == 1:  # a mean of many iterations: its variation is unknown
         figure |= {"low": None, "high": None}
     return first.at, {"unit": unit, "better": better, **figure}

@@ -1,7 +1,7 @@
 """pytest-benchmark's JSON (the option ``benchmark-json``; ``stats`` of 3.x to 5.x: seconds).
 
-The figure is the median of the rounds. With their data it has an interval; without
-(``benchmark-autosave`` leaves them out) it has none, since quartiles do not bound a median.
+The figure is the median of the rounds. It has an interval only if the file includes the rounds'
+data (``benchmark-autosave`` omits them), since quartiles do not bound a median.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from scheduler.results.points.formats.common import (
 )
 from scheduler.results.points.model import MOST_N, ImportContext, Point, Points
 
-# What it writes where there is no history.
+# The values that it writes without a version history.
 _UNVERSIONED, _UNKNOWN_BRANCH = "unversioned", "(unknown)"
-#: A processor's name, as py-cpuinfo calls it since its version 6 and before; ARM's have the second.
+#: A processor's name: py-cpuinfo's key since version 6 and before; ARM uses the second.
 _PROCESSOR = ("brand_raw", "brand", "hardware_raw", "hardware")
 
 
@@ -33,7 +33,8 @@ def accepts(content: Any) -> bool:
 
 
 def read(content: Any, context: ImportContext) -> Points:
-    """One point a benchmark. Raises ``UserError`` naming the field of what is wrong in all rows."""
+    """Read one point per benchmark. Raises ``UserError`` naming the field for errors in all
+    rows."""
     whole = fields.as_object(content, "document")
     machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
     rows = Rows(_complete_context(whole, machine, context))
@@ -98,11 +99,11 @@ def _complete_context(
 
 
 def _device(machine: dict[str, Any]) -> str:
-    """The processor's name; of a file that has none the host's, since machines of one architecture
-    are not one device."""
+    """Return the processor's name; without one the host's, since machines of one architecture are
+    different devices."""
     cpu = machine.get("cpu")
     found = [(f"cpu.{name}", cpu.get(name)) for name in _PROCESSOR if isinstance(cpu, dict)]
-    if " " in str(machine.get("processor")):  # on Windows; elsewhere an architecture
+    if " " in str(machine.get("processor")):  # on Windows; other systems give an architecture
         found.append(("processor", machine.get("processor")))
     found.append(("node", machine.get("node")))
     for name, text in found:
@@ -131,7 +132,7 @@ def _moment(given: Any, at: str, context: ImportContext) -> datetime | None:
     try:
         moment = fields.as_timestamp(given, at)
     except UserError:
-        if at != "datetime":  # git's own forms of a date differ with its settings
+        if at != "datetime":  # git's date formats depend on its settings
             return None
         raise
     return fields.check_not_future(moment, context.now, at)

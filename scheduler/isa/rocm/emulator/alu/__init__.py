@@ -1,1 +1,1 @@
-"""What the vector unit computes: one row an instruction, a file for each family."""
+"""The vector unit's computations: one row per instruction, one file per family."""

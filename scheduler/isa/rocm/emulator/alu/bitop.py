@@ -1,4 +1,4 @@
-"""gfx950's any function of three bits, by its table of truth (CDNA4 ISA, V_BITOP3_B32)."""
+"""gfx950's arbitrary functions of three bits, by truth table (CDNA4 ISA, V_BITOP3_B32)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _bitop_b32(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
 
 
 def _bitop_b16(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
-    """Of the halves that ``op_sel`` names; the destination's other half stays."""
+    """Use the halves that ``op_sel`` selects; the destination's other half is unchanged."""
     select = (*modifiers.get("op_sel", ()), 0, 0, 0, 0)[:4]
     one, other, third = (
         each >> np.uint32(16 * place) for each, place in zip((a, b, c), select[:3], strict=True)

@@ -37,7 +37,7 @@ def _count_ones(value: Any, base: Any) -> Any:
 
 
 def _leading(value: Any) -> Any:
-    """Zeros above the highest bit that is set; -1 without any."""
+    """Count the zeros above the highest set bit; -1 without any."""
     exponent = np.frexp(value.astype(np.float64))[1]
     return np.where(value == 0, _MINUS, (32 - exponent).astype(np.int32))
 
@@ -73,8 +73,8 @@ def _align_bytes(high: Any, low: Any, shift: Any) -> Any:
 
 
 def permute_bytes(high: Any, low: Any, selector: Any) -> Any:
-    """v_perm_b32: each byte of the selector names one of eight (0 to 3 of ``low``, 4 to 7 of
-    ``high``), 8 to 11 a sign (of the bytes 1, 3, 5, 7), 12 zeros, from 13 ones."""
+    """v_perm_b32: each byte of the selector chooses one of eight bytes (0 to 3 of ``low``, 4 to 7
+    of ``high``), 8 to 11 a sign (of the bytes 1, 3, 5, 7), 12 zeros, from 13 ones."""
     joined = _joined(high, low)
     result = np.zeros(np.broadcast_shapes(joined.shape, selector.shape), np.uint32)
     for place in range(4):

@@ -1,6 +1,6 @@
-"""Comparisons of floats, their classes, and the choice by a mask.
+"""Comparisons of floats, float classes, and selection by a mask.
 
-A row gives the mask; whether it goes to VCC, to scalar registers or to EXEC is the encoding's.
+A row gives the mask; the encoding decides whether it goes to VCC, to scalar registers or to EXEC.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def classes(values: Lanes, mask: Lanes, unsigned: Any, mantissa: int) -> Masks:
 
 def _class_row(kind: Type) -> AluRow:
     unsigned, mantissa = _FLOATS[kind]
-    # f16's mask is a half of a register on some targets; its ten bits are the low ones in both.
+    # f16's mask is half of a register on some targets; its ten bits are the low ones in both.
     mask = Type.U16 if kind is Type.F16 else Type.U32
     return AluRow(
         f"v_cmp_class_{kind}",

@@ -1,7 +1,7 @@
 """Conversions between f16, bf16, f32, f64 and integers, and packing of two results.
 
-What is beyond an integer's range becomes its nearest, NaN becomes 0. Floats of 8 bits and less are
-in ``scaled.py``.
+Values beyond an integer's range saturate, NaN becomes 0. Floats of 8 bits and less are in
+``scaled.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LIMITS: dict[Type, Any] = {
 
 
 def to_integer(kind: Type, rounding: Callable[[Lanes], Lanes] = np.trunc) -> Callable[..., Lanes]:
-    """Floats to integers of a type."""
+    """Convert floats to integers of a type."""
     limits = _LIMITS[kind]
 
     def compute(a: Lanes) -> Lanes:
@@ -35,7 +35,7 @@ def to_integer(kind: Type, rounding: Callable[[Lanes], Lanes] = np.trunc) -> Cal
 
 
 def to_type(dtype: type) -> Callable[[Lanes], Lanes]:
-    """The nearest values of a NumPy type."""
+    """Convert to the nearest values of a NumPy type."""
 
     def compute(a: Lanes) -> Lanes:
         result: Lanes = a.astype(dtype)
@@ -49,7 +49,7 @@ def _byte(number: int) -> Callable[[Lanes], Lanes]:
 
 
 def pack_halves(low: Lanes, high: Lanes) -> Bits:
-    """Two arrays of 16 bits as registers."""
+    """Pack two arrays of 16 bits into registers."""
     low, high = np.broadcast_arrays(low, high)
     lower = np.ascontiguousarray(low).view(np.uint16).astype(np.uint32)
     upper = np.ascontiguousarray(high).view(np.uint16).astype(np.uint32)
@@ -57,13 +57,13 @@ def pack_halves(low: Lanes, high: Lanes) -> Bits:
 
 
 def bfloat16_bits(values: Lanes) -> Lanes:
-    """float32 to the bits of the nearest bfloat16."""
+    """Convert float32 to the bits of the nearest bfloat16."""
     bits: Lanes = np.ascontiguousarray(to_bfloat16(values)).view(np.uint32) >> np.uint32(16)
     return bits.astype(np.uint16)
 
 
 def _normalized(kind: Type) -> Callable[[Lanes], Lanes]:
-    """[-1, 1] or [0, 1] to the whole range of an integer of 16 bits, to nearest."""
+    """Map [-1, 1] or [0, 1] to the whole range of a 16-bit integer, rounding to nearest."""
     signed = kind is Type.I16
     factor = 32767.0 if signed else 65535.0
     least = -1.0 if signed else 0.0
@@ -85,7 +85,7 @@ def _clamped(kind: Type) -> Callable[[Lanes], Lanes]:
 
 
 def _insert_byte(value: Lanes, place: Lanes, old: Lanes) -> Bits:
-    """The nearest byte of a float, put into one of a register's."""
+    """Round a float to the nearest byte and insert it into a register."""
     limited = np.rint(np.clip(np.nan_to_num(value), 0.0, 255.0)).astype(np.uint32)
     shift = (place & np.uint32(3)) * np.uint32(8)
     kept = old & ~(np.uint32(0xFF) << shift)
@@ -93,7 +93,7 @@ def _insert_byte(value: Lanes, place: Lanes, old: Lanes) -> Bits:
 
 
 def _shifted_bytes(least: int, most: int) -> Callable[[Lanes, Lanes, Lanes], Lanes]:
-    """Two integers shifted down and cut to the range of a byte, side by side."""
+    """Shift two integers right, saturate them to a byte's range, and pack them."""
 
     def compute(a: Lanes, b: Lanes, shift: Lanes) -> Lanes:
         by = (shift & np.uint32(31)).astype(np.int32)
@@ -104,7 +104,7 @@ def _shifted_bytes(least: int, most: int) -> Callable[[Lanes, Lanes, Lanes], Lan
 
 
 def _stochastic(dropped: int, result: Callable[[Lanes], Lanes]) -> Callable[[Lanes, Lanes], Lanes]:
-    """Rounding after a random number was added below the last digit that is kept."""
+    """Stochastic rounding: add a random number below the last digit that is kept."""
 
     def compute(a: Lanes, random: Lanes) -> Lanes:
         bits = np.ascontiguousarray(a).view(np.uint32)
@@ -116,7 +116,7 @@ def _stochastic(dropped: int, result: Callable[[Lanes], Lanes]) -> Callable[[Lan
 
 
 def _offset(a: Lanes) -> Lanes:
-    """A signed integer of 4 bits as sixteenths."""
+    """Convert a signed 4-bit integer to sixteenths."""
     low = (a & np.uint32(15)).astype(np.int32)
     result: Lanes = (np.where(low > 7, low - 16, low) / np.float32(16)).astype(np.float32)
     return result

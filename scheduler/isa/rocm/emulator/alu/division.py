@@ -1,10 +1,10 @@
 """The helpers of the compiler's division: scaling, the last step, special cases.
 
-Sources: AMD CDNA3 and CDNA4 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP; for the factor of
-V_DIV_FMAS RDNA3's, which goes both ways. Where CDNA's text cannot be meant (a divisor whose
-reciprocal is denormal, scaled up once more, would be infinite; an overflow shown by the divisor's
-exponent, which was looked at before) it is scaled down, and the quotient's exponent shows it. With
-these the compiler's sequence is IEEE 754's division.
+Sources: AMD CDNA3 and CDNA4 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP; RDNA3 for the factor of
+V_DIV_FMAS, which scales both ways. CDNA's text is wrong in two places: scaling up a divisor whose
+reciprocal is denormal would give infinity, and it detects an overflow by the divisor's exponent,
+which was tested before. Here the divisor is scaled down, and the quotient's exponent is tested.
+With these the compiler's sequence is IEEE 754's division.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _step(of: _Format) -> Callable[[Lanes, Lanes, Lanes, Masks], Lanes]:
 
 
 def fix_up(quotient: Lanes, divisor: Lanes, dividend: Lanes, of: _Format | None = None) -> Lanes:
-    """The quotient, or what IEEE 754 says of zeros, infinities and NaNs."""
+    """Return the quotient, or IEEE 754's result for zeros, infinities and NaNs."""
     kind = quotient.dtype.type
     sign = np.where(np.signbit(divisor) != np.signbit(dividend), kind(-1), kind(1))
     nan, infinite = kind(np.nan), sign * kind(np.inf)

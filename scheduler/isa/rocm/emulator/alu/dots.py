@@ -1,7 +1,7 @@
-"""Dot products of two, four or eight elements of a register, and a sum.
+"""Dot products of two, four or eight elements of a register, plus an accumulator.
 
-Of floats each product is added in turn and rounded (CDNA4 ISA, V_DOT2_F32_F16), or as ``matrix.py``
-has it where the documents do not say.
+Float products are added one at a time, each sum rounded (CDNA4 ISA, V_DOT2_F32_F16), or as in
+``matrix.py`` if the documents do not say.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encode_values, unpack_codes
 from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
 
-# Whole numbers: elements a register, and the types' widths.
+# Integers: elements per register, and the types' widths.
 _INTEGERS = ((2, 16), (4, 8), (8, 4))
 
 
 def _select_codes(block: Bits, bits: int, number: int, modifiers: Modifiers) -> Lanes:
-    """Codes of a source, its halves as ``op_sel`` and ``op_sel_hi`` choose them."""
+    """Return the codes of a source, its halves selected by ``op_sel`` and ``op_sel_hi``."""
     codes = unpack_codes(block, bits)
     if bits != 16:
         return codes
@@ -48,7 +48,7 @@ def _floats(element: str) -> Callable[..., Bits]:
 
 
 def _halves(element: str) -> Callable[..., Bits]:
-    """Results of 16 bits, in the half that ``op_sel`` says; the other one stays."""
+    """Compute 16-bit results in the half that ``op_sel`` selects; the other half is unchanged."""
     decode = ELEMENTS[element].decode
 
     def compute(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
@@ -64,7 +64,7 @@ def _halves(element: str) -> Callable[..., Bits]:
 
 
 def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits]:
-    """``signed``: of A and of B; None: as ``neg_lo`` says."""
+    """``signed``: whether A and B are signed; None: as ``neg_lo`` says."""
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
         flags = signed or tuple(map(bool, (*modifiers.get("neg_lo", ()), 0, 0)[:2]))
@@ -80,7 +80,7 @@ def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits
 
 
 def _fp8_row(elements: tuple[str, str], processors: tuple[str, ...]) -> BlockRow:
-    """Four floats of 8 bits."""
+    """Four 8-bit floats."""
     left, right = (ELEMENTS[each].decode for each in elements)
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:

@@ -1,4 +1,4 @@
-"""The elements that lie in registers, item after item from the lowest bit of the first."""
+"""The elements in registers, packed from the lowest bit of the first register."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NORMAL32 = 2.0**-126
 
 @dataclass(frozen=True)
 class Element:
-    """``bits`` wide; ``decode`` takes codes (unsigned, in the low bits) to float64 or int64."""
+    """``bits`` wide; ``decode`` converts codes (unsigned, in the low bits) to float64 or int64."""
 
     bits: int
     decode: Callable[[Lanes], Lanes]
 
 
 def unpack_codes(block: Bits, bits: int) -> Lanes:
-    """Codes [waves, items, lanes] of registers [waves, registers, lanes]."""
+    """Return codes [waves, items, lanes] from registers [waves, registers, lanes]."""
     if bits == 32:
         return block
     waves, registers, lanes = block.shape
@@ -41,7 +41,7 @@ def unpack_codes(block: Bits, bits: int) -> Lanes:
 
 
 def _unpack_straddling(block: Bits, bits: int) -> Lanes:
-    """Codes that lie across the registers' ends."""
+    """Return codes that straddle registers."""
     registers = block.shape[1]
     wide = np.concatenate([block, np.zeros_like(block[:, :1])], axis=1).astype(np.uint64)
     places = np.arange(registers * 32 // bits) * bits
@@ -52,7 +52,8 @@ def _unpack_straddling(block: Bits, bits: int) -> Lanes:
 
 
 def pack_codes(codes: Lanes, bits: int) -> Bits:
-    """Registers [waves, registers, lanes] of codes [waves, items, lanes]: ``items`` undone."""
+    """Return registers [waves, registers, lanes] from codes [waves, items, lanes]: the inverse of
+    ``unpack_codes``."""
     waves, count, lanes = codes.shape
     if bits == 32:
         return codes.astype(np.uint32)
@@ -91,7 +92,7 @@ def _table(table: Lanes) -> Callable[[Lanes], Lanes]:
 
 
 def small_floats(exponent: int, fraction: int, bias: int) -> Lanes:
-    """The numbers of a format that has neither infinities nor NaN, by code."""
+    """Return the numbers of a format without infinities and NaN, by code."""
     codes = np.arange(1 << (exponent + fraction))
     power, part = codes >> fraction, codes & ((1 << fraction) - 1)
     normal = power > 0
@@ -110,15 +111,15 @@ def _signed(bits: int) -> Callable[[Lanes], Lanes]:
 
 
 def _cut_to_11_bits(values: Lanes) -> Lanes:
-    """f32 with 10 bits of fraction, the others cut off (ROCm/rocm-libraries, pull request 9176: so
-    gfx942 does); a NaN of those alone stays one."""
+    """Truncate f32 to 10 bits of fraction (as gfx942 does: ROCm/rocm-libraries, pull request 9176);
+    a NaN with only truncated bits stays NaN."""
     bits = values.astype(np.uint32)
     single = np.where(np.isnan(bits.view(np.float32)), bits, bits & np.uint32(0xFFFFE000))
     return single.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
 def flush_denormals(decode: Callable[[Lanes], Lanes], normal: float) -> Callable[[Lanes], Lanes]:
-    """``decode`` with denormals as zeros."""
+    """Return ``decode`` with denormals as zeros."""
 
     def decoded(values: Lanes) -> Lanes:
         plain = decode(values)
@@ -131,7 +132,7 @@ FP8, BF8 = _table(float8.E4M3FN.values), _table(float8.E5M2.values)
 FP8_FNUZ, BF8_FNUZ = _table(float8.E4M3FNUZ.values), _table(float8.E5M2FNUZ.values)
 _F16, _UNSIGNED = _view_as(np.float16, np.uint16), lambda values: values.astype(np.int64)
 
-#: By the names that instructions have for them; of 8 bits the OCP's.
+#: By the names that instructions use; the 8-bit ones are the OCP's.
 ELEMENTS: Mapping[str, Element] = {
     "f64": Element(64, _view_as(np.float64, np.uint64)),
     "f32": Element(32, _view_as(np.float32, np.uint32)),
@@ -149,7 +150,7 @@ ELEMENTS: Mapping[str, Element] = {
     "bf6": Element(6, _table(small_floats(3, 2, 3))),
     "fp4": Element(4, _table(small_floats(2, 1, 1))),
 }
-#: As gfx940 to gfx942 have them.
+#: As in gfx940 to gfx942.
 FNUZ: Mapping[str, Element] = {"fp8": Element(8, FP8_FNUZ), "bf8": Element(8, BF8_FNUZ)}
 #: As gfx90a's matrix instructions read them: without denormals.
 FLUSHED: Mapping[str, Element] = {
@@ -159,7 +160,7 @@ FLUSHED: Mapping[str, Element] = {
 
 
 def encode_values(values: Lanes, element: str) -> Lanes:
-    """Codes of the nearest f64, f32, f16, bf16, or of int64 modulo 2**32."""
+    """Return codes of the nearest f64, f32, f16, bf16, or of int64 modulo 2**32."""
     if element == "i32":
         return (values.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
     if element == "f64":

@@ -1,5 +1,5 @@
-"""All rows of floating point, of packed numbers and of blocks of registers, and other spellings
-of their names."""
+"""All rows of floating point, packed numbers and register blocks, and alternative spellings of
+their names."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def _spellings() -> dict[str, str]:
     return found | dict(matrix.SPELLINGS)
 
 
-#: From later names to the first.
+#: From later names to the original ones.
 SPELLINGS: Mapping[str, str] = _spellings()

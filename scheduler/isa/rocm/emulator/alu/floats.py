@@ -1,7 +1,7 @@
 """Arithmetic of f16, bf16, f32 and f64: sums, products, extremes, rounding to whole numbers.
 
-Denormals are kept, as HIP's kernels have it. Sources: AMD's ISA documents (CDNA 2 to 4, RDNA 3 and
-4), chapter of the vector instructions.
+Denormals are kept, as in HIP kernels. Sources: AMD's ISA documents (CDNA 2 to 4, RDNA 3 and 4), the
+chapter on vector instructions.
 """
 
 from __future__ import annotations
@@ -26,62 +26,62 @@ FLOATS = (Type.F16, Type.F32, Type.F64)
 
 
 def minimum_number(a: Lanes, b: Lanes) -> Lanes:
-    """The smaller; of a NaN and a number the number; -0 is below 0."""
+    """Return the smaller; the number if the other is NaN; -0 is below 0."""
     smaller: Lanes = np.fmin(a, b)
     zeros = (a == 0) & (b == 0)
     return np.where(zeros, -((-a) + (-b)), smaller) if zeros.any() else smaller
 
 
 def maximum_number(a: Lanes, b: Lanes) -> Lanes:
-    """The larger; of a NaN and a number the number; 0 is above -0."""
+    """Return the larger; the number if the other is NaN; 0 is above -0."""
     larger: Lanes = np.fmax(a, b)
     zeros = (a == 0) & (b == 0)
     return np.where(zeros, a + b, larger) if zeros.any() else larger
 
 
 def minimum(a: Lanes, b: Lanes) -> Lanes:
-    """The smaller; NaN where one is; -0 is below 0."""
+    """Return the smaller; NaN if either is NaN; -0 is below 0."""
     zeros = (a == 0) & (b == 0)
     return np.where(zeros, -((-a) + (-b)), np.minimum(a, b))
 
 
 def maximum(a: Lanes, b: Lanes) -> Lanes:
-    """The larger; NaN where one is; 0 is above -0."""
+    """Return the larger; NaN if either is NaN; 0 is above -0."""
     zeros = (a == 0) & (b == 0)
     return np.where(zeros, a + b, np.maximum(a, b))
 
 
 def median(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """The one in the middle; the smallest number where one is NaN."""
+    """Return the middle value; the smallest number if one is NaN."""
     middle = maximum_number(minimum_number(a, b), minimum_number(maximum_number(a, b), c))
     nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
     return np.where(nan, minimum_number(minimum_number(a, b), c), middle) if nan.any() else middle
 
 
 def fraction(a: Lanes) -> Lanes:
-    """``a - floor(a)``, always below 1."""
+    """Return ``a - floor(a)``, always below 1."""
     one = a.dtype.type(1)
     part: Lanes = np.minimum(a - np.floor(a), np.nextafter(one, a.dtype.type(0)))
     return np.where(np.isinf(a), a.dtype.type(np.nan), part)
 
 
 def legacy_product(a: Lanes, b: Lanes) -> Lanes:
-    """0 times anything is 0, infinity and NaN included."""
+    """Return the product, where 0 times anything is 0, including infinity and NaN."""
     return np.where((a == 0) | (b == 0), a.dtype.type(0), a * b)
 
 
 def mantissa(a: Lanes) -> Lanes:
-    """In [0.5, 1); of infinities and NaN itself."""
+    """Return the mantissa in [0.5, 1); infinities and NaN are returned unchanged."""
     return np.where(np.isfinite(a), np.frexp(a)[0], a)
 
 
 def exponent(a: Lanes) -> Lanes:
-    """What ``mantissa`` leaves; 0 for infinities and NaN."""
+    """Return the exponent that belongs to ``mantissa``; 0 for infinities and NaN."""
     return np.where(np.isfinite(a), np.frexp(a)[1], 0)
 
 
 def scale(a: Lanes, power: Lanes) -> Lanes:
-    """``a * 2**power``, rounded once."""
+    """Return ``a * 2**power``, rounded once."""
     scaled: Lanes = np.ldexp(a, np.clip(power, -5000, 5000).astype(np.int32)).astype(a.dtype)
     return scaled
 

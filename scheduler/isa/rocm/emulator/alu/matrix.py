@@ -1,7 +1,8 @@
 """AMD's matrix instructions: MFMA of gfx90a, gfx942 and gfx950, dense and sparse.
 
-Products are summed in float64 (integers: exactly) and rounded once, where the hardware rounds now
-and then: results differ by the rounding of a few sums. gfx90a's flush denormals of f16 and bf16.
+Products are summed in float64 (integers: exactly) and rounded once, whereas the hardware rounds
+intermediate sums: results differ by the rounding of a few sums. gfx90a's f16 and bf16 instructions
+flush denormals.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
 _GFX90A = ("gfx90a",)
 _GFX942 = ("gfx940", "gfx941", "gfx942")
 _GFX950 = ("gfx950",)
-# What BLGP says of the lane that a value of B is read from.
+# BLGP's lane permutations for reading B.
 _PERMUTATIONS: tuple[Callable[[Lanes], Lanes], ...] = (
     lambda lane: lane,
     lambda lane: lane % 32,
@@ -45,7 +46,7 @@ _LANES = np.arange(64)
 
 @dataclass(frozen=True)
 class Product:
-    """D = A B + C: where the elements lie, and what they are."""
+    """D = A B + C: the positions of the elements, and their types."""
 
     a: InputPlaces
     b: InputPlaces
@@ -55,7 +56,8 @@ class Product:
 
     @cached_property
     def _places(self) -> tuple[Lanes, Lanes, Lanes]:
-        """Where A's and B's elements lie among a wave's items, and the results in the product."""
+        """The positions of A's and B's elements among a wave's items, and of the results in the
+        product."""
         lanes = self.d.row.shape[1]
         _, rows, _ = self.a.item.shape
         columns = self.b.item.shape[1]
@@ -63,7 +65,7 @@ class Product:
         return self.a.item * lanes + self.a.lane, self.b.item * lanes + self.b.lane, found
 
     def multiply(self, a: Lanes, b: Lanes, c: Bits) -> Bits:
-        """``a`` and ``b`` as values [waves, items, lanes], ``c`` as registers."""
+        """Multiply ``a`` and ``b``, values [waves, items, lanes], and add ``c``, registers."""
         width = ELEMENTS[self.result].bits
         waves = len(a)
         from_a, from_b, found = self._places
@@ -78,7 +80,7 @@ class Product:
 
 
 def modifier_number(modifiers: Modifiers, name: str) -> int:
-    """A modifier of one number; 0 where it is not written."""
+    """Return a modifier's single number; 0 if it is absent."""
     return modifiers.get(name, (0,))[0]
 
 
@@ -106,7 +108,7 @@ def _mfma_compute(product: Product, element: Element, other: Element) -> Callabl
 
 
 def _negations(modifiers: Modifiers) -> tuple[int, ...]:
-    """Of f64: ``neg:[a,b,c]``, or BLGP's bits."""
+    """Return f64's negations: ``neg:[a,b,c]``, or BLGP's bits."""
     if "neg" in modifiers:
         return modifiers["neg"]
     bits = modifier_number(modifiers, "blgp")
@@ -138,7 +140,7 @@ def _dense(
     )
 
 
-# Rows, columns, k and blocks, by the type that instructions are named with.
+# Rows, columns, k and blocks, by the type in the instruction's name.
 _SHAPES: Mapping[str, tuple[tuple[int, int, int, int], ...]] = {
     "f32": ((32, 32, 1, 2), (16, 16, 1, 4), (4, 4, 1, 16), (32, 32, 2, 1), (16, 16, 4, 1)),
     "f16": ((32, 32, 4, 2), (16, 16, 4, 4), (4, 4, 4, 16), (32, 32, 8, 1), (16, 16, 16, 1)),
@@ -154,7 +156,7 @@ def _shape_name(shape: tuple[int, int, int, int]) -> str:
 
 
 def _gfx90a_rows() -> Iterator[BlockRow]:
-    """Those that gfx90a has, in its spelling."""
+    """Yield the instructions of gfx90a, in its spelling."""
     for suffix, shapes in _SHAPES.items():
         element = suffix.removesuffix("_1k")
         result = {"i8": "i32", "f64": "f64"}.get(element, "f32")
@@ -169,13 +171,13 @@ def _gfx90a_rows() -> Iterator[BlockRow]:
 
 
 def _spellings() -> dict[str, str]:
-    """From gfx940's spelling to the one before."""
+    """Map gfx940's spelling to the earlier one."""
     found = {}
     for suffix, shapes in _SHAPES.items():
         element = suffix.removesuffix("_1k")
         result = {"i8": "i32", "f64": "f64"}.get(element, "f32")
         if suffix == "bf16":
-            continue  # gfx940 has them no more: its names are the later ones'
+            continue  # gfx940 dropped them: their names belong to later instructions
         for shape in shapes:
             blocks = f"_{shape[3]}b" if shape[3] > 1 else ""
             new = f"v_mfma_{result}_{_shape_name(shape)}{blocks}_{element}"
@@ -188,7 +190,7 @@ _EIGHT = ("bf8", "fp8")
 
 
 def _gfx942_rows() -> Iterator[BlockRow]:
-    """Since gfx942, and gfx950."""
+    """Yield the instructions added in gfx942 and gfx950."""
     for (shape,) in ((32, 32, 4, 1),), ((16, 16, 8, 1),):
         yield _dense(f"v_mfma_f32_{_shape_name(shape)}_xf32", shape, ("xf32",) * 2, "f32", _GFX942)
     for (shape,) in ((32, 32, 16, 1),), ((16, 16, 32, 1),):
@@ -207,8 +209,8 @@ def _gfx942_rows() -> Iterator[BlockRow]:
 
 
 def _select_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
-    """gfx950's: CBSZ and BLGP name the formats of A and B; with scales, an exponent for each row's
-    32 k, in the byte of a lane's register that ``op_sel`` and ``op_sel_hi`` name."""
+    """gfx950: CBSZ and BLGP give the formats of A and B. With scales, there is an exponent for each
+    32 k of a row, in the byte of a lane's register that ``op_sel`` and ``op_sel_hi`` select."""
     m, n, k, _ = shape
     products = {
         (left, right): Product(
@@ -226,7 +228,7 @@ def _select_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
             each.decode(unpack_codes(block[:, : each.bits], each.bits))
             for each, block in zip(elements, (a, b), strict=True)
         ]
-        # Elements of 8 bits lie in two runs of 16, smaller ones in one of 32.
+        # Elements of 8 bits form two runs of 16, smaller ones one of 32.
         left, right = (16 if each.bits == 8 else 32 for each in elements)
         product = products[left, right]
         for number, scale in enumerate(scales):
@@ -270,12 +272,12 @@ def _sparse(
     processors: tuple[str, ...],
     formats: Mapping[str, Element],
 ) -> BlockRow:
-    """A has two of each four k, whose places are two bits each in a register's part that CBSZ and
-    ABID name; the old result is added."""
+    """A stores two of every four k; their positions take two bits each, in the part of a register
+    that CBSZ and ABID select. The old result is added."""
     m, n, k, _ = shape
     a, b = (formats.get(each, ELEMENTS[each]) for each in elements)
     product = Product(mfma_input(m, k, 1), mfma_input(n, k, 1), mfma_result(m, n, 1, 4), result)
-    held = k * m // 128  # elements of A in a lane
+    held = k * m // 128  # elements of A per lane
     first = 4 * (np.arange(held) // 2)
     size = m * n // 64
 
@@ -294,7 +296,8 @@ def _sparse(
 
 
 def _sparse_rows() -> Iterator[BlockRow]:
-    """gfx942's, which gfx950 has too; its own of twice the k lie otherwise and are not known."""
+    """Yield gfx942's instructions, which gfx950 also has; gfx950's own, with twice the k, have
+    another layout, which is not known."""
     both = (*_GFX942, *_GFX950)
     for shape in ((16, 16, 32, 1), (32, 32, 16, 1)):
         for element in ("f16", "bf16"):

@@ -1,4 +1,4 @@
-"""Which item of which lane holds an element of a matrix instruction's operands.
+"""Maps the elements of a matrix instruction's operands to items and lanes.
 
 MFMA: AMD CDNA3 ISA 7.1.4 and CDNA4 ISA 7.1.4, 7.1.5 (general input and output layout; 8 bits and
 smaller). WMMA: RDNA3 ISA 7.9, RDNA4 ISA 7.12.
@@ -16,7 +16,7 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class InputPlaces:
-    """``item`` and ``lane`` [blocks, rows, k] of A (of B: columns for rows)."""
+    """``item`` and ``lane`` [blocks, rows, k] of A (for B: columns instead of rows)."""
 
     item: Places
     lane: Places
@@ -24,7 +24,7 @@ class InputPlaces:
 
 @dataclass(frozen=True)
 class ResultPlaces:
-    """``block``, ``row``, ``column`` [items, lanes] of what lies there."""
+    """``block``, ``row``, ``column`` [items, lanes] of the element stored there."""
 
     block: Places
     row: Places
@@ -32,8 +32,8 @@ class ResultPlaces:
 
 
 def mfma_input(rows: int, k: int, blocks: int, run: int | None = None) -> InputPlaces:
-    """``run``: how many k lie side by side in a lane, before those of the other lanes; left out:
-    all that it has."""
+    """``run`` is how many k are contiguous in a lane, before those of the other lanes; default: all
+    the lane's k."""
     block, row, at = np.meshgrid(np.arange(blocks), np.arange(rows), np.arange(k), indexing="ij")
     held = k * rows * blocks // 64
     run = run or held
@@ -44,7 +44,7 @@ def mfma_input(rows: int, k: int, blocks: int, run: int | None = None) -> InputP
 
 
 def mfma_result(m: int, n: int, blocks: int, height: int) -> ResultPlaces:
-    """``height``: rows in a lane's neighbouring items: 1 of f64, otherwise 4."""
+    """``height`` is the number of rows in a lane's consecutive items: 1 for f64, otherwise 4."""
     in_item = -(-64 // (n * m // height))
     across = 64 // in_item // n
     groups = m // (height * across)
@@ -58,7 +58,7 @@ def mfma_result(m: int, n: int, blocks: int, height: int) -> ResultPlaces:
 
 
 def wmma_input(k: int, lanes: int, generation: int) -> InputPlaces:
-    """RDNA3: every group of 16 lanes has all of k; RDNA4: each its own part."""
+    """RDNA3: every group of 16 lanes has all of k; RDNA4: each has a part."""
     _, row, at = np.meshgrid(np.arange(1), np.arange(16), np.arange(k), indexing="ij")
     if generation == 11:
         return InputPlaces(at, row)
@@ -67,7 +67,7 @@ def wmma_input(k: int, lanes: int, generation: int) -> InputPlaces:
 
 
 def wmma_result(lanes: int, generation: int) -> ResultPlaces:
-    """RDNA3: rows in turn over the groups of 16 lanes; RDNA4: each group has neighbouring ones."""
+    """RDNA3: rows alternate over the groups of 16 lanes; RDNA4: each group has consecutive rows."""
     groups = lanes // 16
     item, lane = np.meshgrid(np.arange(16 // groups), np.arange(lanes), indexing="ij")
     group = lane // 16

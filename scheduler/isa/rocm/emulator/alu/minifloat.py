@@ -1,8 +1,9 @@
-"""Rounding to the floats of 8, 6 and 4 bits: to nearest, and stochastically.
+"""Rounding to 8-, 6- and 4-bit floats: to nearest, and stochastically.
 
-Overflow is as with FP16_OVFL = 0, which is how kernels start: of 8 bits NaN or infinity, of 6 and 4
-bits the largest number. Stochastic rounding adds the random number, as a fraction of the result's
-last digit, and truncates; the documents' text for 8 bits would lose the carry into the exponent.
+Overflow is as with FP16_OVFL = 0, the initial state of kernels: NaN or infinity for 8 bits, the
+largest number for 6 and 4 bits. Stochastic rounding adds the random number, as a fraction of the
+result's last digit, and truncates; the documents' text for 8 bits would lose the carry into the
+exponent.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _RANDOM = 2.0**-32
 
 @dataclass(frozen=True)
 class MinifloatFormat:
-    """``largest`` is the code of the largest number, ``overflow`` of what is beyond it, ``nan`` of
-    NaN, all without sign. Without a negative zero its code is NaN's, of either sign."""
+    """``largest`` is the code of the largest number, ``overflow`` that of larger values, ``nan``
+    that of NaN, all without sign. Without a negative zero, its code is NaN's, for either sign."""
 
     exponent: int
     fraction: int
@@ -45,7 +46,7 @@ class MinifloatFormat:
         return magnitudes
 
     def round_nearest(self, values: Lanes) -> Lanes:
-        """Codes of the nearest numbers, ties to even."""
+        """Return codes of the nearest numbers, ties to even."""
         halfway = (self._magnitudes[:-1] + self._magnitudes[1:]) / 2
         size = np.abs(values.astype(np.float64))
         below = np.searchsorted(halfway, size, side="left")
@@ -53,7 +54,7 @@ class MinifloatFormat:
         return self._apply_specials(np.where(below % 2 == 0, below, above), values)
 
     def round_stochastic(self, values: Lanes, random: Lanes) -> Lanes:
-        """Codes of one of the two neighbours, as 32 random bits say."""
+        """Return codes of one of the two neighbours, chosen by 32 random bits."""
         size = np.abs(values.astype(np.float64))
         code = np.searchsorted(self._magnitudes, size, side="right") - 1
         code = np.minimum(code, self.largest)
@@ -72,7 +73,7 @@ class MinifloatFormat:
         return result
 
 
-#: OCP's, of gfx950 and gfx12. Of NaN in formats that have none the documents say nothing.
+#: OCP's formats, of gfx950 and gfx12. The documents do not define NaN in formats without one.
 FORMATS: Mapping[str, MinifloatFormat] = {
     "fp8": MinifloatFormat(4, 3, 7, largest=0x7E, overflow=0x7F, nan=0x7F),
     "bf8": MinifloatFormat(5, 2, 15, largest=0x7B, overflow=0x7C, nan=0x7F),
@@ -80,7 +81,7 @@ FORMATS: Mapping[str, MinifloatFormat] = {
     "bf6": MinifloatFormat(3, 2, 3, largest=0x1F, overflow=0x1F, nan=0x1F),
     "fp4": MinifloatFormat(2, 1, 1, largest=0x7, overflow=0x7, nan=0x7),
 }
-#: As gfx940 to gfx942 have those of 8 bits.
+#: The 8-bit formats of gfx940 to gfx942.
 FNUZ_FORMATS: Mapping[str, MinifloatFormat] = {
     "fp8": MinifloatFormat(
         4, 3, 8, largest=0x7F, overflow=0x80, nan=0x80, without_negative_zero=True

@@ -1,4 +1,4 @@
-"""Packed arithmetic: two elements a lane. ``compute`` is one element's."""
+"""Packed arithmetic: two elements per lane. ``compute`` handles one element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packed whole numbers of 16 bits. ``compute`` is one element's; without ``clamp`` they wrap."""
+"""Packed 16-bit integers. ``compute`` handles one element; without ``clamp`` it wraps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WRAPPING: tuple[tuple[str, Callable[..., Any]], ...] = (
 
 
 def _shifted(shift: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes, Lanes], Lanes]:
-    """The first source says by how much: its low four bits."""
+    """The low four bits of the first source are the shift amount."""
     return lambda by, value: shift(value, (by & by.dtype.type(15)).astype(value.dtype))
 
 

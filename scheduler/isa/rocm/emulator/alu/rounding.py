@@ -1,10 +1,10 @@
-"""Sums and products rounded once, and the rounding to types that NumPy lacks.
+"""Sums and products rounded once, and rounding to types that NumPy lacks.
 
-A fused multiplication and addition of f32 or f16 is computed in float64, where the product is
-exact. Rounding the sum to float64 first may move it onto the middle of two results, from where it
-is rounded the wrong way. So the few sums that lie on such a middle, and those with fewer digits
-than usual, are made again and rounded to odd: a float64 with an odd last digit is never a middle
-(S. Boldo, G. Melquiond: Emulation of FMA and correctly rounded sums, 2008).
+A fused multiply-add of f32 or f16 is computed in float64, where the product is exact. Rounding the
+sum to float64 first may move it exactly between two results, from where it is rounded the wrong
+way. The few sums at such a midpoint, and those with fewer digits than usual, are recomputed and
+rounded to odd: a float64 with an odd last digit is never a midpoint (S. Boldo, G. Melquiond:
+Emulation of FMA and correctly rounded sums, 2008).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from scheduler.isa.rocm.emulator.alu.row import Lanes
 Doubles = npt.NDArray[np.float64]
 
 _SPLIT = 134217729.0  # 2**27 + 1: cuts a float64 into two halves of 26 digits
-# Products and sums of numbers between these have no part that float64 cannot hold.
+# Products and sums of numbers in this range have no part that float64 cannot represent.
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
 
 
 def add_to_odd(a: Lanes, b: Lanes) -> Doubles:
-    """``a + b`` in float64, where it is not exact the neighbour whose last digit is odd."""
+    """Return ``a + b`` in float64; if it is inexact, the neighbour whose last digit is odd."""
     total = np.add(a, b, dtype=np.float64)
     part = total - a
     error = (a - (total - part)) + (b - part)
@@ -33,7 +33,7 @@ def add_to_odd(a: Lanes, b: Lanes) -> Doubles:
 
 
 def _to_odd(total: Doubles, error: Doubles) -> Doubles:
-    """``total + error``, the error less than half of the total's last digit."""
+    """Return ``total + error``, where the error is less than half of the total's last digit."""
     bits = np.atleast_1d(total).view(np.int64).reshape(np.shape(total))
     even = (bits & 1) == 0
     inexact = (error != 0) & np.isfinite(error) & np.isfinite(total)
@@ -47,12 +47,12 @@ def _doubles(bits: npt.NDArray[np.int64]) -> Doubles:
 
 
 def fma32(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """``a * b + c`` of float32, rounded once to float32."""
+    """Return ``a * b + c`` of float32, rounded once to float32."""
     return _narrow_fma(a, b, c, np.float32, 29, 2.0**-126)
 
 
 def fma16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """``a * b + c`` of float16, rounded once to float16."""
+    """Return ``a * b + c`` of float16, rounded once to float16."""
     return _narrow_fma(a, b, c, np.float16, 42, 2.0**-14)
 
 
@@ -72,7 +72,7 @@ def _narrow_fma(
 
 
 def scaled_fma32(a: Lanes, b: Lanes, c: Lanes, exponent: Lanes) -> Lanes:
-    """``(a * b + c) * 2**exponent`` of float32, rounded once."""
+    """Return ``(a * b + c) * 2**exponent`` of float32, rounded once."""
     product = np.multiply(a, b, dtype=np.float64)
     exact = add_to_odd(product, c.astype(np.float64))
     scaled: Lanes = np.ldexp(exact, exponent).astype(np.float32)
@@ -80,12 +80,12 @@ def scaled_fma32(a: Lanes, b: Lanes, c: Lanes, exponent: Lanes) -> Lanes:
 
 
 def fma64(a: Lanes, b: Lanes, c: Lanes) -> Doubles:
-    """``a * b + c`` of float64, rounded once."""
+    """Return ``a * b + c`` of float64, rounded once."""
     return scaled_fma64(a, b, c, np.int32(0))
 
 
 def scaled_fma64(a: Lanes, b: Lanes, c: Lanes, exponent: Any) -> Doubles:
-    """``(a * b + c) * 2**exponent`` of float64, rounded once."""
+    """Return ``(a * b + c) * 2**exponent`` of float64, rounded once."""
     a, b, c, exponent = np.broadcast_arrays(a, b, c, exponent)
     plain: Doubles = np.ldexp(a * b + c, exponent)
     usual = (exponent == 0) & _usual(a) & _usual(b) & (_usual(c) | (c == 0))
@@ -135,7 +135,7 @@ def _halves(values: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _exact_fma(a: float, b: float, c: float, exponent: int) -> float:
-    """By fractions, whatever the size of the numbers."""
+    """Compute with fractions, for numbers of any size."""
     exact = (Fraction(a) * Fraction(b) + Fraction(c)) * Fraction(2) ** exponent
     if not exact:
         return float(np.float64(a) * np.float64(b) + np.float64(c))
@@ -146,7 +146,7 @@ def _exact_fma(a: float, b: float, c: float, exponent: int) -> float:
 
 
 def to_bfloat16(values: Lanes) -> Lanes:
-    """float32 or float64 to the nearest bfloat16, held as float32; ties to even."""
+    """Round float32 or float64 to the nearest bfloat16, stored as float32; ties to even."""
     single = to_odd32(values) if np.asarray(values).dtype == np.float64 else values
     bits = np.atleast_1d(single).view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
@@ -156,20 +156,20 @@ def to_bfloat16(values: Lanes) -> Lanes:
 
 
 def to_odd32(values: Doubles) -> Lanes:
-    """float64 to float32, where it is not exact the neighbour whose last digit is odd."""
+    """Convert float64 to float32; if it is inexact, to the neighbour whose last digit is odd."""
     single = np.atleast_1d(values).astype(np.float32)
     bits = single.view(np.int32)
     inexact = np.isfinite(single) & (single != values) & ~np.isnan(single)
     up = (np.abs(single) < np.abs(values)) & inexact & ((bits & 1) == 0)
     down = (np.abs(single) > np.abs(values)) & inexact & ((bits & 1) == 0)
     moved = bits + up.astype(np.int32) - down.astype(np.int32)
-    # What is beyond the range is infinite in any narrower type too.
+    # Values beyond the range are infinite in any narrower type too.
     result: Lanes = moved.view(np.float32).reshape(np.shape(values))
     return result
 
 
 def towards_zero32(values: Doubles) -> Lanes:
-    """float64 to float32 without its further digits."""
+    """Truncate float64 to float32."""
     single = np.atleast_1d(values).astype(np.float32)
     beyond = np.isfinite(values) & (np.abs(single) > np.abs(values))
     moved = single.view(np.int32) - beyond.astype(np.int32)
@@ -178,7 +178,7 @@ def towards_zero32(values: Doubles) -> Lanes:
 
 
 def towards_zero16(values: Lanes) -> Lanes:
-    """float32 to float16 without its further digits; beyond the range the largest number."""
+    """Truncate float32 to float16; beyond the range return the largest number."""
     half = np.atleast_1d(values).astype(np.float16)
     beyond = np.isfinite(values) & (np.abs(half.astype(np.float32)) > np.abs(values))
     moved = half.view(np.int16) - beyond.astype(np.int16)

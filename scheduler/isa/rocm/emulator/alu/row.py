@@ -1,4 +1,4 @@
-"""What a row of the vector unit's table says of an instruction."""
+"""The rows of the vector unit's table: one describes one instruction."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 Bits = npt.NDArray[np.uint32]
-"""Registers as they are: the last dimension is lanes, the others waves."""
+"""Raw registers: the last dimension is lanes, the others waves."""
 
 Lanes = npt.NDArray[Any]
 """Values of one operand, of its type, in the shape of ``Bits``."""
 
 Modifiers = Mapping[str, tuple[int, ...]]
-"""What is written behind the operands: ``op_sel:[0,1]`` is (0, 1), ``cbsz:2`` is (2,); words
+"""The modifiers after the operands: ``op_sel:[0,1]`` is (0, 1), ``cbsz:2`` is (2,); words
 (``src0_sel:BYTE_1``) are left out."""
 
 
 class Type(StrEnum):
-    """How an operand's bits are read. Of 64 bits: two registers, the lower half in the first.
-    Of 16 bits: one half of a register (``op_sel``, ``.l`` and ``.h`` say which)."""
+    """How an operand's bits are interpreted. 64 bits: two registers, the lower half in the first.
+    16 bits: one half of a register (selected by ``op_sel``, ``.l`` and ``.h``)."""
 
     B16 = "b16"
     U16 = "u16"
@@ -39,7 +39,7 @@ class Type(StrEnum):
     I64 = "i64"
     F64 = "f64"
     MASK = "mask"
-    """A bit of each lane (VCC, or a pair of scalar registers), as bool."""
+    """One bit per lane (VCC, or a pair of scalar registers), as bool."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ class AluRow:
     without ``_e32``, ``_e64``, ``_dpp``, ``_sdwa``.
 
     ``compute`` takes the sources as NumPy arrays of their types (F16 as float16, BF16 as float32,
-    MASK as bool), negations and absolute values applied, and gives the results likewise, one or a
-    tuple; clamp and output factors are the caller's. They are [waves, lanes], of scalars and
+    MASK as bool), with negations and absolute values applied, and returns the results likewise, one
+    or a tuple; the caller applies clamp and output factors. Arrays are [waves, lanes], scalars and
     constants [waves, 1] or [1, 1]; results broadcast to [waves, lanes]. ``accumulates``: the old
-    result is the last source. Lanes that are switched off are computed and dropped, so nothing may
-    raise: the caller has NumPy ignore floating-point errors.
+    result is the last source. Inactive lanes are computed and discarded, so nothing may raise: the
+    caller has NumPy ignore floating-point errors.
 
-    ``packed``: the types are one element's, and all arrays have a dimension of two in front: the
-    low elements (``op_sel``, ``neg_lo``), then the high ones (``op_sel_hi``, ``neg_hi``); elements
-    are the halves of a register, or of 32 bits the registers of a pair. ``mixed``: each source is a
-    register, or where its bit of ``op_sel_hi`` is set the half that ``op_sel`` names, as f16
-    widened; ``neg_lo`` negates, ``neg_hi`` is the absolute value. ``processors``: it is only of
-    those that begin with one of these; empty: of all.
+    ``packed``: the types are one element's, and all arrays have a leading dimension of two: the low
+    elements (``op_sel``, ``neg_lo``), then the high ones (``op_sel_hi``, ``neg_hi``); elements are
+    the halves of a register, or for 32 bits the registers of a pair. ``mixed``: each source is a
+    register or, if its bit of ``op_sel_hi`` is set, the half that ``op_sel`` selects, widened from
+    f16; ``neg_lo`` negates, ``neg_hi`` takes the absolute value. ``processors``: only processors
+    whose name begins with one of these have it; empty: all.
     """
 
     name: str
@@ -76,10 +76,10 @@ class AluRow:
 class BlockRow:
     """One instruction over whole registers: a matrix product, a conversion of several elements.
 
-    ``compute(*blocks, modifiers)`` takes for each source as many registers as ``sources`` says,
-    uint32 [waves, registers, lanes], and gives the ``results`` registers likewise. An inline
-    constant that stands for floats is repeated in every register. ``reads_old``: the old result is
-    the last block. ``processors`` as in ``Alu``.
+    ``compute(*blocks, modifiers)`` takes, for each source, as many registers as ``sources`` says,
+    uint32 [waves, registers, lanes], and returns the ``results`` registers likewise. An inline
+    float constant is repeated in every register. ``reads_old``: the old result is the last block.
+    ``processors`` as in ``AluRow``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Floats of the scalar unit (since RDNA 3.5, gfx12): the vector unit's rows under their names."""
+"""Floats of the scalar unit (since RDNA 3.5, gfx12): the vector unit's rows, renamed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Conversions to and from floats of 8, 6 and 4 bits, with and without a scale.
+"""Conversions to and from 8-, 6- and 4-bit floats, with and without a scale.
 
 Sources: AMD CDNA3 ISA and CDNA4 ISA (V_CVT_PK_FP8_F32 …, V_CVT_SCALEF32_*), RDNA4 ISA. A scale is
-the exponent of an f32: what is made narrow is divided by that power of two, what is widened is
-multiplied.
+the exponent of an f32: narrowing divides by that power of two, widening multiplies by it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ def _select(modifiers: Modifiers, place: int) -> int:
 
 
 def _part_offset(modifiers: Modifiers, bits: int) -> int:
-    """The bit at which a part of the destination begins: the last of ``op_sel`` names a half, the
-    last two (or ``byte_sel``) a byte."""
+    """Return the bit at which a part of the destination begins: the last of ``op_sel`` selects a
+    half, the last two (or ``byte_sel``) a byte."""
     if bits == 32:
         return 0
     selects = modifiers.get("op_sel", ())
@@ -49,7 +48,7 @@ def _part_offset(modifiers: Modifiers, bits: int) -> int:
 
 
 def _insert_codes(codes: Lanes, width: int, old: Bits, modifiers: Modifiers) -> Bits:
-    """Codes side by side, put into a part of the old register where they do not fill it."""
+    """Pack codes; if they do not fill the old register, insert them into a part of it."""
     size = codes.shape[1] * width
     if size % 32 == 0:
         return pack_codes(codes, width)
@@ -63,7 +62,7 @@ def _insert_codes(codes: Lanes, width: int, old: Bits, modifiers: Modifiers) -> 
 
 
 def _extract_part(block: Bits, size: int, modifiers: Modifiers) -> Bits:
-    """The part of a register that ``op_sel`` (or ``byte_sel``) names, in its low bits."""
+    """Return the part of a register that ``op_sel`` (or ``byte_sel``) selects, in the low bits."""
     if size % 32 == 0:
         return block
     if "byte_sel" in modifiers:
@@ -76,19 +75,19 @@ def _extract_part(block: Bits, size: int, modifiers: Modifiers) -> Bits:
 
 
 def _factor(scale: Bits) -> Lanes:
-    """2**(exponent - 127) of the scale, NaN where the exponent is 255: [waves, 1, lanes]."""
+    """Return 2**(exponent - 127) of the scale, NaN if the exponent is 255: [waves, 1, lanes]."""
     exponent = ((scale >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int64)
     return np.where(exponent == 255, np.nan, np.ldexp(1.0, exponent - 127))
 
 
 def _next_random(random: Lanes) -> Lanes:
-    """V_PRNG_B32: a shift register with feedback."""
+    """V_PRNG_B32: a linear-feedback shift register."""
     feedback = np.where(random >> np.uint32(31), np.uint32(197), np.uint32(0))
     return np.asarray((random << np.uint32(1)) ^ feedback, dtype=np.uint32)
 
 
 def _randoms(seed: Bits, count: int) -> Lanes:
-    """As many random numbers as there are values: [waves, count, lanes]."""
+    """Return one random number per value: [waves, count, lanes]."""
     found = [seed[:, 0]]
     while len(found) < count:
         found.append(_next_random(found[-1]))
@@ -103,7 +102,7 @@ def _values(block: Bits, source: str, count: int) -> Lanes:
 def _narrowing(
     form: MinifloatFormat, source: str, count: int, *, scaled: bool, random: bool
 ) -> Callable[..., Bits]:
-    """``count`` values of each source, those of two in turn."""
+    """Narrow ``count`` values of each source; two sources are interleaved."""
 
     def compute(*blocks: Bits, modifiers: Modifiers) -> Bits:
         *sources, old = blocks
@@ -139,7 +138,7 @@ def _unscaled_rows(
     elements: Mapping[str, Element],
     processors: tuple[str, ...],
 ) -> Iterator[BlockRow]:
-    """Without scale: since gfx942."""
+    """Yield conversions without scale, available since gfx942."""
     for name in _EIGHT:
         form, element = formats[name], elements[name]
         nearest = _narrowing(form, "f32", 1, scaled=False, random=False)
@@ -153,7 +152,7 @@ def _unscaled_rows(
 
 
 def _scaled_rows() -> Iterator[BlockRow]:
-    """gfx950's."""
+    """Yield gfx950's conversions."""
     for name in _EIGHT:
         yield from _scaled_eight(name)
     yield from _scaled_four()
@@ -235,7 +234,7 @@ def _pair(element: Element) -> Callable[[Lanes], Lanes]:
 
 
 def _sdwa_rows() -> Iterator[AluRow]:
-    """Those whose byte or half SDWA selects: GFX9."""
+    """Yield conversions whose byte or half SDWA selects: GFX9."""
     for elements, processors in ((FNUZ, _FNUZ), (ELEMENTS, _OCP9)):
         for name in _EIGHT:
             element = elements[name]

@@ -1,9 +1,9 @@
 """Reciprocals, roots, powers and logarithms of two, sine and cosine.
 
-The hardware's are within 1 ulp (f16 0.51, f64's reciprocals about 2**29 ulp, sine and cosine 2**-16
-or so); here they are correctly rounded or as good as NumPy's float64, so that results differ from
-the hardware's by at most that. Those of f32 flush denormals, as the ISA documents say and as the
-compiler's own expansions expect; those of f16 and f64 keep them.
+The hardware is accurate to 1 ulp (f16 0.51, f64's reciprocals about 2**29 ulp, sine and cosine
+about 2**-16). Here results are correctly rounded or as accurate as NumPy's float64, so they differ
+from the hardware's by at most that. f32 functions flush denormals, as the ISA documents say and as
+the compiler's own expansions expect; f16 and f64 functions keep them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
 
 _NORMAL = np.float32(2.0**-126)
-# Sine and cosine take revolutions up to this.
+# Sine and cosine take up to this many revolutions.
 _REVOLUTIONS = 256.0
 
 
@@ -54,12 +54,12 @@ _FUNCTIONS: tuple[tuple[str, Callable[[Lanes], Lanes]], ...] = (
 
 
 def _flushed(values: Lanes) -> Lanes:
-    """Denormals as zeros of their sign."""
+    """Replace denormals by zeros of the same sign."""
     return np.where(np.abs(values) < _NORMAL, np.copysign(np.float32(0), values), values)
 
 
 def f32_variant(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
-    """Of f32 without denormals."""
+    """Return the f32 function, without denormals."""
 
     def compute(a: Lanes) -> Lanes:
         return _flushed(function(_flushed(a).astype(np.float64)).astype(np.float32))
@@ -68,7 +68,7 @@ def f32_variant(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
 
 
 def f16_variant(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
-    """Of f16, by way of float64."""
+    """Return the f16 function, computed in float64."""
 
     def compute(a: Lanes) -> Lanes:
         result: Lanes = function(a.astype(np.float64)).astype(np.float16)

@@ -1,4 +1,4 @@
-"""V_TRIG_PREOP_F64: a stretch of the digits of 2/pi, for the reduction of large angles."""
+"""V_TRIG_PREOP_F64: a segment of the digits of 2/pi, for the reduction of large angles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STRETCH = 53
 
 @cache
 def _two_over_pi() -> int:
-    """Its first 1201 binary digits."""
+    """Return the first 1201 binary digits of 2/pi."""
     guard = 64
     one = 1 << (_DIGITS + guard)
     pi = 4 * (4 * _arc_tangent(5, one) - _arc_tangent(239, one))
@@ -22,7 +22,7 @@ def _two_over_pi() -> int:
 
 
 def _arc_tangent(inverse: int, one: int) -> int:
-    """Of 1 / ``inverse``, by its series."""
+    """Return the arc tangent of 1 / ``inverse``, by its series."""
     total = term = one // inverse
     number, sign = 3, -1
     while term:

@@ -1,6 +1,7 @@
-"""RDNA's matrix instructions (WMMA): of gfx11, where lanes hold A and B twice, and of gfx12.
+"""RDNA's matrix instructions (WMMA): gfx11, where lanes hold A and B twice, and gfx12.
 
-Sums as in ``matrix.py``. Waves of 32 and of 64 lanes have one name; the operands' lanes say which.
+Sums are as in ``matrix.py``. Waves of 32 and 64 lanes share a name; the operands' lanes tell them
+apart.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def _flags(modifiers: Modifiers, name: str) -> tuple[int, ...]:
 
 
 def _operand(block: Bits, element: Element, low: int, high: int) -> Lanes:
-    """Values of A or B, of each register's halves the lower and the upper ones negated."""
+    """Return values of A or B, with the lower and upper halves of registers negated if
+    requested."""
     values = element.decode(unpack_codes(block, element.bits))
     if element.bits == 16 and (low or high):
         signs = np.where(np.arange(values.shape[1]) % 2, -1.0 if high else 1, -1.0 if low else 1)
@@ -38,7 +40,7 @@ def _operand(block: Bits, element: Element, low: int, high: int) -> Lanes:
 
 
 def _wide(name: str, k: int, generation: int, result: str) -> Callable[..., Bits]:
-    """Results of 32 bits."""
+    """32-bit results."""
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
         low, high = _flags(modifiers, "neg_lo"), _flags(modifiers, "neg_hi")
@@ -64,8 +66,8 @@ def _wide(name: str, k: int, generation: int, result: str) -> Callable[..., Bits
 
 
 def _narrow(name: str, generation: int) -> Callable[..., Bits]:
-    """Results of 16 bits: on gfx11 one a register, in the half that ``op_sel`` says, the other
-    half as C has it; on gfx12 two a register."""
+    """16-bit results: on gfx11 one per register, in the half that ``op_sel`` selects, with the
+    other half from C; on gfx12 two per register."""
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
         low, high = _flags(modifiers, "neg_lo"), _flags(modifiers, "neg_hi")
@@ -97,7 +99,7 @@ def _row(
 
 
 def _rows(generation: int) -> Iterator[BlockRow]:
-    """Registers are those of waves of 32 lanes."""
+    """Register counts are for waves of 32 lanes."""
     share = 1 if generation == 11 else 2
     for element in _FLOATS:
         compute = _wide(element, 16, generation, "f32")

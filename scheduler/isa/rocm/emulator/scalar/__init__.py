@@ -1,1 +1,1 @@
-"""The scalar unit: its instructions as functions of Python's integers, exact at any width."""
+"""The scalar unit: its instructions as functions of Python integers, exact at any width."""

@@ -1,4 +1,4 @@
-"""Sums, products, shifts, comparisons and choices of the scalar unit."""
+"""Sums, products, shifts, comparisons and selections of the scalar unit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _shift_add(shift: int) -> Callable[[int, int], tuple[int, int]]:
 
 
 def _nonzero(function: Callable[..., int], mask: int) -> Callable[..., tuple[int, int]]:
-    """SCC says whether the result is not zero."""
+    """Set SCC if the result is not zero."""
 
     def compute(*sources: int) -> tuple[int, int]:
         result = function(*sources) & mask
@@ -62,7 +62,7 @@ def _nonzero(function: Callable[..., int], mask: int) -> Callable[..., tuple[int
 
 
 def _field(value: int, control: int, bits: int) -> int:
-    """``control``: where it begins in its lower bits, its width from bit 16."""
+    """``control``: the first bit in its lower bits, the width from bit 16."""
     offset, width = control & (bits - 1), (control >> 16) & 0x7F
     return (value >> offset) & ((1 << min(width, bits)) - 1)
 

@@ -1,4 +1,4 @@
-"""Logic and bits of the scalar unit."""
+"""Logic and bit operations of the scalar unit."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def _reverse(value: int, bits: int) -> int:
 
 
 def _first_one(value: int) -> int:
-    """The lowest bit that is set; -1 without any."""
+    """Return the position of the lowest set bit; -1 without any."""
     return (value & -value).bit_length() - 1
 
 
 def _leading(value: int, bits: int) -> int:
-    """Zeros above the highest bit that is set; -1 without any."""
+    """Count the zeros above the highest set bit; -1 without any."""
     return bits - value.bit_length() if value else -1
 
 
 def _leading_signs(value: int, bits: int) -> int:
-    """Bits from the top that equal the sign; -1 where all do."""
+    """Count the bits from the top that equal the sign; -1 if all do."""
     top = value >> (bits - 1) & 1
     return _leading(value ^ (((1 << bits) - 1) if top else 0), bits)
 
 
 def _quads(value: int, bits: int) -> int:
-    """One bit for each four of which any is set."""
+    """Return one bit for each four bits of which any is set."""
     return sum(1 << (at // 4) for at in range(0, bits, 4) if value >> at & 15)
 
 

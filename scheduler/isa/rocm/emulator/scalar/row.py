@@ -1,4 +1,4 @@
-"""What a row of the scalar unit's table says of an instruction."""
+"""The rows of the scalar unit's table: one describes one instruction."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from scheduler.isa.rocm.emulator.alu.row import Type
 
 @dataclass(frozen=True)
 class ScalarRow:
-    """One instruction by its oldest name. ``compute`` takes its sources as integers (signed ones
-    of signed types) and gives the result, of which as many bits as ``result`` has are kept.
+    """One instruction by its oldest name. ``compute`` takes its sources as integers (signed for
+    signed types) and returns the result, which is truncated to the bits of ``result``.
 
-    ``sets``: it gives (result, SCC), or SCC alone without a result. ``reads``: SCC is the last
+    ``sets``: it returns (result, SCC), or SCC alone without a result. ``reads``: SCC is the last
     source. ``accumulates``: the old result is the first source and is not in the text.
     """
 
