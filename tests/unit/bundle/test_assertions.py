@@ -79,7 +79,7 @@ def test_a_manifest_that_names_no_boolean_is_rejected(tmp_path: Path) -> None:
         manifest["assertions"][0] |= {"buffer": name, "place": place}
         path.write_text(json.dumps(manifest))
         with pytest.raises(UserError, match=f"{name} has no boolean at {place}"):
-            read(tmp_path / "bundle")
+            open_bundle(tmp_path / "bundle")
 
 
 def test_an_assertion_that_holds_at_all_sizes_is_not_computed(tmp_path: Path) -> None:
