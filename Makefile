@@ -6,7 +6,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	&& echo $$python && break; done)
 SETUP = $(or $(PYTHON),python3) deploy/install.py
 HAVE_PYTHON = command -v $(or $(PYTHON),python3) >/dev/null \
-	|| { echo "kiln: there is no python3: apt-get install python3 python3-venv" >&2; exit 2; }
+	|| { echo "kiln: python3 is missing: apt-get install python3 python3-venv" >&2; exit 2; }
 
 PORT ?= 8000
 HOST ?= 127.0.0.1
@@ -23,17 +23,17 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo     run Kiln here with two real models (PORT=8000)"
-	@echo "make test     run the quick tests (PYTEST='-k name' for some)"
+	@echo "make test     run the quick tests (PYTEST='-k name' selects some)"
 	@echo "make test-changed  run the tests that your change can break"
 	@echo "make test-all run the quick and the slower tests, as CI does"
-	@echo "make check    ruff, mypy --strict, import-linter, djlint, known holes in packages"
-	@echo "make screenshots  take every page of the demo, in both themes, at three widths"
-	@echo "make lock     write the lock files anew, after a change of dependencies"
-	@echo "make sbom     write what Kiln is made of to dist/kiln-sbom.json (CycloneDX)"
+	@echo "make check    ruff, mypy --strict, import-linter, djlint, known vulnerabilities in packages"
+	@echo "make screenshots  take screenshots of every page, in both themes, at three widths"
+	@echo "make lock     update the lock files after a change of dependencies"
+	@echo "make sbom     write the bill of materials to dist/kiln-sbom.json (CycloneDX)"
 	@echo "make wheel    build the wheel and the sdist into dist"
-	@echo "make release  VERSION=0.2.0: write version and changelog, build, commit, tag"
+	@echo "make release  build, commit and tag a release (VERSION=0.2.0)"
 	@echo "make format   format the code"
-	@echo "make clean    remove what the demo and the tests made, the demo's data included"
+	@echo "make clean    remove everything that demo and tests created, including the demo's data"
 
 demo: install
 	@exec $(BIN)/python manage.py demo --host $(HOST) --port $(PORT)

@@ -19,7 +19,7 @@ def main():
     command += ["--require-hashes", "--progress-spinner", "off", "--format", "json"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     line, good = outcome(done.stdout, done.stderr)
-    sys.stdout.write(f"known holes in packages: {line}\n")
+    sys.stdout.write(f"known vulnerabilities in packages: {line}\n")
     sys.exit(0 if good else 1)
 
 
@@ -35,9 +35,9 @@ def outcome(output, errors):
         return named, False
     checked = [one for one in packages if "skip_reason" not in one]
     if not checked:
-        return "not checked: no database of holes is reachable", True
+        return "not checked: no vulnerability database is reachable", True
     skipped = len(packages) - len(checked)
-    rest = f"; {skipped} are not in the database" if skipped else ""
+    rest = f"; {skipped} not in the database" if skipped else ""
     return f"none in {len(checked)} packages{rest}", True
 
 
@@ -45,7 +45,7 @@ def _without_answer(errors):
     if "Connection" in errors or "Timeout" in errors or "timed out" in errors:
         return "not checked: no network", True
     last = " ".join(errors.strip().splitlines()[-SHOWN_LINES:])
-    return f"pip-audit failed: {last or 'it wrote nothing'}", False
+    return f"pip-audit failed: {last or 'no output'}", False
 
 
 if __name__ == "__main__":

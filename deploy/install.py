@@ -33,7 +33,7 @@ def main():
     check_machine()
     python = str(VENV / "bin" / "python")
     if not Path(python).exists():
-        say("making .venv")
+        say("creating .venv")
         run([sys.executable, "-m", "venv", str(VENV)], f"no virtual environment in {VENV}")
     say("installing packages; this takes a minute")
     failed = "the packages could not be installed"
@@ -98,7 +98,7 @@ def check_machine():
     here = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if sys.version_info < LEAST:
         least = f"{LEAST[0]}.{LEAST[1]}"
-        fail(f"Python {least} or newer is needed, {sys.executable} is {here}: name one, PYTHON=...")
+        fail(f"Python {least} or newer is needed, {sys.executable} is {here}: set PYTHON=...")
     if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
         fail(f"Python's venv module is missing: apt-get install python{here}-venv")
     free = shutil.disk_usage(str(ROOT)).free

@@ -31,7 +31,7 @@ class RefusedError(Exception):
 def main():
     """Release, or say in one line why not."""
     if len(sys.argv) != 2:
-        sys.exit("kiln: which version? make release VERSION=0.2.0")
+        sys.exit("kiln: no version given: make release VERSION=0.2.0")
     try:
         release(ROOT, sys.argv[1])
     except RefusedError as error:
@@ -69,14 +69,14 @@ def checked(root, given):
     try:
         version = Version(given)
     except InvalidVersion:
-        raise RefusedError(f"{given!r} is no version such as 0.2.0") from None
+        raise RefusedError(f"{given!r} is not a version such as 0.2.0") from None
     if str(version) != given:
-        raise RefusedError(f"the version {given} is written {version}")
+        raise RefusedError(f"write the version {given} as {version}")
     if changed := git(root, "status", "--porcelain"):
         raise RefusedError(f"files differ from the last commit: {changed.splitlines()[0].strip()}")
     present = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
     if git(root, "tag", "--list", f"v{version}"):
-        raise RefusedError(f"there is a tag v{version} already")
+        raise RefusedError(f"the tag v{version} already exists")
     released = [Version(tag[1:]) for tag in git(root, "tag", "--list", "v[0-9]*").split()]
     if released or version != Version(present):  # the first release has the version that is there
         newest = max([Version(present), *released])
@@ -90,10 +90,10 @@ def entries(root):
     """Raise ``RefusedError`` where the changelog has nothing to release."""
     text = (root / "CHANGELOG.md").read_text()
     if text.count(f"\n{HEADING}") != 1:
-        raise RefusedError("CHANGELOG.md has no heading “## Unreleased”, or several")
+        raise RefusedError("CHANGELOG.md must have one heading “## Unreleased”")
     section = text.partition(f"\n{HEADING}")[2].partition("\n## ")[0]
     if not re.search(r"^- \S", section, re.M):
-        raise RefusedError("CHANGELOG.md says nothing under “## Unreleased”")
+        raise RefusedError("CHANGELOG.md has no entries under “## Unreleased”")
 
 
 def dated(text, version, now):
@@ -137,7 +137,7 @@ def run(root, command, what, environ=None):
         command, check=False, cwd=root, env=environ, capture_output=True, text=True
     )
     if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()
+        lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
         raise RefusedError(f"{what} failed: {lines[-1]}")
     return done.stdout
 

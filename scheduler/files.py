@@ -105,10 +105,10 @@ def disk_errors(what: str, root: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise MachineError(
-                f"no space left for {what} in {root}: free some, or name another folder"
+                f"no space left for {what} in {root}: free some space, or choose another folder"
             ) from error
         if error.errno in _NOT_WRITABLE and not os.access(root, os.W_OK):
             raise MachineError(
-                f"{what} {root} cannot be written: mend its permissions, or name another folder"
+                f"cannot write {what} in {root}: fix its permissions, or choose another folder"
             ) from error
         raise

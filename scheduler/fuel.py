@@ -69,4 +69,4 @@ def spend_fuel(steps: int = 1) -> None:
     if counter is not None:
         counter.spent += steps
         if counter.spent > counter.limit:
-            raise OutOfFuelError(f"{counter.what} would take more than {counter.limit} steps")
+            raise OutOfFuelError(f"{counter.what} exceeds the limit of {counter.limit} steps")

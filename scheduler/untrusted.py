@@ -20,7 +20,7 @@ from scheduler.sandbox.process import Cancellation
 from scheduler.sandbox.rpc import ChildProgram, call_child
 
 _EXTRACTED = "model.pt2"  # the file that a child writes to its folder
-_CHILD = ChildProgram("scheduler.untrusted_child", "its reader", "be read", "a model")
+_CHILD = ChildProgram("scheduler.untrusted_child", "the reader", "be read", "a model")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def compare_with_torch(
     installed.
     """
     if importlib.util.find_spec("torch") is None:
-        raise UserError("torch is not installed here: `pip install torch`, or leave the oracle out")
+        raise UserError("torch is not installed: run `pip install torch`, or skip the comparison")
     more = (str(seed), *(f"{name}={size}" for name, size in bindings.items()))
     findings: list[Mapping[str, Any]] = _ask("torch", file, more, limits, cancellation)
     return findings

@@ -45,13 +45,13 @@ def main(what: str, memory_bytes: int, seconds: float, file: Path, more: Sequenc
         answer = {"error": str(error)}
     except MemoryError:
         gib = memory_bytes / (1 << 30)
-        answer = {"error": f"{file.name}: takes more than the {gib:g} GiB that a model may"}
+        answer = {"error": f"{file.name}: exceeds the memory limit of {gib:g} GiB for a model"}
     except RecursionError:
-        answer = {"error": f"{file.name}: is nested too deeply"}
+        answer = {"error": f"{file.name}: nested too deeply"}
     except Exception as error:  # noqa: BLE001 -- a fault of ours, which takes nothing else along
         traceback.print_exc()
         kind = type(error).__name__
-        answer = {"error": f"{file.name}: a fault in reading it ({kind}); please report it"}
+        answer = {"error": f"{file.name}: internal error ({kind}): please report it"}
     json.dump(answer, answers)
     answers.close()
 

@@ -68,10 +68,10 @@ class ServerClient:
             with self._open(path, data) as response:
                 text = response.read(_ANSWER_BYTES + 1)
             if len(text) > _ANSWER_BYTES:
-                raise UserError(f"{self._root}/{path}: the answer is too long")
+                raise UserError(f"{self._root}/{path}: the answer is too large")
             found = json.loads(text)
             if not isinstance(found, dict):
-                raise ValueError("the answer is not Kiln's")
+                raise ValueError("not an answer of a Kiln server")
             return found
 
         found: dict[str, Any] = self._retry(path, answer, tries)
@@ -84,7 +84,7 @@ class ServerClient:
             with self._open(path, None) as response:
                 data: bytes = response.read(size + 1)
             if len(data) != size:
-                raise ValueError(f"{len(data)} of {size} bytes came")
+                raise ValueError(f"received {len(data)} of {size} bytes")
             return data
 
         data: bytes = self._retry(path, answer, tries)
@@ -116,7 +116,9 @@ class ServerClient:
                 reason = str(getattr(error, "reason", error)) or type(error).__name__
             if turn == tries:
                 raise StoppedError(reason)
-            log.warning("%s: %s; again in %.1f s", path.partition("?")[0], one_line(reason), pause)
+            log.warning(
+                "%s: %s; retrying in %.1f s", path.partition("?")[0], one_line(reason), pause
+            )
             if self._stop.wait(pause) and tries is None:
                 raise StoppedError(reason)
 
@@ -128,7 +130,7 @@ def _raise_final(status: int, line: str) -> None:
     if status == 409:
         raise LeaseOverError(line)
     if status not in _TEMPORARY:
-        raise UserError(f"the server answers {status}: {line}")
+        raise UserError(f"the server answered {status}: {line}")
 
 
 def checked_url(url: str) -> str:
@@ -137,11 +139,11 @@ def checked_url(url: str) -> str:
     text = url.strip().rstrip("/")
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"{url}: the server's address begins with https://")
+        raise UserError(f"{url}: not a server address; it must begin with https://")
     if parts.username or parts.query or parts.fragment:
-        raise UserError(f"{url}: the server's address alone, as https://kiln.example")
+        raise UserError(f"{url}: give the server address only, such as https://kiln.example")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
-        raise UserError(f"{url}: the token would cross the network in the clear: use https://")
+        raise UserError(f"{url}: http:// would send the token unencrypted; use https://")
     return text
 
 

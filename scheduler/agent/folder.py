@@ -40,7 +40,9 @@ class Folder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{path}: another worker uses this folder; give each its own") from None
+            raise UserError(
+                f"{path}: in use by another worker; give each worker its own folder"
+            ) from None
 
     def file(self, digest: str, name: str, fetch: Callable[[], bytes]) -> Path:
         """Return the file with that content under that name; fetched if missing here or damaged.
@@ -56,7 +58,7 @@ class Folder:
             pass
         data = fetch()
         if _digest(data) != digest:
-            raise UserError(f"{digest}: the server sent something else under this digest")
+            raise UserError(f"{digest}: the server sent a file with another hash")
         with disk_errors("fetched files", self.path):
             write_atomic(place, data)
         return place

@@ -74,7 +74,7 @@ class Lease:
         if isinstance(self._failure, TokenError | StoppedError | MachineError):
             raise self._failure
         if self._failure is not None:
-            raise RuntimeError(f"the server turned it down: {self._failure}") from self._failure
+            raise RuntimeError(f"the server rejected it: {self._failure}") from self._failure
 
     def put(self, result: Result) -> None:
         """Queue a result for delivery, saved to disk first. Raises ``Cancelled`` if the task is no
@@ -168,6 +168,6 @@ class Lease:
 def describe_task(task: Task | ReplayTask) -> str:
     """One line for the log."""
     if isinstance(task, ReplayTask):
-        return f"{task.title} ({len(task.repeats)} builds again, {task.target})"
-    tried = "a search" if task.budget is not None else f"{len(task.libraries)} kernels"
+        return f"{task.title} (remeasuring {len(task.repeats)} builds, {task.target})"
+    tried = "search" if task.budget is not None else f"{len(task.libraries)} kernels"
     return f"{task.title or task.node} ({tried}, {task.target})"

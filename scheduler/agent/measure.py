@@ -226,7 +226,7 @@ def acquire_device(
     while all are in use. Raises ``Cancelled``, and ``UserError`` if there is none."""
     own = next((one for one in here if one.id == device_id), None)
     if own is None:
-        raise UserError(f"device {device_id}: no such device here any more")
+        raise UserError(f"device {device_id} is no longer available on this machine")
     kind = (own.target, own.name)
     alike = [own, *(one for one in here if one != own and (one.target, one.name) == kind)]
     while True:

@@ -86,7 +86,7 @@ class RemoteWorker:
                 if drains or self._options.once:
                     break
             elif work.say is Directive.DRAIN:
-                log.info("drained: %s", work.why or "asked on the page of devices")
+                log.info("drained: %s", work.why or "requested on the page Devices")
                 break
             else:
                 self._stop.wait(work.wait_s)
@@ -128,16 +128,16 @@ class RemoteWorker:
         holding.requeue(journal.results)
         holding.deliver_all()
         if holding.end is None:
-            log.info("%d results of before were delivered", len(journal.results))
-            holding.give_up(GiveUp.DIED, "the worker's process ended while it worked on this")
+            log.info("delivered %d results of the previous process", len(journal.results))
+            holding.give_up(GiveUp.DIED, "the worker process ended during this task")
         else:
-            log.info("results of before are dropped: %s", holding.end.why)
+            log.info("discarded the results of the previous process: %s", holding.end.why)
             self._folder.clear_journal()
 
     def _run_task(self, task: Task | ReplayTask) -> bool:
         """Run a task, or give it back with the reason. Return whether the worker must end
         afterwards."""
-        log.info("takes %s", describe_task(task))
+        log.info("task started: %s", describe_task(task))
         self._cancellation = cancellation = Cancellation()
         if self._stop.is_set():
             cancellation.cancel()
@@ -147,11 +147,11 @@ class RemoteWorker:
             with holding.keep_alive(task.seconds):
                 handed = self._measure(task, holding, cancellation)
             holding.finish(handed.lines, handed.rest, handed.results)
-            log.info("done with %s", describe_task(task))
+            log.info("task finished: %s", describe_task(task))
         except (Cancelled, LeaseOverError) as error:
             self._give_back(holding, str(error))
         except StoppedError:
-            log.warning("the server is away: what was measured is kept for the next start")
+            log.warning("the server is unreachable: results are kept for the next start")
             raise
         except MachineError as error:
             holding.give_up(GiveUp.MACHINE, str(error))
@@ -179,10 +179,10 @@ class RemoteWorker:
 
     def _give_back(self, holding: Lease, why: str) -> None:
         if holding.end is not None and holding.end.say is Directive.STOP:
-            log.info("dropped: %s", holding.end.why or why)
+            log.info("task discarded: %s", holding.end.why or why)
             self._folder.clear_journal()
         else:
-            log.info("given back: %s", holding.end.why if holding.end else why or "stopped")
+            log.info("task returned: %s", holding.end.why if holding.end else why or "stopped")
             holding.give_up(GiveUp.STOPPED, tries=_LAST_WORDS_TRIES)
 
     def _leave(self) -> None:

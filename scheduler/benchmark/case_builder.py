@@ -69,7 +69,7 @@ def make_case(
         if not late:
             raise
         sizes = format_bindings(late)
-        raise UserError(f"{sizes}: sizes that depend on data and do not fit together") from error
+        raise UserError(f"{sizes}: inconsistent data-dependent sizes") from error
 
 
 def _build_case(

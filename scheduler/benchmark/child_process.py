@@ -164,14 +164,14 @@ class ChildProcess:
 
     def _unreadable(self) -> Rejected:
         self.kill()
-        return Rejected(Stage.CRASH, "the worker process wrote what is no answer", self.log_tail())
+        return Rejected(Stage.CRASH, "the worker process sent an invalid answer", self.log_tail())
 
     def _crashed(self) -> WorkerLostError:
         code = self._process.wait()
         log = self.log_tail()
         if "Memory access fault by GPU" in log:
             return WorkerLostError(Rejected(Stage.CRASH, "GPU memory fault", log))
-        reason = f"the worker process ended with {code}"
+        reason = f"the worker process exited with status {code}"
         if code < 0:
             reason = f"killed by {signal_name(code)}"
         interrupted = was_killed_externally(code)

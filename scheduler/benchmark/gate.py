@@ -81,7 +81,7 @@ def compare_output(
     range may be.
     """
     if got.shape != expected.shape:
-        return _failed_check(name, f"shape {got.shape} where {expected.shape} was due")
+        return _failed_check(name, f"shape {got.shape}, expected {expected.shape}")
     if not np.issubdtype(expected.dtype, np.inexact):
         different = got != expected
         if carried is not None and different.any():
@@ -152,7 +152,7 @@ class _Comparison:
                 near |= np.isfinite(got) & np.isfinite(expected) & (np.abs(got - expected) <= bound)
             differs &= ~near & ~(may_be_special & special)
             wrong += int(np.count_nonzero(differs))
-        return f"{wrong} elements are NaN or infinite, or NaNs lie elsewhere" if wrong else ""
+        return f"{wrong} elements differ from the reference in NaN or infinity" if wrong else ""
 
     def within(self, name: str) -> Check:
         """Return the check of the worst element that is finite in both."""

@@ -177,5 +177,5 @@ def _process_error(process: subprocess.Popen[bytes]) -> DeviceError:
     """Return the error for a process that ended without an answer or wrote an invalid one."""
     process.kill()
     status = process.wait()
-    how = f"ended by {signal_name(status)}" if status < 0 else f"ended with {status}"
+    how = f"was killed by {signal_name(status)}" if status < 0 else f"exited with status {status}"
     return DeviceError("hipErrorLaunchFailure", f"the process that ran the graph {how}")

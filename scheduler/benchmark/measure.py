@@ -165,7 +165,7 @@ def check_candidate(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> 
             try:
                 return decode(_codec(), answer.get("check"), Check, "answer")
             except UserError as error:
-                return Rejected(Stage.CRASH, f"the kernel wrote into the answers: {error}")
+                return Rejected(Stage.CRASH, f"the kernel overwrote the answer: {error}")
 
 
 def is_inaccurate(found: Check | Rejected) -> bool:
@@ -194,7 +194,7 @@ def summarise(
     """
     if not seen.kept:
         why = ", ".join(sorted({reason for _, reason in seen.rejected}))
-        return Rejected(Stage.RUN, f"every sample was impossible: {why}")
+        return Rejected(Stage.RUN, f"no valid sample: {why}")
     return Measurement(
         kernel=key,
         device=device,
@@ -220,7 +220,7 @@ def sampler(bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limi
         try:
             return decode(_codec(), answer, Timing, "answer")
         except UserError as error:
-            return Rejected(Stage.CRASH, f"the kernel wrote into the answers: {error}")
+            return Rejected(Stage.CRASH, f"the kernel overwrote the answer: {error}")
 
     return sample
 

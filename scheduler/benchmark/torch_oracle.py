@@ -53,9 +53,7 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     graph = pt2.read(file)
     tolerance = graph_tolerance(schedule(lower(graph)), bindings)
     if any(map(draws_random, graph.nodes)):
-        return [
-            unchecked_finding(name, bindings, "", "the model draws random numbers, as torch cannot")
-        ]
+        return [unchecked_finding(name, bindings, "", "random numbers differ from torch's")]
     bindings = with_data_sizes(graph, bindings, seed)
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
     try:
@@ -66,7 +64,7 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     constants = {each.place: each.value for each in graph.constant_outputs}
     own: list[int | None] = insert_constants(graph.returned_outputs, dict.fromkeys(constants))
     if len(returned) != len(own):
-        reason = f"torch returns {len(returned)} values, this reading of the file {len(own)}"
+        reason = f"torch returns {len(returned)} values, Kiln {len(own)}"
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
     same = [_constant(name, bindings, at, constants[at], returned[at]) for at in sorted(constants)]
     try:
@@ -80,7 +78,7 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     }
     got |= {written.output: after[written.input] for written in graph.mutations}
     unread = _unexpected_writes(graph, inputs, after)
-    missed = Rejected(Stage.CHECK, "torch writes it, this reading of the file does not")
+    missed = Rejected(Stage.CHECK, "torch writes it, Kiln does not")
     written = [finding_of(name, bindings, one, missed) for one in unread]
     return (
         same
@@ -101,7 +99,7 @@ def _constant(name: str, bindings: Bindings, place: int, value: Constant, return
     output = f"constant {place}"
     if type(value) is type(returned) and repr(value) == repr(returned):
         return Finding(name, bindings, output, True, 0.0, 0.0, 0.0, "")
-    reason = f"torch returns {returned!r}, this reading of the file {value!r}"
+    reason = f"torch returns {returned!r}, Kiln {value!r}"
     return finding_of(name, bindings, output, Rejected(Stage.CHECK, reason))
 
 

@@ -109,12 +109,12 @@ def rebuild_schedule(bundle: Bundle) -> Schedule:
     due = [node.nodes for node in kernel_nodes(plan)]
     if due != [call.nodes for call in bundle.manifest.calls]:
         raise UserError(
-            f"{bundle.folder} was written by another version, whose schedule differs: compile the"
+            f"{bundle.folder}: written by a version of Kiln with another schedule: compile the"
             " model again"
         )
     # Compare by repr: NaN != NaN, and 1 == True.
     if repr(bundle.graph.constant_outputs) != repr(bundle.manifest.constant_outputs):
-        raise UserError(f"{bundle.folder}: its manifest has other constants than the graph returns")
+        raise UserError(f"{bundle.folder}: the manifest has other constants than the graph")
     return plan
 
 
@@ -171,7 +171,7 @@ def _check_graph(
             raise
         return [
             unchecked_finding(
-                WHOLE_GRAPH, bindings, "", f"random inputs are none that the model takes: {error}"
+                WHOLE_GRAPH, bindings, "", f"the model rejects random inputs: {error}"
             )
         ]
     outputs = [
@@ -188,7 +188,7 @@ def _check_graph(
     known = [(value, buffer, name) for value, buffer, name in outputs if value in expected.values]
     if outputs and not known:
         why = next(iter(expected.missing.values()))
-        rejected = Rejected(Stage.CHECK, f"there is nothing to compare with: {why}")
+        rejected = Rejected(Stage.CHECK, f"no output has a reference: {why}")
         return [finding_of(WHOLE_GRAPH, bindings, "", rejected)]
     got = run_sandboxed(bundle, device, device_target(device), bindings, inputs)
     for value, buffer, name in known:

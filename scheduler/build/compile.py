@@ -74,8 +74,8 @@ def build(
         return Rejected(Stage.COMPILE, reason)
     if foreign := recipe.ignored_flags(flags):
         language = language_of(recipe.source_file)
-        what = f"{' '.join(foreign)} changes nothing in {language} for {target.name}"
-        return Rejected(Stage.COMPILE, f"{what}: build without it")
+        what = f"{' '.join(foreign)} has no effect in {language} for {target.name}"
+        return Rejected(Stage.COMPILE, f"{what}: remove it")
     key = _key(source, name, recipe, target, toolchain, flags)
     entry = cache.get(key)
     if entry is not None and (trust_failures or "reason" not in entry.record):
@@ -153,7 +153,7 @@ class _CommandRunner:
         if free < _ROOM_BYTES:
             raise MachineError(
                 f"no space left for the code cache in {root}: {free >> 20} MiB are free, a build"
-                f" needs {_ROOM_BYTES >> 20}: free some, or name another folder"
+                f" needs {_ROOM_BYTES >> 20}: free some space, or choose another folder"
             )
 
     def run_command(self, command: Sequence[str], output: str = "") -> Rejected | None:
@@ -190,7 +190,7 @@ class _CommandRunner:
 def _machine_error(done: CompletedProcess) -> str:
     """Return why the failure says nothing about the command's input, or an empty string."""
     if done.interrupted:
-        return f"the compiler was {done.failure}, which nobody here asked for"
+        return f"the compiler was {done.failure} from outside Kiln"
     match = None if done.failure else _MACHINE_ERROR.search(done.output)
     return f"the compiler: {match[0].strip()}" if match else ""
 
@@ -207,7 +207,7 @@ def _run_recipe(
             return rejected
     for file in recipe.files_with(toolchain):
         if not (directory / file).is_file() or not (directory / file).stat().st_size:
-            return Interrupted(Stage.COMPILE, f"the compiler left no {file}", steps.log)
+            return Interrupted(Stage.COMPILE, f"the compiler did not write {file}", steps.log)
     reason = recipe.load_error(directory, name)
     return Rejected(Stage.COMPILE, reason, steps.log) if reason else None
 

@@ -47,7 +47,7 @@ def _elf_errors() -> Iterator[None]:
     try:
         yield
     except (struct.error, IndexError, ValueError):
-        raise UserError("not a 64-bit ELF file, or a damaged one: build it again") from None
+        raise UserError("not a 64-bit ELF file, or damaged: build it again") from None
 
 
 def _read_dynamic_symbols(library: bytes) -> DynamicSymbols:

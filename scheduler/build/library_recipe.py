@@ -39,7 +39,7 @@ class LibraryRecipe(Recipe):
         if self.may_leave_open is None:
             return ""
         unknown = sorted(n for n in symbols.undefined if not self.may_leave_open.fullmatch(n))
-        return f"nothing offers {', '.join(unknown)} when the library is loaded" if unknown else ""
+        return f"undefined symbols: {', '.join(unknown)}" if unknown else ""
 
     def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
         return parse_diagnostics(log, self.source_file)

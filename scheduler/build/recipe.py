@@ -121,7 +121,7 @@ def recipe_of(target: Target, source_file: str = "") -> Recipe:
     others: Iterable[Recipe] = map(load_part, backend.recipes)
     found = next((one for one in others if one.source_file == source_file), None)
     if found is None:
-        raise UserError(f"nothing builds {source_file} for {target.name}: choose another target")
+        raise UserError(f"{source_file} cannot be built for {target.name}: choose another target")
     return found
 
 

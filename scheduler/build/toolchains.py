@@ -76,7 +76,7 @@ def bundled_clang(cache: CodeCache | None = None) -> Toolchain:
     damaged."""
     found = _find_bundled(cache)
     if isinstance(found, AbsentToolchain):
-        raise UserError(f"the bundled compiler is not usable ({found.reason}): install ziglang")
+        raise UserError(f"the bundled compiler is unusable ({found.reason}): reinstall ziglang")
     return found
 
 
@@ -179,7 +179,7 @@ def _version(
         return answer
     match = _VERSION.search(answer)
     if not match:
-        return AbsentToolchain(name, f"{driver[0]} --version does not look like clang's")
+        return AbsentToolchain(name, f"{driver[0]} --version: the output is not that of clang")
     return match.group(0).strip() if name != "bundled" else f"clang {match.group(1)}"
 
 
@@ -193,7 +193,7 @@ def query_driver(
     try:
         stat = file.stat()
     except OSError:
-        return AbsentToolchain(name, f"{file} is not there")
+        return AbsentToolchain(name, f"{file} does not exist")
     key = digest(str(file), str(stat.st_size), str(stat.st_mtime_ns), question)
     known = cache.note(key) if cache else None
     if known is not None:
@@ -205,7 +205,7 @@ def query_driver(
             done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, places=used)
     except OSError as error:
         if error.errno in TRANSIENT_ERRNOS:
-            raise MachineError(f"{file} cannot be asked now: {error.strerror}") from error
+            raise MachineError(f"{file} cannot be started now: {error.strerror}") from error
         return AbsentToolchain(name, f"{file} cannot be run: {error.strerror}")
     if done.interrupted:
         raise MachineError(f"{file} {question} was {done.failure}")

@@ -22,8 +22,8 @@ def emulated_kernel(bundle: Bundle, kernel: str, target: str) -> EmulatedKernel:
         text = path.read_text()
     except FileNotFoundError:
         raise UserError(
-            f"{bundle.folder} has no listing of {kernel} for {target}: compile the model for"
-            f" {target} too"
+            f"{bundle.folder} has no listing of {kernel} for {target}: compile the model "
+            f"for {target} too"
         ) from None
     return EmulatedKernel(
         target, text, entry.symbol, entry.args, entry.launches, entry.workspace_bytes

@@ -31,7 +31,7 @@ RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array], Bindings], Ma
 name) and the sizes known so far, to the values of the buffers that it fills."""
 
 
-NO_SIZE = "a size that depends on data, which nothing makes"
+NO_SIZE = "a data-dependent size that no node computes"
 
 
 class NoReferenceError(UserError):
@@ -267,7 +267,8 @@ def arguments(
         number = pointers[value] if isinstance(value, str) else evaluate(value, bindings)
         if arg.type == "i32" and number > INT32_MAX:
             raise UserError(
-                f"{call.kernel}: {arg.name} is {number}, and this kernel counts it in 32 bits"
+                f"{call.kernel}: {arg.name} is {number}, which does not fit in the 32 bits "
+                "of this kernel"
             )
         found.append(number)
     return found

@@ -37,7 +37,7 @@ def extern_runner(plan: Schedule) -> RunExtern:
     ) -> Mapping[str, Array]:
         extern = externs.get(entry.outputs)
         if extern is None or extern.node != entry.node:
-            raise UserError(f"the extern {entry.node} is not one of the bundle's own graph")
+            raise UserError(f"the extern {entry.node} is not in the bundle's graph")
         return _compute(extern, nodes[extern.node], buffers, lowered, bindings)
 
     return run
@@ -65,8 +65,8 @@ def _compute(
         made = evaluate(node, values, bindings, graph=lowered.graph)
     except UnsupportedOpError as error:
         raise NoReferenceError(
-            f"{node.target}, for which there is no kernel and no reference: {node_location(node)}"
-            f" cannot be run: it has no kernel ({extern.reason}), and no reference ({error.reason})"
+            f"{node.target}, which has neither a kernel nor a reference: {node_location(node)}"
+            f" cannot be run: no kernel ({extern.reason}), and no reference ({error.reason})"
         ) from None
     count = len(node.outputs)
     sizes = read_sizes(lowered.graph, made)

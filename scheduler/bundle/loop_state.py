@@ -79,11 +79,11 @@ class LoopState:
         if loop.steps is not None:
             count = evaluate(loop.steps, self._bindings)
             if count > MAX_ITERATIONS:
-                raise UserError(f"{too_many_steps(loop)} {count} times")
+                raise UserError(f"{too_many_steps(loop)}: it has {count}")
             return done < count
         goes_on = self._holds(condition)
         if goes_on and done >= MAX_ITERATIONS:
-            raise UserError(f"{too_many_steps(loop)} longer")
+            raise UserError(too_many_steps(loop))
         return goes_on
 
     def _name(self, number: int) -> None:
@@ -103,7 +103,7 @@ class LoopState:
 
 def too_many_steps(loop: LoopEntry) -> str:
     """Return the beginning of the message for a loop with too many steps."""
-    return f"{loop.node} ({loop.op}): at most {MAX_ITERATIONS} steps are run, and it goes on"
+    return f"{loop.node} ({loop.op}): the loop exceeds the limit of {MAX_ITERATIONS} steps"
 
 
 def loop_reads(loop: LoopEntry, *, after_a_step: bool) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ class Bundle:
         graph = graph_from_json(_read_json(self.folder / bundle_paths.GRAPH))
         if graph.digest != self.manifest.graph_digest:
             raise UserError(
-                f"{self.folder}: {bundle_paths.GRAPH} is of another model than"
-                f" {bundle_paths.MANIFEST}"
+                f"{self.folder}: {bundle_paths.GRAPH} and {bundle_paths.MANIFEST} belong "
+                "to different models"
             )
         return graph
 
@@ -59,7 +59,7 @@ def open_bundle(folder: Path) -> Bundle:
     """Open a bundle. Raises ``UserError`` naming the missing or malformed part."""
     path = folder / bundle_paths.MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder} is no bundle: {bundle_paths.MANIFEST} is missing")
+        raise UserError(f"{folder} is not a bundle: {bundle_paths.MANIFEST} is missing")
     data = _read_json(path)
     import jsonschema  # noqa: PLC0415 -- takes a second where checkers of formats are installed too
 
@@ -82,24 +82,24 @@ def _check_names(manifest: Manifest, path: Path) -> None:
         for variant in call.variants:
             _check_call(manifest, path, variant.kernel, variant.args)
             if variant.symbol not in manifest.symbols:
-                raise UserError(f"{path}: a call depends on {variant.symbol}, which is no size")
+                raise UserError(f"{path}: a call depends on {variant.symbol}, which is not a size")
     filled = [name for e in manifest.externs for name in (*e.outputs, *e.inputs)]
     filled += [name for loop in manifest.loops for name in _buffers_of(loop)]
     filled += [each.buffer for each in manifest.assertions]
     for name in (*manifest.inputs, *manifest.outputs, *manifest.storage, *filled):
         if name not in manifest.buffers:
-            raise UserError(f"{path}: the buffer {name} is not there")
+            raise UserError(f"{path}: the buffer {name} is not defined")
     for name, pool in manifest.storage.items():
         if pool not in manifest.pools:
-            raise UserError(f"{path}: {name} lies in {pool}, which is not there")
+            raise UserError(f"{path}: {name} is in {pool}, which is not defined")
     for mutation in manifest.mutations:
         known = manifest.buffers.get(mutation.input)
         if known is None or known.kind not in GIVEN or mutation.output >= len(manifest.outputs):
-            raise UserError(f"{path}: {mutation.input} is written back, and is no input")
+            raise UserError(f"{path}: {mutation.input} is written back, but is not an input")
     check_constants(manifest.constant_outputs, len(manifest.outputs) - len(manifest.mutations))
     for extern in manifest.externs:
         if extern.position > len(manifest.calls):
-            raise UserError(f"{path}: the extern {extern.node} runs after the last call is done")
+            raise UserError(f"{path}: the extern {extern.node} runs after the last call")
 
 
 def _check_assertions(manifest: Manifest, path: Path) -> None:
@@ -127,15 +127,15 @@ def _check_loops(manifest: Manifest, path: Path) -> None:
     for loop in manifest.loops:
         what = f"{path}: the loop {loop.node}"
         if (loop.steps is None) is not bool(loop.condition and loop.again):
-            raise UserError(f"{what} must have either a number of steps or conditions")
+            raise UserError(f"{what} must have either a step count or conditions")
         if shared := set(_buffers_of(loop)) & set(manifest.storage) - {loop.condition, loop.again}:
-            raise UserError(f"{what} needs {min(shared)} in memory of its own")
+            raise UserError(f"{what} needs its own memory for {min(shared)}")
         for one in (*loop.reads, *loop.makes):
             if not manifest.buffers[one.whole].size:
-                raise UserError(f"{what}: {one.whole} has no dimension to take slices along")
+                raise UserError(f"{what}: {one.whole} has no dimension to slice")
         for name in (loop.condition, loop.again):
             if name and manifest.buffers[name].dtype is not DType.BOOL:
-                raise UserError(f"{what}: {name} is no boolean")
+                raise UserError(f"{what}: {name} is not a boolean")
 
 
 def _check_symbols(manifest: Manifest, path: Path) -> None:
@@ -164,27 +164,27 @@ def _check_known(known: set[str], path: Path, what: str, *exprs: Expr) -> None:
     for expr in exprs:
         undefined = {str(symbol) for symbol in expr.free_symbols} - known
         if undefined:
-            raise UserError(f"{path}: {what}: {min(undefined)} is no size of the model")
+            raise UserError(f"{path}: {what}: {min(undefined)} is not a size of the model")
 
 
 def _check_call(manifest: Manifest, path: Path, name: str, args: Mapping[str, object]) -> None:
     kernel = manifest.kernels.get(name)
     if kernel is None:
-        raise UserError(f"{path}: a call names the kernel {name}, which is not there")
+        raise UserError(f"{path}: a call uses the kernel {name}, which is not defined")
     missing = {arg.name for arg in kernel.args} - set(args)
     if missing:
-        raise UserError(f"{path}: a call of {name} lacks {', '.join(sorted(missing))}")
+        raise UserError(f"{path}: a call of {name} is missing {', '.join(sorted(missing))}")
     for arg in kernel.args:
         if arg.type == "ptr" and args[arg.name] not in manifest.buffers:
-            raise UserError(f"{path}: a call of {name} must give a buffer for {arg.name}")
+            raise UserError(f"{path}: a call of {name} must pass a buffer for {arg.name}")
 
 
 def _read_json(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise UserError(f"{path} is larger than {MAX_BYTES // 2**20} MiB")
+            raise UserError(f"{path} exceeds the limit of {MAX_BYTES // 2**20} MiB")
         return json.loads(path.read_text())
     except FileNotFoundError:
         raise UserError(f"{path} is missing") from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON: {error}") from None
+        raise UserError(f"{path} is not valid JSON: {error}") from None

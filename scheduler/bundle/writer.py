@@ -158,19 +158,20 @@ def write(
 def check_replaceable(out: Path) -> None:
     """Raise ``UserError`` unless ``out`` is absent, empty, or contains only a bundle."""
     if out.is_symlink():
-        raise UserError(f"{out} is a link: name the folder itself")
+        raise UserError(f"{out} is a link: use the folder itself")
     if not out.exists():
         return
     if not out.is_dir():
-        raise UserError(f"{out} is a file: name a folder for the bundle")
+        raise UserError(f"{out} is a file: choose a folder for the bundle")
     held = {path.name for path in out.iterdir()}
     if not held:
         return
     if not _is_ours(out / bundle_paths.MANIFEST):
-        raise UserError(f"{out} holds something that is no bundle: name another folder")
+        raise UserError(f"{out} is not empty and not a bundle: choose another folder")
     if foreign := held - _BUNDLE_FILES:
         raise UserError(
-            f"{out} holds {min(foreign)}, which is of no bundle: move it, or name another folder"
+            f"{out} contains {min(foreign)}, which is not part of a bundle: move it, or "
+            "choose another folder"
         )
 
 

@@ -1,23 +1,25 @@
-"""Send results to Kiln and compare them: one file, of Python's standard library alone (3.9 or
-later). Copy it.
+"""Upload results to Kiln and compare revisions. This single file needs only Python 3.9 or later
+and can be copied.
 
     python -m kiln_client push results.json --url https://kiln.example --token-file token
-    python -m kiln_client compare base:main branch:topic --fail-on regression \
+    python -m kiln_client compare base:main branch:topic --fail-on regression \\
         --url https://kiln.example --token-file token > comparison.md
 
-Takes Kiln's points, the JSON of pytest-benchmark, Google Benchmark or Bencher (BMF), and logs with
-Inductor's AUTOTUNE blocks ("-" is the standard input). What a file does not say itself is said by
-options (--device, --revision, ...); in a Git checkout the revision and its moment come from there.
+push accepts Kiln's points, JSON of pytest-benchmark, Google Benchmark or Bencher (BMF), and logs
+with AUTOTUNE blocks of Inductor ("-" reads standard input). Options (--device, --revision, ...)
+supply values that are missing from the file. In a Git checkout, the revision and its time are taken
+from Git.
 
-A batch has a key, made of the file and of all that is said with it: what is sent again, by a retry
-or by a second run of this command, is stored once. Temporary failures are tried again with the same
-key. Exit statuses: 0 stored, 2 wrong usage or an unreadable file, 3 refused (the answer names the
-row and the field), 4 no valid token or none with the scope, 5 not reached after all tries.
+Each batch has a key, by default a hash of the file and the options. A batch that is sent twice, by
+a retry or by a second run of the command, is stored once. Temporary failures are retried with the
+same key. Exit statuses: 0 stored, 2 wrong usage or unreadable file, 3 rejected (the answer names
+the row and the field), 4 no valid token with the scope, 5 not reached after all tries.
 
-compare writes Markdown for a pull request to the standard output. A side is a commit or version (or
-how it begins), branch:NAME for the newest of a branch, run:NUMBER for a tuning run; before alone,
-base:NAME for the newest of that branch that is older than the first of the branch after it. Exit
-statuses: 0 nothing is as --fail-on says, 1 something is, 2 anything else: nothing was compared.
+compare writes Markdown for a pull request to standard output. A side is a commit or version (or a
+prefix), branch:NAME for the newest revision of a branch, or run:NUMBER for a tuning run. The before
+side can be base:NAME, the newest revision of that branch that is older than the first revision of
+the after branch. Exit statuses: 0 no --fail-on condition is met, 1 a condition is met, 2 other
+errors; nothing was compared.
 """
 
 from __future__ import annotations
@@ -96,13 +98,15 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = made.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("push", help="send a file of results")
-    command.add_argument("file", help='the results; "-" is the standard input')
-    command.add_argument("--key", help="the batch's idempotency key; else one of its content")
+    command = commands.add_parser("push", help="upload a file of results")
+    command.add_argument("file", help='file with the results; "-" for standard input')
+    command.add_argument(
+        "--key", help="idempotency key of the batch (default: a hash of its content)"
+    )
     for name in CONTEXT_FIELDS:
-        command.add_argument(f"--{name}", default="", help="said of every point")
+        command.add_argument(f"--{name}", default="", help="value for every point")
     add_connection(command)
-    command = commands.add_parser("compare", help="compare two revisions over all their series")
+    command = commands.add_parser("compare", help="compare two revisions over all series")
     command.add_argument("before", help="a commit, branch:NAME, run:NUMBER or base:NAME")
     command.add_argument("after", help="a commit, branch:NAME or run:NUMBER")
     command.add_argument(
@@ -110,26 +114,40 @@ def make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         choices=tuple(FAIL_ON),
-        help="exit with 1 where a series became slower, cannot be said, or is gone; repeat",
+        help="exit with status 1 if a series is slower, unknown or gone; repeatable",
     )
-    command.add_argument("--group", choices=("graph", "device", "metric"), help="means by (graph)")
-    command.add_argument("--least-effect", type=float, help="what counts: 0.01 is 1%% (0.01)")
-    command.add_argument("--repository", default="", help="of both revisions")
-    command.add_argument("--json", action="store_true", help="Kiln's answer instead of Markdown")
+    command.add_argument(
+        "--group",
+        choices=("graph", "device", "metric"),
+        help="grouping of geometric means (default: graph)",
+    )
+    command.add_argument(
+        "--least-effect", type=float, help="minimum effect: 0.01 is 1%% (default: 0.01)"
+    )
+    command.add_argument("--repository", default="", help="repository of both revisions")
+    command.add_argument(
+        "--json", action="store_true", help="print the JSON answer instead of Markdown"
+    )
     add_connection(command)
-    command = commands.add_parser("pending", help="revisions that should be measured again")
+    command = commands.add_parser("pending", help="list requests for re-measurement")
     for name in ("device-name", "repository", "branch", "revision"):
-        command.add_argument(f"--{name}", default="", help="of these alone")
+        command.add_argument(f"--{name}", default="", help="list only requests with this value")
     add_connection(command)
     return made
 
 
 def add_connection(command: argparse.ArgumentParser) -> None:
     """Where Kiln is, and how long it is tried."""
-    command.add_argument("--url", required=True, help="where Kiln is")
-    command.add_argument("--token-file", help="holds the token; else KILN_TOKEN does")
-    command.add_argument("--tries", type=int, default=6, help="how often at most (6)")
-    command.add_argument("--timeout", type=float, default=60.0, help="seconds for a try (60)")
+    command.add_argument("--url", required=True, help="URL of the Kiln site")
+    command.add_argument(
+        "--token-file", help="file with the token (default: the variable KILN_TOKEN)"
+    )
+    command.add_argument(
+        "--tries", type=int, default=6, help="maximum number of tries (default: 6)"
+    )
+    command.add_argument(
+        "--timeout", type=float, default=60.0, help="timeout per try in seconds (default: 60)"
+    )
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
@@ -151,7 +169,7 @@ def write_comparison(answer: dict[str, Any], options: argparse.Namespace) -> int
     sys.stdout.write(f"{json.dumps(answer)}\n" if options.json else answer["markdown"])
     if not answer["compared"]:
         print_error(
-            "no series could be compared: --fail-on unknown and --fail-on gone fail on that"
+            "no comparable series: use --fail-on unknown and --fail-on gone to fail in this case"
         )
     failing = [name for name in options.fail_on if answer["counts"][FAIL_ON[name]]]
     for name in dict.fromkeys(failing):
@@ -202,7 +220,7 @@ def api_url(url: str, path: str, given: dict[str, Any]) -> str:
     if given:
         address += "?" + urllib.parse.urlencode(given)
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
-        raise ClientError(USAGE, f"{url}: an address begins with http:// or https://")
+        raise ClientError(USAGE, f"{url}: the URL must begin with http:// or https://")
     return address
 
 
@@ -231,7 +249,7 @@ def send(request: urllib.request.Request, tries: int, timeout: float, due: str) 
         except (OSError, HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         if turn + 1 < tries:
-            sys.stderr.write(f"kiln_client: {reason}; again in {wait:.0f} s\n")
+            sys.stderr.write(f"kiln_client: {reason}; retrying in {wait:.0f} s\n")
             time.sleep(wait)
     raise ClientError(NOT_REACHED, f"not reached in {max(1, tries)} tries: {reason}")
 
@@ -240,7 +258,7 @@ def parse_answer(data: bytes, due: str) -> dict[str, Any]:
     """The answer's JSON. Raises ``ValueError`` for something else, as of a proxy."""
     answer = json.loads(data)
     if not isinstance(answer, dict) or due not in answer:
-        raise ValueError("the answer is not Kiln's")
+        raise ValueError("the answer is not from Kiln")
     return answer
 
 
@@ -282,9 +300,7 @@ def read_token(name: str | None) -> str:
     text = os.environ.get("KILN_TOKEN", "") if name is None else read_file(name).decode("latin-1")
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise ClientError(
-            USAGE, "there is no token: --token-file names its file, or KILN_TOKEN has it"
-        )
+        raise ClientError(USAGE, "no token: use --token-file or set KILN_TOKEN")
     return token
 
 

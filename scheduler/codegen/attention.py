@@ -51,7 +51,7 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         super().__init__(node, lowered, targets, comment)
         operation = node.members[0]
         if len(node.members) != 1 or not isinstance(operation, Attention):
-            raise ValueError(f"{node.name} is no attention")
+            raise ValueError(f"{node.name} is not an attention node")
         self.operation = self.remap_axes(operation)
         operation = self.operation
         self.element = _element(operation, lowered)

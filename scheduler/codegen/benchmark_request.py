@@ -76,8 +76,8 @@ class CFunctionRequest(BenchmarkRequest):
             if not -(1 << bits - 1) <= arg.value < 1 << bits - 1:
                 sizes = format_bindings(self.bindings)
                 raise UserError(
-                    f"{self.kernel} takes {arg.name} as a number of {bits} bits, which cannot hold"
-                    f" {arg.value}: choose smaller sizes than {sizes}"
+                    f"argument {arg.name} of {self.kernel} has {bits} bits, which cannot "
+                    f"hold {arg.value}: choose smaller sizes than {sizes}"
                 )
 
 

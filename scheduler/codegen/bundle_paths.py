@@ -36,7 +36,7 @@ def kernel_folder(kernel: str) -> str:
     one.
     """
     if not _KERNEL_NAME.fullmatch(kernel):
-        raise ValueError(f"{kernel!r} is no name of a kernel")
+        raise ValueError(f"{kernel!r} is not a valid kernel name")
     return f"{KERNELS}/{kernel}"
 
 

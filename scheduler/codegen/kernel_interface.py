@@ -42,7 +42,7 @@ class KernelInterface:
             )
         order = list(range(len(inputs))) if input_reorder is None else list(input_reorder)
         if sorted(order) != list(range(len(inputs))):
-            raise ValueError(f"input_reorder {order} is no order of {len(inputs)} inputs")
+            raise ValueError(f"input_reorder {order} is not a permutation of {len(inputs)} inputs")
         for position in order:
             buffer = inputs[position]
             if buffer is not None:
@@ -53,9 +53,7 @@ class KernelInterface:
     def _add_pointer(self, buffer: Buffer, name: str, *, is_output: bool) -> None:
         if buffer.name in self._names:
             if is_output:
-                raise ValueError(
-                    f"buffer {buffer.name} cannot be written by a kernel that reads it"
-                )
+                raise ValueError(f"a kernel cannot write buffer {buffer.name}, which it reads")
             return
         self._names[buffer.name] = name
         self._buffers[buffer.name] = buffer
@@ -65,7 +63,7 @@ class KernelInterface:
     def add_scalar(self, name: str, value: Expr | int, type_: ArgType = "i32") -> str:
         """Register a number under its own name (M, N, K)."""
         if name in self._values:
-            raise ValueError(f"argument {name} is there already")
+            raise ValueError(f"argument {name} already exists")
         self._args.append(KernelArg(name, type_))
         self._values[name] = as_expr(value)
         return name

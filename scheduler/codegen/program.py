@@ -38,7 +38,7 @@ def build_program(
     """
     steps = tuple(_steps(calls, externs, loops))
     if sum(step.kind is StepKind.END for step in steps) != len(loops):
-        raise UserError("its loops do not lie within each other or one after the other")
+        raise UserError("loops overlap: they must be nested or consecutive")
     return steps
 
 

@@ -47,7 +47,7 @@ class RecordedCall:
             )
         except (KeyError, TypeError) as error:
             raise UserError(
-                f"{self.kernel} was recorded for another form of this call: {error} is not known"
+                f"{self.kernel} was recorded for a different call: {error} is unknown"
             ) from None
 
     def _value(self, arg: KernelArg) -> str | Expr:

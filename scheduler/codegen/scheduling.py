@@ -120,13 +120,13 @@ class BaseScheduling(ABC):
         if node.kind in self._table:
             return ""
         names = ", ".join(target.name for target in self.targets)
-        return f"nothing makes {node.kind} kernels in {language_of(self.source_file)} for {names}"
+        return f"no {node.kind} kernels in {language_of(self.source_file)} are supported on {names}"
 
     def owner(self, source_file: str) -> BaseScheduling:
         """Return the scheduling whose kernels have that source file name: this one, or one that
         competes with it. Raises ``ValueError`` if there is none."""
         if source_file != self.source_file:
-            raise ValueError(f"nothing here makes {source_file}")
+            raise ValueError(f"no scheduling generates {source_file}")
         return self
 
     def candidates(self, node: SchedulerNode) -> Candidates:
@@ -203,7 +203,7 @@ class BaseScheduling(ABC):
     ) -> tuple[RenderedKernel, KernelCall]:
         """Return the kernel (shared by all nodes of equal source) and this node's call of it."""
         if caller.node != node.name:
-            raise ValueError(f"candidate of {caller.node} cannot serve {node.name}")
+            raise ValueError(f"a candidate of {caller.node} cannot be used for {node.name}")
         return self.define_kernel(caller.kernel), caller.call
 
 
@@ -309,7 +309,7 @@ class CompetingSchedulings(BaseScheduling):
         for one in self._all:
             if one.source_file == source_file:
                 return one
-        raise ValueError(f"nothing here makes {source_file}")
+        raise ValueError(f"no scheduling generates {source_file}")
 
     def candidates(self, node: SchedulerNode) -> Candidates:
         """Return the candidates, the base's first; a competitor without a template reports that."""
@@ -385,7 +385,7 @@ def scheduling_for(
     if len(by_scheduling) > 1:
         first, second, *_ = (", ".join(names) for names in by_scheduling.values())
         raise UserError(
-            f"one source cannot serve both {first} and {second}: compile for them one by one"
+            f"one source cannot support both {first} and {second}: compile for each separately"
         )
     (reference,) = by_scheduling or ("",)
     if not reference:

@@ -112,8 +112,8 @@ class KernelTemplate(ABC):
         names = ", ".join(target.name for target in self.targets)
         what = title(self.node, self.lowered)
         return UserError(
-            f"{self.node.name}: no configuration of {self.name} serves {what} on {names}:"
-            f" {reason}{alternative_hint(self.alternative)}"
+            f"{self.node.name}: no configuration of {self.name} is valid for {what} on "
+            f"{names}: {reason}{alternative_hint(self.alternative)}"
         )
 
     def buffers(self, rendered: RenderedTemplate) -> dict[str, Buffer]:
@@ -164,7 +164,7 @@ class KernelTemplate(ABC):
 def alternative_hint(alternative: str) -> str:
     """Return the end of an error about an unsupported node: what to use for it, or "" if nothing
     else makes kernels for it."""
-    return f"; use {alternative} for it" if alternative else ""
+    return f"; use {alternative}" if alternative else ""
 
 
 def _shift_origin(origin: LineOrigin, lines: int) -> LineOrigin:

@@ -1,4 +1,4 @@
-"""Two files of recorded results: what became slower, faster, stayed, and what cannot be said."""
+"""Compare two result files: which series are slower, faster, unchanged or unknown."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ _FAILED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", type=Path, metavar="A.json", help="results to compare with")
-    parser.add_argument("after", type=Path, metavar="B.json", help="the later results")
+    parser.add_argument("before", type=Path, metavar="A.json", help="baseline results")
+    parser.add_argument("after", type=Path, metavar="B.json", help="new results")
     parser.add_argument(
         "--fail-on",
         action="append",
         default=[],
         choices=tuple(FAIL_ON),
-        help="exit with 1 where a series became slower, cannot be said, or is gone; repeat",
+        help="exit with status 1 if a series is slower, unknown or gone; repeatable",
     )
     parser.add_argument(
         "--least-effect",
         type=float,
         default=CompareSettings().least_effect,
-        metavar="PART",
-        help="what counts as slower or faster: 0.01 is by more than 1%% (%(default)s)",
+        metavar="FRACTION",
+        help="minimum effect: 0.01 is 1%% (default: %(default)s)",
     )
     parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write the tables for a pull request there"
+        "--markdown", type=Path, metavar="FILE", help="write the tables as Markdown"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and exit with 1 where ``--fail-on`` says so."""
     if not 0 <= arguments.least_effect < 1:
-        raise UserError("--least-effect: a part of the time from 0 to 1 is needed, 0.01 for 1%")
+        raise UserError("--least-effect: must be at least 0 and less than 1; write 0.01 for 1%")
     results = read(arguments.before), read(arguments.after)
     sides = series_from_results(results[0]), series_from_results(results[1])
     settings = CompareSettings(least_effect=arguments.least_effect)
@@ -100,11 +100,11 @@ def _reasons(
 
 def _print(comparison: Comparison, reasons: dict[str, str]) -> None:
     print_table(
-        ("series", "result", "after/before", "low", "high", "n", "why"),
+        ("series", "result", "after/before", "low", "high", "n", "reason"),
         [
             (
                 row.series,
-                row.status.value,
+                row.status.label,
                 row.ratio,
                 row.low,
                 row.high,
@@ -118,4 +118,4 @@ def _print(comparison: Comparison, reasons: dict[str, str]) -> None:
         ("group", "geometric mean", "low", "high", "series"),
         [(one.name, one.ratio, one.low, one.high, one.n) for one in comparison.groups],
     )
-    print_progress(f"{summary(comparison)}; {comparison.compared:,} could be compared")
+    print_progress(f"{summary(comparison)}; {comparison.compared:,} series compared")

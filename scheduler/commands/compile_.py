@@ -1,4 +1,4 @@
-"""Renders and builds every kernel of a model; no device needed; writes a bundle."""
+"""Compile every kernel of a model and write a bundle; needs no device."""
 
 from __future__ import annotations
 
@@ -35,15 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--language",
         choices=("hip", "any"),
         default="hip",
-        help="of kernels for NVIDIA's GPUs: any takes, of each, the language that is faster by what"
-        " was measured of others, CuteDSL too, whose kernels need nvidia-cutlass-dsl where they"
-        " are built and where they run (%(default)s)",
+        help="language of kernels for NVIDIA GPUs: any selects, for each kernel, the language that"
+        " was faster in measurements of other kernels; CuteDSL kernels need nvidia-cutlass-dsl to"
+        " build and to run (default: %(default)s)",
     )
     options.add_cache(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle")
-    parser.add_argument("--flags", default="-O3", help="compiler flags (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=None, help="compilers at a time (all cores)")
-    parser.add_argument("--no-fuse", action="store_true", help="one kernel an operation")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the bundle"
+    )
+    parser.add_argument("--flags", default="-O3", help="compiler flags (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, help="parallel compilers (default: all cores)")
+    parser.add_argument("--no-fuse", action="store_true", help="generate one kernel per operation")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What can be run on here, why each other kind of device is not there, and what fence holds."""
+"""List the devices, why others are not available, and the state of the sandbox."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [
         (one.id, one.target, "; ".join((one.name, *one.notes)), _versions(one))
         if isinstance(one, DeviceInfo)
-        else (one.kind, "-", f"not here: {one.reason}", "")
+        else (one.kind, "-", f"not available: {one.reason}", "")
         for one in (*found, *modelled_devices())
     ]
     print_table(("device", "target", "name", "runtime"), rows)
     held = [(one.name, _in_force(one), one.note) for one in parts]
-    print_table(("fence", "in force", "what"), held)
+    print_table(("sandbox", "in force", "details"), held)
     return 0
 
 

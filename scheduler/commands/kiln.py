@@ -1,11 +1,11 @@
-"""``kiln``: a machine with a GPU joins a server by an address and a token.
+"""Run a worker that measures on this machine for a Kiln server.
 
     kiln worker join https://kiln.example --token-file token
 
-Needs no database and opens no port: it asks the server for work over HTTPS, measures it here, and
-sends what came of it. Exit statuses: 0 drained, stopped, or done with its one task; 2 a mistake
-that one line names; 3 the server turned something down; 4 no valid token; 5 another process joined
-under the name; 6 stopped while the server was away; 1 a failure of our own.
+The worker needs no database and opens no port: it gets work from the server over HTTPS and sends
+the results back. Exit status: 0 drained, stopped, or done (--once); 1 internal error; 2 user error;
+3 request rejected by the server; 4 invalid token; 5 another process joined under the same name;
+6 stopped while the server was unreachable.
 """
 
 from __future__ import annotations
@@ -47,37 +47,46 @@ def make_parser() -> argparse.ArgumentParser:
         prog="kiln", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    worker = commands.add_parser("worker", help="workers of a server elsewhere")
+    worker = commands.add_parser("worker", help="run a worker for a server")
     acts = worker.add_subparsers(required=True, metavar="COMMAND")
-    made = acts.add_parser("join", help="measure for a server until stopped or drained")
-    made.add_argument("url", metavar="URL", help="where Kiln is, as https://kiln.example")
-    made.add_argument("--token-file", type=Path, help="holds the token; else KILN_TOKEN does")
-    made.add_argument("--queue", default="", help="serve this queue alone, as measure.gfx942")
-    made.add_argument("--name", default="", help="the name that the token is for, to be sure")
+    made = acts.add_parser("join", help="connect, and measure until stopped or drained")
     made.add_argument(
-        "--slot", type=int, default=1, help="which of several workers of one token this is (1)"
+        "url", metavar="URL", help="address of the server, such as https://kiln.example"
     )
     made.add_argument(
-        "--folder", type=Path, help="this worker's own files (~/.local/share/kiln-worker)"
+        "--token-file", type=Path, help="file with the token (default: the variable KILN_TOKEN)"
+    )
+    made.add_argument(
+        "--queue", default="", help="take work from this queue only, such as measure.gfx942"
+    )
+    made.add_argument("--name", default="", help="fail if the token is for another name")
+    made.add_argument(
+        "--slot",
+        type=int,
+        default=1,
+        help="number of this worker, if several share a token (default: %(default)s)",
+    )
+    made.add_argument(
+        "--folder", type=Path, help="this worker's files (default: ~/.local/share/kiln-worker)"
     )
     made.add_argument(
         "--device-locks",
         type=Path,
         default=Path.home() / ".local/share/kiln-device-locks",
-        help="a folder that all who measure on this machine name alike: a device is for one"
-        " (~/.local/share/kiln-device-locks)",
+        help="folder of the device locks, the same for all workers on this machine"
+        " (default: ~/.local/share/kiln-device-locks)",
     )
     made.add_argument(
         "--cache-mib",
         type=int,
         default=_CACHE_MIB,
-        help="of fetched files, so much is kept (%(default)s)",
+        help="size of the cache of downloaded files, in MiB (default: %(default)s)",
     )
-    made.add_argument("--once", action="store_true", help="end after one task")
+    made.add_argument("--once", action="store_true", help="exit after one task")
     made.add_argument(
         "--require-fence",
         action="store_true",
-        help="do nothing where kernels cannot be kept to their own files",
+        help="exit with an error if the sandbox is incomplete on this machine",
     )
     return top
 
@@ -107,7 +116,7 @@ def run_worker(arguments: argparse.Namespace, token: str) -> int:
     except servers.LeaseOverError as error:
         return _print_error(str(error), REPLACED)
     except servers.StoppedError as error:
-        return _print_error(f"stopped while the server was away: {error}", AWAY)
+        return _print_error(f"stopped while the server was unreachable: {error}", AWAY)
     except UserError as error:
         return _print_error(str(error), TURNED_DOWN if server_answered(error) else MISTAKE)
     return DONE
@@ -115,7 +124,7 @@ def run_worker(arguments: argparse.Namespace, token: str) -> int:
 
 def server_answered(error: UserError) -> bool:
     """Whether the line is the server's."""
-    return str(error).startswith("the server answers")
+    return str(error).startswith("the server answered")
 
 
 def read_token(file: Path | None) -> str:
@@ -123,12 +132,12 @@ def read_token(file: Path | None) -> str:
     try:
         text = os.environ.pop("KILN_TOKEN", "") if file is None else file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file} cannot be read: {one_line(str(error))}") from None
+        raise UserError(f"--token-file: {file} cannot be read: {one_line(str(error))}") from None
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise UserError(
-            "there is no token: --token-file names its file, or KILN_TOKEN has it; the page"
-            " “API tokens” makes one"
+            "no valid token: create one on the page “API tokens”, then give --token-file or set"
+            " KILN_TOKEN"
         )
     return token
 

@@ -1,4 +1,4 @@
-"""The scheduled nodes of a model, with origins and fusion decisions and the reasons against."""
+"""List the scheduled nodes of a model, their origins, and why others were not fused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.ir.index.text import print_expr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_model(parser)
-    parser.add_argument("--no-fuse", action="store_true", help="one kernel an operation")
+    parser.add_argument("--no-fuse", action="store_true", help="generate one kernel per operation")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(_json(plan, graph, by_name))
         return 0
     print_table(
-        ("node", "kind", "group", "computes", "origin"),
+        ("node", "kind", "group", "operations", "origin"),
         [
             (node.name, str(node.kind), _group(node), _ops(node, by_name), _origin(node, by_name))
             for node in plan.nodes
@@ -37,10 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
         (extern.node, extern.op, extern.reason) for node in plan.nodes for extern in node.externs
     ]
     if externs:
-        print_table(("\nno kernel", "op", "because"), externs)
+        print_table(("\nno kernel", "op", "reason"), externs)
     rejected = [d for d in plan.decisions if not d.fused]
     print_table(
-        ("\nnot fused", "with", "because"), [(d.producer, d.consumer, d.reason) for d in rejected]
+        ("\nnot fused", "with", "reason"), [(d.producer, d.consumer, d.reason) for d in rejected]
     )
     return 0
 

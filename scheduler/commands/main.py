@@ -34,17 +34,19 @@ def make_parser(
     asked: str | None = None, program: str = "python -m scheduler"
 ) -> argparse.ArgumentParser:
     """The whole command line, or what of it the command ``asked`` for needs."""
-    top = argparse.ArgumentParser(prog=program, description="GPU kernels from a model's graph")
+    top = argparse.ArgumentParser(
+        prog=program, description="Generate and tune GPU kernels from a model's graph"
+    )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for name in [asked] if asked in COMMANDS else COMMANDS:
         module = import_module(COMMANDS[name])
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=module.__doc__)
-        command.add_argument("--json", action="store_true", help="machine-readable output")
+        command.add_argument("--json", action="store_true", help="print JSON instead of tables")
         command.add_argument(
             "--require-fence",
             action="store_true",
-            help="do nothing where compilers and kernels cannot be kept to their own files",
+            help="exit with an error if the sandbox is incomplete on this machine",
         )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
@@ -63,10 +65,10 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m scheduler"
         sys.stderr.write(f"{error}\n")
         return USER_MISTAKE
     except DeviceError as error:
-        sys.stderr.write(f"the device failed: {one_line(str(error))}\n")
+        sys.stderr.write(f"device error: {one_line(str(error))}\n")
         return FAILED
     except MemoryError as error:
-        sys.stderr.write(f"there is not enough memory: {error}\n")
+        sys.stderr.write(f"out of memory: {error}\n")
         return FAILED
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")

@@ -1,4 +1,4 @@
-"""Where kernels' cycles go on an AMD GPU, modelled: a code object and its launch, or a bundle."""
+"""Model the cycles of AMD GPU kernels: of a code object and its launch, or of a bundle."""
 
 from __future__ import annotations
 
@@ -50,10 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="grid, block and arguments of a code object's launch (docs/model.md)",
     )
     parser.add_argument(
-        "--board", default="", metavar="NAME", help="MI300X, … (default: the target's first)"
+        "--board", default="", metavar="NAME", help="MI300X, … (default: the first of the target)"
     )
     options.add_bindings(parser)
-    parser.add_argument("--kernel", default="", metavar="NAME", help="of a bundle, this one alone")
+    parser.add_argument(
+        "--kernel", default="", metavar="NAME", help="model this kernel of a bundle only"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -79,14 +81,14 @@ def _find_board(target: Target, asked: str) -> Board:
         if asked.casefold() in board.name.casefold():
             return board
     names = ", ".join(board.name for board in there) or "none"
-    raise UserError(f"--board: no board {shorten(asked)} with {target.name}; there are: {names}")
+    raise UserError(f"--board: unknown board {shorten(asked)} for {target.name}; known: {names}")
 
 
 def _file_reports(
     arguments: argparse.Namespace, target: Target, board: Board
 ) -> list[tuple[str, Report]]:
     if arguments.launch is None:
-        raise UserError("--launch: a code object or listing needs its launch as JSON")
+        raise UserError("--launch: required for a code object or a listing; see docs/model.md")
     try:
         text = read_launch(arguments.launch.read_bytes(), arguments.launch.name)
         kernels = read_kernels(arguments.file, target, text.function)
@@ -99,7 +101,7 @@ def _bundle_reports(
     arguments: argparse.Namespace, target: Target, board: Board
 ) -> list[tuple[str, Report]]:
     if arguments.launch is not None:
-        raise UserError("--launch: a bundle has its launches; sizes are bound with --bind")
+        raise UserError("--launch: not allowed with a bundle; set sizes with --bind")
     bundle = open_bundle(arguments.file)
     manifest = bundle.manifest
     symbols = manifest.symbols
@@ -123,7 +125,7 @@ def format_report(listing: str, report: Report) -> Iterator[str]:
     yield f"  modelled {_band(report.time_us, 'µs')}: {report.sentence}"
     if report.unknown:
         names = ", ".join(f"{name} ({count})" for name, count in report.unknown.items())
-        yield f"  instructions that the emulator does not know: {names}"
+        yield f"  instructions unknown to the emulator: {names}"
     functions = {each.name: each for each in GPU.parse(listing).functions}
     for launch in report.launches:
         if len(report.launches) > 1:
@@ -135,16 +137,17 @@ def format_report(listing: str, report: Report) -> Iterator[str]:
 def _launch(launch: LaunchReport, instructions: Sequence[Instruction]) -> Iterator[str]:
     x, y, z = launch.grid
     yield (
-        f"  grid {x}x{y}x{z}, {launch.waves} waves a block, {launch.resident} blocks a compute"
-        f" unit (by {launch.limiter}), {launch.rounds:.3g} rounds, tail {launch.tail:.0%}"
+        f"  grid {x}x{y}x{z}, {launch.waves} waves per block, {launch.resident} blocks per"
+        f" compute unit (limited by {launch.limiter}),"
+        f" {launch.rounds:.3g} rounds, tail {launch.tail:.0%}"
     )
     yield f"  pipes: {_shares(launch.pipes)}"
     yield f"  waits: {_shares(launch.waits)}"
     for loop in launch.loops:
         lines = _lines(instructions, loop.first, loop.last)
         yield (
-            f"  loop{lines}: {loop.iterations:.3g} times {loop.cycles:.0f} cycles, matrix pipes"
-            f" busy {loop.matrix_busy:.0%}"
+            f"  loop{lines}: {loop.iterations:.3g} iterations of {loop.cycles:.0f} cycles, matrix"
+            f" pipes {loop.matrix_busy:.0%} busy"
         )
     whole = sum(each.stall for each in launch.instructions) or 1.0
     longest = sorted(launch.instructions, key=lambda each: -each.stall)[:_MOST_STALLS]
@@ -164,13 +167,13 @@ def _stall(figures: InstructionFigures, instruction: Instruction, whole: float) 
         more += f", conflicts x{figures.conflict:.2f}"
     if figures.bytes_moved:
         more += f", {figures.bytes_used or 0:.0f} of {figures.bytes_moved:.0f} B used"
-    why = f" for {reason}" if reason else ""
-    return f"{figures.stall / whole:6.1%} of waiting{why}: {line}{shorten(text, 80)}{more}"
+    why = f" ({reason})" if reason else ""
+    return f"{figures.stall / whole:6.1%} of stalls{why}: {line}{shorten(text, 80)}{more}"
 
 
 def _lines(instructions: Sequence[Instruction], first: int, last: int) -> str:
     lines = [each.source_line for each in instructions[first : last + 1] if each.source_line]
-    return f" of lines {min(lines)} to {max(lines)}" if lines else ""
+    return f" in lines {min(lines)} to {max(lines)}" if lines else ""
 
 
 def _shares(found: Mapping[Pipe, float] | Mapping[StallReason, float]) -> str:

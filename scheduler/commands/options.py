@@ -41,7 +41,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 def add_model_name(parser: argparse.ArgumentParser) -> None:
     """Which of several models in a file."""
     parser.add_argument(
-        "--model-name", default="", metavar="NAME", help="of several models in the file, this one"
+        "--model-name", default="", metavar="NAME", help="which model, if the file has several"
     )
 
 
@@ -53,7 +53,7 @@ def load_model(arguments: argparse.Namespace) -> Graph:
 def add_bindings(parser: argparse.ArgumentParser) -> None:
     """Values for symbolic sizes."""
     parser.add_argument(
-        "--bind", action="append", default=[], metavar="SYMBOL=N", help="a symbolic size's value"
+        "--bind", action="append", default=[], metavar="SYMBOL=N", help="set a symbolic size"
     )
 
 
@@ -63,8 +63,8 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         "--float32-matmul-precision",
         choices=[each.value for each in MatmulPrecision],
         default=MatmulPrecision.HIGHEST.value,
-        help="of matrix products and convolutions of f32: highest is f32; high rounds what is"
-        " multiplied to tf32 (AMD: xf32) where the target has such instructions (%(default)s)",
+        help="precision of f32 matrix products and convolutions: highest is f32; high rounds the"
+        " factors to tf32 (AMD: xf32) if the target supports it (default: %(default)s)",
     )
 
 
@@ -75,10 +75,14 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path.home() / ".cache" / "kiln",
         metavar="DIR",
-        help="folder of the code cache (%(default)s)",
+        help="folder of the code cache (default: %(default)s)",
     )
     parser.add_argument(
-        "--rocm", type=Path, default=Path("/opt/rocm"), metavar="DIR", help="ROCm's folder"
+        "--rocm",
+        type=Path,
+        default=Path("/opt/rocm"),
+        metavar="DIR",
+        help="folder of ROCm (default: %(default)s)",
     )
 
 
@@ -89,7 +93,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="NAME",
-        help="gfx942, sm_90, cpu …; repeat",
+        help="gfx942, sm_90, cpu …; repeatable",
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs a whole graph through its kernels."""
+"""Run the whole graph of a bundle."""
 
 from __future__ import annotations
 
@@ -32,15 +32,19 @@ from scheduler.ir.storage import Array, bind_buffer, widen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
+    parser.add_argument("bundle", type=Path, metavar="DIR", help="folder of the bundle")
     parser.add_argument(
         "--device",
         default="cpu",
         metavar="ID",
-        help="cpu, rocm:0, cuda:0, isa:gfx942 … (%(default)s)",
+        help="cpu, rocm:0, cuda:0, isa:gfx942 … (default: %(default)s)",
     )
-    parser.add_argument("--inputs", type=Path, required=True, metavar="IN.npz")
-    parser.add_argument("--outputs", type=Path, required=True, metavar="OUT.npz")
+    parser.add_argument(
+        "--inputs", type=Path, required=True, metavar="IN.npz", help="arrays, by input name"
+    )
+    parser.add_argument(
+        "--outputs", type=Path, required=True, metavar="OUT.npz", help="write the outputs here"
+    )
     options.add_bindings(parser)
     add_trust(parser)
 
@@ -89,12 +93,12 @@ def _report(
         )
         return
     for name, needed in missing.items():
-        print_progress(f"output {name} needs {needed}")
+        print_progress(f"output {name} not computed: needs {needed}")
     print_progress(f"wrote {arguments.outputs}: {shapes}")
     for each in constants:
-        print_progress(f"output {each.place} of the model is the constant {each.value!a}")
+        print_progress(f"output {each.place} is the constant {each.value!a}")
     if written:
-        print_progress(f"new values of what the model writes: {', '.join(written.values())}")
+        print_progress(f"inputs updated by the model: {', '.join(written.values())}")
 
 
 def _save(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -121,10 +125,10 @@ def read_inputs(bundle: Bundle, path: Path, given: Bindings) -> tuple[dict[str, 
                 if key and key in arrays.files
             }
     except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"--inputs {path} cannot be read as .npz: {error}") from None
+        raise UserError(f"--inputs: {path} cannot be read as .npz: {error}") from None
     missing = [name for name in buffers if name not in values]
     if missing:
-        raise UserError(f"--inputs {path} lacks {', '.join(missing[:8])}; it needs {len(buffers)}")
+        raise UserError(f"--inputs: {path} lacks {', '.join(missing[:8])}; {len(buffers)} needed")
     bindings = _infer_sizes(bundle.manifest, values, buffers, given)
     return _check_shapes(bundle, values, buffers, bindings), bindings
 

@@ -1,4 +1,4 @@
-"""What can be compiled for, with the hardware table and each toolchain found."""
+"""List the targets with their hardware figures, and the toolchains."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     print_table(
         ("toolchain", "version"),
         [
-            (one.name, one.version if isinstance(one, Toolchain) else f"not here: {one.reason}")
+            (
+                one.name,
+                one.version if isinstance(one, Toolchain) else f"not available: {one.reason}",
+            )
             for one in found
         ],
     )

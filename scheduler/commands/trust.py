@@ -24,7 +24,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="run the bundle's native code although it was not compiled here by this user",
+        help="run native code even if this user did not compile it here",
     )
 
 
@@ -62,8 +62,8 @@ def _sandbox_summary() -> str:
 
     missing = ", ".join(part.name for part in in_force().missing)
     if missing:
-        return f"The fence is not whole on this machine; it lacks: {missing}."
-    return "They run fenced: no files but their own, no network, no other process."
+        return f"The sandbox is incomplete on this machine; missing: {missing}."
+    return "They run in a sandbox: no other files, no network, no other processes."
 
 
 def _libraries(bundle: Bundle, target: str) -> list[Path]:

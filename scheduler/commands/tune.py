@@ -1,5 +1,6 @@
-"""Candidates, measured: the fastest of each kernel goes into a bundle, with the whole ledger, and
-results that another installation can import."""
+"""Measure the candidates of each kernel and write a bundle with the fastest.
+
+The bundle includes the ledger and results that another installation can import."""
 
 from __future__ import annotations
 
@@ -51,60 +52,76 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         default="cpu",
         metavar="ID",
-        help="cpu, rocm:0, cuda:0 …; model:gfx942, model:MI300X …: by modelled times, without the"
-        " GPU (%(default)s)",
+        help="cpu, rocm:0, cuda:0 …; model:gfx942, model:MI300X …: modelled times, no GPU needed"
+        " (default: %(default)s)",
     )
     parser.add_argument(
-        "--node", action="append", default=[], metavar="NAME", help="only this kernel; repeat"
+        "--node", action="append", default=[], metavar="NAME", help="tune this kernel; repeatable"
     )
-    parser.add_argument("--budget", default="60s", metavar="TIME", help="(%(default)s)")
-    parser.add_argument("--compiles", type=int, metavar="N", help="at most so many")
-    parser.add_argument("--measurements", type=int, metavar="N", help="at most so many")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle")
     parser.add_argument(
-        "--known", type=Path, action="append", default=[], metavar="LEDGER", help="start from it"
+        "--budget",
+        default="60s",
+        metavar="TIME",
+        help="time limit: 60s, 5m, 1h (default: %(default)s)",
+    )
+    parser.add_argument("--compiles", type=int, metavar="N", help="maximum number of compiles")
+    parser.add_argument(
+        "--measurements", type=int, metavar="N", help="maximum number of measurements"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the bundle"
+    )
+    parser.add_argument(
+        "--known",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="LEDGER",
+        help="try the winners of this ledger first; repeatable",
     )
     parser.add_argument(
         "--from",
         dest="start",
         type=Path,
         metavar="LEDGER",
-        help="a ledger of modelled times, or its bundle: measure its fastest candidates first",
+        help="ledger of modelled times, or its bundle: measure its fastest candidates first",
     )
     parser.add_argument(
         "--model-limit",
         default="60s",
         metavar="TIME",
-        help="for modelling one candidate (%(default)s)",
+        help="time limit for modelling one candidate (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of inputs and search (%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of inputs and search (default: %(default)s)"
+    )
     parser.add_argument(
         "--strategy",
         choices=tuple(STRATEGIES),
         default=DEFAULT_STRATEGY,
-        help="in which order candidates are tried: "
+        help="search strategy: "
         + "; ".join(f"{name}: {row.summary}" for name, row in STRATEGIES.items())
-        + " (%(default)s)",
+        + " (default: %(default)s)",
     )
-    parser.add_argument("--flags", default="-O3", help="compiler flags (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=None, help="compilers at a time (all cores)")
+    parser.add_argument("--flags", default="-O3", help="compiler flags (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, help="parallel compilers (default: all cores)")
     parser.add_argument(
         "--bucket",
         action="append",
         default=[],
         metavar="SYMBOL=N",
-        help="tune for sizes up to N as well, and choose by the actual size; repeat",
+        help="also tune for sizes up to N; the kernel is selected by the actual size; repeatable",
     )
     parser.add_argument(
         "--try-unfused",
         action="store_true",
-        help="tune the operations of fused kernels as well, and keep whichever is faster",
+        help="also tune the parts of fused kernels separately; keep the faster version",
     )
     parser.add_argument(
         "--commit",
         default="",
         metavar="TEXT",
-        help="Kiln's commit, for results.json (what git says of this checkout)",
+        help="Kiln's commit, for results.json (default: from git)",
     )
     options.add_bindings(parser)
     options.add_precision(parser)
@@ -230,7 +247,7 @@ def _find_problems(
     if not arguments.try_unfused:
         return problems, {}
     if is_modelled(arguments.device):
-        raise UserError("--try-unfused: modelled times do not decide it; tune on a device")
+        raise UserError("--try-unfused: needs measured times; tune on a device")
     tuned = {name for problem in problems for name in problem.nodes}
     everything, found = unfuse_all(plan)
     parts = {name: each for name, each in found.items() if name in tuned}

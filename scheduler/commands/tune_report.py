@@ -75,7 +75,7 @@ def print_report(
         word, figures = ", modelled", [_modelled_texts(one) for one in result.problems]
     print_table(
         (
-            *("node", "problem", "calls", "candidates", f"default ms{word}", f"chosen ms{word}"),
+            *("node", "problem", "calls", "candidates", f"default ms{word}", f"selected ms{word}"),
             *("configuration", ""),
         ),
         [
@@ -89,7 +89,7 @@ def print_report(
         backends = best_of_backends(problem.entries)
         if len(backends) > 1:
             print_progress(f"{problem.problem.node.name}: {', '.join(map(str, backends))}")
-    known = f" ({result.from_cache} of them before)" if result.from_cache else ""
+    known = f" ({result.from_cache} from earlier runs)" if result.from_cache else ""
     print_progress(
         f"{result.measurements} {times}{known}, {result.compiles} compiled in {meter.seconds:.1f} s"
         + (f"; {result.ended}" if result.ended else "")
@@ -129,8 +129,8 @@ def _why(result: ProblemResult) -> str:
     if result.chosen is not None:
         return result.chosen.reason
     default = result.entries[0]
-    why = default.reason or "nothing was modelled that could be preferred"
-    return f"the default stays, nothing is chosen: {why}"
+    why = default.reason or "no candidate could be compared"
+    return f"default kept: {why}"
 
 
 def _modelled(result: ProblemResult) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def load_warm_start(arguments: argparse.Namespace, device: DeviceInfo) -> WarmSt
         return COLD_START
     with options.flag_errors("--from"):
         if device.modelled:
-            raise UserError(f"{device.id} measures nothing that could begin with modelled times")
+            raise UserError(f"{device.id} is modelled and measures nothing: tune on a device")
         start = read_warm_start(arguments.start)
         start.check_for(find(device.target).emulates or device.target)
     return start

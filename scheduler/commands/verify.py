@@ -1,5 +1,6 @@
-"""Random inputs, every kernel against the float64 reference, and the whole graph; the reference
-against torch, where that is asked for."""
+"""Check every kernel and the whole graph of a bundle against a float64 reference.
+
+The inputs are random. With --oracle torch, the reference is checked against torch too."""
 
 from __future__ import annotations
 
@@ -32,27 +33,31 @@ from scheduler.ir.bindings import (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
+    parser.add_argument("bundle", type=Path, metavar="DIR", help="folder of the bundle")
     parser.add_argument(
         "--device",
         default="cpu",
         metavar="ID",
-        help="cpu, rocm:0, cuda:0, isa:gfx942 … (%(default)s)",
+        help="cpu, rocm:0, cuda:0, isa:gfx942 … (default: %(default)s)",
     )
     options.add_bindings(parser)
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: %(default)s)")
     parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="for one kernel (%(default)s s)"
+        "--timeout",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="seconds per kernel (default: %(default)s)",
     )
     add_trust(parser)
-    parser.add_argument("--kernels-only", action="store_true", help="leave the whole graph out")
+    parser.add_argument("--kernels-only", action="store_true", help="skip the whole graph")
     parser.add_argument(
         "--oracle",
         choices=["torch"],
-        help="compare the reference with torch's own run of the file that --model names, too",
+        help="also compare the reference with torch's results for --model",
     )
     parser.add_argument(
-        "--model", type=Path, metavar="FILE.pt2", help="the file that the bundle was compiled from"
+        "--model", type=Path, metavar="FILE.pt2", help="the file from which the bundle was compiled"
     )
     options.add_model_name(parser)
 
@@ -98,12 +103,12 @@ def _model(arguments: argparse.Namespace, bundle: Bundle) -> Iterator[Path | Non
     another model."""
     file: Path | None = arguments.model
     if (arguments.oracle is None) != (file is None):
-        raise UserError("--oracle torch needs --model FILE.pt2, and --model needs --oracle")
+        raise UserError("--oracle torch and --model FILE.pt2: give both or neither")
     if file is None:
         yield None
         return
     if options.load_model(arguments).digest != bundle.manifest.graph_digest:
-        raise UserError(f"{file} is not the model that {bundle.folder} was compiled from")
+        raise UserError(f"--model: {bundle.folder} was not compiled from {file}")
     with tempfile.TemporaryDirectory(prefix="kiln-model-") as folder:
         if arguments.model_name:
             own = Path(folder) / file.name
@@ -132,7 +137,7 @@ def _report(findings: list[Finding], as_json: bool) -> None:
         print_json({"findings": [asdict(finding) for finding in findings]})
         return
     print_table(
-        ("what", "sizes", "output", "max error", "bound", "error/bound", "result"),
+        ("check", "sizes", "output", "max error", "bound", "error/bound", "result"),
         [
             (
                 *(

@@ -176,40 +176,36 @@ _CDNA = {
     "double": _exact(4, "cycles", "CDNA 2/3 white paper: FP64 vector at the rate of FP32"),
     "quarter": Constant(8, 16, 16, "cycles", "LLVM: WriteIntMul, WriteQuarterRate32"),
     "matrix_read": Constant(
-        *(8, 12, 16, "cycles behind the last pass until others read the result"),
+        *(8, 12, 16, "cycles after the last pass until others can read the result"),
         "LLVM, GCNHazardRecognizer: passes + 2 to passes + 4 wait states of 4 cycles",
     ),
     "matrix_chain": Constant(
-        *(0, 0, 8, "cycles behind the last pass until it is C of the next"),
-        "CDNA ISA: none where C is the very result; 2 wait states where it overlaps",
+        *(0, 0, 8, "cycles after the last pass until it can be C of the next"),
+        "CDNA ISA: none if C is exactly the result; 2 wait states if it overlaps",
     ),
     "scalar": _exact(4, "cycles", _ISSUE),
     "branch": Constant(
-        *(8, 16, 32, "cycles of its wave behind a taken branch"),
-        "Southern Islands ISA: 16 cycles; fetching anew adds",
+        *(8, 16, 32, "cycles of its wave after a taken branch"),
+        "Southern Islands ISA: 16 cycles, plus instruction fetch",
     ),
-    "barrier": Constant(4, 16, 40, "cycles from the last wave's arrival", "estimate: a few slots"),
+    "barrier": Constant(4, 16, 40, "cycles after the last wave's arrival", "estimate: a few slots"),
     "block_start": Constant(
         *(100, 300, 800, "cycles from a block's end to the first instruction of the next"),
-        "estimate: registers are set up by the workgroup manager, then arguments and code fetched",
+        "estimate: the workgroup manager sets up registers; arguments and code are fetched",
     ),
     "lds_port": _exact(
-        64, "bytes a cycle and direction", "ROCm Compute Profiler: a port for each pair of SIMDs"
+        64, "bytes per cycle and direction", "ROCm Compute Profiler: one port per pair of SIMDs"
     ),
     "lds_ports": 2,
-    "lds_queue": Constant(
-        *(64, 32, 16, "cycles of work that may stand in front of a port"), "estimate: 2 to 4 reads"
-    ),
+    "lds_queue": Constant(*(64, 32, 16, "cycles of queued work"), "estimate: 2 to 4 reads"),
     "address": _exact(
-        *(4, "cycles a vector memory instruction"),
-        "ROCm Compute Profiler: the address unit takes 16 lanes a cycle",
+        *(4, "cycles per vector memory instruction"),
+        "ROCm Compute Profiler: the address unit takes 16 lanes per cycle",
     ),
-    "memory_queue": Constant(
-        *(256, 128, 64, "cycles of work that may stand in front of the address unit"), "estimate"
-    ),
+    "memory_queue": Constant(*(256, 128, 64, "cycles of queued work"), "estimate"),
     "launch_us": Constant(
-        *(1.5, 3, 6, "microseconds from launch to launch of empty kernels"),
-        "estimate: ROCm's issues tell of 2 to 6 us on Instinct boards",
+        *(1.5, 3, 6, "microseconds between launches of empty kernels"),
+        "estimate: ROCm issues report 2 to 6 us on Instinct boards",
     ),
 }
 _MI300_LATENCY = "pyhip: 500 to 800 for HBM; The MALL is Open; Chips and Cheese"
@@ -220,13 +216,15 @@ _CDNA3 = {
     "instruction_line": 128,
     "lds_banks": 32,
     "lds_latency": Constant(
-        *(32, 40, 64, "cycles beside those of its ports and banks"),
+        *(32, 40, 64, "cycles, excluding ports and banks"),
         "pyhip: 52 for 32 bits, 64 for 128 bits from issue to the wait's end; LLVM: WriteLDS",
     ),
-    "l1_bytes_cycle": _exact(64, "bytes a cycle", "ROCm Compute Profiler: vL1D, 64 B a cycle"),
+    "l1_bytes_cycle": _exact(64, "bytes per cycle", "ROCm Compute Profiler: vL1D, 64 B per cycle"),
     "l1_latency": Constant(110, 125, 150, "cycles", "Chips and Cheese: MI300X, vector L1"),
     "l2_bytes_cycle": _exact(
-        2048 / 38, "bytes a cycle and CU", "CDNA 3 white paper: 2 KB a cycle for an XCD's 38 CUs"
+        2048 / 38,
+        "bytes per cycle and CU",
+        "CDNA 3 white paper: 2 KB per cycle for an XCD's 38 CUs",
     ),
     "l2_latency": Constant(200, 254, 350, "cycles", _MI300_LATENCY),
     "memory_latency": Constant(500, 700, 1000, "cycles", _MI300_LATENCY),
@@ -235,12 +233,14 @@ _CDNA3 = {
         "estimate: streaming kernels on MI300X are reported at 4.0 to 4.8 of 5.3 TB/s, mostly 4.3",
     ),
     "last_level_bytes_s": Constant(
-        *(17.2e12, 14e12, 11.9e12, "bytes a second"),
+        *(17.2e12, 14e12, 11.9e12, "bytes per second"),
         "CDNA 3 white paper: 17.2 TB/s peak; Chips and Cheese: 11.9 TB/s measured",
     ),
-    "scalar_latency": Constant(100, 150, 300, "cycles", "The MALL is Open: scalar L1; L2 behind"),
-    "fetch_latency": Constant(150, 254, 400, "cycles", "estimate: as L2, where lines come from"),
-    "fetch_ahead": Constant(3, 2, 1, "lines of code asked for ahead", "estimate"),
+    "scalar_latency": Constant(
+        100, 150, 300, "cycles", "The MALL is Open: scalar L1, backed by L2"
+    ),
+    "fetch_latency": Constant(150, 254, 400, "cycles", "estimate: as L2, the source of the lines"),
+    "fetch_ahead": Constant(3, 2, 1, "lines of code prefetched", "estimate"),
     "matrix_clock": Constant(
         *(1.0, 1.0, 0.6, "of the peak clock while the matrix pipes are busy"),
         "AMD's achievable rates: MI300X sustains 1.2 to 1.4 of 2.1 GHz in large products",
@@ -250,11 +250,11 @@ _CDNA4 = {
     **_CDNA3,
     "lds_banks": 64,
     "lds_port": _exact(
-        *(128, "bytes a cycle and direction"),
-        "CDNA 4 white paper: twice CDNA 3's LDS read bandwidth; IREE guide: 256 B a cycle",
+        *(128, "bytes per cycle and direction"),
+        "CDNA 4 white paper: twice CDNA 3's LDS read bandwidth; IREE guide: 256 B per cycle",
     ),
     "l2_bytes_cycle": _exact(
-        2048 / 32, "bytes a cycle and CU", "CDNA 4 white paper: 32 CUs an XCD"
+        2048 / 32, "bytes per cycle and CU", "CDNA 4 white paper: 32 CUs per XCD"
     ),
     "memory_share": Constant(
         *(0.90, 0.81, 0.70, "of the published bandwidth"), "estimate: as CDNA 3, with HBM3E"
@@ -271,8 +271,8 @@ _CDNA2 = {
     "instruction_line": 64,
     "l1_bytes": 16 << 10,
     "l2_bytes_cycle": _exact(
-        *(4096 / 110, "bytes a cycle and CU"),
-        "CDNA 2 white paper: 128 B a cycle from each of 32 channels of a die",
+        *(4096 / 110, "bytes per cycle and CU"),
+        "CDNA 2 white paper: 128 B per cycle from each of 32 channels of a die",
     ),
     "l2_latency": Constant(180, 230, 320, "cycles", "The MALL is Open: MI250X"),
     "memory_latency": Constant(450, 620, 900, "cycles", "The MALL is Open: MI250X, no MALL"),
@@ -280,14 +280,14 @@ _CDNA2 = {
         *(0.88, 0.80, 0.70, "of the published bandwidth"),
         "estimate: BabelStream on MI250X, 1.3 of 1.6",
     ),
-    "last_level_bytes_s": _exact(0, "bytes a second", "CDNA 2 white paper: no cache behind L2"),
+    "last_level_bytes_s": _exact(0, "bytes per second", "CDNA 2 white paper: no cache after L2"),
     "matrix_clock": Constant(
         *(1.0, 1.0, 0.85, "of the peak clock while the matrix pipes are busy"),
         "estimate: large products lower the clock of CDNA 2 less than of CDNA 3",
     ),
 }
 
-_RDNA_ISSUE = "RDNA ISA: 32 lanes in one cycle; one instruction a wave and cycle"
+_RDNA_ISSUE = "RDNA ISA: 32 lanes in one cycle; one instruction per wave and cycle"
 _RDNA3 = {
     "simds": 2,
     "wave": 32,
@@ -299,7 +299,7 @@ _RDNA3 = {
     "cadence": _exact(1, "cycles", _RDNA_ISSUE),
     "vector": _exact(1, "cycles", _RDNA_ISSUE),
     "vector_latency": Constant(5, 5, 6, "cycles", "LLVM: GFX11SpeedModel, Write32Bit has 5"),
-    "transcendental": _exact(4, "cycles", "RDNA ISA: 8 lanes a cycle; LLVM: WriteTrans32"),
+    "transcendental": _exact(4, "cycles", "RDNA ISA: 8 lanes per cycle; LLVM: WriteTrans32"),
     "double": Constant(16, 32, 32, "cycles", "estimate: a 16th to a 32nd of FP32"),
     "quarter": _exact(4, "cycles", "LLVM: WriteIntMul of GFX11SpeedModel"),
     "matrix_read": Constant(4, 8, 16, "cycles", "estimate: LLVM has hazards of WMMA, no cycles"),
@@ -309,14 +309,14 @@ _RDNA3 = {
     "barrier": Constant(4, 16, 40, "cycles", "estimate"),
     "block_start": Constant(100, 300, 800, "cycles", "estimate"),
     "lds_latency": Constant(20, 30, 50, "cycles", "LLVM: WriteLDS has 20; Chips and Cheese"),
-    "lds_port": _exact(128, "bytes a cycle", "RDNA ISA: 32 banks of 4 bytes for two SIMDs"),
+    "lds_port": _exact(128, "bytes per cycle", "RDNA ISA: 32 banks of 4 bytes for two SIMDs"),
     "lds_ports": 1,
     "lds_queue": Constant(64, 32, 16, "cycles", "estimate"),
-    "address": _exact(1, "cycles", "RDNA ISA: 32 lanes' addresses a cycle"),
-    "l1_bytes_cycle": _exact(128, "bytes a cycle", "RDNA white paper: 128 B lines, one a cycle"),
+    "address": _exact(1, "cycles", "RDNA ISA: addresses of 32 lanes per cycle"),
+    "l1_bytes_cycle": _exact(128, "bytes per cycle", "RDNA white paper: one 128 B line per cycle"),
     "l1_latency": Constant(90, 110, 140, "cycles", "Chips and Cheese: RDNA 3, vector L0"),
     "l2_bytes_cycle": _exact(
-        *(64, "bytes a cycle and CU"), "RDNA white paper: 64 B a cycle from L1 to L2"
+        *(64, "bytes per cycle and CU"), "RDNA white paper: 64 B per cycle from L1 to L2"
     ),
     "l2_latency": Constant(230, 270, 340, "cycles", "Chips and Cheese: RDNA 3"),
     "memory_latency": Constant(500, 650, 950, "cycles", "Chips and Cheese: RDNA 3, VRAM"),
@@ -325,12 +325,12 @@ _RDNA3 = {
         *(0.92, 0.85, 0.75, "of the published bandwidth"), "Chips and Cheese: RDNA 3, VRAM"
     ),
     "last_level_bytes_s": Constant(
-        *(3.5e12, 2.7e12, 2.2e12, "bytes a second"), "AMD: 3.5 TB/s peak; Chips and Cheese: 2.7"
+        *(3.5e12, 2.7e12, 2.2e12, "bytes per second"), "AMD: 3.5 TB/s peak; Chips and Cheese: 2.7"
     ),
     "scalar_latency": Constant(30, 50, 200, "cycles", "Chips and Cheese: RDNA 3, scalar cache"),
     "fetch_latency": Constant(150, 270, 400, "cycles", "estimate: as L2"),
     "fetch_ahead": Constant(
-        *(3, 3, 1, "lines of code asked for ahead"), "RDNA ISA: S_INST_PREFETCH, up to 3 lines"
+        *(3, 3, 1, "lines of code prefetched"), "RDNA ISA: S_INST_PREFETCH, up to 3 lines"
     ),
     "launch_us": Constant(3, 6, 12, "microseconds", "estimate: as Instinct boards, twice"),
     "matrix_clock": Constant(1.0, 1.0, 0.85, "of the peak clock", "estimate: board power"),
@@ -340,7 +340,7 @@ _RDNA4 = {
     "l1_latency": Constant(80, 100, 130, "cycles", "Chips and Cheese: RDNA 4"),
     "l2_latency": Constant(220, 260, 330, "cycles", "Chips and Cheese: RDNA 4"),
     "last_level_bytes_s": Constant(
-        *(4.0e12, 3.0e12, 2.4e12, "bytes a second"), "Chips and Cheese: RDNA 4, Infinity Cache"
+        *(4.0e12, 3.0e12, 2.4e12, "bytes per second"), "Chips and Cheese: RDNA 4, Infinity Cache"
     ),
 }
 

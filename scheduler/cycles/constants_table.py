@@ -23,34 +23,34 @@ HEADING = "## Constants"
 ESTIMATE = "estimate"
 
 MEANINGS: Mapping[str, str] = {
-    "cadence": "a SIMD looks at its waves every",
-    "vector": "a vector instruction keeps its pipe",
-    "vector_latency": "until the result of a vector instruction may be read",
-    "transcendental": "a transcendental one keeps the vector pipe (exp, log, sqrt, sin)",
-    "double": "one of double precision keeps it",
-    "quarter": "one of a quarter of the rate keeps it (32-bit integer products)",
-    "matrix_read": "until others may read the result of a matrix instruction",
-    "matrix_chain": "until the next matrix instruction may add to it",
-    "scalar": "a scalar instruction keeps its pipe",
-    "branch": "a taken branch holds its wave",
-    "barrier": "a barrier opens",
-    "block_start": "a block begins where another one ended",
-    "lds_latency": "an LDS access, without conflicts and queue",
+    "cadence": "interval between issue slots of a SIMD",
+    "vector": "vector pipe occupied by a vector instruction",
+    "vector_latency": "latency of a vector instruction's result",
+    "transcendental": "vector pipe occupied by a transcendental (exp, log, sqrt, sin)",
+    "double": "vector pipe occupied by a double-precision instruction",
+    "quarter": "vector pipe occupied at a quarter of the rate (32-bit integer products)",
+    "matrix_read": "latency of a matrix result for other instructions",
+    "matrix_chain": "latency of a matrix result as the next accumulator",
+    "scalar": "scalar pipe occupied by a scalar instruction",
+    "branch": "delay of a taken branch",
+    "barrier": "release of a barrier",
+    "block_start": "start of a block after another ended",
+    "lds_latency": "latency of LDS, without conflicts and queue",
     "lds_port": "width of an LDS port",
-    "lds_queue": "work that waits before an LDS port at most",
-    "address": "a vector memory instruction keeps the address unit",
-    "l1_bytes_cycle": "L1 gives",
+    "lds_queue": "maximum queue before an LDS port",
+    "address": "address unit occupied by a vector memory instruction",
+    "l1_bytes_cycle": "L1 bandwidth",
     "l1_latency": "latency of L1",
-    "l2_bytes_cycle": "L2 gives",
+    "l2_bytes_cycle": "L2 bandwidth",
     "l2_latency": "latency of L2",
     "memory_latency": "latency of memory",
-    "memory_queue": "work that waits before the address unit at most",
-    "memory_share": "share of the board's bandwidth that is reached",
-    "last_level_bytes_s": "Infinity Cache gives",
+    "memory_queue": "maximum queue before the address unit",
+    "memory_share": "achievable share of the board's bandwidth",
+    "last_level_bytes_s": "Infinity Cache bandwidth",
     "scalar_latency": "latency of scalar loads",
-    "fetch_latency": "latency of fetching code",
-    "fetch_ahead": "code that is fetched ahead",
-    "launch_us": "from one launch to the next; never part of a modelled time",
+    "fetch_latency": "latency of instruction fetches",
+    "fetch_ahead": "instruction prefetch",
+    "launch_us": "interval between launches; not part of a modelled time",
     "matrix_clock": "clock while the matrix pipes are busy",
 }
 
@@ -75,14 +75,14 @@ def render_section() -> str:
             HEADING,
             "",
             "Written by `python -m scheduler.cycles.constants_table` from"
-            " `scheduler/cycles/constants.py`. Cycles are those of the compute unit's clock. A"
+            " `scheduler/cycles/constants.py`. Cycles are cycles of the compute unit's clock. A"
             " constant with a range has a value at the end that makes kernels fast, in the middle,"
             " and at the slow end; a time's band"
             " has all of them at one end together. Clocks, units, caches and peak bandwidth of the"
             " boards are AMD's own (`scheduler/targets/amd_boards.py`), cycles of matrix"
             f" instructions in `scheduler/cycles/matrix.py`. {without} of these {len(found)} rows"
-            f" are called an *{ESTIMATE}*: no document or measurement that could be named stands"
-            " behind their values.",
+            f" are called an *{ESTIMATE}*: their values have no document or measurement as a"
+            " source.",
             "",
             "| constant | what | targets | fast | middle | slow | unit | source |",
             "|---|---|---|--:|--:|--:|---|---|",

@@ -47,11 +47,11 @@ def cost_of(target: Target, mnemonic: str) -> Cost:
     if isinstance(target.hardware, NvidiaHardware):
         return _nvidia(target, mnemonic)
     if not isinstance(target.hardware, AmdHardware) or target.emulates:
-        return Cost((), f"Nothing is known of the instructions' cost on {target.name}.")
+        return Cost((), f"Instruction costs on {target.name} are unknown.")
     try:
         machine(target)
     except KeyError:
-        return Cost((), f"The model has no figures of {target.name}.")
+        return Cost((), f"The model has no figures for {target.name}.")
     return Cost(tuple(_amd(target, mnemonic)), "")
 
 
@@ -64,9 +64,9 @@ def _amd(target: Target, mnemonic: str) -> Iterator[Fact]:
         named = vector_rate(mnemonic, processor) if name == "vector" else name
         yield _constant(named, known[named], double=ends[0].busy if name == "vector" else None)
     if counters := [_COUNTERS[processor[:5] >= "gfx12"][one] for one in ends[0].counts]:
-        yield Fact("counted by", ", ".join(counters), "AMD's ISA documents")
+        yield Fact("counters", ", ".join(counters), "AMD's ISA documents")
     if ends[0].act is IssueClass.FREE:
-        yield Fact("issue", "takes no slot", "LLVM; AMD's ISA documents")
+        yield Fact("issue", "no issue slot", "LLVM; AMD's ISA documents")
 
 
 _CONSTANTS = {
@@ -113,13 +113,14 @@ def _constant(name: str, constant: Constant, double: float | None) -> Fact:
 def _matrix(mnemonic: str, processor: str) -> Iterator[Fact]:
     cycles = matrix.cycles(mnemonic, processor)
     source = "AMD's white papers and matrix instruction calculator: passes of 4 cycles"
-    yield Fact("keeps the matrix pipe of its SIMD", f"{cycles} cycles", source)
-    yield Fact("operations", f"{matrix.flops(mnemonic):,}", "m · n · k, a multiply-add is two")
+    yield Fact("occupies the matrix pipe of its SIMD for", f"{cycles} cycles", source)
+    note = "m · n · k; a multiply-add counts as two"
+    yield Fact("operations", f"{matrix.flops(mnemonic):,}", note)
 
 
 _UNPUBLISHED = (
-    "NVIDIA publishes no latencies of SASS instructions; the stall counts and scoreboards by which"
-    " its compiler keeps to them are not printed in listings."
+    "NVIDIA publishes no latencies of SASS instructions, and listings do not show the stall counts"
+    " and scoreboards that its compiler sets."
 )
 
 
@@ -130,14 +131,14 @@ def _nvidia(target: Target, mnemonic: str) -> Cost:
         if rate := board.vector.get(rate_dtype(mnemonic)):
             lanes = 2 if rate_dtype(mnemonic) == "f16" else 1
             warps = rate / 2 / lanes / 32
-            value = f"{warps:g} warps' instructions a cycle and SM"
+            value = f"{warps:g} warps' instructions per cycle and SM"
             facts.append(Fact("throughput", value, _GUIDE))
         if (found := _tensor(mnemonic, board.matrix.get("f16"))) is not None:
             facts.append(found)
     if re.match(r"MUFU\b", mnemonic):
-        facts.append(Fact("throughput", "16 results a cycle and SM", _GUIDE))
+        facts.append(Fact("throughput", "16 results per cycle and SM", _GUIDE))
     if re.match(r"SHFL\b", mnemonic):
-        facts.append(Fact("throughput", "32 results a cycle and SM", _GUIDE))
+        facts.append(Fact("throughput", "32 results per cycle and SM", _GUIDE))
     return Cost(tuple(facts), _UNPUBLISHED)
 
 
@@ -150,5 +151,5 @@ def _tensor(mnemonic: str, rate: float | None) -> Fact | None:
     if match is None or not rate or "TF32" in mnemonic:
         return None
     operations = 2 * 16 * int(match["n"]) * int(match["k"])
-    value = f"one in {4 * operations / rate:g} cycles for each of the SM's four tensor cores"
-    return Fact("throughput, at most", value, "the board's published peak of f16")
+    value = f"one per {4 * operations / rate:g} cycles on each of the SM's four tensor cores"
+    return Fact("maximum throughput", value, "the board's published f16 peak")

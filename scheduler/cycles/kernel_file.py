@@ -39,9 +39,9 @@ class KernelFile:
         are."""
         there = ", ".join(map(shorten, self.kernels[:20])) or "none"
         if asked and asked not in self.kernels:
-            raise UserError(f"{self.name}: no kernel {shorten(asked)}; there are: {there}")
+            raise UserError(f"{self.name}: no kernel {shorten(asked)}; known: {there}")
         if not asked and len(self.kernels) != 1:
-            raise UserError(f"{self.name}: the launch must name its function; there are: {there}")
+            raise UserError(f"{self.name}: the launch must name its function; known: {there}")
         return asked or self.kernels[0]
 
 
@@ -52,7 +52,7 @@ def read_kernels(
     listing is taken as it is. Raises ``UserError`` if it is neither, or for another target."""
     processor = amd_hardware(target).processor
     if file.stat().st_size > MOST_BYTES:
-        raise UserError(f"{file.name}: larger than the {MOST_BYTES >> 20} MiB that are read")
+        raise UserError(f"{file.name}: larger than the limit of {MOST_BYTES >> 20} MiB")
     with file.open("rb") as opened:
         begin = opened.read(32)
     if begin.startswith(_OBJECTS):
@@ -67,11 +67,11 @@ def read_kernels(
     kernels = tuple(dict.fromkeys(match[1] for match in _KERNEL.finditer(listing)))
     if not kernels or _CONTROL.search(listing):
         raise UserError(
-            f"{file.name}: no listing of AMD's assembler with a kernel (.amdhsa_kernel) in it"
+            f"{file.name}: not a listing of AMD's assembler with a kernel (.amdhsa_kernel)"
         )
     made_for = _TARGET.search(listing)
     if made_for and made_for[1] != processor:
-        raise UserError(f"{file.name}: made for {made_for[1]}, not for {processor}")
+        raise UserError(f"{file.name}: built for {made_for[1]}, not for {processor}")
     return KernelFile(file.name, listing, kernels)
 
 

@@ -72,7 +72,7 @@ def model_kernel(
     """
     if amd_hardware(target).processor not in TARGETS:
         known = ", ".join(TARGETS)
-        raise UserError(f"{target.name}: modelled are {known}")
+        raise UserError(f"{target.name}: not modelled; known: {known}")
     unknown: Count[str] = Count()
     reports, sampled = [], []
     for launch in launches:
@@ -93,7 +93,7 @@ def model_kernel(
         board=board.name,
         sizes=dict(sizes),
         time_us=time,
-        sentence=longest.sentence if longest else "nothing is launched",
+        sentence=longest.sentence if longest else "no launches",
         launches=tuple(reports),
         unknown=dict(unknown),
         sampled="; ".join(dict.fromkeys(sampled)),
@@ -218,10 +218,10 @@ class _LaunchModel:
             traces |= self._run(more, self._limits.emulator) if more else {}
             self._complete_blocks += len(more)
             if not block_durations(_instruction_counts(traces), count)[1]:
-                self._note("blocks differ in length, and not along an axis of the grid")
+                self._note("block lengths vary, but not along an axis of the grid")
         self._cut = any(wave.cut for waves in traces.values() for wave in waves)
         if self._cut:
-            self._note("the emulator's limits cut some waves: times are of what was run")
+            self._note("the emulator's limits cut some waves: times cover the executed part only")
         return dict(sorted(traces.items()))
 
     def _note(self, text: str) -> None:

@@ -263,9 +263,7 @@ def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...
     for pipe, name in _NAMES.items():
         time = means.pipe[pipe] * means.all_waves / means.instances(pipe) / hertz
         if time:
-            found.append(
-                ResourceLimit(name, Band(time, time, time), "if it were busy all the time")
-            )
+            found.append(ResourceLimit(name, Band(time, time, time), "at full utilization"))
     shared = modelled.sharing
     if shared is not None:
         found += _memory_limits(modelled, shared)
@@ -275,7 +273,7 @@ def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...
         ResourceLimit(
             "launch",
             Band(launch.fast, launch.mid, launch.slow),
-            "from one launch to the next; not in the modelled time",
+            "between launches; not included in the modelled time",
         )
     )
     return tuple(found)
@@ -288,7 +286,7 @@ def _memory_limits(modelled: ModelledLaunch, shared: Sharing) -> list[ResourceLi
         ResourceLimit(
             MEMORY_LIMIT,
             Band(*(shared.distinct / (peak * known.memory_share.at(end)) for end in End)),
-            f"{_format_bytes(shared.distinct)} that differ, each once",
+            f"{_format_bytes(shared.distinct)} distinct, each transferred once",
         )
     ]
     if known.last_level_bytes_s.mid:
@@ -302,7 +300,7 @@ def _memory_limits(modelled: ModelledLaunch, shared: Sharing) -> list[ResourceLi
                     fetched.mid / rate[End.MID],
                     fetched.high / rate[End.SLOW],
                 ),
-                f"{_format_bytes(fetched.mid)} that the L2 caches fetch",
+                f"{_format_bytes(fetched.mid)} fetched by the L2 caches",
             )
         )
     cycle = known.l2_bytes_cycle.mid * board.compute_units * board.clock_mhz
@@ -311,7 +309,7 @@ def _memory_limits(modelled: ModelledLaunch, shared: Sharing) -> list[ResourceLi
         ResourceLimit(
             L2_LIMIT,
             Band(asked, asked, asked),
-            f"{_format_bytes(shared.asked)} that blocks ask for",
+            f"{_format_bytes(shared.asked)} requested by blocks",
         )
     )
     return found

@@ -24,7 +24,7 @@ def from_json(data: Any) -> Report:
     version = data.get("version") if isinstance(data, dict) else None
     if version != VERSION:
         raise UserError(
-            f"modelled report: it is of version {version} of the model, this is {VERSION}: model"
+            f"modelled report: made by version {version} of the model, expected {VERSION}: model"
             " the kernel again"
         )
     return decode(_CODEC, data, Report, "modelled report")
@@ -40,4 +40,4 @@ def read(content: bytes) -> Report:
     try:
         return from_json(json.loads(content))
     except ValueError as error:
-        raise UserError(f"modelled report: it is no JSON: {error}") from None
+        raise UserError(f"modelled report: not valid JSON: {error}") from None

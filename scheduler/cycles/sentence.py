@@ -46,25 +46,31 @@ def bottleneck_sentence(
     pipes = {pipe: min(1.0, busy * there / used) for pipe, busy in pipes.items()}
     name, busy = _find_bound(time_us, pipes, limits)
     share = f"{round(100 * busy)}%"
+    own = 1 - sum(waits.values())
     if busy >= _BOUND:
         first = f"bound by {name} ({share} of the time)"
+    elif own > _OWN:
+        first = (
+            f"issue-bound ({round(100 * own)}% of a wave's time): {name} busy {share} of the time"
+        )
     else:
-        first = f"bound by latency: {name} are busy {share} of the time"
-        if name in ("LDS", *_MEMORY_LIMITS):
-            first = f"bound by latency: {name} is busy {share} of the time"
+        first = f"latency-bound: {name} busy {share} of the time"
     parts = [first]
     if used < _FEW_UNITS * there:
         parts.append(f"{used} of {there} compute units have work")
     parts += [*_conflicts(function, pipes, figures), *_wasted_transfers(function, figures)]
     reason = max(waits, key=lambda each: waits[each], default=None)
     if reason is not None and waits[reason] >= _WORTH_SAYING:
-        parts.append(f"waves wait for {reason.value} {round(100 * waits[reason])}% of the time")
-    own = 1 - sum(waits.values())
-    if busy < _BOUND and own > _OWN:
-        parts.append(f"a wave's own instructions take {round(100 * own)}% of its time")
+        parts.append(_wait(reason, round(100 * waits[reason])))
     if tail >= 2 * _WORTH_SAYING:
-        parts.append(f"{round(100 * tail)}% of the units' time has no work")
+        parts.append(f"compute units are idle {round(100 * tail)}% of the time")
     return "; ".join(parts)
+
+
+def _wait(reason: StallReason, percent: int) -> str:
+    if reason is StallReason.PIPE:
+        return f"pipe contention {percent}% of the time"
+    return f"waves wait for {reason.value} {percent}% of the time"
 
 
 def _find_bound(

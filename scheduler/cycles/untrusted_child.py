@@ -40,13 +40,13 @@ def main(request: dict[str, Any], listing: Path, launch: Path) -> None:
     except UserError as error:
         answer = {"error": str(error)}
     except MemoryError:
-        answer = {"error": f"{name}: takes more than the {memory / (1 << 30):g} GiB that it may"}
+        answer = {"error": f"{name}: exceeds the memory limit of {memory / (1 << 30):g} GiB"}
     except RecursionError:
-        answer = {"error": f"{name}: is nested too deeply"}
+        answer = {"error": f"{name}: nested too deeply"}
     except Exception as error:  # noqa: BLE001 -- a fault of ours, which takes nothing else along
         traceback.print_exc()
         kind = type(error).__name__
-        answer = {"error": f"{name}: a fault in modelling it ({kind}); please report it"}
+        answer = {"error": f"{name}: internal error ({kind}): please report it"}
     json.dump(answer, answers)
     answers.close()
 

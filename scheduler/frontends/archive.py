@@ -61,7 +61,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         if not path.is_file():
             raise UserError(f"{path.name}: not a file")
         if size > MAX_FILE_BYTES:
-            raise UserError(f"{path.name}: {size} bytes; at most {MAX_FILE_BYTES} are read")
+            raise UserError(f"{path.name}: {size} bytes; the limit is {MAX_FILE_BYTES}")
         _check_directory(path, size)
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -78,7 +78,7 @@ def _check_directory(path: Path, size: int) -> None:
         tail = file.read()
         at = tail.rfind(b"PK\x05\x06")
         if at < 0 or at + _END.size > len(tail):
-            raise UserError(f"{path.name}: not a torch.export file (not a zip, or cut off)")
+            raise UserError(f"{path.name}: not a torch.export file (not a zip file, or truncated)")
         directory_bytes = _END.unpack_from(tail, at)[5]
         before = at - _END_LOCATOR_64.size
         if before >= 0 and tail[before : before + 4] == b"PK\x06\x07":
@@ -87,7 +87,7 @@ def _check_directory(path: Path, size: int) -> None:
             if len(record) == _END_64.size:
                 directory_bytes = max(directory_bytes, _END_64.unpack(record)[8])
     if directory_bytes > MAX_DIRECTORY_BYTES:
-        raise UserError(f"{path.name}: its table of members is larger than any model's")
+        raise UserError(f"{path.name}: the zip directory is larger than that of any model")
 
 
 def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -105,7 +105,7 @@ def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipI
         else:
             continue
         if name in found:
-            raise UserError(f"{file}: member {member.filename!r} stands in it twice")
+            raise UserError(f"{file}: duplicate member {member.filename!r}")
         found[name] = member
     if not found:
         raise UserError(f"{file}: {_explain_no_model(archive)}")
@@ -118,11 +118,14 @@ def _explain_no_model(archive: zipfile.ZipFile) -> str:
     inner = [member for member in members if member.suffix in (".pt2", ".zip")]
     if inner:
         name = quote_value(inner[0].name)
-        return f"an archive with other archives in it: unpack it, and give {name}"
+        return f"an archive that contains other archives: unpack it and use {name}"
     if any("aotinductor" in member.parts for member in members):
-        return "compiled by AOTInductor, without the graph: save it with torch.export.save"
+        return "compiled by AOTInductor, without the graph: save the model with torch.export.save"
     if any(member.name == "data.pkl" for member in members):
-        return "saved with torch.save or torch.jit.save: export it, and use torch.export.save"
+        return (
+            "saved with torch.save or torch.jit.save: export the model and save it with "
+            "torch.export.save"
+        )
     return "not a torch.export file: no member models/model.json"
 
 
@@ -133,23 +136,23 @@ def _find_model(file: str, archive: zipfile.ZipFile, model_name: str) -> zipfile
     names = ", ".join(sorted(quote_value(name) for name in found)[:_MAX_LISTED])
     names += f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
     if model_name:
-        raise UserError(f"{file}: holds no model {quote_value(model_name)}; its models: {names}")
+        raise UserError(f"{file}: no model {quote_value(model_name)}; the models are {names}")
     if len(found) > 1:
-        raise UserError(f"{file}: holds the models {names}: choose one by its model name")
+        raise UserError(f"{file}: contains the models {names}: choose one by its name")
     return next(iter(found.values()))
 
 
 def read_member(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     where = f"{file}: {member.filename}"
     if member.flag_bits & 1:
-        raise UserError(f"{where}: is encrypted")
+        raise UserError(f"{where}: encrypted members are not supported")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise UserError(f"{where}: compressed with an unknown method")
+        raise UserError(f"{where}: unknown compression method")
     if member.file_size > MAX_JSON_BYTES:
-        raise UserError(f"{where}: {member.file_size} bytes; at most {MAX_JSON_BYTES} are read")
+        raise UserError(f"{where}: {member.file_size} bytes; the limit is {MAX_JSON_BYTES}")
     packed = max(member.compress_size, 1)
     if member.file_size > RATIO_FREE_BYTES and member.file_size / packed > MAX_RATIO:
-        raise UserError(f"{where}: unpacks to {member.file_size // packed} times its size")
+        raise UserError(f"{where}: unpacks to {member.file_size // packed} times its packed size")
     with archive.open(member) as stream:
         return stream.read(MAX_JSON_BYTES)
 
@@ -160,6 +163,6 @@ def parse_json(where: str, text: bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise UserError(f"{where}: is nested too deeply") from error
+        raise UserError(f"{where}: nested too deeply") from error
     except ValueError as error:  # bad JSON, bad UTF-8
-        raise UserError(f"{where}: is not JSON: {error}") from error
+        raise UserError(f"{where}: not valid JSON: {error}") from error

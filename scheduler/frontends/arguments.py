@@ -65,7 +65,7 @@ def read_float(value: Any, where: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise UserError(f"{where}: larger than any number: {quote_value(value)}") from None
+        raise UserError(f"{where}: number out of range: {quote_value(value)}") from None
 
 
 class Expressions:
@@ -106,7 +106,7 @@ class Expressions:
         if text not in self._parsed:
             self._characters += len(text)
             if self._characters > MAX_EXPRESSIONS_TEXT:
-                raise UserError(f"{where}: the file has too many different expressions")
+                raise UserError(f"{where}: the file contains too many different expressions")
             try:
                 self._parsed[text] = (
                     parse_plain(text) if self._plain else parse_srepr(text, self._unread)
@@ -122,7 +122,7 @@ def read_tensor_meta(data: Any, expressions: Expressions, where: str) -> TensorM
     """Element type, sizes and strides of a value."""
     layout = field(data, "layout", int, where) if isinstance(data, dict) else 7
     if layout not in _LAYOUTS:
-        raise UserError(f"{where}: layout {layout} is not strided; sparse tensors are not read")
+        raise UserError(f"{where}: layout {layout} is not supported: only strided tensors are")
     return TensorMeta(
         read_dtype(field(data, "dtype", int, where), where),
         _extents(data, "sizes", expressions, where),
@@ -134,7 +134,7 @@ def _extents(data: Any, label: str, expressions: Expressions, where: str) -> tup
     """Sizes or strides."""
     parts = field(data, label, list, where)
     if len(parts) > MAX_RANK:
-        raise UserError(f"{where} has {len(parts)} {label}; at most {MAX_RANK} are read")
+        raise UserError(f"{where} has {len(parts)} {label}; the limit is {MAX_RANK}")
     return tuple(expressions.read(part, where) for part in parts)
 
 
@@ -143,17 +143,17 @@ def read_argument(data: Any, where: str) -> Argument:
     tag, content = read_union(data, where)
     if tag in _LISTS:
         if not isinstance(content, list):
-            raise UserError(f"{where}: {tag!r} is no list")
+            raise UserError(f"{where}: {tag!r} is not a list")
         _check_length(content, where)
         return tuple(_LISTS[tag](part, where) for part in content)
     if tag not in _SINGLE:
-        raise UserError(f"{where}: arguments of kind {tag!r} are not read")
+        raise UserError(f"{where}: arguments of kind {tag!r} are not supported")
     return _SINGLE[tag](content, where)
 
 
 def _check_length(parts: list[Any], where: str) -> None:
     if len(parts) > MAX_ARGUMENTS:
-        raise UserError(f"{where} has {len(parts)} parts; at most {MAX_ARGUMENTS} are read")
+        raise UserError(f"{where} has {len(parts)} parts; the limit is {MAX_ARGUMENTS}")
 
 
 def value_names(data: Any, where: str) -> Iterator[str | None]:
@@ -168,7 +168,7 @@ def value_names(data: Any, where: str) -> Iterator[str | None]:
         inner = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(tag)
         parts = field(data, tag, list, where)
         if len(parts) > MAX_OUTPUTS:
-            raise UserError(f"{where} makes {len(parts)} values; at most {MAX_OUTPUTS} are read")
+            raise UserError(f"{where} has {len(parts)} results; the limit is {MAX_OUTPUTS}")
         for part in parts:
             yield from value_names({inner: part} if inner else part, where)
     elif tag == "as_optional_tensor":
@@ -176,7 +176,7 @@ def value_names(data: Any, where: str) -> Iterator[str | None]:
     elif tag in ("as_none", "as_int", "as_float", "as_bool", "as_string"):
         yield None
     else:
-        raise UserError(f"{where}: outputs of kind {tag!r} are not read")
+        raise UserError(f"{where}: outputs of kind {tag!r} are not supported")
 
 
 def output_values(data: Any, where: str) -> list[Ref | Constant]:
@@ -206,9 +206,9 @@ def _complex(data: Any, where: str) -> Argument:
 
 def _string(data: Any, where: str) -> Argument:
     if not isinstance(data, str):
-        raise UserError(f"{where}: not text: {quote_value(data)}")
+        raise UserError(f"{where}: not a string: {quote_value(data)}")
     if len(data) > MAX_STRING:
-        raise UserError(f"{where}: {len(data)} characters; at most {MAX_STRING} are read")
+        raise UserError(f"{where}: {len(data)} characters; the limit is {MAX_STRING}")
     return data
 
 

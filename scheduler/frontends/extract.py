@@ -42,7 +42,10 @@ def extract_model(path: Path, model_name: str, out: Path) -> None:
                 continue
             info = members[f"{root}/{name}"]
             if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-                raise UserError(f"{path.name}: {info.filename}: is compressed or encrypted")
+                raise UserError(
+                    f"{path.name}: {info.filename}: compressed or encrypted members are not "
+                    "supported"
+                )
             with archive.open(info) as source, made.open(f"{root}/{own_name}", "w") as target:
                 while part := source.read(_BYTES):
                     target.write(part)
@@ -67,5 +70,5 @@ def _parts(
         tensors = field(parse_json(where, read_member(file, archive, info)), "config", dict, where)
         paths = {field(each, "path_name", str, where) for each in tensors.values()}
         if climbing := [each for each in paths if PurePosixPath(each).name != each]:
-            raise UserError(f"{where}: {quote_value(climbing[0])} is no name of a tensor's member")
+            raise UserError(f"{where}: {quote_value(climbing[0])} is not a valid member name")
         yield from ((f"{folder}/{each}", f"{folder}/{each}") for each in sorted(paths))

@@ -16,7 +16,7 @@ def field(data: Any, label: str, kind: Any, where: str) -> Any:
         raise UserError(f"{where}: {label!r} is missing")
     value = data[label]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise UserError(f"{where}: {label!r} is of the wrong kind: {quote_value(value)}")
+        raise UserError(f"{where}: {label!r} has the wrong type: {quote_value(value)}")
     return value
 
 

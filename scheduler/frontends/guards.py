@@ -49,12 +49,12 @@ def read_guards(
     """
     texts = optional_field(document, "guards_code", list, "model.json") or []
     if len(texts) > MAX_GUARDS:
-        raise UserError(f"{len(texts)} guards; at most {MAX_GUARDS} are read")
+        raise UserError(f"{len(texts)} guards; the limit is {MAX_GUARDS}")
     inputs = _inputs_by_path(document) if texts else {}
     found: dict[Guard, None] = {}
     for text in texts:
         if not isinstance(text, str) or len(text) > MAX_EXPRESSION_TEXT:
-            raise UserError("a guard is no text, or too long")
+            raise UserError("a guard is not a string, or is too long")
         for guard in _Reader(inputs, tensors, numbers).guards(text):
             known = all(name in symbols for name in guard_sizes(guard))
             if known and not is_implied(guard, symbols):

@@ -51,9 +51,9 @@ def rebase_offset(node: Node, begins: dict[str, int | None]) -> Node:
         return node
     if begin is None or not isinstance(given, int):
         raise UserError(
-            f"node {node.name!r}: {node.target} counts from the start of the memory that its"
-            " tensor is a part of, by a number that depends on sizes: export with inputs that have"
-            " memory of their own (clone them)"
+            f"node {node.name!r}: {node.target} has an offset from the start of its "
+            "tensor's memory that depends on sizes, which is not supported: export with "
+            "inputs that own their memory (clone them)"
         )
     if named:
         return replace(node, kwargs={**node.kwargs, _LABEL: given - begin})

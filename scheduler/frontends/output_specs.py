@@ -39,7 +39,9 @@ def read_outputs(graph: Json, module: Json, inputs: tuple[GraphInput, ...]) -> O
     described = field(signature, "output_specs", list, "signature")
     parts = field(graph, "outputs", list, "graph")
     if len(described) != len(parts):
-        raise UserError(f"the graph has {len(parts)} outputs, its signature {len(described)}")
+        raise UserError(
+            f"the graph has {len(parts)} outputs, but its signature has {len(described)}"
+        )
     names: list[str] = []
     specs: list[OutputSpec] = []
     constants: list[ConstantOutput] = []
@@ -53,7 +55,9 @@ def read_outputs(graph: Json, module: Json, inputs: tuple[GraphInput, ...]) -> O
                 names.append(value.name)
                 specs.append(spec)
             elif spec.kind.is_mutation:
-                raise UserError(f"signature output {index}: a constant for {spec.input!r}")
+                raise UserError(
+                    f"signature output {index}: a constant cannot be written to {spec.input!r}"
+                )
             else:
                 constants.append(ConstantOutput(place, value))
             place += not spec.kind.is_mutation
@@ -66,7 +70,7 @@ def _read(spec: Any, where: str, inputs: tuple[GraphInput, ...]) -> OutputSpec |
     if label == _TOKEN:
         return None
     if label not in {known.value for known in OutputKind}:
-        raise UserError(f"{where}: outputs of kind {label!r} are not read")
+        raise UserError(f"{where}: outputs of kind {label!r} are not supported")
     kind = OutputKind(label)
     if kind not in _INPUTS:
         return OutputSpec(kind)
@@ -75,4 +79,4 @@ def _read(spec: Any, where: str, inputs: tuple[GraphInput, ...]) -> OutputSpec |
     for given in inputs:
         if given.kind in kinds and name in (given.source_name or given.name, given.name):
             return OutputSpec(kind, given.name)
-    raise UserError(f"{where}: {kind} is for {name!r}, which is no such input")
+    raise UserError(f"{where}: {kind} refers to {name!r}, which is not such an input")

@@ -280,9 +280,9 @@ class _Reader:
         arguments = [field(entry, "arg", dict, where) for entry in inputs]
         at = next((i for i, argument in enumerate(arguments) if is_graph(argument)), None)
         if at is None:
-            raise UserError(f"{where}: has no inner graph")
+            raise UserError(f"{where}: inner graph is missing")
         if part["target"].endswith("autocast") and {"as_bool": False} not in arguments[:at]:
-            raise UserError(f"{where}: autocast inside the model is not read; cast explicitly")
+            raise UserError(f"{where}: autocast inside the model is not supported: cast explicitly")
         content = field(arguments[at], "as_graph", dict, where)
         prefix = f"{outer}{value_name(content, where)}_"
         inner = field(content, "graph", dict, where)
@@ -293,7 +293,9 @@ class _Reader:
         ]
         inner_inputs, made = (_names_of(inner, label, where) for label in ("inputs", "outputs"))
         if len(given) != len(inner_inputs) or len(made) != len(outputs):
-            raise UserError(f"{where}: its inner graph takes or makes another number of values")
+            raise UserError(
+                f"{where}: its inner graph has another number of inputs or outputs than the node"
+            )
         inside = {name: prefix + name for name in _inner_values(inner)}
         passed = dict(zip(inner_inputs, given, strict=True))
         for name, argument in passed.items():
@@ -325,7 +327,7 @@ class _Reader:
                 name = value_name(field(content, "arg", dict, where), where)
                 yield GraphInput(name, role, value_name(content, where, label))
             elif kind != "constant_input":
-                raise UserError(f"{where}: inputs of kind {kind!r} are not read")
+                raise UserError(f"{where}: inputs of kind {kind!r} are not supported")
 
     def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
         """Raise ``UserError`` if the signature and the graph have different inputs."""
@@ -408,8 +410,9 @@ def _check_schema(document: Any) -> Json:
     major = field(version, "major", int, "schema_version")
     if major not in SCHEMA_MAJORS:
         raise UserError(
-            f"schema version {major} of torch.export; versions {SCHEMA_MAJORS[0]} to "
-            f"{SCHEMA_MAJORS[-1]} are read: export the model again with torch 2.4 to 2.15"
+            f"torch.export schema version {major} is not supported; versions "
+            f"{SCHEMA_MAJORS[0]} to {SCHEMA_MAJORS[-1]} are: export the model again with "
+            "torch 2.4 to 2.15"
         )
     checked: Json = document
     return checked
@@ -455,9 +458,9 @@ def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Jso
     outputs = _output_names(part, f"node number {index}")
     name = part.get("name") or (outputs[0] if outputs else f"node_{index}")
     if not isinstance(name, str):
-        raise UserError(f"node number {index}: its name is no text")
+        raise UserError(f"node number {index}: its name is not a string")
     if max(len(name), len(target)) > MAX_NAME:
-        raise UserError(f"node number {index}: a name of more than {MAX_NAME} characters")
+        raise UserError(f"node number {index}: its name has more than {MAX_NAME} characters")
     where = f"node {name!r}"
     args: list[Argument] = []
     graphs: dict[int, Json] = {}
@@ -465,7 +468,7 @@ def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Jso
     kwargs: dict[str, Argument] = {}
     inputs = field(part, "inputs", list, where)
     if len(inputs) > MAX_ARGUMENTS:
-        raise UserError(f"{where} has {len(inputs)} arguments; at most {MAX_ARGUMENTS} are read")
+        raise UserError(f"{where} has {len(inputs)} arguments; the limit is {MAX_ARGUMENTS}")
     for entry in inputs:
         label = field(entry, "name", str, where)
         content = field(entry, "arg", dict, where)
@@ -476,7 +479,7 @@ def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Jso
             continue
         value = read_argument(content, f"{where}, argument {label!r}")
         if label and (label in labels or label in kwargs):
-            raise UserError(f"{where}: argument {label!r} stands twice")
+            raise UserError(f"{where}: duplicate argument {label!r}")
         # Kind 2 is a keyword argument. Files before schema 8.3 do not state kinds; then only labels
         # decide.
         if entry.get("kind") == 2:
@@ -500,7 +503,7 @@ def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Jso
 def _output_names(part: Json, where: str) -> tuple[str, ...]:
     outputs = field(part, "outputs", list, where)
     if len(outputs) > MAX_OUTPUTS:
-        raise UserError(f"{where} makes {len(outputs)} values; at most {MAX_OUTPUTS} are read")
+        raise UserError(f"{where} has {len(outputs)} results; the limit is {MAX_OUTPUTS}")
     names = [n for o in outputs for n in value_names(o, where)]
     return tuple(
         name if name is not None else f"{part.get('name') or where}_none_{index}"

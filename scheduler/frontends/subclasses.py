@@ -29,7 +29,9 @@ def with_inner_tensors(graph: Graph) -> Graph:
     for node in accesses:
         outer, attribute = _access(node)
         if outer not in known:
-            raise UserError(f"node {node.name!r}: takes a tensor out of {outer!r}, no input")
+            raise UserError(
+                f"node {node.name!r}: reads a tensor from {outer!r}, which is not an input"
+            )
         source = known[outer]
         (name,) = node.outputs
         made = GraphInput(name, source.kind, f"{source.source_name or outer}.{attribute}")
@@ -53,4 +55,4 @@ def _access(node: Node) -> tuple[str, str]:
     match arguments:
         case [Ref(name=outer), str(attribute)] if len(node.outputs) == 1:
             return outer, attribute
-    raise UserError(f"node {node.name!r}: {_ACCESS} takes a tensor and the name of an attribute")
+    raise UserError(f"node {node.name!r}: {_ACCESS} takes a tensor and an attribute name")

@@ -111,7 +111,9 @@ class _Unbatcher:
             yield from self._node(_with_inner(node, self._inner))
         for name in outputs:
             if name in self._batches:
-                raise UserError(f"output {name!r} is a value under torch.vmap, which ends before")
+                raise UserError(
+                    f"output {name!r} is used outside torch.vmap without its batch dimension"
+                )
 
     def _inner(self, part: Subgraph) -> Subgraph:
         return replace(part, nodes=tuple(self.nodes(part.nodes, part.outputs)))
@@ -128,7 +130,7 @@ class _Unbatcher:
             yield from self._remove(node)
         elif not step:
             if "different" in self._modes and draws_random(node):
-                raise UserError(_message(node, "draws other numbers for each example"))
+                raise UserError(_message(node, "draws different random numbers for each example"))
             if not any(name in self._batches for name in node_references(node)):
                 yield node
             elif node.target != _ASSERT:
@@ -141,7 +143,9 @@ class _Unbatcher:
             case (Ref(name=name), int(dim), int(level)), (output,) if name in self.tensors:
                 batch, meta = self._batch_of(name), self.tensors[name]
             case _:
-                raise UserError(f"node {node.name!r}: {_ADD} takes a tensor, a dimension, a level")
+                raise UserError(
+                    f"node {node.name!r}: {_ADD} takes a tensor, a dimension and a level"
+                )
         if not 0 <= dim < batch.rank or level in batch.levels:
             raise UserError(f"node {node.name!r}: {name!r} has no dimension {dim} to hide")
         at = dim + len(batch.sizes)
@@ -158,7 +162,7 @@ class _Unbatcher:
         rest = tuple(each for each in batch.sizes if each[0] != level)
         at = dim + batch.rank + 1 if dim < 0 else dim
         if not 0 <= at <= batch.rank or shown is None or len(shown.size) != batch.rank + 1:
-            raise UserError(f"node {node.name!r}: {name!r} has no place {dim} for a dimension")
+            raise UserError(f"node {node.name!r}: {name!r} cannot have a dimension at {dim}")
         at += len(rest)
         if level in batch.levels:
             yield self._move_dim(node, name, batch.levels.index(level), at)
@@ -192,7 +196,7 @@ class _Unbatcher:
         overload, operands = lookup_op(node.target), _operands(node)
         is_product = overload is not None and overload.op.lowering in _PRODUCTS
         if overload is None or not (is_product or _is_elementwise(overload)) or operands is None:
-            raise UserError(_message(node, "is neither elementwise nor a product of matrices"))
+            raise UserError(_message(node, "is neither elementwise nor a matrix product"))
         batches = {name: self._batch_of(name) for name in operands if name in self.tensors}
         rank = max(batch.rank for batch in batches.values())
         if is_product and any(batch.rank < 2 for batch in batches.values()):
@@ -210,7 +214,7 @@ class _Unbatcher:
         yield replace(made, target="aten.matmul.default", labels=()) if is_product else made
         for output in node.outputs:
             if output not in self.tensors:
-                raise UserError(_message(node, "makes a number of each example"))
+                raise UserError(_message(node, "computes a number for each example"))
             meta = self.tensors[output]
             size = (*(extent for _, extent in union.sizes), *meta.size)
             self._state(output, node, TensorMeta(meta.dtype, size, layout.contiguous_strides(size)))
@@ -243,7 +247,9 @@ class _Unbatcher:
 
     def _state(self, name: str, node: Node, meta: TensorMeta) -> None:
         if len(meta.size) > MAX_RANK:
-            raise UserError(_message(node, f"has more than {MAX_RANK} dimensions with the batch"))
+            raise UserError(
+                _message(node, f"has more than {MAX_RANK} dimensions, including the batch")
+            )
         self.tensors[name] = meta
 
 
@@ -266,8 +272,9 @@ def _operands(node: Node) -> list[str] | None:
 
 def _message(node: Node, why: str) -> str:
     return (
-        f"node {node.name!r}: {node.target} under torch.vmap (or associative_scan) {why}, which "
-        "is not read: write the batch out, or export it as ops on whole tensors"
+        f"node {node.name!r}: {node.target} under torch.vmap (or associative_scan) {why}, "
+        "which is not supported: write the batch dimension explicitly, or export it as "
+        "ops on whole tensors"
     )
 
 

@@ -76,7 +76,7 @@ def rows_rejection(op: Operation, hints: Mapping[str, int]) -> str:
     """Return why a reduction should not compute pointwise work in its rows, or ""."""
     rows, steps = (evaluate(numel(axes), dict(hints)) for axes in op.nest)
     if rows < _FEW_ROWS and rows * steps > _MUCH_WORK:
-        return f"{rows} rows would leave most of the device idle while they compute it"
+        return f"computing it in {rows} rows would leave most of the device idle"
     return ""
 
 
@@ -92,7 +92,7 @@ def transpose_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffe
     moved = (buffers[store.buffer] for store in op.results)
     if not all(map(_channels_beside, made)) or all(map(_channels_beside, moved)):
         return ""
-    return "its channels lie apart, and those of the tiles side by side"
+    return "its channels are not adjacent in memory, but those of the tiles are"
 
 
 def _channels_beside(buffer: Buffer) -> bool:
@@ -109,16 +109,16 @@ def inline_rejection(
 ) -> str:
     """Return why ``buffer`` should not be inlined into ``reader``, or ""."""
     if reader.kind is GroupKind.EXTERN:
-        return "the reference reads it from memory"
+        return "its reader is computed by the reference, which reads it from memory"
     main = reader.members[0]
     if buffer in _operands(main) and _needs_operand_in_memory(main, group, buffers):
-        return "its window is read as it lies, many elements at once and again for each tap"
+        return "its reader loads windows in vectors, once per tap, so it must be in memory"
     if isinstance(main, Contraction) and buffer in _operands(main):
         return _operand_rejection(group, buffer, buffers)
     if isinstance(main, Attention):
         many = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
         if any(load.buffer == buffer for tree in many for load in loads(tree)):
-            return "every block of rows would compute it again"
+            return "every block of rows would recompute it"
     reads = _count_reads(buffer, reader, hints)
     own = evaluate(numel(group.outer), dict(hints))
     if reads <= _REPEATS * own:
@@ -126,7 +126,7 @@ def inline_rejection(
     work = sum(_work_cost(member) for member in group.members)
     if work <= _CHEAP and _bytes_read(group, buffers) <= buffers[buffer].dtype.itemsize:
         return ""
-    return f"it would be computed {reads / max(own, 1):.0f} times for each element"
+    return f"each of its elements would be computed {reads / max(own, 1):.0f} times"
 
 
 def _needs_operand_in_memory(main: Operation, group: Group, buffers: Mapping[str, Buffer]) -> bool:
@@ -175,9 +175,9 @@ def _count_reads(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
 def _operand_rejection(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:
     """Return why an operand should not be inlined, or "": every block recomputes it."""
     if sum(_work_cost(member) for member in group.members) > _CHEAP:
-        return "every block of the template would compute it again"
+        return "every block of the template would recompute it"
     if _bytes_read(group, buffers) > buffers[buffer].dtype.itemsize:
-        return "every block of the template would read more bytes than it reads now"
+        return "every block of the template would read more bytes"
     return ""
 
 

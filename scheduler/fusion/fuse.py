@@ -33,7 +33,9 @@ _MAX_SIBLINGS = 4
 #: Maximum size and depth of a fused value's tree; shared parts count at each use.
 LARGEST_TREE = 1024
 DEEPEST_TREE = 96
-_TOO_LARGE = f"its value would be a tree of more than {LARGEST_TREE} parts or {DEEPEST_TREE} levels"
+_TOO_LARGE = (
+    f"its expression tree would exceed the limit of {LARGEST_TREE} nodes or {DEEPEST_TREE} levels"
+)
 
 
 #: Number of parts and of levels of a tree.
@@ -94,7 +96,7 @@ class Fusion:
             if isinstance(answer, Rejection):
                 self._decide(group.name, op.name, False, answer.reason)
                 continue
-            self._decide(group.name, op.name, True, "the same points, all values available")
+            self._decide(group.name, op.name, True, "same points, and all values are available")
             self._add(group, answer, index)
             return
         group = new_group(index, op, index, self.sizes)
@@ -127,7 +129,7 @@ class Fusion:
         """Try to place ``op`` in the group; the groups ``together`` count as part of it."""
         is_pointwise = op.group_kind is GroupKind.POINTWISE
         if group.is_template and is_pointwise and self._belongs_to_reader(op, group):
-            return Rejection("its reader computes it without storing it")
+            return Rejection("it is inlined into its reader instead")
         if is_pointwise and (rejection := transpose_rejection(op, group, self.buffers)):
             return Rejection(rejection)
         answer = join(op, group, self.buffers)
@@ -142,7 +144,9 @@ class Fusion:
             return Rejection(_TOO_LARGE)
         others = {self._writer[name] for name in op.reads if name in self._writer}
         if self._reaches(others - within, group):
-            return Rejection("another of its inputs depends on the group: a cycle")
+            return Rejection(
+                "another of its inputs depends on the group: fusion would create a cycle"
+            )
         return answer
 
     def _rows_rejection(self, group: Group, readers: list[Operation]) -> str:
@@ -276,7 +280,12 @@ class Fusion:
             self._decide(group.name, reader.name, False, rejection)
             return False
         if self._reaches(reader.depends - {group.number}, group):
-            self._decide(group.name, reader.name, False, "a kernel in between depends on it")
+            self._decide(
+                group.name,
+                reader.name,
+                False,
+                "another kernel between them depends on it: fusion would create a cycle",
+            )
             return False
         extents = self._combined_extents(group, reader)
         if extents is None:
@@ -289,7 +298,7 @@ class Fusion:
             for member in group.members
             if isinstance(member, Pointwise)
         ]
-        self._decide(group.name, reader.name, True, "the same points, all values available")
+        self._decide(group.name, reader.name, True, "same points, and all values are available")
         reader.members[:0] = made
         if reader.inner:
             reader.inside.update(member.name for member in made)
@@ -315,9 +324,11 @@ class Fusion:
             for member in reader.members
         ]
         if any(member is None for member in made):
-            self._decide(group.name, reader.name, False, "where it reads cannot be expressed")
+            self._decide(
+                group.name, reader.name, False, "the positions that it reads cannot be expressed"
+            )
             return
-        self._decide(group.name, reader.name, True, "its one reader computes it where it reads it")
+        self._decide(group.name, reader.name, True, "inlined into its only reader")
         reader.members[:] = [member for member in made if member is not None]
         self._absorb(group, reader)
         if reader.kind is GroupKind.POINTWISE:
@@ -330,7 +341,9 @@ class Fusion:
                 continue
             joined = self._all_joined(reader, group)
             if joined is not None:
-                self._decide(group.name, reader.name, True, "the same points, all values available")
+                self._decide(
+                    group.name, reader.name, True, "same points, and all values are available"
+                )
                 for answer in joined:
                     self._extend(group, answer)
                     self._register(answer.op, group)
@@ -360,7 +373,9 @@ class Fusion:
         if reader.kind is not GroupKind.POINTWISE:
             return
         rejection = self._scan_rejection(scan, reader)
-        self._decide(scan.name, reader.name, not rejection, rejection or "it stores what is read")
+        self._decide(
+            scan.name, reader.name, not rejection, rejection or "it stores the scan's result"
+        )
         if rejection:
             return
         for member in reader.members:
@@ -373,9 +388,9 @@ class Fusion:
         needed = [n for n in reader.written() if self._consumed_outside(n, reader)]
         needed += [n for n in reader.written() if n in self.outputs and n not in needed]
         if len(needed) != 1:
-            return "a scan has one store"
+            return "a scan can have only one store"
         if self._reaches(reader.depends - {scan.number}, scan):
-            return "another of its inputs depends on the scan: a cycle"
+            return "another of its inputs depends on the scan: fusion would create a cycle"
         trial = replace(scan, members=list(scan.members))
         for member in reader.members:
             answer = join(member, trial, self.buffers)

@@ -42,7 +42,7 @@ def fuse_horizontally(
                     nodes[group[0]].name,
                     node.name,
                     not reason,
-                    reason or "the same left operand, read once",
+                    reason or "same left operand, which is read once",
                 )
             )
             if not reason:
@@ -65,9 +65,9 @@ def _rejection(
     group: list[int], k: int, nodes: Sequence[SchedulerNode], writers: dict[str, int]
 ) -> str:
     if len(group) >= _MAX_MEMBERS:
-        return f"{_MAX_MEMBERS} multiplications are in one kernel already"
+        return f"the kernel already has the limit of {_MAX_MEMBERS} matrix products"
     if _needs(k, set(group), nodes, writers):
-        return "it needs the other's result"
+        return "it needs the result of the other product"
     return ""
 
 

@@ -59,16 +59,16 @@ Buffers = Mapping[str, Buffer]
 def join(op: Operation, group: Group, buffers: Buffers) -> Placement | Rejection:
     """Place ``op`` after the members of ``group``, or return why it cannot join."""
     if len(group.members) >= MAX_MEMBERS:
-        return Rejection(f"the group has {MAX_MEMBERS} operations already")
+        return Rejection(f"the group already has the limit of {MAX_MEMBERS} operations")
     if isinstance(op, Pointwise):
         return _join_pointwise(op, group, buffers)
     if not isinstance(op, Reduction):
-        return Rejection("a template starts a kernel of its own")
+        return Rejection("a template always starts its own kernel")
     if group.kind is GroupKind.POINTWISE:
         return _join_prologues(op, group, buffers)
     if group.kind is GroupKind.REDUCTION:
         return _join_reduction(op, group, buffers)
-    return Rejection("a reduction needs whole rows, a block of this kernel has parts of them")
+    return Rejection("a reduction needs whole rows, but a block of this kernel has parts of rows")
 
 
 def direct_loads(op: Operation) -> Iterator[Load]:
@@ -79,15 +79,15 @@ def direct_loads(op: Operation) -> Iterator[Load]:
 
 def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Placement | Rejection:
     if group.kind is GroupKind.EXTERN:
-        return Rejection("the reference computes the other")
+        return Rejection("the producer is computed by the reference")
     if group.kind is GroupKind.SCATTER:
-        return Rejection("no element is done before all that is written to it")
+        return Rejection("scatter results are complete only after all of its writes")
     for reindexing, axes in _reindexings(op, group, buffers):
         made = reindex_pointwise(op, reindexing, axes, group.sizes)
         if _reads_same_points(made, group):
             inside = bool(group.inner) and len(axes) > len(group.outer)
             return Placement(made, inside, group.outer, group.inner)
-    return Rejection("it reads the other's result at other points than it computes")
+    return Rejection("it reads the producer's result at other points than it computes")
 
 
 def _reindexings(
@@ -158,7 +158,7 @@ def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Placement 
             made = reindex_reduction(op, reindexing, group.outer, group.inner, group.sizes)
             if _reads_same_points(made, group):
                 return Placement(made, True, group.outer, group.inner)
-    return Rejection("it reduces other rows than the group does")
+    return Rejection("it reduces other rows than the group")
 
 
 def _is_arg_reduction(op: Reduction) -> bool:
@@ -211,7 +211,7 @@ def _reindex_member(
 def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Reindexing | Rejection:
     """Express the producer's loops over the consumer's, if both visit the same points."""
     if len(producer.members) + len(consumer.members) > MAX_MEMBERS:
-        return Rejection(f"together they have more than {MAX_MEMBERS} operations")
+        return Rejection(f"together they exceed the limit of {MAX_MEMBERS} operations")
     whole = (*consumer.outer, *consumer.inner)
     written = producer.written()
     for buffer, place in written.items():
@@ -222,7 +222,7 @@ def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Rein
             reindexing = reindexing_at(place, size, producer.outer, at, consumer.sizes.over(whole))
             if reindexing is not None and _all_match(written, consumer, reindexing, whole):
                 return reindexing
-    return Rejection("it reads the other's result at other points than it computes")
+    return Rejection("it reads the producer's result at other points than it computes")
 
 
 def _all_match(

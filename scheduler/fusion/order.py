@@ -19,7 +19,7 @@ def topological_order(
     try:
         sorter.prepare()
     except CycleError as error:
-        raise AssertionError(f"fusion made a cycle of kernels: {error.args[1]}") from None
+        raise AssertionError(f"fusion created a cycle of kernels: {error.args[1]}") from None
     ready: list[tuple[Any, Name]] = []
     ordered: list[Name] = []
     while sorter.is_active():

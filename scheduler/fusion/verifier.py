@@ -37,7 +37,7 @@ def verify(plan: Schedule) -> None:
     written = {name for node in plan.nodes for name in node.writes}
     for name, buffer in lowered.buffers.items():
         if buffer.kind is BufferKind.OUTPUT and name not in written:
-            raise InconsistentError(f"output {name} is written by no kernel")
+            raise InconsistentError(f"no kernel writes the output {name}")
 
 
 def _check_steps(plan: Schedule) -> None:
@@ -53,7 +53,7 @@ def _check_group(node: SchedulerNode) -> None:
     reads = {name for member in node.members for name in member.reads} - writes
     if not writes.issuperset(node.writes) or reads != set(node.reads):
         raise InconsistentError(
-            f"kernel {node.name} does not list what its operations read and write"
+            f"kernel {node.name} does not list all reads and writes of its operations"
         )
     if node.kind is GroupKind.GEMM and len(node.members) > 1:
         _check_horizontal(node)
@@ -70,18 +70,20 @@ def _check_readers(node: SchedulerNode, plan: Schedule, read: Collection[str]) -
     buffers = plan.lowered.buffers
     for name in node.writes:
         if name not in read and buffers[name].kind is BufferKind.INTERMEDIATE:
-            raise InconsistentError(f"kernel {node.name} writes {name}, which nothing reads")
+            raise InconsistentError(f"kernel {node.name} writes {name}, which is never read")
     used = {*node.writes, *(name for member in node.members for name in member.reads)}
     for member in node.members:
         if not used.intersection(member.writes):
-            raise InconsistentError(f"{member.name} of kernel {node.name} computes for nobody")
+            raise InconsistentError(
+                f"the result of {member.name} in kernel {node.name} is never used"
+            )
 
 
 def _check_horizontal(node: SchedulerNode) -> None:
     shared = {(m.a, m.batch, m.m, m.k) for m in node.contractions}
     if len(shared) != 1 or len(node.contractions) != len(node.members):
         raise InconsistentError(
-            f"the multiplications of kernel {node.name} do not share their rows"
+            f"the matrix products of kernel {node.name} do not share their rows"
         )
 
 
@@ -111,7 +113,7 @@ def _check_memory(
             continue
         if pool in alive:
             raise InconsistentError(
-                f"kernel {node.name} writes {name} where {alive[pool]} is still needed"
+                f"kernel {node.name} writes {name} to memory where {alive[pool]} is still needed"
             )
         alive[pool] = name
     for name in node.frees:

@@ -35,7 +35,9 @@ def inline_views(
                 changed = replace_loads(made, name, value, nodes, pending[name], reader, buffers)
                 assert changed is not None
                 decisions.append(
-                    FusionDecision(pending[name].name, op.name, True, "as cheap to read as a view")
+                    FusionDecision(
+                        pending[name].name, op.name, True, "inlined: as cheap to read as a view"
+                    )
                 )
                 made = changed
         if made.group_kind is GroupKind.POINTWISE and not outputs.intersection(made.writes):

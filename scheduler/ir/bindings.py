@@ -41,11 +41,11 @@ def check_bindings(
     for name, value in given.items():
         if name not in symbols:
             known = ", ".join(sorted(symbols)) or "none: all its sizes are fixed"
-            raise UserError(f"{name}={value}: the model's symbols are {known}")
+            raise UserError(f"{name}={value}: unknown symbol; the model's symbols are {known}")
         symbol = symbols[name]
         if value < symbol.minimum or (symbol.maximum is not None and value > symbol.maximum):
             upper = "" if symbol.maximum is None else f" to {symbol.maximum}"
-            raise UserError(f"{name}={value}: its range is {symbol.minimum}{upper}")
+            raise UserError(f"{name}={value}: out of range; the range is {symbol.minimum}{upper}")
     check_guards(guards, given)
 
 
@@ -60,8 +60,8 @@ def bind_unbacked(
         if symbol is not None and (value < symbol.minimum or (most is not None and value > most)):
             upper = " or more" if most is None else f" to {most}"
             raise UserError(
-                f"the size {name}, which depends on data, is {value}: the model was exported for"
-                f" {symbol.minimum}{upper}"
+                f"the data-dependent size {name} is {value}, but the model was exported "
+                f"for {symbol.minimum}{upper}"
             )
         bindings[name] = value
 
@@ -75,7 +75,7 @@ def check_backed(given: Mapping[str, int]) -> None:
     """Raise ``UserError`` if a data-dependent size is given."""
     for name in given:
         if is_unbacked(name):
-            raise UserError(f"{name} depends on data: the model says it while it runs")
+            raise UserError(f"{name} depends on data: the model computes it at run time")
 
 
 def hint_bindings(
@@ -101,8 +101,8 @@ class SizeSource:
         value, left = divmod(extent - self.rest, self.factor)
         if left or value < info.minimum or (info.maximum is not None and value > info.maximum):
             raise UserError(
-                f"input {self.input}: dimension {self.axis} is {extent}: the model was exported"
-                f" for {self.extent_range(info)}"
+                f"input {self.input}: dimension {self.axis} is {extent}, but the model was "
+                f"exported for {self.extent_range(info)}"
             )
         return value
 

@@ -51,7 +51,7 @@ def check_graph(graph: Graph) -> None:
     _check_nodes(graph.nodes, made, _Names(graph, set(), set(made)))
     for name in graph.outputs:
         if name not in made:
-            raise UserError(f"output {name!r} is made by no node of the graph")
+            raise UserError(f"no node computes the output {name!r} of the graph")
     _check_outputs(graph, sizes)
     check_constants(graph.constant_outputs, len(graph.returned_outputs))
 
@@ -99,7 +99,7 @@ def _check_counts(graph: Graph) -> None:
     )
     for what, count, limit in counts:
         if count > limit:
-            raise UserError(f"the graph has {count} {what}; at most {limit} are taken")
+            raise UserError(f"the graph has {count} {what}; the limit is {limit}")
 
 
 def _count(nodes: Iterable[Node], depth: int = 0) -> int:
@@ -153,12 +153,12 @@ def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
     if len(meta.size) != len(meta.stride):
         raise UserError(f"{where} has {len(meta.size)} sizes but {len(meta.stride)} strides")
     if len(meta.size) > MAX_RANK:
-        raise UserError(f"{where} has {len(meta.size)} dimensions; at most {MAX_RANK}")
+        raise UserError(f"{where} has {len(meta.size)} dimensions; the limit is {MAX_RANK}")
     for symbol, degree in sum(map(degrees, meta.size), Counter()).items():
         if degree > MAX_SIZE_DEGREE:
             raise UserError(
-                f"{where}: its number of elements has {symbol} to the power of {degree}; at most "
-                f"{MAX_SIZE_DEGREE}"
+                f"{where}: its number of elements has {symbol} to the power of {degree}; "
+                f"the limit is {MAX_SIZE_DEGREE}"
             )
     size = sizes.values(where, meta.size)
     stride = sizes.values(where, meta.stride)
@@ -175,7 +175,7 @@ def _check_inputs(graph: Graph) -> set[str]:
     made: set[str] = set()
     for value in graph.inputs:
         if value.name in made:
-            raise UserError(f"input {value.name!r} stands twice in the graph's inputs")
+            raise UserError(f"duplicate input {value.name!r} in the graph")
         if value.name not in graph.tensors and value.name not in graph.sym_ints:
             raise UserError(f"input {value.name!r} has no tensor meta")
         made.add(value.name)
@@ -186,12 +186,10 @@ def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
     """Check that each mutation has its input's shape and type, and is the input's only one."""
     specs, inputs = graph.output_specs, {value.name for value in graph.inputs}
     if specs and len(specs) != len(graph.outputs):
-        raise UserError(
-            f"the graph has {len(graph.outputs)} outputs but says what {len(specs)} are"
-        )
+        raise UserError(f"the graph has {len(graph.outputs)} outputs, but describes {len(specs)}")
     for name, spec in zip(graph.outputs, specs, strict=False):
         if spec.input and spec.input not in inputs:
-            raise UserError(f"output {name!r} is for {spec.input!r}, which is no input")
+            raise UserError(f"output {name!r} refers to {spec.input!r}, which is not an input")
     written: set[str] = set()
     for mutation in graph.mutations:
         if mutation.input in written:
@@ -199,7 +197,7 @@ def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
         written.add(mutation.input)
         made, into = (graph.tensors.get(name) for name in (mutation.value, mutation.input))
         if made is None or into is None:
-            raise UserError(f"output {mutation.value!r} is written back, and is no tensor")
+            raise UserError(f"output {mutation.value!r} is written back, but is not a tensor")
         same_type, into_size = made.dtype is into.dtype, sizes.values(mutation.input, into.size)
         if not same_type or sizes.values(mutation.value, made.size) != into_size:
             raise UserError(
@@ -232,10 +230,10 @@ def _undefined_message(node: Node, name: str, makers: Mapping[str, str]) -> str:
     use = f"node {node.name!r} uses {name!r}"
     if name in makers:
         return (
-            f"{use} before node {makers[name]!r} makes it, as its argument {label!r}: "
-            "a cycle, or nodes out of order"
+            f"{use} before node {makers[name]!r} computes it, as its argument {label!r}: a "
+            "cycle, or nodes out of order"
         )
-    return f"{use} as its argument {label!r}, which nothing makes"
+    return f"{use} as its argument {label!r}, but no node computes it"
 
 
 @dataclass(frozen=True)
@@ -262,7 +260,7 @@ def _check_nodes(nodes: tuple[Node, ...], made: set[str], known: _Names) -> None
             _check_subgraph(f"node {node.name!r}, graph {inner.name!r}", inner, known)
         for output in node.outputs:
             if output in known.values:
-                raise UserError(f"node {node.name!r} makes {output!r}, which exists already")
+                raise UserError(f"node {node.name!r} defines {output!r}, which already exists")
             made.add(output)
             known.values.add(output)
 
@@ -271,7 +269,7 @@ def _check_subgraph(where: str, inner: Subgraph, known: _Names) -> None:
     own: set[str] = set()
     for name in inner.inputs:
         if name in known.values:
-            raise UserError(f"{where}: its input {name!r} exists already")
+            raise UserError(f"{where}: its input {name!r} already exists")
         if name not in known.graph.tensors and name not in known.graph.sym_ints:
             raise UserError(f"{where}: its input {name!r} has no tensor meta")
         own.add(name)
@@ -279,4 +277,4 @@ def _check_subgraph(where: str, inner: Subgraph, known: _Names) -> None:
     _check_nodes(inner.nodes, own, known)
     for name in inner.outputs:
         if name not in own:
-            raise UserError(f"{where}: its output {name!r} is made by no node of it")
+            raise UserError(f"{where}: none of its nodes computes its output {name!r}")

@@ -98,7 +98,7 @@ def _strict(value: Any, kind: type) -> Any:
         return kind(value)
     is_float = kind is float and type(value) is int and abs(value) <= sys.float_info.max
     if not (type(value) is kind or is_float):
-        raise TypeError(f"{str(value)[:40]!r} is no {kind.__name__}")
+        raise TypeError(f"{str(value)[:40]!r} is not a {kind.__name__}")
     return value
 
 
@@ -106,12 +106,12 @@ def _dtype(value: Any, _: object) -> DType:
     try:
         return DType.from_label(_strict(value, str))
     except KeyError:
-        raise ValueError(f"{value[:40]!r} is no element type") from None
+        raise ValueError(f"{value[:40]!r} is not an element type") from None
 
 
 def _config_value(value: Any, _: object) -> int | str | bool:
     if not isinstance(value, int | str | bool):
-        raise TypeError(f"{str(value)[:40]!r} is no number, text, or truth value")
+        raise TypeError(f"{str(value)[:40]!r} is not a number, string or boolean")
     return value
 
 

@@ -121,18 +121,18 @@ class Overload:
         where = f"node {node.name!r}: {node.target}"
         if not node.labels and len(node.args) > len(self.positional):
             raise UserError(
-                f"{where} takes {len(self.positional)} arguments by position, not {len(node.args)}"
+                f"{where} takes {len(self.positional)} positional arguments, not {len(node.args)}"
             )
         given: dict[str, Argument] = {}
         by_position = zip(node.labels or self.positional, node.args, strict=False)
         for label, value in (*by_position, *node.kwargs.items()):
             name = self._own_name(label)
             if name in given or name not in self.defaults:
-                raise UserError(f"{where} has no further argument {name!r}")
+                raise UserError(f"{where}: unknown or duplicate argument {name!r}")
             given[name] = value
         for param in self.params:
             if param.required and param.name not in given:
-                raise UserError(f"{where} lacks its argument {param.name!r}")
+                raise UserError(f"{where} is missing its argument {param.name!r}")
         return {**self.defaults, **given}
 
 

@@ -43,19 +43,19 @@ def promote_types(a: DType, b: DType) -> DType:
     if a is b:
         return a
     if a.is_float8 or b.is_float8:
-        raise UserError(f"torch has no common type of {a.label} and {b.label}")
+        raise UserError(f"torch has no common type for {a.label} and {b.label}")
     if category(a) != category(b):
         high, low = (a, b) if category(a) > category(b) else (b, a)
         of_floats_alone = low.is_unsigned and low is not DType.U8 and high.is_complex
         if of_floats_alone or (low is DType.BOOL and high.is_unsigned and high is not DType.U8):
-            raise UserError(f"torch has no common type of {a.label} and {b.label}")
+            raise UserError(f"torch has no common type for {a.label} and {b.label}")
         return DType.C128 if high.is_complex and low is DType.F64 else high
     if a.is_inexact:
         if {a, b} == {DType.F16, DType.BF16}:
             return DType.F32
         return a if a.itemsize > b.itemsize else b
     if not {a, b} <= {DType.U8, *_SIGNED}:
-        raise UserError(f"torch has no common type of {a.label} and {b.label}")
+        raise UserError(f"torch has no common type for {a.label} and {b.label}")
     if DType.U8 in (a, b):
         signed = b if a is DType.U8 else a
         return DType.I16 if signed is DType.I8 else signed

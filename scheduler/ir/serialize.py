@@ -222,7 +222,7 @@ def _read_field(data: Any, label: str, kind: Any, where: str) -> Any:
     present = isinstance(data, dict) and label in data
     value = data[label] if present else None
     if not present or not isinstance(value, kind) or isinstance(value, bool):
-        raise UserError(f"graph.json: {where}: {label!r} is missing or of the wrong kind")
+        raise UserError(f"graph.json: {where}: {label!r} is missing or has the wrong type")
     return value
 
 
@@ -234,7 +234,7 @@ def _read_text(data: Any, label: str, where: str) -> str:
 def _read_names(data: Any, label: str, where: str) -> list[str]:
     values: list[str] = _read_field(data, label, list, where)
     if not all(isinstance(value, str) for value in values):
-        raise UserError(f"graph.json: {where}: {label!r} holds something that is no name")
+        raise UserError(f"graph.json: {where}: {label!r} contains an invalid name")
     return values
 
 
@@ -253,7 +253,7 @@ def _guard(text: Any, where: str) -> Guard:
 
 def _parsed(text: Any, where: str, what: str, parse: Callable[[str], _T]) -> _T:
     if not isinstance(text, str):
-        raise UserError(f"graph.json: {where}: {what} must be text")
+        raise UserError(f"graph.json: {where}: {what} must be a string")
     try:
         return parse(text)
     except UserError as error:
@@ -290,7 +290,7 @@ def constant_from_json(data: Any, where: str) -> ConstantOutput:
     value = _argument(data["value"], where)
     if value is None or isinstance(value, bool | int | float | str):
         return ConstantOutput(place, value)
-    raise UserError(f"graph.json: {where}: a constant is a number, a truth value, text or null")
+    raise UserError(f"graph.json: {where}: a constant must be a number, boolean, string or null")
 
 
 def _precision(data: Mapping[str, Any]) -> MatmulPrecision:
@@ -364,7 +364,7 @@ def _complex(data: Any, where: str) -> complex:
             return complex(float(data[0]), float(data[1]))
         except ValueError:
             pass
-    raise UserError(f"graph.json: {where}: a complex number is two texts of floats")
+    raise UserError(f"graph.json: {where}: a complex number must be two strings of floats")
 
 
 def _argument(data: Any, where: str, depth: int = 0) -> Argument:

@@ -37,7 +37,7 @@ def code_size_hazards(code_bytes: int, target: str) -> tuple[Hazard, ...]:
     return tuple(
         Hazard(
             HazardKind.CODE_SIZE,
-            f"{code_bytes} bytes of code, more than the instruction cache of"
+            f"{code_bytes} bytes of code exceed the instruction cache of"
             f" {board.instruction_cache_bytes} bytes",
         )
         for board in boards(target)[:1]
@@ -51,6 +51,6 @@ def private_memory_hazards(function: Function) -> tuple[Hazard, ...]:
     lines = tuple(one.line for one in function.instructions if one.kind is Kind.SCRATCH)
     if not lines:
         return ()
-    plural = "" if len(lines) == 1 else "s"
-    text = f"{len(lines)} instruction{plural} on memory of a thread's own"
+    verb = " accesses" if len(lines) == 1 else "s access"
+    text = f"{len(lines)} instruction{verb} thread-private memory"
     return (Hazard(HazardKind.SCRATCH, text, lines),)

@@ -37,7 +37,7 @@ def gelu_tanh(x: Value) -> Value:
 
 def gelu_op(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
     if approximate not in ("none", "tanh"):
-        raise Unsupported(f"gelu with approximate={approximate!r}")
+        raise Unsupported(f"gelu with approximate={approximate!r} is not supported")
     return elementwise(b, (self,), gelu if approximate == "none" else gelu_tanh)
 
 

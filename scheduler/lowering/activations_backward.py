@@ -106,7 +106,7 @@ def gelu_backward(
     b: Builder, grad_output: Tensor, self: Tensor, approximate: str = "none"
 ) -> Tensor:
     if approximate not in ("none", "tanh"):
-        raise Unsupported(f"gelu with approximate={approximate!r}")
+        raise Unsupported(f"gelu with approximate={approximate!r} is not supported")
     slope = _gelu_slope if approximate == "none" else _gelu_tanh_slope
     return elementwise(b, (grad_output, self), lambda g, x: call("mul", g, slope(x)))
 

@@ -95,8 +95,9 @@ class AliasTracker:
             doubts.append(written)
         if doubts:
             raise UserError(
-                f"writes to {written!r} in place, and whether {doubts[0]!r} is memory of {root!r} "
-                "or a copy depends on sizes: export the model with run_decompositions()"
+                f"writes to {written!r} in place, and whether {doubts[0]!r} is a view of "
+                f"{root!r} or a copy depends on sizes: export the model with "
+                "run_decompositions()"
             )
         return others
 

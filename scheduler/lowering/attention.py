@@ -47,9 +47,9 @@ def attention(
 ) -> Tensor:
     meta = b.meta()
     if not meta.dtype.is_float:
-        raise Unsupported("attention of integers")
+        raise Unsupported("attention of integers is not supported")
     if query.size[-1] == 0:
-        raise Unsupported("attention over a depth of 0")
+        raise Unsupported("attention with a head dimension of 0 is not supported")
     lead = meta.size[:-2]
     if enable_gqa:
         key, value = _repeat_heads(key, lead), _repeat_heads(value, lead)

@@ -79,7 +79,9 @@ def _log_sums(
     meta, held = b.meta(1), query.dtype.compute_dtype
     size = (*query.size[:-1], key.size[-2])
     if meta.size[: len(size) - 2] != size[:-2]:
-        raise Unsupported("attention whose rows have other sizes than its logarithms")
+        raise Unsupported(
+            "attention whose log-sum-exp has another shape than its rows is not supported"
+        )
     scores = compute_scores(b, query, key, mask, is_causal, scale, size, held)
     top, power = exp_scores(b, scores)
     made = reduce(
@@ -107,7 +109,9 @@ def _check_dropout(chance: float) -> None:
     """Reject dropout in forms with further results: the gradient would need torch's random state to
     know the dropped weights."""
     if chance:
-        raise Unsupported("attention with dropout, and a gradient that has to drop the same")
+        raise Unsupported(
+            "attention with dropout and a gradient that reuses its mask is not supported"
+        )
 
 
 def attention_math(
@@ -123,7 +127,7 @@ def attention_math(
 ) -> tuple[Tensor, Tensor]:
     """Attention that also returns the weights."""
     if enable_gqa:
-        raise Unsupported("attention of grouped queries with its weights")
+        raise Unsupported("grouped-query attention that returns its weights is not supported")
     _check_dropout(dropout_p)
     made = attention(b, query, key, value, attn_mask, 0.0, is_causal, scale)
     meta, held = b.meta(1), query.dtype.compute_dtype
@@ -159,9 +163,9 @@ def attention_backward(
     lead = query.size[:-2]
     _check_dropout(dropout_p)
     if key.size[:-2] != lead or value.size[:-2] != lead:
-        raise Unsupported("a gradient of attention with heads shared by several")
+        raise Unsupported("the gradient of attention with shared heads is not supported")
     if len(grad_input_mask) > 3 and grad_input_mask[3]:
-        raise Unsupported("a gradient of attention by its mask")
+        raise Unsupported("the gradient of attention with respect to its mask is not supported")
     held = query.dtype.compute_dtype
     size = (*lead, query.size[-2], key.size[-2])
     mask = attn_bias if attn_mask is None else attn_mask

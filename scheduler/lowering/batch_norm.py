@@ -118,7 +118,7 @@ def _normalized(
     if training:
         average, variance = _statistics(b, input)
     elif running_mean is None or running_var is None:
-        raise Unsupported("batch_norm by running statistics that are not there")
+        raise Unsupported("batch_norm with missing running statistics is not supported")
     else:
         average, variance = running_mean, running_var
 
@@ -212,7 +212,7 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(b, input, weight, bias, running_mean, running_var, False, 0.1, eps)
     if running_mean is not None:
-        raise Unsupported("instance_norm that updates running statistics")
+        raise Unsupported("instance_norm that updates running statistics is not supported")
     if not input.size[1].is_Integer:
-        raise Unsupported("instance_norm with a symbolic number of channels")
+        raise Unsupported("instance_norm with a symbolic number of channels is not supported")
     return group_norm(b, input, input.size[1], weight, bias, eps)

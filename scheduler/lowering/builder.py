@@ -47,7 +47,7 @@ Inlined: TypeAlias = Callable[[Subgraph, Sequence[Any]], tuple[Tensor, ...]]
 
 
 def _reject_subgraph(part: Subgraph, _given: Sequence[Any]) -> tuple[Tensor, ...]:
-    raise AssertionError(f"{part.name}: nobody lowers graphs here")
+    raise AssertionError(f"{part.name}: inner graphs are not lowered here")
 
 
 class Builder:
@@ -118,8 +118,8 @@ class Builder:
         known = self.graph.tensors[name].size
         if len(known) != len(size) or not all(map(self.may_be_equal, known, size)):
             raise ContradictionError(
-                f"the graph says shape {layout.format_shape(known)} for {name}, "
-                f"but its arguments make {layout.format_shape(size)}"
+                f"{name} has shape {layout.format_shape(known)} in the graph, but its "
+                f"arguments give {layout.format_shape(size)}"
             )
 
     def require_nonempty(self, size: Sequence[Expr], dims: Iterable[int]) -> None:

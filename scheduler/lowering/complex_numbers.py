@@ -35,7 +35,7 @@ def part(op: str) -> Callable[..., Tensor]:
         if self.dtype.is_complex:
             return lazy_unary(self, self.dtype.real, lambda x: call(op, x))
         if op == "imag":
-            raise Unsupported(f"the imaginary part of {self.dtype.label}")
+            raise Unsupported(f"the imaginary part of {self.dtype.label} is not supported")
         return self
 
     return rule

@@ -123,7 +123,7 @@ def source_index(
         if mode == "reflect":
             up = sympy.Max(i, -i)
             return sympy.Min(up, 2 * (extent - 1) - up)
-        raise Unsupported(f"padding with mode {mode!r}")
+        raise Unsupported(f"padding with mode {mode!r} is not supported")
 
     def index(out: Index) -> Index:
         return tuple(
@@ -164,7 +164,7 @@ def diff(
     at = normalize_dim(dim, self.rank)
     dtype = b.meta().dtype
     if n > _MAX_DIFFERENCES:
-        raise Unsupported(f"differences of order {n}")
+        raise Unsupported(f"differences of order {n} are not supported")
     if n == 0:
         return self
     whole = concatenate([t for t in (prepend, self, append) if t is not None], at, dtype)

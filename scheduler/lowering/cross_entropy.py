@@ -265,7 +265,7 @@ def linear_cross_entropy_with_gradients(
     """The loss of all rows. The gradients that torch may compute with it are returned empty;
     ``Unsupported`` if one is requested."""
     if compute_input_grad or compute_linear_weight_grad or compute_linear_bias_grad:
-        raise Unsupported("a loss that computes its gradients ahead of them")
+        raise Unsupported("a loss that computes its gradients in the forward pass is not supported")
     kind = MEAN if reduction == "mean" else SUM
     scores = _linear_scores(b, input, linear_weight, linear_bias)
     loss = cross_entropy(b, scores, target, weight, kind, ignore_index, label_smoothing)

@@ -63,7 +63,9 @@ def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], L
     inputs = [_labels(operand, n) for operand, n in zip(operands, hidden, strict=True)]
     for labels, rank in zip(inputs, ranks, strict=True):
         if len(labels) != rank:
-            raise ContradictionError(f"einsum {equation!r} of an operand of {rank} dimensions")
+            raise ContradictionError(
+                f"einsum {equation!r} does not fit an operand with {rank} dimensions"
+            )
     if arrow:
         return inputs, _labels(right, wide)
     letters = left.replace(",", "").replace("...", "")

@@ -175,7 +175,9 @@ def composite_embedding_bag(
     if padding < 0 and padding_idx is not None:
         padding = weight.size[0] + padding
         if not padding.is_Integer:
-            raise Unsupported("a padding counted from the end of a table of unknown size")
+            raise Unsupported(
+                "a negative padding index into a table of unknown size is not supported"
+            )
     names = ("indices", "offsets", "mode", "per_sample_weights", "include_last_offset")
     given = {name: rest[name] for name in names}
     return embedding_bag(b, weight, **given, padding_idx=int(padding))

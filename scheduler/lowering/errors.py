@@ -55,6 +55,4 @@ def error_context(place: str) -> Iterator[None]:
         raise UserError(f"{place}: {error}") from error
     except _RULE_ERRORS as error:
         detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise UserError(
-            f"{place}: its arguments and shapes do not fit together ({detail})"
-        ) from error
+        raise UserError(f"{place}: its arguments and shapes are inconsistent ({detail})") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel
 
-FACTORS = NoKernel("factors of matrices are left to LAPACK")
-SPECTRA = NoKernel("eigenvalues and singular values are left to LAPACK")
-DATA_DEPENDENT_SIZE = NoKernel("how large its result is depends on data")
-MATRIX_EXPONENTIALS = NoKernel("exponentials of matrices are left to the host")
+FACTORS = NoKernel("matrix factorizations are computed by LAPACK")
+SPECTRA = NoKernel("eigenvalues and singular values are computed by LAPACK")
+DATA_DEPENDENT_SIZE = NoKernel("the size of its result depends on data")
+MATRIX_EXPONENTIALS = NoKernel("matrix exponentials are computed on the host")

@@ -36,12 +36,12 @@ def propagate_write(
     axes, index = b.loops(view.size, "i")
     shown = view.at(index)
     if not isinstance(shown, Load) or shown.indirect:
-        raise Unsupported("what it writes to is no view of memory")
+        raise Unsupported("its target is not a view of memory")
     base = b.tensor(b.buffers[shown.buffer])
     place = tuple(simplify(i, b.sizes.over(axes)) for i in shown.index)
     outside = [name for name, tensor in sharing.items() if not _is_view_of(b, tensor, base)]
     if outside:
-        raise Unsupported(f"{outside[0]!r} shares its memory in a way that is not followed")
+        raise Unsupported(f"how {outside[0]!r} shares its memory is not supported")
 
     if view.buffer:  # the whole memory: the result is the new memory
         new = b.realize(result)
@@ -95,14 +95,14 @@ def _position(
     for i, expr, extent in zip(at, place, size, strict=True):
         form = affine(expr, {axis.var for axis in axes})
         if form is None:
-            raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
+            raise Unsupported(f"it writes to a view at {expr}, which cannot be inverted")
         moving = [(axis, form.at(axis.var)) for axis in axes if form.at(axis.var) != 0]
         rest = i - form.rest
         if not moving:
             conditions.append(trees.call("eq", trees.index_value(rest), trees.index_value(0)))
             continue
         if len(moving) > 1 or not moving[0][1].is_Integer:
-            raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
+            raise Unsupported(f"it writes to a view at {expr}, which cannot be inverted")
         axis, step = moving[0]
         if step < 0:
             rest, step = -rest, -step
@@ -135,12 +135,12 @@ def _flat_position(
     form = affine(shown, {axis.var for axis in axes})
     steps = [(axis, form.at(axis.var)) for axis in axes] if form is not None else []
     if form is None or not all(step.is_Integer and axis.size.is_Integer for axis, step in steps):
-        raise Unsupported(f"it writes to a view at {shown}, which is not inverted")
+        raise Unsupported(f"it writes to a view at {shown}, which cannot be inverted")
     steps.sort(key=lambda pair: -abs(int(pair[1])))
     reach = 0
     for axis, step in reversed(steps):
         if step <= reach:
-            raise Unsupported("it writes to an expanded, turned or overlapping view")
+            raise Unsupported("it writes to an expanded, transposed or overlapping view")
         reach += int(step) * (int(axis.size) - 1)
     left: Expr = _dot(at, strides) - form.rest
     conditions = [trees.call("ge", trees.index_value(left), trees.index_value(0))]

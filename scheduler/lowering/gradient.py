@@ -30,7 +30,9 @@ def gradient(
     dims = range(self.rank) if dim is None else (dim,) if isinstance(dim, int) else dim
     steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(dims)
     if edge_order not in (1, 2) or len(steps) != len(dims):
-        raise Unsupported(f"a gradient of order {edge_order} at edges, with {len(steps)} spacings")
+        raise Unsupported(
+            f"a gradient with edge_order={edge_order} and {len(steps)} spacings is not supported"
+        )
     along: Any = (
         _nonuniform_gradient
         if any(isinstance(step, Tensor) for step in steps)

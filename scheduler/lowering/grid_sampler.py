@@ -119,9 +119,12 @@ def grid_sampler(
     held = accumulator_type(input.dtype)
     aligned = bool(align_corners)
     if interpolation_mode not in (_BILINEAR, _NEAREST, _CUBIC) or padding_mode not in range(3):
-        raise Unsupported(f"grid_sampler with mode {interpolation_mode}, padding {padding_mode}")
+        raise Unsupported(
+            f"grid_sampler with mode {interpolation_mode} and padding {padding_mode} is not "
+            "supported"
+        )
     if interpolation_mode == _CUBIC and rank != 2:
-        raise Unsupported("a cubic grid_sampler of volumes")
+        raise Unsupported("bicubic grid_sampler of volumes is not supported")
     sampler = _Sampler(b, input, held)
 
     def read(index: Index) -> Value:

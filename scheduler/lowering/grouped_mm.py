@@ -36,11 +36,11 @@ def grouped_mm(
     out_dtype: DType | None = None,  # noqa: ARG001 - the graph says the result's type
 ) -> Tensor:
     if bias is not None:
-        raise Unsupported("a bias of groups is not covered")
+        raise Unsupported("a bias in grouped_mm is not supported")
     if self.rank == mat2.rank == 3:
         return matmul(b, "grouped_mm", self, mat2)
     if offs is None:
-        raise Unsupported("groups without their ends")
+        raise Unsupported("grouped_mm without group offsets is not supported")
     if mat2.rank == 3:
         return _multiply_groups(b, self, mat2, _row_groups(b, offs, self.size[0]), lambda i: i)
     if self.rank == 3:

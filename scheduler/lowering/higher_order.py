@@ -52,7 +52,7 @@ def cond(
 def _select_branch(b: Builder, pred: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     agree = len(yes.size) == len(no.size) and all(map(b.may_be_equal, yes.size, no.size))
     if not agree or yes.dtype is not no.dtype:
-        raise Unsupported("its branches make results of different shapes")
+        raise Unsupported("its branches return results of different shapes")
     test = trees.upcast(pred.at((_ZERO,) * pred.rank), DType.BOOL)
 
     def read(index: Index) -> Value:
@@ -71,7 +71,7 @@ def while_loop(
     _check_draws(cond_fn, body_fn)
     given = [x for x in carried_inputs if isinstance(x, Tensor)]
     if len(given) != len(carried_inputs):
-        raise Unsupported("it carries a number that is no tensor")
+        raise Unsupported("it carries a value that is not a tensor")
     more = additional_inputs
     init = tuple(copy_rows(b, x) for x in given)
     loop = Loop(b, init, condition=condition_buffer(b, b.inline_subgraph(cond_fn, (*init, *more))))
@@ -154,11 +154,11 @@ def _carried_values(
 ) -> tuple[Tensor, ...]:
     """The values that a body passes to the next step, with the shapes that it received."""
     if len(before) != len(made):
-        raise Unsupported("its body hands on another number of tensors than it gets")
+        raise Unsupported("its body returns another number of tensors than it takes")
     for old, new in zip(before, made, strict=True):
         agree = len(old.size) == len(new.size) and all(map(b.may_be_equal, old.size, new.size))
         if not agree or old.dtype is not new.dtype:
-            raise Unsupported("its body hands on a tensor of another shape or type than it gets")
+            raise Unsupported("its body returns a tensor of another shape or type than it takes")
     shaped = (
         Tensor(old.size, new.dtype, new.at, new.buffer, new.nodes)
         for old, new in zip(before, made, strict=True)
@@ -168,21 +168,21 @@ def _carried_values(
 
 def _check_draws(*parts: Subgraph) -> None:
     if any(draws_random(node) for part in parts for node in part.nodes):
-        raise Unsupported("its body draws random numbers, which are others in each step")
+        raise Unsupported("its body draws random numbers, which differ in each step")
 
 
 def _unroll_count(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
     """The number of steps if the loop is unrolled; None if it stays a loop."""
     _check_draws(body)
     if not xs or not xs[0].size:
-        raise Unsupported("it goes over no tensors")
+        raise Unsupported("it scans no tensors")
     if any(not x.size or not x.size[0] == xs[0].size[0] for x in xs):
-        raise Unsupported("it goes over tensors of different lengths")
+        raise Unsupported("it scans tensors of different lengths")
     if not xs[0].size[0].is_Integer:
         return None
     steps = int(xs[0].size[0])
     if not steps:
-        raise Unsupported("it goes over no slices")
+        raise Unsupported("it scans tensors of length 0")
     few = steps <= MAX_UNROLLED_STEPS and steps * len(body.nodes) <= MAX_UNROLLED_NODES
     return steps if few else None
 

@@ -45,7 +45,7 @@ _KINDS = {
 
 def _kind(reduce: str) -> ReductionKind:
     if reduce not in _KINDS:
-        raise Unsupported(f"a reduction by {reduce!r}")
+        raise Unsupported(f"a reduction by {reduce!r} is not supported")
     return _KINDS[reduce]
 
 
@@ -271,10 +271,13 @@ def index_put(
     given = [d for d, t in enumerate(indices) if t is not None]
     tensors = [t for t in indices if t is not None]
     if not tensors:
-        raise Unsupported("index_put without indices")
+        raise Unsupported("index_put without indices is not supported")
     if any(t.dtype in (DType.BOOL, DType.U8) for t in tensors):
         if len(tensors) > 1:
-            raise Unsupported("a mask beside other indices: how many there are depends on the data")
+            raise Unsupported(
+                "a mask beside other indices is not supported: the number of elements depends "
+                "on data"
+            )
         return _masked_put(b, self, given[0], tensors[0], values, accumulate)
     size = _broadcast_size(tensors)
     wide = [broadcast(t, size) for t in tensors]

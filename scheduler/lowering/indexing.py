@@ -86,7 +86,9 @@ def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Te
     given = [d for d, t in enumerate(indices) if t is not None]
     tensors = [t for t in indices if t is not None]
     if any(t.dtype is DType.BOOL for t in tensors):
-        raise Unsupported("indexing by a mask: the result's size depends on the data")
+        raise Unsupported(
+            "indexing by a mask is not supported: the size of its result depends on data"
+        )
     meta = b.meta()
     width = max(t.rank for t in tensors)
     neighbours = given == list(range(given[0], given[0] + len(given)))
@@ -125,7 +127,7 @@ def _chained(
 def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
     meta = b.meta()
     if num_classes < 0:
-        raise Unsupported("one_hot whose number of classes depends on the data")
+        raise Unsupported("one_hot is not supported if the number of classes depends on data")
 
     def read(i: Index) -> Value:
         same = trees.call("eq", trees.upcast(self.at(i[:-1]), DType.I64), trees.index_value(i[-1]))

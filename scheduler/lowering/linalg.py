@@ -93,7 +93,7 @@ def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     meta = b.meta()
     *inner, last = tensors
     if not inner:
-        raise Unsupported("a product of one matrix")
+        raise Unsupported("a product of a single matrix is not supported")
     made = inner[0] if inner[0].rank > 1 else inner[0].view((_ONE, *inner[0].size), lambda i: i[1:])
     for each in inner[1:]:
         size = (made.size[0], each.size[1])

@@ -123,7 +123,7 @@ def copy_rows(b: Builder, tensor: Tensor) -> Tensor:
 def condition_buffer(b: Builder, made: Sequence[Tensor]) -> Tensor:
     """The result of a condition's graph as a buffer of one boolean, which the host reads."""
     if len(made) != 1 or any(size != 1 for size in made[0].size):
-        raise Unsupported("its condition is no tensor of one element")
+        raise Unsupported("its condition is not a tensor of one element")
     (test,) = made
     if test.buffer and test.dtype is DType.BOOL:
         return test

@@ -47,7 +47,7 @@ def reduce_loss(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> 
     if reduction == NONE:
         return b.pointwise(losses.size, meta.dtype, losses.at)
     if reduction not in (MEAN, SUM):
-        raise Unsupported(f"a loss with reduction={reduction}")
+        raise Unsupported(f"a loss with reduction={reduction} is not supported")
     number = reduced_count(losses, range(losses.rank))
 
     def after(acc: Value, _: Index) -> Value:
@@ -261,7 +261,7 @@ def multi_margin(
     """max(0, margin - x_target + x_class)^p, summed over all classes except the target's, divided
     by the number of classes."""
     if p not in (1, 2):
-        raise Unsupported(f"a multi-margin loss with p={p}")
+        raise Unsupported(f"a multi-margin loss with p={p} is not supported")
     dtype = b.meta().dtype
     held = dtype.compute_dtype
     if self.rank == 0:

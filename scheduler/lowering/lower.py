@@ -117,7 +117,7 @@ class _Lowering:
         exprs += [numbers[name] for name in values & numbers.keys()]
         for name in sorted({name for expr in exprs for name in unbacked_sizes(expr)}):
             if size_buffer_name(name) not in self._b.buffers:
-                raise UserError(f"the size {name} depends on data, but no node makes it")
+                raise UserError(f"the size {name} depends on data, but no node computes it")
 
     def _nodes(self) -> None:
         for position, node in enumerate(self._graph.nodes):
@@ -146,7 +146,7 @@ class _Lowering:
         self._nodes()
         made = tuple(self._value(name) for name in self._graph.outputs)
         if not all(isinstance(one, Tensor) for one in made):
-            raise Unsupported("its inner graph makes a number")
+            raise Unsupported("its inner graph returns a number")
         return made
 
     def _input(self, given: GraphInput, name: str) -> None:
@@ -163,9 +163,9 @@ class _Lowering:
             return self._graph.sym_ints[name]
         known = self._values.get(name)
         if known is None and name in self._missing:
-            raise UserError(f"the number {name!r} has no value here: {self._missing[name]}")
+            raise UserError(f"the number {name!r} is not available: {self._missing[name]}")
         if known is None:
-            raise UserError(f"value {name!r} is used before a node makes it")
+            raise UserError(f"value {name!r} is used before it is computed")
         return known
 
     def _number(self, node: Node) -> None:
@@ -174,7 +174,7 @@ class _Lowering:
         (name, *_) = node.outputs
         if name in self._graph.sym_ints:
             if self._new_sizes(node):
-                self._extern(node, "its result is a size, which the host must know")
+                self._extern(node, "its result is a size, which the host needs")
             return
         try:
             found = resolve_op(node.target)
@@ -252,8 +252,8 @@ class _Lowering:
             for one, name in zip(made, node.outputs, strict=False)
         ):
             raise UserError(
-                f"{node_location(node)}: the graph says that it makes {len(node.outputs)} values, "
-                f"but the op makes {len(made)}"
+                f"{node_location(node)}: the graph lists {len(node.outputs)} results, but "
+                f"the op has {len(made)}"
             )
         for one, name in zip(made, node.outputs, strict=True):
             if one is not None and name not in self._graph.tensors:
@@ -266,8 +266,8 @@ class _Lowering:
         self._b.check_shape(name, tensor.size)
         if tensor.dtype is not meta.dtype:
             raise UserError(
-                f"{node_location(node)}: the graph says type {meta.dtype.label} for {name}, "
-                f"but its arguments make {tensor.dtype.label}"
+                f"{node_location(node)}: {name} has type {meta.dtype.label} in the graph, "
+                f"but its arguments give {tensor.dtype.label}"
             )
         made_here = tensor.buffer and tensor.nodes == ()
         own = tensor.buffer in self._b.buffers and self._b.buffers[tensor.buffer].kind
@@ -309,14 +309,14 @@ class _Lowering:
         by_name = [name for name, given in node.kwargs.items() if isinstance(given, Ref)]
         if by_name and reason == UNKNOWN:
             raise UserError(
-                f"{node_location(node)} is no op that is known here, and may write to its argument "
+                f"{node_location(node)} is an unknown op, and may write to its argument "
                 f"{by_name[0]!r}: export the model with run_decompositions()"
             )
         if not node.outputs:
             raise UserError(
-                f"{node_location(node)} makes no value: it is there for what it writes, and the "
-                f"file does not say what that is ({reason}); export the model with "
-                "run_decompositions(), or have the op return what it makes"
+                f"{node_location(node)} has no results, and what it writes is unknown "
+                f"({reason}): export the model with run_decompositions(), or make the op "
+                "return its results"
             )
         late = self._new_sizes(node)
         if self._inner and (late or not self._b.externs_inside):
@@ -341,7 +341,7 @@ class _Lowering:
                 continue
             if meta is None:
                 raise UserError(
-                    f"{node_location(node)}: {reason}; its result {name!r} is no tensor"
+                    f"{node_location(node)}: {reason}; its result {name!r} is not a tensor"
                 )
             buffer = self._b.buffer(meta.dtype, meta.size, _stride(meta, self._b))
             outputs.append(buffer.name)

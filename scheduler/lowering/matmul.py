@@ -177,7 +177,7 @@ def matmul(
     """``left @ right`` by torch.matmul's rules, including vectors and broadcasting."""
     meta = b.meta()
     if left.rank == 0 or right.rank == 0:
-        raise Unsupported("a matrix multiplication of a tensor without dimensions")
+        raise Unsupported("a matrix product of a 0-dimensional tensor is not supported")
     x = left if left.rank > 1 else left.view((_ONE, *left.size), lambda i: i[1:])
     y = right if right.rank > 1 else right.view((*right.size, _ONE), lambda i: i[:-1])
     if not is_equal(x.size[-1], y.size[-2]):

@@ -181,7 +181,7 @@ def batch_norm_backward(
         return call("rsqrt", spread)
 
     if mean is None or (learns and saved is None) or (not learns and running_var is None):
-        raise Unsupported("a gradient of batch_norm without its statistics")
+        raise Unsupported("a gradient of batch_norm without its statistics is not supported")
     inverse = Tensor(input.size[1:2], held, inverse_at)
     normal = _normal(input, mean, inverse, lambda i: i[1:2])
     g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[1:2]))

@@ -35,7 +35,8 @@ def philox_rand(
     meta = b.meta()
     if stride is not None or not meta.dtype.is_float or meta.dtype.is_float8:
         raise Unsupported(
-            f"torch's uniform numbers of type {meta.dtype.label}, or in other strides"
+            f"torch's uniform random numbers of type {meta.dtype.label}, or with other "
+            "strides, are not supported"
         )
     count = product(meta.size)
     threads = _threads(count)

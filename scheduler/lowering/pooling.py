@@ -208,7 +208,7 @@ def adaptive_max(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
 
     def rule(b: Builder, self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
         if not self.dtype.is_float:
-            raise Unsupported("an adaptive pooling of integers")
+            raise Unsupported("adaptive pooling of integers is not supported")
         values = _adaptive(b, self, rank, ReductionKind.MAX, -math.inf, lambda _, acc, __: acc)
         return values, _adaptive(b, self, rank, ReductionKind.ARGMAX, -math.inf, position, 1)
 

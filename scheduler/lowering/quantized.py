@@ -47,7 +47,9 @@ def scaled_mm(
     """
     dtype = b.meta().dtype
     if scale_result is not None and dtype.is_float8:
-        raise Unsupported("a scale of the result, which torch takes on GPUs and leaves out on CPUs")
+        raise Unsupported(
+            "scale_result is not supported: torch applies it on GPUs and ignores it on CPUs"
+        )
     rows = _scale(scale_a, (self.size[0], _ONE))
     columns = _scale(scale_b, (_ONE, mat2.size[1]))
 
@@ -85,7 +87,7 @@ def scaled_mm_v2(
     """``scaled_mm`` with lists of scales of named kinds; scales of blocks are unsupported."""
     plain = not any((*swizzle_a, *swizzle_b)) and not contraction_dim
     if not plain or tuple(recipe_a) not in _WHOLE or tuple(recipe_b) not in _WHOLE:
-        raise Unsupported("a scaled product by blocks")
+        raise Unsupported("a block-scaled matrix product is not supported")
     return scaled_mm(b, self, mat2, scale_a[0], scale_b[0], bias)
 
 
@@ -97,7 +99,7 @@ def _scale(scale: Tensor, by_line: tuple[Expr, ...]) -> Tensor:
         return scale.view(by_line, lambda _: first)
     fits = scale.rank == 2 and all(map(is_equal, scale.size, by_line))
     if not fits:
-        raise Unsupported("scales of blocks")
+        raise Unsupported("block scales are not supported")
     return scale
 
 
@@ -133,14 +135,16 @@ Parameter: TypeAlias = Tensor | int | float | Expr | None
 def make_blocks(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
     """Blocks from torchao's ``block_size``, where -1 is a whole dimension."""
     if len(block_size) != len(size):
-        raise Unsupported(f"blocks of {len(block_size)} dimensions in {len(size)}")
+        raise Unsupported(
+            f"blocks of {len(block_size)} dimensions do not fit a tensor of {len(size)} dimensions"
+        )
     extent = tuple(
         whole if given == -1 else as_expr(given)
         for given, whole in zip(block_size, size, strict=True)
     )
     for whole, part in zip(size, extent, strict=True):
         if part != whole and (part == 0 or not is_equal(Mod(whole, part), _ZERO)):
-            raise Unsupported(f"blocks of {part} in a dimension of {whole}")
+            raise Unsupported(f"blocks of {part} do not divide a dimension of {whole}")
     return Blocks(size, extent)
 
 
@@ -198,7 +202,7 @@ def _limits(dtype: DType, given: tuple[Any, Any]) -> tuple[float, float]:
         own = (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     low, high = (mine if limit is None else limit for limit, mine in zip(given, own, strict=True))
     if isinstance(low, Tensor) or isinstance(high, Tensor):
-        raise Unsupported("limits that are read from memory")
+        raise Unsupported("limits that are read from memory are not supported")
     return float(low), float(high)
 
 
@@ -392,7 +396,7 @@ def scale_and_zero_point(
     elif mapping == "SYMMETRIC_NO_CLIPPING_ERR":
         scale = trees.call("maximum", over(below, low), over(above, high))
     else:
-        raise Unsupported(f"a mapping of kind {mapping!r}")
+        raise Unsupported(f"a mapping of kind {mapping!r} is not supported")
     scale = trees.call("maximum", scale, number(tiny))
     if mapping != "ASYMMETRIC":
         return scale, number(int((high + low + 1) / 2))

@@ -115,7 +115,7 @@ def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
 def _fill_random(b: Builder, drawn: Callable[[Builder, tuple[Expr, ...], DType], Drawn]) -> Tensor:
     meta = b.meta()
     if not meta.dtype.is_inexact:
-        raise Unsupported(f"random numbers of type {meta.dtype.label}")
+        raise Unsupported(f"random numbers of type {meta.dtype.label} are not supported")
     return b.pointwise(meta.size, meta.dtype, drawn(b, meta.size, meta.dtype))
 
 
@@ -131,7 +131,7 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
     """63 bits modulo the range, with torch's modulus."""
     meta = b.meta()
     if not isinstance(high, int) or not isinstance(low, int) or not low < high:
-        raise Unsupported(f"random integers from {low} to below {high}")
+        raise Unsupported(f"random integers from {low} to below {high} are not supported")
     first, second = _word(b, meta.size, 0), _word(b, meta.size, 1)
 
     def read(index: Index) -> Value:
@@ -250,7 +250,7 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
         if not train or p == 0:
             return input
         if feature and input.rank < 2:
-            raise Unsupported("dropping channels of a tensor that has none")
+            raise Unsupported("dropping channels of a tensor without channels is not supported")
         size, dtype = input.size, input.dtype
         if p == 1:
             return Tensor(size, dtype, lambda _: const(0, dtype))

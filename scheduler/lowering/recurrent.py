@@ -226,9 +226,9 @@ def _should_unroll(x: Tensor, layers: int) -> bool:
     """Whether the steps of this many layers and directions are few enough to unroll."""
     steps = x.size[0]
     if not x.dtype.is_float:
-        raise Unsupported("a recurrent layer of integers")
+        raise Unsupported("a recurrent layer of integers is not supported")
     if steps == 0:
-        raise Unsupported("a recurrent layer of no steps")
+        raise Unsupported("a recurrent layer of no steps is not supported")
     return bool(steps.is_Integer) and int(steps) * layers <= MAX_RECURRENT_STEPS
 
 
@@ -258,9 +258,11 @@ def _layer_rule(step: _Step, both: bool, states: int) -> Callable[..., tuple[Ten
         batch_sizes: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         if input is None:
-            raise Unsupported("a packed sequence, whose steps the data decide")
+            raise Unsupported(
+                "a packed sequence is not supported: its number of steps depends on data"
+            )
         if train and dropout and num_layers > 1:
-            raise Unsupported("dropout in training needs random numbers")
+            raise Unsupported("dropout in training is not supported: it needs random numbers")
         given = hx if states > 1 else (hx,)
         x = transpose(input, 0, 1) if batch_first else input
         ways = (bool(has_biases), int(num_layers), bool(bidirectional))
@@ -298,7 +300,9 @@ def mkldnn_rnn_layer(
 ) -> tuple[Tensor | None, ...]:
     """One LSTM layer in one direction, as torch decomposes it on a CPU."""
     if mode != 2 or batch_sizes or num_layers != 1 or bidirectional or batch_first:
-        raise Unsupported("a layer of oneDNN that is no LSTM of one layer and direction")
+        raise Unsupported(
+            "a oneDNN layer other than an LSTM of one layer and direction is not supported"
+        )
     unrolled = _should_unroll(input, 1)
     weights = _Weights((weight0, weight1, weight2, weight3), bool(has_biases))
     shape = hx_.size[-2:]

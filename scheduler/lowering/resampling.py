@@ -110,7 +110,7 @@ def upsample(taps: _Tapped) -> Callable[..., Tensor]:
         assert tensor is not None
         meta = b.meta()
         if not tensor.dtype.is_float:
-            raise Unsupported("an interpolation of integers")
+            raise Unsupported("interpolation of integers is not supported")
         held = accumulator_type(tensor.dtype)
         ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
 
@@ -169,9 +169,9 @@ def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
         meta = b.meta()
         ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
         if not tensor.dtype.is_float:
-            raise Unsupported("an interpolation of integers")
+            raise Unsupported("interpolation of integers is not supported")
         if not all(r.above.is_Integer and r.below.is_Integer for r in ratios):
-            raise Unsupported("antialiasing by a ratio of symbolic sizes")
+            raise Unsupported("antialiasing by a ratio of symbolic sizes is not supported")
         for d in reversed(range(len(ratios))):
             last = d == 0
             dtype = meta.dtype if last else accumulator_type(tensor.dtype)

@@ -41,7 +41,7 @@ WITHOUT_EFFECT = frozenset(
 )
 
 
-_LATE = "its argument {!r} is a number that is known only while the model runs"
+_LATE = "its argument {!r} is a number that is known only at run time"
 
 #: Types that each annotation of a rule accepts. An annotation with any other name accepts all.
 _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
@@ -75,7 +75,7 @@ def accepted_arguments(
         if Tensor not in kinds and _has_scalar(parts):
             raise Unsupported(_LATE.format(name))
         if not isinstance(parts, tuple) or not all(isinstance(part, kinds) for part in parts):
-            raise UserError(f"{where}: its argument {name!r} is of the wrong kind")
+            raise UserError(f"{where}: its argument {name!r} has the wrong type")
     given = {}
     for param in params:
         value = arguments[param.name]
@@ -84,7 +84,7 @@ def accepted_arguments(
         if known is None or param.name in known:
             given[param.name] = value
         elif param.name not in WITHOUT_EFFECT and value != param.default:
-            raise Unsupported(f"argument {param.name}={value} is not covered")
+            raise Unsupported(f"argument {param.name}={value} is not supported")
     return given
 
 

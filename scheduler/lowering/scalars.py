@@ -40,7 +40,7 @@ def scalar_tree(number: Any) -> Value:
         return const(number, DType.F64 if isinstance(number, float) else DType.I64)
     if isinstance(number, sympy.Expr):
         return trees.index_value(number)
-    raise Unsupported(f"arithmetic on sizes with a {type(number).__name__}")
+    raise Unsupported(f"arithmetic on sizes with a {type(number).__name__} is not supported")
 
 
 def _promote(values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -106,7 +106,7 @@ select = scalar_rule(_select)
 
 def round_op(b: Builder, number: Any, ndigits: int | None = None) -> Scalar:
     if ndigits is not None:
-        raise Unsupported("a number rounded to digits")
+        raise Unsupported("rounding a number to digits is not supported")
     made: Scalar = to_integer("round")(b, number=number)
     return made
 
@@ -122,7 +122,7 @@ def item(b: Builder, self: Tensor) -> Scalar:
 def is_contiguous(b: Builder, self: Tensor, memory_format: str | None = None) -> Scalar:
     """Uses the strides that the export states."""
     if memory_format not in (None, "contiguous_format"):
-        raise Unsupported(f"whether a tensor is contiguous as {memory_format}")
+        raise Unsupported(f"a contiguity test for memory format {memory_format} is not supported")
     assert b.node is not None
     meta = b.graph.tensors[next(node_references(b.node))]
     due = layout.contiguous_strides(meta.size)

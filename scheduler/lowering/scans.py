@@ -87,7 +87,9 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
     size, held, real = x.size, x.dtype, x.dtype.real
     extent = size[dim]
     if not extent.is_Integer or int(extent) > _MANY:
-        raise Unsupported(f"a running log-sum-exp of more than {_MANY} complex numbers")
+        raise Unsupported(
+            f"a running log-sum-exp of more than {_MANY} complex numbers is not supported"
+        )
     plain = _sums_of_exponents(b, x, dim)
     turn = const(2 * math.pi, real)
 

@@ -55,7 +55,9 @@ def combine(
         return _combined_parts(b, self, kind, sources, begin or self.at)
     held = combine_dtype(self.dtype)
     if self.dtype is DType.U64 and kind in (ReductionKind.MAX, ReductionKind.MIN):
-        raise Unsupported("the greatest or least of unsigned integers of 64 bits at one place")
+        raise Unsupported(
+            "scatter by the maximum or minimum of 64-bit unsigned integers is not supported"
+        )
     if self.dtype is DType.BOOL:
         kind = _BOOL_KINDS.get(kind, kind)
 
@@ -82,7 +84,7 @@ def _combined_parts(
 ) -> Tensor:
     """Sums of complex numbers, computed separately for the real and imaginary parts."""
     if kind is not ReductionKind.SUM:
-        raise Unsupported("complex numbers are added up at one place, not multiplied")
+        raise Unsupported("scatter of complex numbers other than by a sum is not supported")
     dtype = self.dtype
 
     def part(name: str, read: Reader) -> Reader:

@@ -40,7 +40,7 @@ def segment_reduce(
     """Reduce the segments along ``axis``, for each index of the dimensions before it. ``initial``
     is included in each segment."""
     if reduce not in _KINDS:
-        raise Unsupported(f"a reduction by {reduce!r}")
+        raise Unsupported(f"a reduction by {reduce!r} is not supported")
     ends = _ends(b, lengths, offsets)
     segment = _segments(b, data.size[: axis + 1], ends)
     kind, meta, held = _KINDS[reduce], b.meta(), data.dtype
@@ -77,7 +77,7 @@ def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
         later = (*offsets.size[:-1], offsets.size[-1] - 1)
         return offsets.view(later, lambda i: (*i[:-1], i[-1] + 1))
     if lengths is None:
-        raise Unsupported("segments by indices")
+        raise Unsupported("segments given by indices are not supported")
 
     def read(i: Index) -> Value:
         return trees.upcast(lengths.at(i), DType.I64)

@@ -46,7 +46,7 @@ def slice_scatter(
 ) -> Tensor:
     at = normalize_dim(dim, self.rank)
     if not isinstance(step, int) or step < 1:
-        raise Unsupported(f"slice_scatter with step {step}")
+        raise Unsupported(f"slice_scatter with step {step} is not supported")
     first = start_along(b, start, self.size[at])
     last = first + src.size[at] * step
 

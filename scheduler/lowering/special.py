@@ -107,7 +107,7 @@ def log_ndtr(x: Value) -> Value:
 def multigammaln(b: Builder, self: Tensor, p: int) -> Tensor:
     """log of the multivariate gamma function: a sum of ``p`` terms, and a constant."""
     if not isinstance(p, int) or not 1 <= p <= _MAX_ORDER:
-        raise Unsupported(f"a multivariate gamma function of order {p}")
+        raise Unsupported(f"a multivariate gamma function of order {p} is not supported")
 
     def function(x: Value) -> Value:
         result: Value = const(p * (p - 1) / 4 * math.log(math.pi), x.dtype)
@@ -280,7 +280,7 @@ def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     differ."""
     dtype = b.meta().dtype
     if dtype.is_float8:
-        raise Unsupported(f"the next number in {dtype.label}")
+        raise Unsupported(f"nextafter in {dtype.label} is not supported")
     if dtype.compute_dtype is not dtype:
         return elementwise(b, (self, other), lambda x, y: _next_narrow(x, y, dtype))
     return elementwise(b, (self, other), lambda x, y: call("nextafter", x, y))

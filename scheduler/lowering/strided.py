@@ -33,7 +33,7 @@ def resize(b: Builder, self: Tensor, memory_format: Any = None, **_: Any) -> Ten
     """The elements in memory order, as many as the new shape has, in its row-major order."""
     size = b.meta().size
     if memory_format is not None:
-        raise Unsupported("a tensor that is resized into another order of memory")
+        raise Unsupported("resizing a tensor to another memory format is not supported")
     if size == self.size:
         return self
     return as_strided(b, self, size, layout.contiguous_strides(size))
@@ -62,9 +62,11 @@ def _meta(b: Builder) -> TensorMeta:
     name = next(node_references(b.node))
     meta, whole = b.graph.tensors[name], b.graph.tensors[b.memory_of(name)]
     if not is_equal(product(meta.size), product(whole.size)):
-        raise Unsupported("strides in the memory of a tensor that shows a part of it")
+        raise Unsupported("a strided view of a tensor that is part of its memory is not supported")
     if not b.knows_strides(name):
-        raise Unsupported("strides in memory whose order the file does not say for sure")
+        raise Unsupported(
+            "a strided view of memory whose order the file does not define is not supported"
+        )
     return meta
 
 
@@ -74,7 +76,7 @@ def _memory_order(b: Builder, meta: TensorMeta) -> list[int]:
     ordered = sorted(dims, key=lambda d: (-layout.size_hint(meta.stride[d], b.hints), d))
     strides = layout.permuted_strides(meta.size, ordered)
     if not layout.is_same_layout(meta.size, meta.stride, strides):
-        raise Unsupported("strides in memory with gaps, or that several elements share")
+        raise Unsupported("a strided view of memory with gaps or shared elements is not supported")
     return ordered
 
 
@@ -111,5 +113,5 @@ def _strided_offset(
     last = places(tuple(extent - 1 for extent in sizes))
     inside = all(is_nonnegative(one, b.sizes) for one in (first, *steps, line.size[0] - 1 - last))
     if not inside and not any(extent == 0 for extent in sizes):
-        raise Unsupported("a view by strides that cannot be shown to stay inside its memory")
+        raise Unsupported("a strided view that may leave its memory is not supported")
     return places

@@ -46,10 +46,10 @@ def verify(lowered: Lowered) -> None:
     Verifier(lowered.graph, lowered.buffers).run(lowered.operations)
     for name in (*lowered.inputs, *lowered.results):
         if name not in lowered.buffers:
-            raise InconsistentError(f"{name!r} is an input or output, but no buffer")
+            raise InconsistentError(f"{name!r} is an input or output, but not a buffer")
     for node in uncovered_nodes(lowered):
         raise InconsistentError(
-            f"{node_location(node)}: nothing computes what it writes, which an output needs"
+            f"{node_location(node)}: no operation computes what it writes, which an output needs"
         )
 
 
@@ -80,7 +80,7 @@ class Verifier:
         self._op = op
         for name in op.reads:
             if name not in self._buffers:
-                self._fail(f"reads {name}, which is no buffer")
+                self._fail(f"reads {name}, which is not a buffer")
             if name not in self._made:
                 self._fail(f"reads {name} before an operation writes it")
         for scope in op.operands:
@@ -99,9 +99,9 @@ class Verifier:
         self._op = op
         for name in op.writes:
             if name not in self._buffers:
-                self._fail(f"writes {name}, which is no buffer")
+                self._fail(f"writes {name}, which is not a buffer")
             if name in self._made:
-                self._fail(f"writes {name}, which has a value already")
+                self._fail(f"writes {name}, which already has a value")
             self._made.add(name)
 
     def forget(self, names: Iterable[str]) -> None:
@@ -111,7 +111,7 @@ class Verifier:
     def _store(self, store: Store, axes: Sequence[Axis]) -> None:
         buffer = self._buffers.get(store.buffer)
         if buffer is None:
-            self._fail(f"writes {store.buffer}, which is no buffer")
+            self._fail(f"writes {store.buffer}, which is not a buffer")
         self._ranges = self._sizes.over(axes)
         self._index(store.index, buffer, guarded=False)
         if store.value.dtype.compute_dtype is not buffer.dtype.compute_dtype:
@@ -159,7 +159,7 @@ class Verifier:
     def _call(self, call: Call) -> None:
         function = FUNCTIONS.get(call.op)
         if function is None:
-            self._fail(f"calls {call.op!r}, which is no pointwise function")
+            self._fail(f"calls {call.op!r}, which is not a pointwise function")
         if len(call.args) != function.arity:
             self._fail(f"calls {call.op} with {len(call.args)} arguments")
         args = call.args[1:] if function.result is Result.SECOND else call.args
@@ -176,7 +176,7 @@ class Verifier:
             return
         result = function.result_type(dtype)
         if call.dtype.compute_dtype is not result:
-            self._fail(f"calls {call.op} for {call.dtype.label}, but it gives {result.label}")
+            self._fail(f"calls {call.op} for {call.dtype.label}, but its result is {result.label}")
 
     def _index(self, index: Sequence[Expr], buffer: Buffer, guarded: bool) -> None:
         if len(index) != len(buffer.size):

@@ -29,7 +29,7 @@ _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 def normalize_dim(dim: int, rank: int) -> int:
     """A dimension counted from the front. Raises ``Unsupported`` if it is outside the tensor."""
     if not isinstance(dim, int) or not -max(rank, 1) <= dim < max(rank, 1):
-        raise Unsupported(f"dimension {dim} of a tensor of {rank} dimensions")
+        raise Unsupported(f"dimension {dim} does not exist in a tensor of {rank} dimensions")
     return dim % max(rank, 1)
 
 
@@ -185,7 +185,7 @@ def slice_op(
 ) -> Tensor:
     at = normalize_dim(dim, self.rank)
     if step < 1:
-        raise Unsupported(f"a slice with step {step}")
+        raise Unsupported(f"a slice with step {step} is not supported")
     first, length = start_along(b, start, self.size[at]), b.meta().size[at]
     _check_cut(b, self.size[at], first, end, step, length)
     return slice_dim(self, at, first, length, step)
@@ -200,7 +200,7 @@ def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, lengt
     count_there = len(range(size)[low:high:step])
     if count_there != count:
         raise ContradictionError(
-            f"the graph says {count} elements along its dimension, but {count_there} are taken"
+            f"the graph lists {count} elements along its dimension, but the slice has {count_there}"
         )
 
 
@@ -211,7 +211,7 @@ def position_along(b: Builder, value: Any, extent: Expr) -> Expr:
         return position
     if is_nonnegative(-position, b.sizes):
         return extent + position
-    raise Unsupported(f"a position of {position}, whose sign is not known")
+    raise Unsupported(f"a position of {position} is not supported: its sign is unknown")
 
 
 def start_along(b: Builder, value: Any, extent: Expr) -> Expr:
@@ -261,7 +261,7 @@ def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, 
     assert b.node is not None
     lengths = [b.meta(k).size[at] for k in range(len(b.node.outputs))]
     if not b.may_be_equal(sympy.Add(*lengths), self.size[at]):
-        raise ContradictionError("the graph says that its parts are more or less than the whole")
+        raise ContradictionError("the parts do not add up to the whole")
     return split_dim(self, at, lengths)
 
 

@@ -116,7 +116,7 @@ def evaluate(
             if not any(isinstance(a, np.ndarray) and not a.size for a in args.values()):
                 raise
             raise UserError(
-                f"node {node.name!r}: {node.target} of a tensor without elements: {error}"
+                f"node {node.name!r}: {node.target} of an empty tensor: {error}"
             ) from None
         asked = args.get("dtype")
         if round_casts and spec.op.elements in _CONVERTED and isinstance(asked, DType):
@@ -256,8 +256,7 @@ def _resolve(argument: Argument, values: Mapping[str, Any], bindings: Mapping[st
 
 
 _OTHER_NUMBERS = (
-    "shows memory that the model writes in place as other numbers; export it with "
-    "run_decompositions()"
+    "reinterprets memory that the model writes in place; export the model with run_decompositions()"
 )
 
 
@@ -381,10 +380,14 @@ class _Run:
             assert isinstance(target, Ref)
             written = self._values[target.name]
             if not written.flags.writeable:
-                raise UnsupportedOpError(node.target, "writes to an expanded tensor")
+                raise UnsupportedOpError(
+                    node.target, "writing to an expanded tensor is not supported"
+                )
             for name, value in checked.items():
                 if np.shape(value) != written.shape:
-                    raise UnsupportedOpError(node.target, "writes to a tensor of another shape")
+                    raise UnsupportedOpError(
+                        node.target, "writing to a tensor of another shape is not supported"
+                    )
                 written[...] = value
                 checked[name] = written
         elif self._writes:
@@ -458,8 +461,8 @@ class _Run:
             size is not None and size != own for size, own in zip(stated, array.shape, strict=True)
         ):
             raise UserError(
-                f"{where}: {name!r} has the shape {list(array.shape)}, "
-                f"where the graph states {[str(size) for size in meta.size]}"
+                f"{where}: {name!r} has the shape {list(array.shape)}, but the graph "
+                f"states {[str(size) for size in meta.size]}"
             )
         return array.astype(compute_dtype(meta.dtype), copy=False)
 

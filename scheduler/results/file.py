@@ -32,14 +32,14 @@ def to_json(results: Results) -> dict[str, Any]:
 def from_json(content: Any, what: str) -> Results:
     """Parse what ``to_json`` returned. Raises ``UserError`` naming the row and the field."""
     if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise UserError(f"{what}: kind: this is no file of results")
+        raise UserError(f"{what}: kind: not a results file")
     if content.get("schema") != SCHEMA:
-        raise UserError(f"{what}: schema: this Kiln reads {SCHEMA}, no other")
+        raise UserError(f"{what}: schema: this version of Kiln supports only {SCHEMA}")
     body = {name: part for name, part in content.items() if name != "digest"}
     results = decode(_codec(), body, Results, what)
     check(results, what)
     if content.get("digest") != digest_of(body):
-        raise UserError(f"{what}: digest: the content is not what was exported")
+        raise UserError(f"{what}: digest: the content does not match; the file is damaged")
     return results
 
 
@@ -71,7 +71,7 @@ def read(path: Path) -> Results:
     try:
         content = json.loads(data, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path.name} is no JSON: {error}") from None
+        raise UserError(f"{path.name} is not valid JSON: {error}") from None
     return from_json(content, path.name)
 
 
@@ -93,7 +93,7 @@ def digest_of(body: Any) -> str:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 @cache

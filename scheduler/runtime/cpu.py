@@ -65,11 +65,11 @@ class CpuDevice:
         if nbytes == 0:
             return 0
         if nbytes > self._info.memory_bytes:
-            raise DeviceError("hipErrorOutOfMemory", f"{nbytes} bytes are more than there are")
+            raise DeviceError("hipErrorOutOfMemory", f"{nbytes} bytes exceed the memory")
         try:
             block = ctypes.create_string_buffer(nbytes + _ALIGNMENT)
         except MemoryError:
-            raise DeviceError("hipErrorOutOfMemory", f"no {nbytes} bytes are free") from None
+            raise DeviceError("hipErrorOutOfMemory", f"cannot allocate {nbytes} bytes") from None
         pointer = round_up(ctypes.addressof(block), _ALIGNMENT)
         self._blocks[pointer] = (nbytes, block)
         bisect.insort(self._starts, pointer)

@@ -35,12 +35,11 @@ _NOT_OPENED = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
 # Remedies for statuses whose text does not name one.
 _REMEDIES = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
-        "the driver is older than the PTX: update it, or have the code assembled here"
-        " (pip install 'kiln[nvidia]' gives ptxas)"
+        "the driver is older than the PTX: update it, or install ptxas (pip install 'kiln[nvidia]')"
     ),
     "CUDA_ERROR_NO_BINARY_FOR_GPU": "build the kernel for the target that the device list names",
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": (
-        "the driver and its library are of different versions: restart, or install the driver anew"
+        "the driver and its library have different versions: restart, or reinstall the driver"
     ),
 }
 _EXTRA = "the Python package cuda-bindings is not installed: pip install 'kiln[nvidia]'"
@@ -205,7 +204,7 @@ def device_info(index: int) -> DeviceInfo:
     target = target_for(capability)
     if target is None:
         known = ", ".join(one.name for one in TARGETS)
-        message = f"{KIND}:{index} ({name}) is sm_{capability}, which none of {known} serves"
+        message = f"{KIND}:{index} ({name}) is sm_{capability}, not one of {known}"
         raise DeviceError("CUDA_ERROR_NO_BINARY_FOR_GPU", message)
     version = _version(_call(driver.cuDriverGetVersion))
     pci = (

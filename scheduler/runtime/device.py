@@ -67,9 +67,9 @@ def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
     own, readings = attributes.get("architecture", ""), attributes.get("readings", "")
     stands_in = "target" in attributes and own != target
     return (
-        *([f"{own}, which takes code for {target}"] if stands_in else ()),
+        *([f"{own}, which runs code for {target}"] if stands_in else ()),
         *([f"readings: {readings}"] if readings.startswith("none") else ()),
-        *(["nothing runs on it"] if "modelled" in attributes else ()),
+        *(["cannot run kernels"] if "modelled" in attributes else ()),
     )
 
 

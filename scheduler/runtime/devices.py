@@ -26,17 +26,15 @@ def open_device(device_id: str, threads: int | None = None) -> Device:
     if is_modelled(device_id):
         board = board_of_device(device_id)
         emulation = emulation_of(find(board.target))
-        instead = f"; {emulation.name} emulates {board.target}" if emulation else ""
-        raise UserError(
-            f"nothing runs on {device_id}: `tune` models times of {board.name}{instead}"
-        )
+        instead = f": use {emulation.name}, which emulates {board.target}" if emulation else ""
+        raise UserError(f"{device_id} is modelled (`tune` only) and cannot run kernels{instead}")
     for backend in backends():
         if re.fullmatch(backend.device_ids, device_id):
             device = _provider(backend).open(device_id, threads)
             if device is not None:
                 return device
     known = ", ".join(one.id for one in probe() if isinstance(one, DeviceInfo))
-    raise UserError(f"device {device_id!r} is not known; there are here: {known}")
+    raise UserError(f"unknown device {device_id!r}; available: {known}")
 
 
 def default_device(target: Target) -> str:

@@ -68,7 +68,7 @@ class EmulatedKernel:
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            raise UserError(f"{what} is no file of an emulated kernel") from None
+            raise UserError(f"{what} is not the file of an emulated kernel") from None
         return decode(_codec(), data, EmulatedKernel, what)
 
 
@@ -82,8 +82,8 @@ def require_timing(device_id: str) -> None:
     if is_emulated(device_id):
         processor = device_id.removeprefix(PREFIX)
         raise UserError(
-            f"{device_id} emulates a GPU's instructions and measures nothing:"
-            f" the device model:{processor} tunes without a GPU, verify runs on {device_id}"
+            f"{device_id} emulates instructions and measures no times:"
+            f" use model:{processor} to tune without a GPU, and {device_id} to verify"
         )
 
 
@@ -116,7 +116,7 @@ class IsaDevice:
         try:
             block = _Block(self._next, np.zeros(nbytes, np.uint8))
         except MemoryError:
-            raise DeviceError("hipErrorOutOfMemory", f"no {nbytes} bytes are free") from None
+            raise DeviceError("hipErrorOutOfMemory", f"cannot allocate {nbytes} bytes") from None
         # The gap keeps an out-of-bounds access out of the next block.
         self._next += round_up(nbytes, _ALIGNMENT) + _ALIGNMENT
         self._blocks[block.address] = block
@@ -151,10 +151,10 @@ class IsaDevice:
             raise DeviceError("hipErrorInvalidKernelFile", str(error)) from None
         wrong = [each for each in programs.values() if each.processor != self._info.target]
         if wrong or kernel.symbol != symbol:
-            message = f"{library.name} is of {kernel.symbol} for {kernel.processor}"
+            message = f"{library.name} contains {kernel.symbol} for {kernel.processor}"
             raise DeviceError("hipErrorInvalidKernelFile", message)
         if [arg.type for arg in kernel.args] != list(arg_types):
-            raise DeviceError("hipErrorInvalidKernelFile", f"{symbol} takes other arguments")
+            raise DeviceError("hipErrorInvalidKernelFile", f"{symbol} has other argument types")
         return _EmulatedFunction(self, kernel, programs)
 
     def synchronize(self) -> None:

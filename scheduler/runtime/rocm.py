@@ -171,10 +171,10 @@ def absence_reason(error: DeviceError, driver: Path = _DRIVER) -> str:
     if error.status != "hipErrorNoDevice":
         return error.message
     if not driver.exists():
-        return f"no AMD GPU: there is no {driver} (is the amdgpu driver loaded?)"
+        return f"no AMD GPU: {driver} does not exist (is the amdgpu driver loaded?)"
     if not os.access(driver, os.R_OK | os.W_OK):
         owner = driver.stat().st_gid
-        return f"no permission on {driver}: add this user to the group {_group(owner)}"
+        return f"no permission for {driver}: add this user to the group {_group(owner)}"
     return f"no GPU that ROCm supports ({error.status})"
 
 

@@ -133,7 +133,7 @@ def run(
         raise Cancelled
     interrupted = not failure and _was_interrupted(process.returncode, output)
     if process.returncode < 0 and not failure:
-        failure = f"ended by {signal_name(process.returncode)}"
+        failure = f"killed by {signal_name(process.returncode)}"
     return CompletedProcess(
         process.returncode, output.decode("utf-8", "replace"), failure, interrupted
     )

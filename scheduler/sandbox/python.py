@@ -60,7 +60,7 @@ def enter_python(fence: Sandbox) -> None:
     die with its parent. Raises ``RuntimeError`` if it has more than one thread."""
     threads = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1  # noqa: PTH208
     if threads != 1:
-        raise RuntimeError(f"{threads} threads are there before the fence")
+        raise RuntimeError(f"the process has {threads} threads before it enters the sandbox")
     _die_with_parent()
     _prefer_oom_kill()
     enter(replace(fence, read=(*fence.read, *_interpreter(), *SYSTEM_LIBRARIES, *SYSTEM_FILES)))

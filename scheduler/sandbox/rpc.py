@@ -72,9 +72,11 @@ def _parse_answer(
     if -status in _OVER_TIME:
         raise UserError(_timeout_message(child, name, seconds))
     if -status in _KILL_SIGNALS:
-        raise MachineError(f"{name}: {child.who} was ended by {signal_name(status)}: try again")
+        raise MachineError(f"{name}: {child.who} was killed by {signal_name(status)}: try again")
     if status != 0:
-        ended = f"ended by {signal_name(status)}" if status < 0 else f"ended with {status}"
+        ended = f"exited with status {status}"
+        if status < 0:
+            ended = f"was killed by {signal_name(status)}"
         raise UserError(f"{name}: cannot {child.does}: {child.who} {ended}")
     answer = json.loads(output)
     if "error" in answer:
@@ -83,4 +85,4 @@ def _parse_answer(
 
 
 def _timeout_message(child: ChildProgram, name: str, seconds: float) -> str:
-    return f"{name}: takes longer than the {seconds:g} s that {child.whose} may"
+    return f"{name}: exceeds the time limit of {seconds:g} s for {child.whose}"

@@ -50,58 +50,56 @@ def require() -> None:
     """Raise ``UserError`` naming the parts of the sandbox that this machine does not support."""
     if missing := in_force().missing:
         why = "; ".join(f"{part.name}: {part.note}" for part in missing)
-        raise UserError(f"a fence is required and not whole here ({why})")
+        raise UserError(f"the sandbox is required, but incomplete on this machine ({why})")
 
 
 def _files() -> Protection:
     try:
         version = landlock.version()
     except OSError as error:
-        return Protection(FILES, False, f"any file of this user can be read and written: {error}")
-    note = f"their own folder and read-only tools, by Landlock {version}"
+        return Protection(FILES, False, f"all files of this user can be read and written: {error}")
+    note = f"only their own folder and read-only tools (Landlock {version})"
     if version < landlock.MOVES_SINCE:
         note = (
-            f"kernels and readers keep to their own folder, by Landlock {version}; compilers can"
-            " read and write any file of this user: Linux 5.19 has what they need"
+            f"kernels and readers only have their own folder (Landlock {version}); compilers can"
+            " read and write all files of this user: use Linux 5.19 or newer"
         )
         return Protection(FILES, False, note)
     if version < landlock.TRUNCATES_SINCE:
-        note += "; a file of this user elsewhere can still be emptied (not from Linux 6.2 on)"
+        note += "; other files of this user can be truncated (prevented since Linux 6.2)"
     return Protection(FILES, True, note)
 
 
 def _network() -> Protection:
     if not sys.platform.startswith("linux"):
-        return Protection(NETWORK, False, "sockets are only refused on Linux")
+        return Protection(NETWORK, False, "sockets are blocked only on Linux")
     try:
         seccomp.library()
     except OSError as error:
-        return Protection(NETWORK, False, f"connections can be made: {error}")
-    return Protection(NETWORK, True, "no socket of any kind, by seccomp")
+        return Protection(NETWORK, False, f"connections are possible: {error}")
+    return Protection(NETWORK, True, "no sockets (seccomp)")
 
 
 def _signals() -> Protection:
     try:
         if landlock.version() >= landlock.SIGNALS_SINCE:
-            return Protection(SIGNALS, True, "not seen into, not signalled; kernels start none")
+            return Protection(SIGNALS, True, "cannot be read or signalled; kernels start none")
     except OSError:
         pass
     if _network().in_force:
-        note = "not seen into; kernels signal and start none, compilers could signal this user's"
+        note = "cannot be read; kernels signal and start none; compilers can signal them"
         return Protection(SIGNALS, True, note)
-    return Protection(SIGNALS, False, "processes of this user can be ended and seen into")
+    return Protection(SIGNALS, False, "processes of this user can be killed and read")
 
 
 def _user() -> Protection:
     """Child processes run as the user who starts them: only root could change the user."""
     if privileges.is_root():
-        note = "they run as root, without its rights: run workers and pages as an ordinary user"
+        note = "children run as root without capabilities: run Kiln as an ordinary user"
         return Protection(USER, False, note, needed=False)
-    note = (
-        f"they run as {privileges.user_name()}, who starts them: only the parts above stand between"
-    )
+    note = f"children run as {privileges.user_name()}, like Kiln: only the parts above protect it"
     return Protection(USER, False, note, needed=False)
 
 
 def _limits() -> Protection:
-    return Protection(LIMITS, True, "memory, time, size of files, open files; no core files")
+    return Protection(LIMITS, True, "memory, time, file size, open files; no core files")

@@ -85,7 +85,7 @@ def append_value(
     start a new one. Raises ``ValueError`` for a value that is not a positive number.
     """
     if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{value} is no measurement: it must be above 0")
+        raise ValueError(f"{value} is not a measurement: must be above 0")
     kept = settings.before + settings.after
     logs = np.asarray((*level.logs, float(np.log(value)))[-kept:])
     level = Level(

@@ -82,5 +82,5 @@ def _positive(stretch: Sequence[float]) -> Array:
     values = np.asarray(stretch, dtype=np.float64)
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
-        raise ValueError(f"{values[bad][0]} is no measurement: it must be above 0")
+        raise ValueError(f"{values[bad][0]} is not a measurement: must be above 0")
     return values

@@ -24,10 +24,10 @@ class AmdHardware(HipHardware):
 
     words: ClassVar[Terms] = AMD
     figures: ClassVar[tuple[HardwareFigure, ...]] = (
-        HardwareFigure("VGPRs", "a SIMD", "vgprs_per_simd"),
+        HardwareFigure("VGPRs", "per SIMD", "vgprs_per_simd"),
         HardwareFigure("Granule", "VGPRs", "vgpr_granule"),
-        HardwareFigure("Waves", "a SIMD, at most", "max_waves_per_simd"),
-        HardwareFigure("LDS", "B a CU", "lds_bytes"),
+        HardwareFigure("Waves", "max per SIMD", "max_waves_per_simd"),
+        HardwareFigure("LDS", "B per CU", "lds_bytes"),
     )
 
     vgprs_per_simd: int
@@ -49,7 +49,7 @@ _DIRECT_LOAD_BYTES = {"gfx90a": 4, "gfx942": 4, "gfx950": 16, "gfx1030": 4}
 def amd_hardware(target: Target) -> AmdHardware:
     """Return the AMD GPU that a target is or emulates. ``TypeError`` for another maker's."""
     if not isinstance(target.hardware, AmdHardware):
-        raise TypeError(f"{target.name} is no AMD GPU and emulates none")
+        raise TypeError(f"{target.name} is not an AMD GPU and does not emulate one")
     return target.hardware
 
 

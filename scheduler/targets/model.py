@@ -110,7 +110,7 @@ class Target:
 def hip_hardware(target: Target) -> HipHardware:
     """Return the GPU that a target is or emulates. ``TypeError`` if it takes no HIP sources."""
     if not isinstance(target.hardware, HipHardware):
-        raise TypeError(f"{target.name} takes no HIP sources")
+        raise TypeError(f"{target.name} does not support HIP sources")
     return target.hardware
 
 

@@ -45,7 +45,9 @@ def board_of_device(name: str) -> Board:
         names = (_normalize(board.name), _normalize(_short_name(board)))
         if _normalize(asked) in names and target in ("", board.target):
             return board
-    raise UserError(f"device {name!r}: {_unknown_device(given)}; there are {_list_devices()}")
+    raise UserError(
+        f"device {name!r}: {_unknown_device(given)}; the modelled devices are {_list_devices()}"
+    )
 
 
 def _unknown_device(given: str) -> str:
@@ -53,11 +55,9 @@ def _unknown_device(given: str) -> str:
         for target in targets_of(backend):
             if given.partition(":")[0] == target.name and target.name not in TARGETS:
                 return f"times are not modelled for {target.name}" + (
-                    ", whose GPUs say themselves what limits a kernel"
-                    if backend.name == "cuda"
-                    else ""
+                    ": measure on the GPU instead" if backend.name == "cuda" else ""
                 )
-    return "no such board is modelled"
+    return "no such board"
 
 
 def _list_devices() -> str:

@@ -28,11 +28,11 @@ class NvidiaHardware(HipHardware):
     copies_asynchronously: ClassVar[bool] = True  # cp.async, since compute capability 8.0
     words: ClassVar[Terms] = NVIDIA
     figures: ClassVar[tuple[HardwareFigure, ...]] = (
-        HardwareFigure("Registers", "an SM", "registers"),
-        HardwareFigure("Granule", "registers a warp", "register_granule"),
-        HardwareFigure("Warps", "an SM, at most", "max_warps"),
-        HardwareFigure("Blocks", "an SM, at most", "max_blocks"),
-        HardwareFigure("Shared memory", "B an SM", "shared_bytes"),
+        HardwareFigure("Registers", "per SM", "registers"),
+        HardwareFigure("Granule", "registers per warp", "register_granule"),
+        HardwareFigure("Warps", "max per SM", "max_warps"),
+        HardwareFigure("Blocks", "max per SM", "max_blocks"),
+        HardwareFigure("Shared memory", "B per SM", "shared_bytes"),
     )
 
     max_warps: int
@@ -54,7 +54,7 @@ class NvidiaHardware(HipHardware):
 def nvidia_hardware(target: Target) -> NvidiaHardware:
     """Return the NVIDIA GPU that a target is. ``TypeError`` for another maker's."""
     if not isinstance(target.hardware, NvidiaHardware):
-        raise TypeError(f"{target.name} is no NVIDIA GPU")
+        raise TypeError(f"{target.name} is not an NVIDIA GPU")
     return target.hardware
 
 

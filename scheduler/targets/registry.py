@@ -97,7 +97,7 @@ def load_part(reference: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UserError(f"a backend's part {reference} cannot be loaded: {error}") from error
+        raise UserError(f"cannot load the backend part {reference}: {error}") from error
 
 
 def backends() -> Iterator[Backend]:
@@ -121,7 +121,7 @@ def find(name: str) -> Target:
         for target in targets_of(backend):
             if target.name == name:
                 return target
-    raise UserError(f"target {name!r} is not known; use one of: {', '.join(names())}")
+    raise UserError(f"unknown target {name!r}; use one of: {', '.join(names())}")
 
 
 def targets_of(backend: Backend) -> tuple[Target, ...]:
@@ -165,6 +165,6 @@ def _load_installed(path: tuple[str, ...]) -> tuple[Backend, ...]:  # noqa: ARG0
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
         backend = load_part(entry.value)
         if not isinstance(backend, Backend):
-            raise UserError(f"the entry point {entry.name} ({entry.value}) is no backend")
+            raise UserError(f"the entry point {entry.name} ({entry.value}) is not a backend")
         found.append(backend)
     return tuple(found)

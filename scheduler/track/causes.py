@@ -89,11 +89,11 @@ def _measure_again(evidence: Evidence) -> str:
     other = shorten_digest(evidence.after.nearest.revision) or "the later code"
     if evidence.environment and evidence.only_telemetry:
         return (
-            f"measure {one} and {other} again with locked clocks: code that draws more power is "
-            "itself throttled more"
+            f"measure {one} and {other} again with locked clocks: code that draws more power may "
+            "cause the throttling"
         )
     return (
-        f"measure {one} again in the later environment: what remains of the difference is the code"
+        f"measure {one} again in the later environment: the remaining difference is due to the code"
     )
 
 
@@ -113,13 +113,13 @@ def _separate(evidence: Evidence) -> str:
 
 
 def _environment_reason(evidence: Evidence) -> str:
-    return f"the same code ran in another environment: {_names(evidence.environment)} differ"
+    return f"the code is the same, the environment differs: {_names(evidence.environment)}"
 
 
 def _both_reason(evidence: Evidence) -> str:
     return (
-        f"code and environment ({_names(evidence.environment)}) both differ: neither can be said "
-        "to be the cause"
+        f"code and environment ({_names(evidence.environment)}) both differ: either can be the "
+        "cause"
     )
 
 
@@ -133,20 +133,22 @@ RULES = (
         "no difference",
         lambda e: not e.is_shown,
         _constant_cause(Cause.NOISE),
-        _constant_reason("a side's median lies in the other's interval: no difference is shown"),
+        _constant_reason(
+            "the median of one side lies in the interval of the other: no difference is shown"
+        ),
     ),
     Rule(
         "drift",
         lambda e: e.is_drift and e.same_environment is not False,
         _constant_cause(Cause.NOISE),
-        _constant_reason("the values drift on either side of it, and that explains the step"),
+        _constant_reason("the values drift before and after the change, which explains the step"),
     ),
     Rule(
         "same code, same environment",
         lambda e: e.same_code is True and e.same_environment is True,
         _constant_cause(Cause.NOISE),
         _constant_reason(
-            "the same code ran in the same environment: this is how far its times vary"
+            "the code and the environment are the same: the difference is run-to-run noise"
         ),
     ),
     Rule(
@@ -159,7 +161,7 @@ RULES = (
         "same code, environment not known",
         lambda e: e.same_code is True,
         _constant_cause(Cause.UNKNOWN),
-        _constant_reason("the same code ran, and its environments are not recorded"),
+        _constant_reason("the code is the same, the environment is not recorded"),
         lambda _: (Cause.ENVIRONMENT, Cause.NOISE),
         _constant_reason("record device and driver with each result"),
     ),
@@ -175,7 +177,7 @@ RULES = (
         "code not known, other environment",
         lambda e: e.same_environment is False,
         _constant_cause(Cause.UNKNOWN),
-        lambda e: f"{_names(e.environment)} differ, and which code ran is not recorded",
+        lambda e: f"{_names(e.environment)} differ, and the code is not recorded",
         lambda _: (Cause.CODE, Cause.ENVIRONMENT),
         _measure_again,
     ),
@@ -184,7 +186,7 @@ RULES = (
         lambda e: e.same_environment is None,
         _constant_cause(Cause.UNKNOWN),
         _constant_reason(
-            "device or driver of a side are not recorded: its environment may be another"
+            "device or driver of one side is not recorded: the environment may differ"
         ),
         lambda e: (
             *_code_or_parts(e),
@@ -199,10 +201,10 @@ RULES = (
         "code not known",
         lambda e: e.same_code is None,
         _constant_cause(Cause.UNKNOWN),
-        _constant_reason("the environment is the same, and which code ran is not recorded"),
+        _constant_reason("the environment is the same, the code is not recorded"),
         lambda _: (Cause.CODE, Cause.TUNING, Cause.COMPILER, Cause.NOISE),
         _constant_reason(
-            "send the digest of the code object, or of source and compiler, with each result"
+            "send the code object hash, or source hash and compiler version, with each result"
         ),
     ),
     Rule(
@@ -218,36 +220,36 @@ RULES = (
         lambda e: bool(e.unrecorded_causes),
         _constant_cause(Cause.UNKNOWN),
         _constant_reason(
-            "the code differs in the same environment, and not all that it is made of is recorded"
+            "the code differs in the same environment, and its inputs are only partly recorded"
         ),
         lambda e: (*e.code_causes, *e.unrecorded_causes),
-        _constant_reason("send source, configuration and compiler's version with each result"),
+        _constant_reason("send source, configuration and compiler version with each result"),
     ),
     Rule(
         "another choice",
         lambda e: e.code_causes == (Cause.TUNING,),
         _constant_cause(Cause.TUNING),
-        _constant_reason("another configuration was chosen, in the same environment"),
+        _constant_reason("tuning selected another configuration, in the same environment"),
     ),
     Rule(
         "another compiler",
         lambda e: e.code_causes == (Cause.COMPILER,),
         _constant_cause(Cause.COMPILER),
-        _constant_reason("the same source was compiled otherwise, in the same environment"),
+        _constant_reason("the same source was compiled differently, in the same environment"),
     ),
     Rule(
         "another source",
         lambda e: e.code_causes == (Cause.CODE,),
         _constant_cause(Cause.CODE),
-        _constant_reason("the source differs, compiler, configuration and environment do not"),
+        _constant_reason(
+            "the source differs; compiler, configuration and environment are the same"
+        ),
     ),
     Rule(
         "code object without a reason",
         lambda _: True,
         _constant_cause(Cause.UNKNOWN),
-        _constant_reason(
-            "the code objects differ, and nothing recorded of what they are made of does"
-        ),
+        _constant_reason("the code objects differ, but none of their recorded inputs do"),
         lambda _: (Cause.CODE, Cause.COMPILER),
         _constant_reason("build both revisions twice: the build may not be reproducible"),
     ),
@@ -262,14 +264,14 @@ def _extra_reasons(evidence: Evidence, cause: Cause) -> tuple[str, ...]:
     if evidence.has_clock_change:
         found.append(_clock_share(evidence))
     if evidence.same_code is not None and not evidence.is_known(Aspect.CODE):
-        found.append("code objects are not recorded: taken from what they are made of")
+        found.append("code objects are not recorded: their inputs were compared instead")
     if evidence.same_environment and not evidence.clocks_known:
-        found.append("clocks were not read: that they are the same is not known")
+        found.append("clocks are not recorded: they may differ")
     return tuple(found)
 
 
 def _clock_share(evidence: Evidence) -> str:
     possible, measured = evidence.clock_ratio, evidence.ratio
     if (possible - 1) * (measured - 1) <= 0:
-        return f"clocks moved the other way: times are {measured:.3f} of before all the same"
+        return f"clocks changed in the opposite direction; the ratio is {measured:.3f} nevertheless"
     return f"clocks alone explain a ratio of at most {possible:.3f}; {measured:.3f} was measured"

@@ -48,6 +48,11 @@ class Status(StrEnum):
     NEW = "new"
     GONE = "gone"
 
+    @property
+    def label(self) -> str:
+        """The name in pages and reports."""
+        return self.name.lower()
+
 
 @dataclass(frozen=True)
 class CompareSettings:
@@ -164,7 +169,7 @@ def compare(
 def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
     found = {one.series: one for one in side}
     if len(found) != len(side):
-        raise ValueError("a series is there twice")
+        raise ValueError("duplicate series")
     bad = next((one for one in side if not one.unusable and not (one.samples > 0).all()), None)
     if bad is not None:
         raise ValueError(f"{bad.series}: samples must be above 0")
@@ -178,9 +183,9 @@ def _not_comparable(one: MeasuredSeries, other: MeasuredSeries) -> str:
     fewest = min(one.n, other.n)
     if fewest < MIN_RATIO_SAMPLES:
         samples = "1 sample" if fewest == 1 else f"{fewest} samples"
-        return f"insufficient data: {samples}, at least {MIN_RATIO_SAMPLES} are needed"
+        return f"insufficient data: {samples}, at least {MIN_RATIO_SAMPLES} required"
     changed = _environment(one.point, other.point)
-    return f"another environment: {changed}" if changed else ""
+    return f"different environment: {changed}" if changed else ""
 
 
 def _environment(one: Point | None, other: Point | None) -> str:
@@ -250,7 +255,7 @@ def _rows(
         ratio, least, most, chance, is_same, is_near = figures
         status, reason = Status.UNKNOWN, "the interval is too wide"
         if is_same:
-            status, reason = Status.SAME, "the same code in the same environment"
+            status, reason = Status.SAME, "same code, same environment"
         elif chance <= settings.false_discoveries:
             status, reason = (Status.SLOWER if ratio > 1 else Status.FASTER), ""
         elif is_near:

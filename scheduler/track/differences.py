@@ -163,7 +163,7 @@ def _telemetry_differences(window: Window) -> Iterator[Difference]:
 
 def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference]:
     here = finding.relation is Relation.DIFFERS
-    where = "" if here else f" ({_offset_text(finding.offset)}: not where the level moved)"
+    where = "" if here else f" ({_offset_text(finding.offset)}, not at the change)"
     if aspect is Aspect.SETTINGS:
         for name, one, other in _changed_settings(finding):
             yield Difference(aspect, one, other, f"{name} {one} → {other}{where}", name, here)
@@ -178,7 +178,7 @@ def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Ite
     yield Difference(aspect, one, other, text + where, here=here)
 
 
-_TITLES = {Aspect.HEADERS: "headers that kernels include", Aspect.UNIT: "device's serial number"}
+_TITLES = {Aspect.HEADERS: "kernel headers", Aspect.UNIT: "device serial number"}
 
 
 def _code_differences(finding: Finding) -> Iterator[Difference]:
@@ -219,7 +219,7 @@ def _compiler_sentence(one: Compiler, other: Compiler) -> str:
     if one.version != other.version:
         return f"{one.name} {one.version} → {other.version}"
     flags = [" ".join(compiler.flags) or "none" for compiler in (one, other)]
-    return f"compiler's flags {flags[0]} → {flags[1]}"
+    return f"compiler flags {flags[0]} → {flags[1]}"
 
 
 def _changed_settings(finding: Finding) -> Iterator[tuple[str, str, str]]:

@@ -37,6 +37,11 @@ class Cause(StrEnum):
     UNKNOWN = "cannot be said"
 
 
+def cause_text(cause: str) -> str:
+    """Return a cause as pages and messages show it; the stored value is another for UNKNOWN."""
+    return "unknown" if cause == Cause.UNKNOWN else cause
+
+
 @dataclass(frozen=True)
 class Evidence:
     """``before`` and ``after`` and everything derived from them."""

@@ -8,6 +8,7 @@ from scheduler.text import one_line
 from scheduler.track.causes import explain
 from scheduler.track.compare import Comparison, MeasuredSeries, SeriesRow, Status
 from scheduler.track.differences import Aspect
+from scheduler.track.evidence import cause_text
 from scheduler.track.sides import Side
 
 _MOST_ROWS = 50
@@ -19,7 +20,7 @@ _EXPANDED = (Status.SLOWER, Status.FASTER)  # not folded: reviewers look for the
 def summary(comparison: Comparison) -> str:
     """Return ``2 slower, 1 faster, 3 same``: statuses without series are left out."""
     counts = ((status, len(comparison.select(status))) for status in Status)
-    return ", ".join(f"{n:,} {status}" for status, n in counts if n) or "no series"
+    return ", ".join(f"{n:,} {status.label}" for status, n in counts if n) or "no series"
 
 
 def explain_difference(one: MeasuredSeries, other: MeasuredSeries) -> str:
@@ -29,7 +30,8 @@ def explain_difference(one: MeasuredSeries, other: MeasuredSeries) -> str:
     found = explain(Side((one.point,)), Side((other.point,)))
     candidates = f" ({' or '.join(found.candidates)})" if len(found.candidates) > 1 else ""
     telling = [each.sentence for each in found.differences if each.aspect not in _PLAIN]
-    return f"{found.cause}{candidates}: {'; '.join(telling[:_MOST_REASONS] or found.reasons[:1])}"
+    reasons = "; ".join(telling[:_MOST_REASONS] or found.reasons[:1])
+    return f"{cause_text(found.cause)}{candidates}: {reasons}"
 
 
 def table_rows(comparison: Comparison) -> tuple[SeriesRow, ...]:
@@ -70,20 +72,20 @@ def _lines(
 def _section(
     status: Status, rows: tuple[SeriesRow, ...], reasons: Callable[[SeriesRow], str]
 ) -> Iterator[str]:
-    title = f"{status.capitalize()}: {len(rows):,}"
+    title = f"{status.label.capitalize()}: {len(rows):,}"
     if status in _EXPANDED:
         yield f"#### {title}"
     else:
         yield f"<details><summary>{title}</summary>"
     yield ""
-    yield "| series | after / before | 95% interval | n | why |"
+    yield "| series | after / before | 95% interval | n | reason |"
     yield "|---|---:|---:|---:|---|"
     for row in rows[:_MOST_ROWS]:
         figures = f"{_ratio(row)} | {_interval(row)} | {_count(row)}"
         yield f"| {_cell(row.series)} | {figures} | {_cell(reasons(row))} |"
     if len(rows) > _MOST_ROWS:
         yield ""
-        yield f"{len(rows) - _MOST_ROWS:,} more are not shown."
+        yield f"{len(rows) - _MOST_ROWS:,} more rows not shown."
     if status not in _EXPANDED:
         yield ""
         yield "</details>"
@@ -100,12 +102,14 @@ def _groups(comparison: Comparison) -> Iterator[str]:
 def _method(comparison: Comparison) -> Iterator[str]:
     settings = comparison.settings
     floor = f"{comparison.floor:.1%}"
-    shown = f"of {comparison.pairs:,} series of the same code" if comparison.pairs else "assumed"
+    shown = (
+        f"from {comparison.pairs:,} series with the same code" if comparison.pairs else "assumed"
+    )
     yield (
-        "Ratios of median times, above 1 is slower. Slower and faster: by more than "
+        "Ratios of median times; above 1 is slower. Slower, faster: by more than "
         f"{settings.least_effect:.0%}, with {settings.false_discoveries:.0%} false discoveries "
         "over all series (Benjamini-Hochberg). Same: the interval lies within "
-        f"±{settings.equivalence:.0%}. The same code counts as 1 in means. Noise from run to run: "
+        f"±{settings.equivalence:.0%}. The same code counts as 1 in means. Run-to-run noise: "
         f"{floor}, {shown}."
     )
 

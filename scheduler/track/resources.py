@@ -64,7 +64,7 @@ def inner_loop_sentence(before: CodeObject, after: CodeObject, target: str) -> s
         for kind in Kind
         if _count(before.inner_loop, kind) != _count(after.inner_loop, kind)
     ]
-    return f"instructions of the inner loop: {', '.join(parts)}" if parts else ""
+    return f"inner loop instructions: {', '.join(parts)}" if parts else ""
 
 
 def target_of(name: str) -> Target | None:
@@ -115,9 +115,9 @@ def _registers(
     before, after = (rules.waves_by_registers(one, target) for one in (old, new))
     if before == after:
         return FigureDifference(title, *have)
-    more = f": over the boundary of {before} → {after} {_occupancy_unit(target.words, rules)}"
+    more = f", crossing the limit of {before} → {after} {_occupancy_unit(target.words, rules)}"
     if (rules.waves(old), rules.waves(new)) != (before, after):
-        more += " that registers alone would allow"
+        more += " allowed by registers alone"
     return FigureDifference(title, *have, more)
 
 

@@ -108,9 +108,9 @@ class Side:
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise ValueError("a side of a change has points")
+            raise ValueError("a side of a change must have points")
         if not all(0 < point.value < float("inf") for point in self.points):
-            raise ValueError("a measurement is a number above 0")
+            raise ValueError("a measurement must be above 0")
 
     @property
     def nearest(self) -> Point:

@@ -40,13 +40,13 @@ def parse_buckets(
         sizes.update(parse_bindings([text], symbols).items())
     names = sorted({name for name, _ in sizes})
     if len(names) > 1:
-        raise UserError(f"buckets are sizes of one symbol, not of {' and '.join(names)}")
+        raise UserError(f"all buckets must be sizes of one symbol, not of {' and '.join(names)}")
     found = []
     for name, size in sorted(sizes):
         if size >= usual[name]:
             raise UserError(
-                f"the bucket {name}={size} is not below {name}={usual[name]}, which serves all"
-                f" larger sizes: give {name} a larger size"
+                f"the bucket {name}={size} is not below {name}={usual[name]}, which covers all"
+                f" larger sizes: set a larger {name}"
             )
         bindings = {**usual, name: size}
         check_bindings(bindings, symbols, guards)

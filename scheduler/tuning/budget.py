@@ -96,10 +96,10 @@ class Meter:
         start; "" if it fits into the time for trying."""
         left_s = self.exploring_left_s  # read once: the clock advances
         if left_s <= 0:
-            return f"the time for trying was spent ({self._explore_share_text()})"
+            return f"the exploration time was spent ({self._explore_share_text()})"
         if seconds <= left_s:
             return ""
-        was_left = f"more than was left of the time for trying ({self._explore_share_text()})"
+        was_left = f"more than the remaining exploration time ({self._explore_share_text()})"
         return f"{what} about {_format_duration(seconds)}, {was_left}"
 
     def _no_more_time(self) -> str:
@@ -108,7 +108,7 @@ class Meter:
     def _explore_share_text(self) -> str:
         limit = self.budget.seconds or 0.0
         share = _format_seconds(_EXPLORE_SHARE * limit)
-        return f"{share} of {_format_seconds(limit)} s; the rest is for the last rounds"
+        return f"{share} of {_format_seconds(limit)} s; the rest is for the final rounds"
 
 
 def _format_seconds(seconds: float) -> str:

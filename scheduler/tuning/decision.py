@@ -54,6 +54,6 @@ def decision_reason(others: int, *, is_default: bool, samples: int) -> str:
     if others:
         tied = f"tied with {others} other{'s' * (others > 1)}"
         if is_default:
-            return f"{tied}: the default stays, since none was shown to be faster"
-        return f"{tied}, the default not among them: of equals the first by name"
-    return "the fastest of single samples, without an interval" if samples == 1 else ""
+            return f"{tied}: default kept, since none is shown to be faster"
+        return f"{tied} (not the default): first by name"
+    return "fastest of single samples, without an interval" if samples == 1 else ""

@@ -183,7 +183,7 @@ def _count_distinct(part: _IndexGroup, sizes: Sizes, lowered: Lowered, bindings:
                 view_value(OperandView(axes, value), {}, lowered, bindings).astype(np.int64).ravel()
             )
         except OverflowError:
-            raise UserError("an index has more than 64 bits") from None
+            raise UserError("an index exceeds 64 bits") from None
 
     points = prod(sizes[axis] for axis in part.axes)
     used = np.ones(points, dtype=bool)

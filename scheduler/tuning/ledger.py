@@ -211,7 +211,7 @@ def read_jsonl(path: Path) -> dict[int, dict[str, Any]]:
             lines = {n: json.loads(line) for n, line in enumerate(file, start=1) if line.strip()}
         first = lines[min(lines)] if lines else {}
         if first["record"] != "run" or first["schema"] != LEDGER_SCHEMA:
-            raise UserError(f"{path} is no ledger of this version")
+            raise UserError(f"{path} is not a ledger of this version")
         return {number: one for number, one in lines.items() if one["record"] == "candidate"}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} cannot be read as a ledger: {error}") from None

@@ -49,9 +49,9 @@ class ModelledTime:
         """Return why it must not be preferred to another; "" if it may."""
         if self.unknown:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(self.unknown.items()))
-            return f"the model does not know {names}"
+            return f"instructions unknown to the model: {names}"
         if self.cut:
-            return "the emulator's limits cut some of its waves: the time is of what was run"
+            return "the emulator's limits stopped some waves: the time covers what ran"
         return f"not checked: {self.unchecked}" if self.unchecked else ""
 
 

@@ -161,7 +161,7 @@ def _select_nodes(nodes: Iterable[SchedulerNode], only: Collection[str]) -> list
     for name in only:
         if name not in known:
             raise UserError(
-                f"{name}: no kernel computes it; `python -m scheduler lower` lists them"
+                f"{name}: no such kernel; `python -m scheduler lower` lists the kernels"
             )
     return found
 

@@ -73,6 +73,6 @@ def find_call_site(
             bindings = {name: sizes.get(name, info.hint) for name, info in symbols.items()}
             return CallSite(place, node, lowered, bindings)
     raise UserError(
-        "no imported graph has this problem as it was: this version of Kiln makes other kernels of"
-        " it, or the model was deleted"
+        "the problem no longer exists: this version of Kiln generates other kernels, or the model"
+        " was deleted"
     )

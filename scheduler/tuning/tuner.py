@@ -254,7 +254,7 @@ class Tuner:
         state.trials_s.append(self._meter.seconds - start)
         if isinstance(seen, Rejected):
             if seen.stage is Stage.TIMEOUT and self._meter.left_s <= 0:
-                state.close("the budget ended while it was measured")
+                state.close("the budget ended during its measurement")
             else:
                 self._reject(state, index, seen)
             return

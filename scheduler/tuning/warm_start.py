@@ -57,8 +57,7 @@ class WarmStart:
             modelled = board_of_device(device).target
             if modelled != target:
                 raise UserError(
-                    f"{self.source}: modelled for {modelled} ({device}), which orders nothing on"
-                    f" {target}"
+                    f"{self.source}: modelled for {modelled} ({device}), not for {target}"
                 )
 
     def modelled_times(self, problem: TuningProblem) -> dict[int, ModelledTime]:
@@ -79,7 +78,7 @@ class WarmStart:
         """Return one line about the warm start."""
         counts = [len(self._match(one)) for one in problems]
         if not any(counts):
-            return f"{self.source}: nothing in it is modelled of what is tuned"
+            return f"{self.source}: no modelled times for the tuned problems"
         return (
             f"each problem begins with the {FIRST_COUNT} fastest as modelled for {self.device}"
             f" ({self.source}: {sum(counts)} candidates of {sum(map(bool, counts))} of"
@@ -124,5 +123,5 @@ def read_warm_start(path: Path) -> WarmStart:
     file = path / bundle_paths.LEDGER if path.is_dir() else path
     start = build_warm_start(str(path), read_lines(file, LedgerLine))
     if not start.lines:
-        raise UserError(f"{path}: nothing in this ledger is modelled: name one of modelled times")
+        raise UserError(f"{path}: no modelled times: give a ledger of a modelled device")
     return start

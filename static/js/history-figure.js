@@ -90,7 +90,7 @@ function hover(chart, one, n) {
   const { value, low, high, revision, origin, ms } = one.columns;
   const show = (each) => `${digits(each * one.factor)}`;
   const bounds = one.columns.n[n] < chart.least_samples ? "range" : "95% interval";
-  const interval = low[n] === null ? "interval not known" : `${bounds} ${show(low[n])} – ${show(high[n])}`;
+  const interval = low[n] === null ? "interval unknown" : `${bounds} ${show(low[n])} – ${show(high[n])}`;
   const kind = one.generated ? "generated, not measured" : one.emulated ? "emulated" : chart.origins[origin[n]];
   return [
     `${show(value[n])} ${plainText(one.shown_unit)} (${interval}), n = ${one.columns.n[n]}`,
@@ -151,9 +151,14 @@ function changes({ one, x, y }, colours, marked) {
   ];
 }
 
+// As scheduler/track/evidence.py: cause_text.
+function causeText(cause) {
+  return cause === "cannot be said" ? "unknown" : cause || "cause not analyzed yet";
+}
+
 function changeText(each) {
   const parts = [`${each.text}, from ${plainText(clipped(each.revision, 40))}`];
-  parts.push(each.withdrawn ? "withdrawn: later points disproved it" : plainText(each.cause || "cause not looked at yet"));
+  parts.push(each.withdrawn ? "withdrawn: later points no longer show it" : plainText(causeText(each.cause)));
   parts.push(...each.differs.map((text) => plainText(clipped(text, 90))));
   if (each.alert) parts.push(`alert ${each.alert}: ${plainText(each.alert_state)}`);
   return parts.join("<br>");

@@ -24,7 +24,7 @@ class History {
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       this.chart = await answer.json();
     } catch (error) {
-      this.element.textContent = `The points could not be loaded: ${error.message}. Load the page again.`;
+      this.element.textContent = `The points could not be loaded: ${error.message}. Reload the page.`;
       return;
     }
     this.bind();
@@ -146,10 +146,10 @@ class History {
     }
     const parts = this.chart.series
       .filter((one) => one.columns.id.length < one.points)
-      .map((one) => `${one.columns.id.length} of ${one.points} points of series ${one.id}: the latest`);
+      .map((one) => `series ${one.id}: the latest ${one.columns.id.length} of ${one.points} points`);
     const below = this.chart.series.flatMap((one) => one.columns.value).filter((value) => value <= 0).length;
-    if (below && state.scale === "log") parts.push(`${below} at or below 0: not on a logarithmic scale`);
-    if (state.isForced) parts.push("units differ: relative to each first level");
+    if (below && state.scale === "log") parts.push(`${below} at or below 0: not shown on a logarithmic scale`);
+    if (state.isForced) parts.push("units differ: values are relative to the first level of each series");
     document.querySelector("[data-history-shown]").textContent = parts.join("; ");
   }
 

@@ -25,7 +25,7 @@ function send(form, stages) {
   });
   request.upload.addEventListener("load", () => mark(stages, "read", ""));
   request.addEventListener("load", () => answered(form, stages, request));
-  request.addEventListener("error", () => failed(form, stages, "The server does not answer: nothing was imported."));
+  request.addEventListener("error", () => failed(form, stages, "No connection to the server: nothing was imported."));
   request.open("POST", form.action);
   request.setRequestHeader("Accept", "application/json");
   request.send(new FormData(form));
@@ -36,7 +36,7 @@ function answered(form, stages, request) {
   try {
     answer = JSON.parse(request.responseText);
   } catch {
-    return failed(form, stages, `The server answered ${request.status}: nothing was imported.`);
+    return failed(form, stages, `Server error ${request.status}: nothing was imported.`);
   }
   if (answer.url) {
     mark(stages, "open", "");

@@ -84,7 +84,7 @@ async function answer(address) {
 function parts(found, address) {
   const title = element("p", "", [element("strong", found.name), ` ${found.title}`]);
   const facts = element("dl", "", found.facts.flatMap((fact) => [element("dt", fact.name), element("dd", fact.value, [element("span", fact.source)])]));
-  const more = element("a", "This instruction’s page");
+  const more = element("a", "Instruction page");
   more.href = address;
   return [title, element("p", found.text), ...(found.facts.length ? [facts] : []), ...(found.note ? [element("p", found.note)] : []), more];
 }

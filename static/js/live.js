@@ -44,7 +44,7 @@ class Live {
       this.take(await answer.text());
     } catch {
       this.failures += 1;
-      if (this.failures > 1) this.note.say("Not up to date: the server does not answer.");
+      if (this.failures > 1) this.note.say("Not up to date: no connection to the server.");
     }
     this.later();
   }
@@ -65,14 +65,14 @@ class Live {
     const changes = tables.map((table, at) => this.merge(there[at], table));
     const added = changes.reduce((sum, each) => sum + each.added, 0);
     const moved = changes.some((each) => each.moved);
-    if (added || moved) this.note.offer(added ? `${added} new` : "Show the new order", () => this.show(tables));
+    if (added || moved) this.note.offer(added ? `${added} new` : "Update the order", () => this.show(tables));
     else if (!this.failures) this.note.say("");
   }
 
   // A page that changed in kind (a graph that is prepared now) is shown anew, unless somebody types.
   renew() {
     const again = () => reload(this.region);
-    if (isTyping()) this.note.offer("Show what is new", again);
+    if (isTyping()) this.note.offer("Reload", again);
     else again();
   }
 
@@ -190,7 +190,7 @@ function loggedOut() {
   link.href = `/login/?${new URLSearchParams({ next: back })}`;
   link.textContent = "Log in";
   const place = note();
-  place.say("You are logged out, and this page stands still. ");
+  place.say("You are logged out; this page is no longer updated. ");
   document.querySelector(".live-note:last-of-type").append(link);
 }
 

@@ -62,13 +62,13 @@ class Palette {
     const query = new URLSearchParams({ q: this.input.value, at: location.pathname + location.search });
     try {
       const answer = await fetch(`${this.dialog.dataset.palette}?${query}`, { signal: this.request.signal });
-      if (!answer.ok) throw new Error(answer.status === 401 ? "log in first" : `${answer.status}`);
+      if (!answer.ok) throw new Error(answer.status === 401 ? "login required" : `${answer.status}`);
       this.show(await answer.json());
     } catch (error) {
       if (error.name === "AbortError") return;
       this.list.replaceChildren();
       this.choose(-1);
-      this.status.textContent = `Nothing can be found now: ${error.message}.`;
+      this.status.textContent = `Search failed: ${error.message}.`;
     }
   }
 
@@ -91,7 +91,7 @@ class Palette {
     this.choose(count ? 0 : -1);
     const cut = groups.filter((group) => group.is_cut).map((group) => group.title);
     const found = query ? `${count - 1} found` : "";
-    this.status.textContent = cut.length ? `${found}; no time was left for: ${cut.join(", ")}` : found;
+    this.status.textContent = cut.length ? `${found}; timed out: ${cut.join(", ")}` : found;
   }
 
   page(query) {

@@ -72,7 +72,7 @@ class Find {
     try {
       pattern = patternOf(asked, this.regex.checked);
     } catch {
-      return this.found([], "no regular expression", false);
+      return this.found([], "invalid regular expression", false);
     }
     try {
       this.text ??= await this.read();

@@ -52,7 +52,7 @@ class CudaRecipe(HipRecipe):
 
     def obstacle(self, toolchain: Toolchain) -> str:
         if not isinstance(toolchain, CudaToolchain):
-            return "it does not make PTX"
+            return "cannot generate PTX"
         return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
 
     def ignored_flags(self, flags: Flags) -> tuple[str, ...]:

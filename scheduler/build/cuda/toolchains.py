@@ -16,7 +16,7 @@ from scheduler.build.toolchains import Search, ToolchainResult, bundled_clang, q
 from scheduler.errors import UserError
 
 NAME = "bundled+ptxas"
-EXTRA = "pip install 'kiln[nvidia]' gives ptxas and nvdisasm"
+EXTRA = "run pip install 'kiln[nvidia]'"
 _VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)\b")
 
 
@@ -75,7 +75,7 @@ def _with_assembler(clang: Toolchain, search: Search) -> ToolchainResult:
         return answer
     version = _VERSION.search(answer)
     if version is None:
-        return AbsentToolchain(NAME, f"{programs['ptxas']} --version says no version")
+        return AbsentToolchain(NAME, f"{programs['ptxas']} --version prints no version")
     return replace(
         _cuda_clang(clang),
         name=NAME,

@@ -161,7 +161,7 @@ def exported_function(name: str, module: types.ModuleType) -> str:
 
     def function(title: str, expression: str) -> str:
         if not isinstance(expression, str) or not _EXPRESSION.fullmatch(expression):
-            raise SourceError(f"{title} is {expression!r}: it is no expression of the sizes")
+            raise SourceError(f"{title} is {expression!r}, not an expression of the sizes")
         return f"static int64_t {title}({sizes}) {{ return {expression}; }}"
 
     counts = read_constant(module, "ELEMENTS")

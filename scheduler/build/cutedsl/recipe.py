@@ -44,14 +44,14 @@ class CuteDSLRecipe(LibraryRecipe):
     intermediate_title = "PTX"
     may_leave_open = _RUNTIME_SYMBOLS
     header_folders = commands.HEADERS
-    remedy = "install kiln[cutedsl]"
+    remedy = "run pip install 'kiln[cutedsl]'"
 
     @property
     def code_file(self) -> str:
         return self.library_file
 
     def obstacle(self, toolchain: Toolchain) -> str:
-        return "" if isinstance(toolchain, CuteDSLToolchain) else "it does not compile CuteDSL"
+        return "" if isinstance(toolchain, CuteDSLToolchain) else "cannot compile CuteDSL"
 
     def ignored_flags(self, flags: Flags) -> tuple[str, ...]:
         return tuple(value for value in flags.values if not value.startswith("-O"))

@@ -21,7 +21,7 @@ from scheduler.sandbox.model import SYSTEM_FILES
 
 NAME = "cutedsl"
 RUNTIME = "libcute_dsl_runtime.so"
-EXTRA = "pip install 'kiln[cutedsl]' gives nvidia-cutlass-dsl and nvdisasm"
+EXTRA = "run pip install 'kiln[cutedsl]'"
 CHILD = Path(__file__).with_name("child.py")
 _PACKAGE = "nvidia-cutlass-dsl"
 
@@ -62,7 +62,7 @@ def _cutedsl(search: Search) -> ToolchainResult:
         return AbsentToolchain(NAME, f"{_PACKAGE} is not installed: {EXTRA}")
     runtime = runtime_library()
     if importlib.util.find_spec("cutlass") is None or runtime is None:
-        return AbsentToolchain(NAME, f"{_PACKAGE} {version} is not whole: {EXTRA}")
+        return AbsentToolchain(NAME, f"{_PACKAGE} {version} is incomplete: {EXTRA}")
     nvdisasm = nvidia_program("nvdisasm", search)
     if nvdisasm is None:
         return AbsentToolchain(NAME, f"nvdisasm is not installed: {EXTRA}")

@@ -39,7 +39,7 @@ def pack(code_objects: Mapping[str, bytes]) -> bytes:
 def unpack(bundle: bytes) -> dict[str, bytes]:
     """Return the code objects of a bundle by architecture. Raises ``UserError`` if it is truncated
     or malformed."""
-    problem = UserError("not an offload bundle, or a damaged one: build the kernel again")
+    problem = UserError("not an offload bundle, or damaged: build the kernel again")
     if not bundle.startswith(_MAGIC):
         raise problem
     result = {}

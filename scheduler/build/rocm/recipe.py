@@ -74,7 +74,7 @@ class EmulationRecipe(HipRecipe):
     header_folders = commands.EMULATION_HEADERS
 
     def obstacle(self, toolchain: Toolchain) -> str:
-        return "" if toolchain.host else "no C library for this machine; the bundled one has one"
+        return "" if toolchain.host else "no C library here; use the bundled compiler"
 
     def steps(
         self,

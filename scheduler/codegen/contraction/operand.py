@@ -81,13 +81,19 @@ class Operand:
         together = collapsed_stride(self.form, run) == 1 and self.condition is None
         extent = run.extent if together else inner.size
         if not is_multiple(extent, elements):
-            return f"the contiguous axis of {self.name} has {extent} elements"
+            return (
+                f"the contiguous axis of {self.name} has {extent} elements, which is not a"
+                f" multiple of {elements}"
+            )
         if self.condition is not None and _depends_on(self.condition, inner.var):
             return f"the mask of {self.name} changes along its contiguous axis"
         steps = [step for var, step in self.form.coefficients.items() if var is not inner.var]
         for step in (*([] if together else steps), *self._outer_steps(run), self.form.rest):
             if not is_multiple(step, elements):
-                return f"{self.name} has a stride or offset of {step}"
+                return (
+                    f"{self.name} has a stride or offset of {step}, which is not a multiple of"
+                    f" {elements}"
+                )
         return ""
 
     @property
@@ -96,11 +102,12 @@ class Operand:
         if self.load is None:
             return f"{self.name} is computed element by element"
         if self.is_converted:
-            return f"{self.name} is converted from {self.memory_dtype.label} on its way"
+            return f"{self.name} is converted from {self.memory_dtype.label} while it is loaded"
         if self.along_k or self.element.itemsize == _TRANSPOSED_BYTES:
             return ""
         return (
-            f"{self.name} is transposed on its way, which copies of 16-bit elements alone need not"
+            f"{self.name} is transposed while it is loaded, which is supported only for "
+            "16-bit elements"
         )
 
     def _outer_steps(self, run: IndexGroup) -> list[Expr]:

@@ -31,7 +31,7 @@ def convolution_contractions(node: SchedulerNode, lowered: Lowered) -> tuple[Con
 
 def _members(node: SchedulerNode) -> tuple[Contraction, ...]:
     if len(node.contractions) != len(node.members):
-        raise TypeError(f"{node.name} has members that are no contractions")
+        raise TypeError(f"{node.name} has members that are not contractions")
     return node.contractions
 
 

@@ -120,12 +120,12 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         shared = made.shared_bytes(self._tile_depth, self._tile_value_depth)
         most = min(nvidia_hardware(each).max_lds_per_block_bytes for each in self.targets)
         if shared > most:
-            return illegal(f"{shared} bytes of shared memory are more than a block's {most}")
+            return illegal(f"{shared} bytes of shared memory exceed the limit of {most} per block")
         registers = made.registers(self._tile_value_depth)
         if registers > made.most_registers:
             return illegal(
-                f"scores, weights and output take {registers} registers of a thread, more than the"
-                f" {made.most_registers} that leave enough for the rest"
+                f"scores, weights and output need {registers} registers per thread, which "
+                f"exceeds the limit of {made.most_registers}"
             )
         return None
 
@@ -135,16 +135,19 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         operation = self.operation
         other = [t.name for t in self.targets if nvidia_hardware(t).capability != _HOPPER]
         if other:
-            return f"wgmma is an instruction of sm_90 alone, and this serves {', '.join(other)} too"
+            return f"wgmma is supported only on sm_90, but the targets include {', '.join(other)}"
         if self.element not in _TYPES:
-            return f"wgmma multiplies f16 and bf16 here, and these are {self.element.label}"
+            return f"wgmma is supported here only for f16 and bf16, not for {self.element.label}"
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
-            return "the depth of a head must be static: it decides the tiles"
+            return "a dynamic head dimension is not supported: it determines the tiles"
         if not (self._tile_depth and self._tile_value_depth):
-            return "a depth of 0 leaves no tile to multiply"
+            return "a head dimension of 0 is not supported"
         deepest = max(self._tile_depth, self._tile_value_depth)
         if deepest > _DEEPEST:
-            return f"a depth of {deepest} is more than the {_DEEPEST} of one matrix instruction"
+            return (
+                f"a head dimension of {deepest} exceeds the limit of {_DEEPEST} of one matrix "
+                "instruction"
+            )
         computed = (s.store.value for nest in self.nests for s in nest.statements)
         stored = (type_obstacle(self.lowered.buffers[name].dtype) for name in self.node.writes)
         return next(filter(None, (*stored, *map(obstacle, computed))), "")

@@ -198,7 +198,7 @@ class ContractionHooks:
     def _epilogue(self, position: int, vector: int, body: Lines) -> EpiloguePrinter:
         member = self._interface.members[position]
         if vector > 1 and not _holds_vectors(member.n, vector):
-            raise ValueError(f"axes of n end inside {vector} elements")
+            raise ValueError(f"axes of n end inside a vector of {vector} elements")
         acc = "acc[j]" if vector > 1 else "acc"
         return EpiloguePrinter(self._printer(body, {"acc": acc}), member, vector, self._is_run)
 

@@ -196,13 +196,14 @@ def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Reject
         processor = hip_hardware(target).processor
         if processor != PROCESSOR:
             return illegal(
-                f"no CuteDSL matrix product for {processor}: wgmma is an instruction of"
-                f" {PROCESSOR}a alone"
+                f"CuteDSL matrix products are not supported on {processor}: wgmma requires "
+                f"{PROCESSOR}a"
             )
     if problem.element not in ELEMENTS:
         return illegal(
-            f"no CuteDSL matrix product of {problem.element.label}: wgmma multiplies f16 and bf16"
-            " (of f32 it would cut off 13 bits; where they may go, HIP kernels round to tf32)"
+            f"CuteDSL matrix products of {problem.element.label} are not supported: wgmma "
+            "multiplies f16 and bf16 (it would truncate 13 bits of f32; where that is "
+            "allowed, HIP kernels round to tf32)"
         )
     return illegal(problem.hindrance) if problem.hindrance else None
 
@@ -210,17 +211,16 @@ def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Reject
 def _reject_schedule(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
     """Check the schedule, the epilogue and the prologue."""
     if config.pingpong and config.split_k > 1:
-        return illegal("split-K gives parts of different lengths: pingpong needs equal ones")
+        return illegal("split-K gives parts of different lengths, but pingpong needs equal lengths")
     if config.split_k > 1 and config.epilogue == SEPARATE:
-        return illegal("split-K stores its sums apart already")
+        return illegal("split-K already stores its sums separately")
     if config.prologue == FUSED and problem.obstacle_windows:
-        found = f"{problem.obstacle_a or problem.obstacle_b}: TMA loads memory as it lies"
-        windows = f", or by windows, but {problem.obstacle_windows}" if problem.obstacle_a else ""
+        found = f"{problem.obstacle_a or problem.obstacle_b}, so TMA cannot load it in place"
+        windows = f", or as windows: {problem.obstacle_windows}" if problem.obstacle_a else ""
         return illegal(f"{found}{windows}")
     if config.prologue == FUSED and problem.channels % config.block_k:
         return illegal(
-            f"steps of {config.block_k} along k, but a window's place has {problem.channels}"
-            " channels"
+            f"BLOCK_K {config.block_k} does not divide the {problem.channels} channels of a window"
         )
     return None
 
@@ -229,15 +229,15 @@ def _reject_size(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
     """Reject configurations for which the sizes (their hints) leave parts without work."""
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         return illegal(
-            f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
-            f" {config.block_k} a part"
+            f"split-K {config.split_k} leaves fewer than two steps of {config.block_k} per "
+            f"part of k={problem.k}"
         )
     for name, cluster, block, extent in (
         ("m", config.cluster_m, config.block_m, problem.m),
         ("n", config.cluster_n, config.block_n, problem.n),
     ):
         if cluster > max(_ceil_div(extent, block), 1):
-            return illegal(f"a cluster of {cluster} tiles of {block}, but {name}={extent}")
+            return illegal(f"a cluster of {cluster} tiles of {block} exceeds {name}={extent}")
     return None
 
 
@@ -249,12 +249,12 @@ def _reject_hardware(
         gpu = hip_hardware(target)
         if shared > gpu.max_lds_per_block_bytes:
             return illegal(
-                f"{shared} bytes of shared memory, more than the {gpu.max_lds_per_block_bytes}"
-                f" of {gpu.processor}"
+                f"{shared} bytes of shared memory exceed the limit of "
+                f"{gpu.max_lds_per_block_bytes} on {gpu.processor}"
             )
     held = config.accumulators()
     if held > _MAX_ACCUMULATORS:
-        return illegal(f"a thread holds {held} sums, more than {_MAX_ACCUMULATORS}")
+        return illegal(f"{held} accumulators per thread exceed the limit of {_MAX_ACCUMULATORS}")
     return None
 
 

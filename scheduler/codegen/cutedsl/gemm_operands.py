@@ -36,10 +36,10 @@ def tma_obstacle(operand: Operand, width: int) -> str:
     if form is None:
         return f"{name} is computed element by element"
     if operand.condition is not None:
-        return f"{name} stands behind a mask"
+        return f"{name} is masked"
     row, k = collapsed_stride(form, operand.row), collapsed_stride(form, operand.k)
     if row is None or k is None:
-        return f"{name} has rows or columns of several strides"
+        return f"{name} has rows or columns with several strides"
     if k == 1:
         other, extent = row, operand.row.extent
     elif row == 1:
@@ -47,15 +47,15 @@ def tma_obstacle(operand: Operand, width: int) -> str:
     else:
         return f"no axis of {name} is contiguous"
     if other == 0 and extent != 1:
-        return f"{name} is the same along an axis"
+        return f"{name} is broadcast along an axis"
     if collapsed_stride(form, operand.batch) is None and len(operand.batch.axes) > _MOST_BATCH_AXES:
-        return f"{name} has more axes than a TMA descriptor"
+        return f"{name} has more axes than a TMA descriptor supports"
     batch = [form.at(axis.var) for axis in operand.batch.axes if axis.size != 1]
     for step in (other, *batch, form.rest):
         if step.could_extract_minus_sign():
-            return f"{name} runs backwards"
+            return f"{name} has a negative stride"
         if not is_multiple(step, width):
-            return f"{name} has a stride or offset of {step}, no multiple of 16 bytes"
+            return f"{name} has a stride or offset of {step}, which is not a multiple of 16 bytes"
     return ""
 
 
@@ -170,7 +170,7 @@ class TmaOperands:
     def window_obstacle(self) -> str:
         """Return why A cannot be loaded window by window, or "" if it can and must be."""
         if not self.obstacles[0]:
-            return "A lies as TMA loads it"
+            return "TMA loads A in place"
         return self._im2col if isinstance(self._im2col, str) else ""
 
     @property
@@ -213,7 +213,10 @@ class TmaOperands:
         """Return why second operands cannot be combined in one kernel, or ""."""
         if len(set(self.along_k[1:])) == 1:
             return ""
-        return "second operands lie along k and along n: one kernel multiplies them one way"
+        return (
+            "second operands are contiguous along k and along n: one kernel supports only one "
+            "of them"
+        )
 
     @cached_property
     def packs(self) -> tuple[PackedOperand, ...]:

@@ -58,10 +58,10 @@ class SpatialDim:
     def obstacle(self) -> str:
         """Return the descriptor field that cannot hold it, or "" if all can."""
         if not 1 <= self.stride <= _MOST_STRIDE:
-            return f"a stride of {self.stride}, more than {_MOST_STRIDE}"
+            return f"a stride of {self.stride}, which exceeds the limit of {_MOST_STRIDE}"
         corners = (-self.padding, self.padding_after - self.reach)
         if not all(_LOWEST <= corner <= _HIGHEST for corner in corners):
-            return f"corners of {corners}, not in {_LOWEST} to {_HIGHEST}"
+            return f"corners of {corners}, which are outside {_LOWEST} to {_HIGHEST}"
         return ""
 
 
@@ -108,18 +108,19 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
     if load is None or form is None:
         return f"{name} is computed element by element"
     if any(axis.size != 1 for axis in operand.batch.axes):
-        return f"windows of {name} are in groups"
+        return f"{name} has grouped windows"
     rows, places = (_non_unit_axes(group) for group in (operand.row, operand.k))
     if not places or form.at(places[-1].var) != _ONE:
         return f"the channels of {name} are not contiguous"
     channels = _integer(places[-1].size)
     if not channels or channels % CHANNEL_MULTIPLE:
         return (
-            f"a window of {name} has {places[-1].size} channels, no multiple of {CHANNEL_MULTIPLE}"
+            f"a window of {name} has {places[-1].size} channels, which is not a multiple "
+            f"of {CHANNEL_MULTIPLE}"
         )
     buffer = buffers[load.buffer]
     if not _is_edge_mask(operand.condition, load.index, buffer):
-        return f"the mask of {name} is not that of the image's edge"
+        return f"the mask of {name} is not the edge of the image"
     # An axis of one point stays at 0.
     still = dict.fromkeys(_unit_variables(operand), sympy.Integer(0))
     found = _dimensions(tuple(i.xreplace(still) for i in load.index), buffer, rows, places)
@@ -127,7 +128,7 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
         return f"{name} has {found}"
     sides, image_step = found
     if any(step % width for step in (image_step, *(side.step for side in sides))):
-        return f"{name} has a stride that is no multiple of 16 bytes"
+        return f"{name} has a stride that is not a multiple of 16 bytes"
     return Im2col(sides, channels, image_step)
 
 
@@ -158,7 +159,7 @@ def _dimensions(
         of_row = [axis for axis in rows if axis.var in used]
         of_place = [axis for axis in places if axis.var in used]
         if part is None or channel in used or len(of_row) > 1 or len(of_place) > 1:
-            return "an index that is no window"
+            return "an index that is not a window"
         order += [axis.var for axis in (*of_row, *of_place)]
         if image_step is None and not sides and rows and expr == rows[0].var:
             image_step = _integer(step)
@@ -174,7 +175,7 @@ def _dimensions(
     for group in (rows, places[:-1]):
         expected = [axis.var for axis in group]
         if [var for var in order if var in expected] != expected:
-            return "axes that are not in the order of memory"
+            return "axes that are not in memory order"
     return tuple(sides[::-1]), image_step or sides[0].size * sides[0].step
 
 

@@ -15,7 +15,7 @@ def literal(value: int | float | complex | bool, dtype: DType) -> str:
     as a conversion in C++ does."""
     held = dtype.compute_dtype
     if isinstance(value, complex):
-        raise KeyError(f"CuteDSL has no constants of type {dtype.label}")
+        raise KeyError(f"CuteDSL constants of type {dtype.label} are not supported")
     return f"{type_name(held)}({_number(value, held)})"
 
 

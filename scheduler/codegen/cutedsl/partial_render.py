@@ -23,7 +23,9 @@ class PartialRender:
         with."""
         hook = self._hooks.pop(placeholder)
         if self.code.count(placeholder) != 1:
-            raise ValueError(f"{placeholder} is {self.code.count(placeholder)} times in a template")
+            raise ValueError(
+                f"{placeholder} occurs {self.code.count(placeholder)} times in a template"
+            )
         self.code = self.code.replace(placeholder, hook(self.code))
 
     def finalize_all(self) -> str:

@@ -28,7 +28,9 @@ class CuteDSLScheduling(TemplateScheduling):
     @classmethod
     def obstacle(cls, target: Target) -> str:
         return (
-            "" if target.backend == _BACKEND else f"CuteDSL is for NVIDIA's GPUs, not {target.name}"
+            ""
+            if target.backend == _BACKEND
+            else f"CuteDSL is supported only on NVIDIA GPUs, not on {target.name}"
         )
 
     def templates(self) -> TemplateTable:

@@ -25,7 +25,11 @@ _NAMES: Mapping[DType, str] = {
 
 def type_obstacle(dtype: DType) -> str:
     """Return why kernels here cannot have elements of that type, or "" if they can."""
-    return "" if dtype in _NAMES else f"CuteDSL kernels have no elements of type {dtype.label}"
+    return (
+        ""
+        if dtype in _NAMES
+        else f"CuteDSL kernels with elements of type {dtype.label} are not supported"
+    )
 
 
 def type_name(dtype: DType) -> str:

@@ -25,10 +25,10 @@ def obstacle(value: Value) -> str:
         if unknown := type_obstacle(part.dtype):
             return unknown
         if isinstance(part, Call) and template(part) is None:
-            return f"CuteDSL has no {part.op} of {part.args[-1].dtype.label}"
+            return f"{part.op} of {part.args[-1].dtype.label} is not supported by CuteDSL"
         if isinstance(part, Cast) and part.dtype is DType.U64 and part.value.dtype.is_float:
             # Its conversion does not support numbers below 0, where torch's wraps around.
-            return f"CuteDSL has no conversion of {part.value.dtype.label} to u64"
+            return f"conversion of {part.value.dtype.label} to u64 is not supported by CuteDSL"
     return ""
 
 

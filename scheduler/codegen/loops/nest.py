@@ -160,8 +160,8 @@ class LoopNest:
         for load in self.reads():
             if load.buffer in written and load.index != written[load.buffer]:
                 raise UnfusableError(
-                    f"{load.buffer} is read at {load.index} in the kernel that writes it at "
-                    f"{written[load.buffer]}: the group cannot be one kernel"
+                    f"{load.buffer} is read at {load.index} in the kernel that writes it "
+                    f"at {written[load.buffer]}: the group cannot be one kernel"
                 )
 
     def _buffer_order(

@@ -42,16 +42,18 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
             return None
         axis = self._innermost
         if axis is None:
-            return illegal("one point only: nothing to vectorise")
+            return illegal("a single point cannot be vectorized")
         if not self._vector_accesses(axis, vector):
             return illegal(
-                f"no access is a run of {vector} aligned elements along the innermost axis",
+                f"no access has {vector} aligned, consecutive elements along the innermost axis",
                 f"innermost extent {axis.size}",
             )
         widest = max(self._itemsize(access) for access in self._vector_accesses(axis, vector))
         if vector * widest > MAX_LOAD_BYTES:
             lane = self.targets[0].words.lane
-            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
+            return illegal(
+                f"{vector} elements of {widest} bytes exceed the limit of 16 bytes per {lane}"
+            )
         return None
 
     def default_config(self) -> Config:

@@ -79,11 +79,11 @@ def to_statement(
             return _substitute(statement, reindexing)
         reindexing = _match_axes(member.axes, (*outer, *inner))
         if reindexing is None:
-            raise ValueError(f"{member.name} does not walk the axes of its group")
+            raise ValueError(f"{member.name} does not have the axes of its group")
         return replace(_substitute(statement, reindexing), inner=True)
     inner_reindexing = _match_axes(member.nest[1], inner)
     if reindexing is None or inner_reindexing is None:
-        raise ValueError(f"{member.name} does not walk the axes of its group")
+        raise ValueError(f"{member.name} does not have the axes of its group")
     statement = Statement(
         member.name, member.kind, member.value, member.accumulate, store, inner=True
     )

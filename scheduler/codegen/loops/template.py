@@ -26,7 +26,7 @@ class LoopTemplate(SingleLaunchTemplate[Kernel]):
         super().__init__(node, lowered, targets, comment)
         members = [m for m in node.members if isinstance(m, Pointwise | Reduction | Scan)]
         if len(members) != len(node.members):
-            raise ValueError(f"{node.name} has members that are no loops")
+            raise ValueError(f"{node.name} has members that are not loops")
         # A store that the node does not write out is read by later members only: it stays in
         # registers.
         self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=node.writes)

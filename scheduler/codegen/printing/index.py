@@ -76,7 +76,9 @@ class IndexPrinter(ABC):
             return self._min_max(expr)
         if isinstance(expr, sympy.Pow) and expr.exp.is_Integer and int(expr.exp) > 0:
             return " * ".join([self._parenthesize(expr.base, ATOM)] * int(expr.exp)), PRODUCT
-        raise TypeError(f"no {self.language} for {type(expr).__name__} in an index: {expr}")
+        raise TypeError(
+            f"{type(expr).__name__} is not supported in an index in {self.language}: {expr}"
+        )
 
     def _sum(self, expr: Expr) -> str:
         # Conventional order: `x * 4 + y - 1` rather than `-1 + y + 4 * x`.
@@ -92,7 +94,7 @@ class IndexPrinter(ABC):
     def _product(self, expr: Expr) -> tuple[str, int]:
         number, factors = expr.as_coeff_mul()
         if not number.is_Integer:
-            raise TypeError(f"no {self.language} for a fraction in an index: {expr}")
+            raise TypeError(f"a fraction is not supported in an index in {self.language}: {expr}")
         parts = [self._parenthesize(factor, ATOM) for factor in factors]
         if number == -1:
             return "-" + " * ".join(parts), SUM

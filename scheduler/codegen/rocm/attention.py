@@ -125,7 +125,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def reject(self, config: Config) -> Rejected | None:
         operation = self.operation
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
-            return illegal("the depth of a head must be static: it decides the tiles")
+            return illegal("a dynamic head dimension is not supported: it determines the tiles")
         obstacle = self._shape.obstacle(AttentionConfig.create(config), self._gpus)
         return illegal(obstacle) if obstacle else None
 

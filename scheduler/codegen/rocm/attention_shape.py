@@ -110,17 +110,17 @@ class AttentionShape:
     def _obstacle(self, config: AttentionConfig, gpu: HipHardware, in_lds: bool) -> str:
         waves = config.threads // gpu.wavefront
         if waves == 0 or config.block_m % (waves * COMMON_SIZE):
-            return f"{waves} waves cannot share {config.block_m} rows in tiles of {COMMON_SIZE}"
+            return f"{waves} waves cannot divide {config.block_m} rows into tiles of {COMMON_SIZE}"
         shared, most = self.lds_bytes(config, gpu, queries=in_lds), gpu.max_lds_per_block_bytes
         if shared > most:
-            return f"{shared} bytes of {gpu.words.shared} are more than a block's {most}"
+            return f"{shared} bytes of {gpu.words.shared} exceed the limit of {most} per block"
         if self._matrix_instruction(config, gpu) is None:
             held = config.block_m * (config.block_n + self.padded_value_depth) // config.threads
             most, what = _MAX_PLAIN, "accumulators"
         else:
             held = self.registers(config, gpu, queries=False, ahead=False)
             most, what = _REGISTERS[gpu.architecture], "registers"
-        return f"{held} {what} a lane are more than {most}" if held > most else ""
+        return f"{held} {what} per lane exceed the limit of {most}" if held > most else ""
 
     def registers(
         self, config: AttentionConfig, gpu: HipHardware, *, queries: bool, ahead: bool

@@ -86,7 +86,7 @@ class DepthwiseTemplate(ROCmTemplate):
         a, b = self.interface.a.form, self.interface.members[0].b.form
         steps = analyse_addressing(self.interface.a, self._ranges)
         if a is None or b is None or steps is None:
-            raise TypeError(f"{node.name} reads no window of a tensor")
+            raise TypeError(f"{node.name} does not read a window of a tensor")
         self._form, self._filter, self._bounds = a, b, steps.bounds
         *_, x = self._member.m
         self._x = self._axis(x, self._member.k[-1])
@@ -148,7 +148,10 @@ class DepthwiseTemplate(ROCmTemplate):
         others = (step for var, step in self._form.coefficients.items() if var != channel.var)
         for step in (channel.size, self._form.rest, *others):
             if not is_multiple(step, width):
-                return f"X has {step} channels, a stride or an offset of as many"
+                return (
+                    f"X has a channel count, stride or offset of {step}, which is not a multiple of"
+                    f" {width}"
+                )
         return ""
 
     def configs(self) -> Sequence[Config]:
@@ -163,13 +166,15 @@ class DepthwiseTemplate(ROCmTemplate):
         rows, lanes, width = (int(config[name]) for name in ("ROWS", "LANES_C", "VECTOR"))
         obstacle = self._obstacle(width)
         if obstacle:
-            return illegal(f"{width} channels at once: {obstacle}, no multiple of {width}")
+            return illegal(f"vectors of {width} channels: {obstacle}")
         if rows > 1 and self._y is None:
-            return illegal("results of one dimension have no rows below each other")
+            return illegal("one-dimensional results have only one row")
         if rows * width > _MAX_RESULTS:
-            return illegal(f"a thread holds {rows * width} results, more than {_MAX_RESULTS}")
+            return illegal(f"{rows * width} results per thread exceed the limit of {_MAX_RESULTS}")
         if self._lds_bytes(lanes, width) > _LDS_BYTES:
-            return illegal(f"filters of {lanes * width} channels are more than {_LDS_BYTES} bytes")
+            return illegal(
+                f"filters of {lanes * width} channels exceed the limit of {_LDS_BYTES} bytes"
+            )
         return None
 
     def default_config(self) -> Config:

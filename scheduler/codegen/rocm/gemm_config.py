@@ -222,17 +222,19 @@ def reject(
 ) -> Rejected | None:
     """Return the first rule that the configuration breaks, or None."""
     if not problem.element.is_float and problem.element is not DType.I8:
-        return illegal(f"no matrix kernel for elements of type {problem.element.label}")
+        return illegal(
+            f"matrix kernels with elements of type {problem.element.label} are not supported"
+        )
     if config.allow_tf32 and (obstacle := _tf32_obstacle(config, problem, targets)):
         return illegal(obstacle)
     for name, width, obstacles in (
         ("A", config.vector_a, problem.obstacles_a),
         ("B", config.vector_b, problem.obstacles_b),
     ):
-        obstacle = dict(obstacles).get(width, f"{name} has no loads of {width} elements")
+        obstacle = dict(obstacles).get(width, f"vectors of {width} elements are not supported")
         if obstacle:
             nbytes = width * problem.element.itemsize
-            return illegal(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
+            return illegal(f"loads of {nbytes} bytes of {name}: {obstacle}")
     if obstacle := _schedule_obstacle(config, problem):
         return illegal(obstacle)
     for target in targets:
@@ -247,28 +249,28 @@ def _schedule_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     ""."""
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         return (
-            f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
-            f" {config.block_k} a part"
+            f"split-K {config.split_k} leaves fewer than two steps of {config.block_k} per "
+            f"part of k={problem.k}"
         )
     if config.stream_k and (obstacle := _stream_obstacle(config, problem)):
         return f"stream-K {obstacle}"
     if config.direct_to_lds and (obstacle := _direct_obstacle(config, problem)):
-        return f"no loads that go around registers: {obstacle}"
+        return f"direct loads into LDS are not supported: {obstacle}"
     if config.async_copies and (obstacle := _copy_obstacle(config, problem)):
-        return f"no asynchronous copies: {obstacle}"
+        return f"asynchronous copies are not supported: {obstacle}"
     return ""
 
 
 def _stream_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     if config.split_k > 1 or config.gemv:
-        return "shares out the steps along k of tiles that nothing else splits"
+        return "cannot be combined with split-K or GEMV"
     shared, steps = tile_count(config, problem) % config.stream_k, step_count(config, problem)
     if shared == 0:
-        return f"shares nothing out: {config.stream_k} blocks have as many tiles each"
+        return f"has no effect: {config.stream_k} blocks already have equal numbers of tiles"
     if shared * steps < _LEAST_STEPS * config.stream_k:
         return (
-            f"of {shared} tiles of {steps} steps leaves {config.stream_k} blocks fewer than"
-            f" {_LEAST_STEPS} each"
+            f"over {shared} tiles of {steps} steps leaves fewer than {_LEAST_STEPS} steps "
+            f"for each of {config.stream_k} blocks"
         )
     return ""
 
@@ -278,9 +280,9 @@ def _direct_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     if size != _HALF:
         return f"elements of {size} bytes"
     if {config.vector_a * size, config.vector_b * size} != {_DIRECT_BYTES}:
-        return f"not {_DIRECT_BYTES} bytes of a row at a time"
+        return f"loads are not {_DIRECT_BYTES} bytes of a row"
     if min(config.block_m, config.block_n) * config.block_k % (config.threads * 8):
-        return f"{config.threads} threads cannot share out the tiles"
+        return f"{config.threads} threads cannot divide the tiles evenly"
     return problem.direct_obstacle
 
 
@@ -298,14 +300,14 @@ def step_count(config: GemmConfig, problem: GemmProblem) -> int:
 def _tf32_obstacle(config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]) -> str:
     """Return why f32 cannot be rounded and multiplied as TF32, or ""."""
     if not problem.allow_tf32:
-        return f"elements of type {problem.element.label} must not be rounded to tf32"
+        return f"rounding {problem.element.label} to tf32 is not allowed"
     if config.gemv:
-        return "no sums of few rows by vector instructions in tf32"
+        return "tf32 is not supported by the GEMV kernels"
     size = config.size
     for gpu in map(hip_hardware, targets):
         if matrix_instruction(problem.element, gpu, size, allow_tf32=True) is None:
             found = f"no {size}x{size} matrix instruction for tf32 on {gpu.processor}"
-            return f"{found}: f32 stays f32"
+            return f"{found}: f32 is not rounded"
     return ""
 
 
@@ -343,55 +345,63 @@ def _reject_target(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -
         )
     if config.direct_to_lds and gpu.direct_load_bytes != _DIRECT_BYTES:
         return illegal(
-            f"no loads of {_DIRECT_BYTES} bytes into {words.shared} without registers on"
-            f" {gpu.processor}"
+            f"direct loads of {_DIRECT_BYTES} bytes into {words.shared} are not supported "
+            f"on {gpu.processor}"
         )
     if config.async_copies and not gpu.copies_asynchronously:
-        return illegal(f"no asynchronous copies to {words.shared} on {gpu.processor}")
+        return illegal(
+            f"asynchronous copies to {words.shared} are not supported on {gpu.processor}"
+        )
     row = config.block_k * element.itemsize
     if row < _LEAST_ROW_BYTES:
-        return illegal(f"rows of {row} bytes in {words.shared}, fewer than {_LEAST_ROW_BYTES}")
+        return illegal(
+            f"rows of {row} bytes in {words.shared} are below the minimum of {_LEAST_ROW_BYTES}"
+        )
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
-        return illegal(f"{lds} bytes of {words.shared}, more than the {most} of {gpu.processor}")
+        return illegal(
+            f"{lds} bytes of {words.shared} exceed the limit of {most} on {gpu.processor}"
+        )
     held, most = lane_registers(config, problem), _max_lane_registers(config, problem, gpu)
     if held > most:
         return illegal(
-            f"a {words.lane} holds {held} registers, more than the {most} of {gpu.processor}"
+            f"{held} registers per {words.lane} exceed the limit of {most} on {gpu.processor}"
         )
     waves = config.threads // gpu.wavefront
     if waves_along_m(config.block_m, config.block_n, waves, size) == 0:
         return illegal(
-            f"{config.block_m}x{config.block_n} has no {size}x{size} tile for each of the {waves}"
-            f" {plural(words.wave)} on {gpu.processor}"
+            f"a tile of {config.block_m}x{config.block_n} has no {size}x{size} part for "
+            f"each of the {waves} {plural(words.wave)} on {gpu.processor}"
         )
     step = step_k(element, gpu, size, allow_tf32=tf32)
     if config.block_k % step:
-        return illegal(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
+        return illegal(f"BLOCK_K {config.block_k} is not a multiple of {step} on {gpu.processor}")
     return None
 
 
 def _reject_gemv(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
     if problem.element.label not in _GEMV_ELEMENTS:
-        return illegal(f"no sums of few rows for elements of type {problem.element.label}")
+        return illegal(f"GEMV with elements of type {problem.element.label} is not supported")
     if not problem.along_k or config.vector_a != config.vector_b:
-        return illegal("lanes that sum along k read both operands along it, equally far")
+        return illegal("GEMV needs both operands contiguous along k, with equal vector widths")
     waves, step = config.threads // gpu.wavefront, config.vector_b * gpu.wavefront
     if config.block_n % waves:
         return illegal(
-            f"{config.block_n} columns cannot be shared out among {waves} {plural(gpu.words.wave)}"
+            f"{config.block_n} columns cannot be divided among {waves} {plural(gpu.words.wave)}"
         )
     if config.block_k % step:
-        return illegal(f"BLOCK_K {config.block_k} is no multiple of the {step} of a wave's load")
+        return illegal(
+            f"BLOCK_K {config.block_k} is not a multiple of the {step} elements of a wave's load"
+        )
     # NVIDIA's defaults were measured, and are kept.
     if isinstance(gpu, AmdHardware) and 2 * problem.k < config.block_k:
-        return illegal(f"most of BLOCK_K {config.block_k} would lie beyond k={problem.k}")
+        return illegal(f"most of BLOCK_K {config.block_k} would be beyond k={problem.k}")
     # Per load: its data and an address of up to two registers.
     rows, loads = config.block_m + config.block_n // waves, config.block_k // step
     held = rows * loads * (max(config.vector_b * problem.element.itemsize // 4, 1) + 2)
     most = _MAX_HELD_REGISTERS[gpu.architecture]
     if held > most:
         return illegal(
-            f"a {gpu.words.lane} holds {held} registers, more than the {most} of {gpu.processor}"
+            f"{held} registers per {gpu.words.lane} exceed the limit of {most} on {gpu.processor}"
         )
     return None

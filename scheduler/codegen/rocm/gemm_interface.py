@@ -67,11 +67,11 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         """Return why an operand (A for 0) cannot be loaded into LDS without registers, or ""."""
         operand, parts = self.reads[position].operand, self._parts[position]
         if parts is None or parts.bounds or not parts.steps.is_32_bit or not parts.steps.flat:
-            return f"{operand.name} is computed, masked, or further than 2 GiB apart"
+            return f"{operand.name} is computed, masked, or spans more than 2 GiB"
         if operand.is_converted:
-            return f"{operand.name} is converted on its way"
+            return f"{operand.name} is converted while it is loaded"
         if not operand.along_k:
-            return f"{operand.name} is transposed on its way"
+            return f"{operand.name} is transposed while it is loaded"
         return ""
 
     def index_text(self, expr: Expr) -> str:

@@ -71,16 +71,21 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         vector = int(config["vector"])
         turn = self._layout_copy(vector)
         if turn is None:
-            return illegal(f"nothing is read in runs of {vector} along another axis")
+            return illegal(f"no access has {vector} consecutive elements along another axis")
         held = [self.lowered.buffers[load.buffer].dtype.itemsize for load in turn.reads]
         if vector * max(held) > MAX_LOAD_BYTES:
             lane = self.targets[0].words.lane
-            return illegal(f"{vector} elements of {max(held)} bytes are too wide for one {lane}")
+            return illegal(
+                f"{vector} elements of {max(held)} bytes exceed the load width of a {lane}"
+            )
         if (words := vector * vector * sum(held) // 4) > _MOST_WORDS:
-            return illegal(f"squares of {vector} take {words} registers, at most {_MOST_WORDS}")
+            return illegal(
+                f"squares of {vector} need {words} registers, which exceeds the limit of "
+                f"{_MOST_WORDS}"
+            )
         across = int(config["threads"]) // lanes * vector
         if 2 * self.hint(turn.across.size) <= across and lanes < _LANES[-1]:
-            return illegal(f"the {across} points of a block along the reads are mostly none")
+            return illegal(f"most of the {across} points of a block along the reads would be idle")
         return None
 
     @property

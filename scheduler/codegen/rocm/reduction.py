@@ -105,7 +105,7 @@ class ReductionTemplate(LoopTemplate):
             if rejected:
                 return rejected
             if lanes < _FEWEST_CUTTING and self.cuts_always(vector):
-                return illegal(f"rows that begin anywhere take {_FEWEST_CUTTING} lanes or more")
+                return illegal(f"unaligned rows need {_FEWEST_CUTTING} or more lanes")
         if config["keep"]:
             return self._reject_keep(lanes, vector)
         return None
@@ -115,11 +115,15 @@ class ReductionTemplate(LoopTemplate):
             self._aligned_accesses(vector) if self.cuts_always(vector) else []
         )
         if not packs:
-            return illegal(f"no access is a run of {vector} aligned elements along the reduction")
+            return illegal(
+                f"no access has {vector} aligned, consecutive elements along the reduction"
+            )
         widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
         if vector * widest > _WIDEST_BYTES:
             lane = self.targets[0].words.lane
-            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
+            return illegal(
+                f"{vector} elements of {widest} bytes exceed the limit of 16 bytes per {lane}"
+            )
         return None
 
     def _vector_accesses(self, vector: int) -> list[Access]:
@@ -144,16 +148,18 @@ class ReductionTemplate(LoopTemplate):
     def _reject_keep(self, lanes: int, vector: int) -> Rejected | None:
         steps = self.nest.inner_numel
         if steps == 0:
-            return illegal("rows of no elements leave nothing in registers")
+            return illegal("empty rows have nothing to keep in registers")
         kept = self.shared_loads(LoopVersion(vector, cut=self.cuts_always(vector)))
         if not kept:
-            return illegal("no two loops read the same")
+            return illegal("no two loops share a load")
         if not steps.is_Integer:
             return None
         each = self._kept_steps(lanes, vector) * vector
         short = vector > 1 and max(load.dtype.itemsize for load in kept) <= 2  # two per register
         if each > _KEPT_ELEMENTS * (2 if short else 1):
-            return illegal(f"{each} elements a thread are more than {_KEPT_ELEMENTS} registers")
+            return illegal(
+                f"{each} elements per thread exceed the limit of {_KEPT_ELEMENTS} registers"
+            )
         return None
 
     def default_config(self) -> Config:

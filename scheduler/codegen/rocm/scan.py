@@ -88,10 +88,10 @@ class ScanTemplate(LoopTemplate):
     def _reject_columns(self, columns: int, split: int) -> Rejected | None:
         axis = self.nest.outer[-1] if self.nest.outer else None
         if axis is None or any(a.offset.step(axis.var) != 1 for a in self.nest.accesses):
-            return illegal("no rows lie side by side")
+            return illegal("rows are not adjacent in memory")
         steps = self.hint(self.nest.inner_numel)
         if steps < split * _STEPS:
-            return illegal(f"{split} parts of {steps} elements: less than {_STEPS} steps for each")
+            return illegal(f"{split} parts of {steps} elements have fewer than {_STEPS} steps each")
         return self._reject_items(columns, axis) if columns > 1 else None
 
     def _reject_items(self, items: int, along: Axis | None = None) -> Rejected | None:
@@ -99,11 +99,11 @@ class ScanTemplate(LoopTemplate):
         if axis is None or not (
             self._can_align(axis, items) or (along is None and self._cuts_always(items))
         ):
-            return illegal(f"not every access is a run of {items} aligned elements")
+            return illegal(f"not every access has {items} aligned, consecutive elements")
         accesses = self.nest.accesses
         widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in accesses)
         if items * widest > _WIDEST_BYTES:
-            return illegal(f"{items} elements of {widest} bytes are more than 16")
+            return illegal(f"{items} elements of {widest} bytes exceed the limit of 16 bytes")
         return None
 
     def _can_align(self, axis: Axis, items: int) -> bool:
@@ -121,10 +121,10 @@ class ScanTemplate(LoopTemplate):
     def _reject_split(self, unit: int, split: int) -> Rejected | None:
         steps = self.hint(self.nest.inner_numel)
         if steps < split * unit * _STEPS:
-            return illegal(f"{split} parts of {steps} elements: less than {_STEPS} steps for each")
+            return illegal(f"{split} parts of {steps} elements have fewer than {_STEPS} steps each")
         blocks = self.hint(self.nest.outer_numel) * split
         if blocks > _MOST_BLOCKS:
-            return illegal(f"{blocks} blocks are more than keep a device busy")
+            return illegal(f"{blocks} blocks are more than the device needs")
         return None
 
     def default_config(self) -> Config:

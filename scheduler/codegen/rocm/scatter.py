@@ -46,7 +46,7 @@ class ScatterTemplate(LaunchTemplate):
         super().__init__(node, lowered, targets, comment)
         (member,) = node.members
         if not isinstance(member, Scatter):
-            raise ValueError(f"{node.name} has members that are no scatter")
+            raise ValueError(f"{node.name} has members that are not scatters")
         self.operation = member
         begin = Pointwise(member.name, member.axes, member.store, member.nodes)
         self.begin = LoopNest([begin], lowered.buffers, self.ranges)

@@ -53,7 +53,7 @@ class SortTemplate(LaunchTemplate):
         super().__init__(node, lowered, targets, comment)
         (operation,) = node.members
         if not isinstance(operation, Sort):
-            raise ValueError(f"{node.name} is no sort")
+            raise ValueError(f"{node.name} is not a sort")
         self.operation = operation
         self.nest = LoopNest(_as_scans(operation), lowered.buffers, self.ranges)
 
@@ -81,7 +81,7 @@ class SortTemplate(LaunchTemplate):
         bytes_ = max(lanes, _BLOCK) * items * self._element_bytes
         if bytes_ > _LDS_BYTES:
             shared = self.targets[0].words.shared
-            return illegal(f"{bytes_} bytes of {shared} are more than {_LDS_BYTES}")
+            return illegal(f"{bytes_} bytes of {shared} exceed the limit of {_LDS_BYTES}")
         if steps.is_Integer and lanes > 1 and lanes // 2 * items >= int(steps):
             return illegal(f"{lanes} lanes of {items} for {steps} elements: half would be idle")
         if lanes < _BLOCK and self._most_steps > lanes * items:

@@ -115,12 +115,12 @@ class SplitReduction:
         unit = shares.lanes * shares.vector
         if shares.split > 1 and steps < shares.split * unit * _STEPS:
             return illegal(
-                f"{shares.split} parts of {steps} elements: less than {_STEPS} steps for each of "
-                f"{shares.lanes} lanes of {shares.vector}"
+                f"{shares.split} parts of {steps} elements have fewer than {_STEPS} steps "
+                f"for each of {shares.lanes} lanes of {shares.vector}"
             )
         blocks = self.template.hint(self.blocks(shares))
         if shares.split > 1 and blocks * shares.split > _MOST_BLOCKS:
-            return illegal(f"{blocks * shares.split} blocks are more than keep a device busy")
+            return illegal(f"{blocks * shares.split} blocks are more than the device needs")
         if shares.columns:
             return self._reject_columns(shares)
         return _reject_narrow(shares.vector, self.template.widest_vector)
@@ -128,11 +128,11 @@ class SplitReduction:
     def _reject_columns(self, shares: Split) -> Rejected | None:
         axis = self.columns_axis
         if axis is None:
-            return illegal("no rows lie side by side")
+            return illegal("rows are not adjacent in memory")
         steps = self.template.hint(self.nest.inner_numel)
         side_by_side = -(-self.template.hint(self.nest.outer_numel) // shares.columns)
         if shares.lanes > 32 and THREADS // shares.lanes * 2 <= side_by_side:
-            return illegal(f"{shares.lanes} lanes where {side_by_side} threads are side by side")
+            return illegal(f"{shares.lanes} lanes are too many for {side_by_side} adjacent threads")
         if shares.lanes > 1 and shares.lanes // 2 >= max(steps, 1):
             return illegal(f"{shares.lanes} lanes for {steps} elements: half would be idle")
         rejected = self._reject_packs(shares.columns, axis) or _reject_narrow(
@@ -143,17 +143,17 @@ class SplitReduction:
         scratch = self._scratch_bytes(shares)
         if scratch > _LDS_BYTES:
             shared = self.template.targets[0].words.shared
-            return illegal(f"{scratch} bytes of {shared} are more than {_LDS_BYTES}")
+            return illegal(f"{scratch} bytes of {shared} exceed the limit of {_LDS_BYTES}")
         return None
 
     def _reject_packs(self, width: int, axis: Axis) -> Rejected | None:
         if width > 1:
             packs = self._column_packs(width, axis)
             if not packs:
-                return illegal(f"no access is a run of {width} aligned rows")
+                return illegal(f"no access has {width} aligned, adjacent rows")
             widest = max(self.template.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
             if width * widest > _WIDEST_BYTES:
-                return illegal(f"{width} elements of {widest} bytes are more than 16")
+                return illegal(f"{width} elements of {widest} bytes exceed the limit of 16 bytes")
         return None
 
     def _column_packs(self, width: int, axis: Axis) -> list[Access]:
@@ -342,5 +342,7 @@ class SplitReduction:
 def _reject_narrow(width: int, widest: int) -> Rejected | None:
     """Reject narrow packs: such a kernel only reads."""
     if 2 * width < widest:
-        return illegal(f"reads of {width} elements where {widest} can be read at once")
+        return illegal(
+            f"vectors of {width} elements are narrow: {widest} elements can be read at once"
+        )
     return None

@@ -70,14 +70,14 @@ def _order_arguments(
     if unknown:
         known = ", ".join(dict.fromkeys(filter(None, names))) or "none with a name"
         one = shorten(min(unknown))
-        raise UserError(f"{what}: no argument {one}; the kernel's are {shorten(known, 600)}")
+        raise UserError(f"{what}: no argument {one}; known: {shorten(known, 600)}")
     found: list[Argument] = []
     for number, place in enumerate(places):
         name = names[number]
         if name in text.arguments:
             found.append(text.arguments[name])
         elif text.others is None:
-            raise UserError(f"{what}: {_name(number, names)} is not given, and no others")
+            raise UserError(f"{what}: {_name(number, names)} is missing; set it, or others")
         else:
             found.append(None if place.kind == _BUFFER and text.others == 0 else text.others)
     return found
@@ -129,7 +129,7 @@ def _value(
         return bytes(place.size)
     if place.size not in _NUMBERS:
         raise UserError(
-            f"{at}: {place.size} bytes by value are a structure: give its numbers, if they are of"
+            f"{at}: {place.size} bytes by value are a structure: give its numbers, if they have"
             ' one size, as [8, 8, 1], else {"bytes": "0800…"} or {"struct": […]}'
         )
     _check_range(at, argument, place.size)
@@ -141,7 +141,7 @@ def _check_range(at: str, number: float, size: int) -> None:
     if isinstance(number, int) and not -(1 << bits - 1) <= number < 1 << bits:
         raise UserError(f"{at}: {number} does not fit into {bits} bits")
     if isinstance(number, float) and not fits_float(number, size):
-        raise UserError(f"{at}: {number:g} is no float of {bits} bits")
+        raise UserError(f"{at}: {number:g} is not a float of {bits} bits")
 
 
 def _struct_bytes(
@@ -203,7 +203,7 @@ class _Pointers:
         if isinstance(pointer.argument, str) and pointer.argument in self.names:
             other = list(self.names).index(pointer.argument)
         if (other, -1) not in self.addresses:
-            raise UserError(f"{at}: {pointer.argument} is no argument with a buffer of its own")
+            raise UserError(f"{at}: {pointer.argument} is not an argument with its own buffer")
         return self.addresses[other, -1] + pointer.offset_bytes
 
 

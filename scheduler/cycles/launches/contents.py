@@ -32,5 +32,5 @@ def pack_values(dtype: DType, values: Sequence[float]) -> bytes:
     least, most = (int(limits.min), int(limits.max)) if limits else (0, 1)
     for value in values:
         if not math.isfinite(value) or value != int(value) or not least <= value <= most:
-            raise ValueError(f"{value} is no {dtype.torch.removeprefix('torch.')}")
+            raise ValueError(f"{value} is not a {dtype.torch.removeprefix('torch.')}")
     return held.astype(dtype.numpy).tobytes()

@@ -90,19 +90,19 @@ def read_launch(content: str | bytes, what: str = "launch") -> LaunchSpec:
     try:
         data = json.loads(content, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{what}: it is no JSON: {error}") from None
+        raise UserError(f"{what}: not valid JSON: {error}") from None
     for found in validator().iter_errors(data):
         nearest = _deepest_error(found)
         raise UserError(f"{what}: {_error_path(nearest)}{_reason(nearest)}")
     block = _dim3(data["block"])
     if math.prod(block) > MOST_THREADS:
-        raise UserError(f"{what}: block: {math.prod(block)} threads; {MOST_THREADS} are the most")
+        raise UserError(f"{what}: block: {math.prod(block)} threads; the limit is {MOST_THREADS}")
     given = data["arguments"]
     arguments: tuple[Argument, ...] | dict[str, Argument]
     if isinstance(given, list):
         arguments = tuple(_argument(f"{what}: arguments[{i}]", one) for i, one in enumerate(given))
         if "others" in data:
-            raise UserError(f"{what}: others: only where arguments are given by names")
+            raise UserError(f"{what}: others: for named arguments only")
     else:
         arguments = {name: _argument(f"{what}: arguments.{name}", given[name]) for name in given}
     return LaunchSpec(
@@ -163,7 +163,7 @@ def _member(at: str, given: Any) -> Member:
         return _bytes(at, given) if "bytes" in given else _pointer(at, given)
     dtype = _dtype(at, given["type"])
     if dtype.is_complex:
-        raise UserError(f"{at}: a complex number is two members")
+        raise UserError(f"{at}: write a complex number as two members")
     try:
         return StructNumber(pack_values(dtype, [given["value"]]))
     except ValueError as error:
@@ -174,13 +174,13 @@ def _bytes(at: str, given: Any) -> bytes:
     try:
         return bytes.fromhex(given["bytes"])
     except ValueError:
-        raise UserError(f"{at}: bytes: pairs of hexadecimal digits are due") from None
+        raise UserError(f"{at}: bytes: not pairs of hexadecimal digits") from None
 
 
 def _dtype(at: str, name: str) -> DType:
     dtype = DTYPES.get(name)
     if dtype is None:
-        raise UserError(f"{at}: no type {name}; there are {', '.join(DTYPES)}")
+        raise UserError(f"{at}: unknown type {name}; known: {', '.join(DTYPES)}")
     return dtype
 
 
@@ -188,7 +188,7 @@ def _pointer(at: str, given: Any) -> Buffer | BufferAlias:
     if "same_as" in given:
         return BufferAlias(given["same_as"], given.get("offset_bytes", 0))
     if ("elements" in given) == ("shape" in given):
-        raise UserError(f"{at}: a buffer has elements, or a shape")
+        raise UserError(f"{at}: give either elements or shape")
     elements = given.get("elements") or math.prod(given["shape"])
     values = tuple(given.get("values", ()))
     buffer = Buffer(_dtype(at, given["buffer"]), elements, given.get("below"), values)
@@ -197,7 +197,7 @@ def _pointer(at: str, given: Any) -> Buffer | BufferAlias:
     if len(values) > elements:
         raise UserError(f"{at}: {len(values)} values for {elements} elements")
     if buffer.below is not None and buffer.dtype.is_inexact:
-        raise UserError(f"{at}: below is for integers")
+        raise UserError(f"{at}: below: for integers only")
     return buffer
 
 
@@ -207,4 +207,4 @@ def _dim3(given: list[int]) -> tuple[int, int, int]:
 
 
 def _reject_constant(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")

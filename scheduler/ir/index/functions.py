@@ -133,7 +133,7 @@ def evaluate(expr: Expr | int, bindings: Mapping[str, int]) -> int:
     except ZeroDivisionError:
         sizes = ", ".join(f"{s} = {bindings[s]}" for s in sorted(map(str, expr.free_symbols)))
         raise DividedByZeroError(
-            f"a size is divided by zero at {sizes or 'its fixed sizes'}"
+            f"division of a size by zero at {sizes or 'its fixed sizes'}"
         ) from None
 
 

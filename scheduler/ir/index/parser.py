@@ -47,9 +47,7 @@ class ExpressionParser(ABC):
         """Parse the text. Raises ``UserError`` if it is not an expression or exceeds the limits."""
         if len(self._text) > MAX_EXPRESSION_TEXT:
             size = len(self._text)
-            raise UserError(
-                f"expression of {size} characters; at most {MAX_EXPRESSION_TEXT} are read"
-            )
+            raise UserError(f"expression of {size} characters; the limit is {MAX_EXPRESSION_TEXT}")
         try:
             tree = ast.parse(self.source(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -135,7 +133,7 @@ def check_name(name: str) -> str:
     plain = plain and (name.replace("_", "") or "0").isalnum()
     # Python's parser normalizes identifiers.
     if not plain or unicodedata.normalize("NFKC", name) != name or name in FUNCTIONS:
-        raise UserError(f"not a symbol's name: {quote_text(name)}")
+        raise UserError(f"not a symbol name: {quote_text(name)}")
     return name
 
 

@@ -49,7 +49,7 @@ def _print(expr: Expr) -> tuple[str, int]:
         numbers = [str(int(arg)) for arg in expr.args if arg.is_Integer]
         others = sorted(_print(arg)[0] for arg in expr.args if not arg.is_Integer)
         return f"{type(expr).__name__}({', '.join(numbers + others)})", _ATOM
-    raise TypeError(f"no integer expression: {expr!r}")
+    raise TypeError(f"not an integer expression: {expr!r}")
 
 
 def _parenthesize(expr: Expr, least: int) -> str:

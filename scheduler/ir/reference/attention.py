@@ -29,7 +29,9 @@ def _scores(a: Args) -> Array:
 
 def _attention_args(a: Args) -> Args:
     if a["dropout_p"]:
-        raise UnsupportedUseError("dropout that a gradient has to repeat")
+        raise UnsupportedUseError(
+            "attention with dropout and a gradient that reuses its mask is not supported"
+        )
     return {"enable_gqa": False, **a, "attn_mask": _mask(a)}
 
 
@@ -44,7 +46,9 @@ def attention_with_sums(a: Args) -> tuple[Any, ...]:
 
 def attention_math(a: Args) -> tuple[Any, ...]:
     if a["enable_gqa"]:
-        raise UnsupportedUseError("the weights of grouped queries")
+        raise UnsupportedUseError(
+            "grouped-query attention that returns its weights is not supported"
+        )
     scores = _scores(a)
     highest = scores.max(axis=-1, initial=-np.inf, keepdims=True)
     powers = np.exp(scores - np.where(np.isinf(highest), 0.0, highest))
@@ -55,9 +59,11 @@ def attention_math(a: Args) -> tuple[Any, ...]:
 def attention_backward(a: Args) -> tuple[Any, ...]:
     """torch's decomposition of the CPU attention passes the weights as ``logsumexp``."""
     if a["dropout_p"]:
-        raise UnsupportedUseError("dropout is random")
+        raise UnsupportedUseError("dropout is not supported: it is random")
     if a.get("grad_input_mask", (False,) * 4)[3]:
-        raise UnsupportedUseError("a gradient by the mask")
+        raise UnsupportedUseError(
+            "the gradient of attention with respect to its mask is not supported"
+        )
     grad = a["grad_out"] if "grad_out" in a else a["grad_out_"]
     query, key, value = a["query"], a["key"], a["value"]
     scale = 1 / math.sqrt(query.shape[-1]) if a["scale"] is None else a["scale"]

@@ -222,7 +222,9 @@ def batch_norm_backward(a: Args) -> tuple[Any, ...]:
         mean = a["save_mean"]
         inverse = a["save_invstd"] if "save_invstd" in a else a["save_var"]
         if mean is None or inverse is None:
-            raise UnsupportedUseError("a gradient without the statistics of the batch")
+            raise UnsupportedUseError(
+                "a gradient of batch_norm without its statistics is not supported"
+            )
     else:
         mean, inverse = a["running_mean"], 1 / np.sqrt(a["running_var"] + a["eps"])
     mean, inverse = mean.reshape(shape), inverse.reshape(shape)

@@ -82,7 +82,7 @@ def _spaced_values(a: Args, *, in_type: bool) -> tuple[Array, Any]:
     dtype = compute_dtype_or(a["dtype"], np.float64)
     steps = a["steps"]
     if steps > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"{steps} steps")
+        raise UnsupportedUseError(f"a result of {steps} steps is too large")
     start, end = (np.asarray(a[name]).item() for name in ("start", "end"))
     if steps == 1 and not in_type:
         return np.array([start]), dtype
@@ -121,7 +121,7 @@ def triangle_indices(lower: bool) -> Rule:
     def rule(a: Args) -> Array:
         row, col = a["row"], a["col"]
         if row * col > MAX_RESULT_ELEMENTS:
-            raise UnsupportedUseError(f"a triangle of {row} by {col}")
+            raise UnsupportedUseError(f"a triangle of {row} by {col} elements is too large")
         return np.stack(function(row, a["offset"], col)).astype(
             compute_dtype_or(a["dtype"], np.int64)
         )
@@ -195,16 +195,18 @@ def assert_true(a: Args) -> None:
 
 
 def stride(_a: Args) -> int:
-    raise UnsupportedUseError("strides as values")
+    raise UnsupportedUseError("strides as values are not supported")
 
 
 def storage_offset(_a: Args) -> int:
-    raise UnsupportedUseError("places in memory as values")
+    raise UnsupportedUseError("memory offsets as values are not supported")
 
 
 def is_contiguous(a: Args) -> bool:
     if a["memory_format"] not in (None, "contiguous_format"):
-        raise UnsupportedUseError(f"whether a tensor is contiguous as {a['memory_format']}")
+        raise UnsupportedUseError(
+            f"a contiguity test for memory format {a['memory_format']} is not supported"
+        )
     return bool(a["self"].flags.c_contiguous)
 
 

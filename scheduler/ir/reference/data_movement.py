@@ -77,7 +77,7 @@ def chunk_cat(a: Args) -> Array:
     for x in a["tensors"]:
         rows = -(-x.shape[at] // chunks)
         if rows * chunks * max(x.size, 1) > MAX_RESULT_ELEMENTS * max(x.shape[at], 1):
-            raise UnsupportedUseError(f"{chunks} chunks")
+            raise UnsupportedUseError(f"a result of {chunks} chunks is too large")
         more = [(0, rows * chunks - x.shape[d] if d == at else 0) for d in range(x.ndim)]
         width = rows * math.prod(x.shape[at + 1 :])
         parts.append(np.pad(x, more).reshape(*x.shape[:at], chunks, width))
@@ -95,7 +95,7 @@ def combinations(a: Args) -> Array:
         return np.zeros(0, x.dtype)
     n = len(x) + r - 1 if a["with_replacement"] else len(x)
     if r < 0 or math.comb(n, min(r, n)) * r > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"combinations of {r} out of {len(x)}")
+        raise UnsupportedUseError(f"the number of combinations of {r} out of {len(x)} is too large")
     choose = (
         itertools.combinations_with_replacement if a["with_replacement"] else itertools.combinations
     )
@@ -119,7 +119,7 @@ def _split(x: Array, dim: int, places: Any) -> tuple[Array, ...]:
     length = x.shape[dim]
     if isinstance(places, int):
         if not 0 < places <= MAX_OUTPUTS:
-            raise UnsupportedUseError(f"{places} sections")
+            raise UnsupportedUseError(f"a split into {places} sections is not supported")
         least, more = divmod(length, places)
         sizes = [least + 1] * more + [least] * (places - more)
         ends = [0, *itertools.accumulate(sizes)]
@@ -159,7 +159,7 @@ def block_diag(a: Args) -> Array:
     blocks = [np.atleast_2d(x) for x in a["tensors"]]
     rows, columns = (sum(block.shape[d] for block in blocks) for d in (0, 1))
     if rows * columns > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"a result of {rows} by {columns} elements")
+        raise UnsupportedUseError(f"a result of {rows} by {columns} elements is too large")
     made = np.zeros((rows, columns), np.result_type(*blocks))
     row = column = 0
     for block in blocks:
@@ -173,7 +173,7 @@ def cartesian_prod(a: Args) -> Any:
     if len(tensors) == 1:
         return np.array(tensors[0])
     if math.prod(x.size for x in tensors) * len(tensors) > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError("too many combinations")
+        raise UnsupportedUseError("the number of combinations is too large")
     grids = np.meshgrid(*tensors, indexing="ij")
     return np.stack([grid.reshape(-1) for grid in grids], axis=1)
 
@@ -204,7 +204,7 @@ def ravel(a: Args) -> Array:
 def vander(a: Args) -> Any:
     columns = a["x"].size if a["N"] is None else a["N"]
     if columns * max(a["x"].size, 1) > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"{columns} columns")
+        raise UnsupportedUseError(f"a result of {columns} columns is too large")
     return np.vander(a["x"], columns, a["increasing"])
 
 

@@ -58,7 +58,7 @@ def _first_maxima(made: Array, rows: Array, bag: Array, used: Array, indices: Ar
 def histc(a: Args) -> Array:
     x, bins = a["self"].reshape(-1), a["bins"]
     if not is_float(x) or bins < 1:
-        raise UnsupportedUseError("a histogram of integers, or without bins")
+        raise UnsupportedUseError("a histogram of integers, or without bins, is not supported")
     low, high = float(a["min"]), float(a["max"])
     if low == high and x.size:
         low, high = float(x.min()), float(x.max())
@@ -85,7 +85,7 @@ def segment_reduce(a: Args) -> Array:
     """Reduce each segment along an axis, starting with ``initial``."""
     data, axis, reduce = np.asarray(a["data"]), a["axis"], a["reduce"]
     if reduce not in _SEGMENTS:
-        raise UnsupportedUseError(f"unknown reduction {reduce!r}")
+        raise UnsupportedUseError(f"a reduction by {reduce!r} is not supported")
     combine, nothing = _SEGMENTS[reduce]
     batch = data.shape[:axis]
     data = data.reshape(-1, *data.shape[axis:])
@@ -119,5 +119,5 @@ def _segment_lengths(a: Args) -> Array:
     elif a["offsets"] is not None:
         lengths = np.diff(a["offsets"], axis=-1)
     else:
-        raise UnsupportedUseError("segments by indices")
+        raise UnsupportedUseError("segments given by indices are not supported")
     return np.asarray(np.maximum(lengths, 0).reshape(-1, lengths.shape[-1]))

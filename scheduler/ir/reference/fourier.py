@@ -17,7 +17,7 @@ _NORMALIZATIONS = ("backward", "ortho", "forward")
 def _scale(code: int, points: int) -> float:
     """Return the factor of ``fft_norm_mode``: 0 none, 1 by root of points, 2 by points."""
     if code not in (0, 1, 2):
-        raise UnsupportedUseError(f"normalization {code}")
+        raise UnsupportedUseError(f"normalization {code} is not supported")
     return (1.0, 1 / math.sqrt(points), 1 / points)[code]
 
 
@@ -64,13 +64,13 @@ def complex_to_real(a: Args) -> Array:
 def _check(elements: int) -> None:
     """Check the size of a transform, which an argument may make longer than the tensor."""
     if elements > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"a transform of {elements} elements")
+        raise UnsupportedUseError(f"a transform of {elements} elements is too large")
 
 
 def _norm(a: Args) -> str:
     norm = a["norm"] or "backward"
     if norm not in _NORMALIZATIONS:
-        raise UnsupportedUseError(f"normalization {norm!r}")
+        raise UnsupportedUseError(f"normalization {norm!r} is not supported")
     return str(norm)
 
 

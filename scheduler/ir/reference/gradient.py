@@ -15,14 +15,18 @@ def gradient(a: Args) -> tuple[Array, ...]:
     dims = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(dims)
     if order not in (1, 2) or len(steps) != len(dims):
-        raise UnsupportedUseError(f"order {order} at edges, with {len(steps)} spacings")
+        raise UnsupportedUseError(
+            f"a gradient with edge_order={order} and {len(steps)} spacings is not supported"
+        )
     return tuple(_along(x, d, h, order) for d, h in zip(dims, steps, strict=True))
 
 
 def _along(x: Array, dim: int, spacing: Any, order: int) -> Array:
     line = np.moveaxis(x, dim, 0)
     if len(line) < order + 1:
-        raise UnsupportedUseError(f"a dimension of {len(line)} for order {order} at edges")
+        raise UnsupportedUseError(
+            f"a gradient with edge_order={order} along a dimension of {len(line)} is not supported"
+        )
     if np.ndim(spacing):
         places: Any = as_float(spacing)
         made = np.gradient(as_float(line), places, axis=0, edge_order=2 if order == 2 else 1)

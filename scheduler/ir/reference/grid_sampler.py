@@ -53,7 +53,7 @@ def grid_sampler(a: Args) -> Array:
     aligned, mode = a["align_corners"], a["interpolation_mode"]
     rank = x.ndim - 2
     if mode == _CUBIC and rank != 2:
-        raise UnsupportedUseError("cubic sampling of volumes")
+        raise UnsupportedUseError("bicubic grid_sampler of volumes is not supported")
     taps: list[list[tuple[Array, Array]]] = []
     for d, size in enumerate(x.shape[2:]):
         at = grid[..., rank - 1 - d]

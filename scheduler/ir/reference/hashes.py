@@ -15,7 +15,9 @@ def hash_tensor(a: Args) -> Any:
     any."""
     x = np.asarray(a["self"])
     if a["mode"] != 0 or np.iscomplexobj(x):
-        raise UnsupportedUseError("a hash of complex numbers, or another than by exclusive or")
+        raise UnsupportedUseError(
+            "a hash of complex numbers, or by another reduction than xor, is not supported"
+        )
     own = a[OWN_DTYPE]
     x = x if own is None else round_to_dtype(x, own)  # the type's own values
     wide = x.astype(np.float64) if is_float(x) else x.astype(np.int64)

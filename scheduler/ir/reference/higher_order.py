@@ -26,7 +26,7 @@ def while_loop(a: Args) -> tuple[Any, ...]:
         if not np.all(goes_on):
             return carried
         carried = a[RUN](a["body_fn"], (*carried, *more))
-    raise EndlessLoopError(f"a while_loop goes on after {MAX_ITERATIONS} steps")
+    raise EndlessLoopError(f"a while_loop exceeds the limit of {MAX_ITERATIONS} steps")
 
 
 def scan(a: Args) -> tuple[Any, ...]:
@@ -68,9 +68,9 @@ def _slice_count(xs: Sequence[Array]) -> int:
     """Return the number of slices; without slices the results' shapes are unknown."""
     steps = len(xs[0]) if xs else 0
     if not steps:
-        raise UnsupportedUseError("a loop over no slices is not covered")
+        raise UnsupportedUseError("a loop over no slices is not supported")
     if steps > MAX_ITERATIONS:
-        raise UserError(f"a loop over {steps} slices; at most {MAX_ITERATIONS} are run")
+        raise UserError(f"a loop over {steps} slices; the limit is {MAX_ITERATIONS}")
     return steps
 
 

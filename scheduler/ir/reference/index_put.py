@@ -54,7 +54,7 @@ def scatter_reduce(a: Args) -> Array:
 
 def _combine(reduce: Any) -> np.ufunc:
     if reduce not in _COMBINE:
-        raise UnsupportedUseError(f"unknown reduction {reduce!r}")
+        raise UnsupportedUseError(f"a reduction by {reduce!r} is not supported")
     return _COMBINE[reduce]
 
 

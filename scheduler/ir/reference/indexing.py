@@ -65,7 +65,7 @@ def pad(a: Args) -> Array:
     if mode == "constant":
         return np.pad(x[cut], grown, constant_values=a["value"] or 0)
     if mode not in _PAD_MODES:
-        raise UnsupportedUseError(f"unknown mode {mode!r}")
+        raise UnsupportedUseError(f"mode {mode!r} is not supported")
     return np.pad(x[cut], grown, mode=_PAD_MODES[mode])  # type: ignore[call-overload,no-any-return]
 
 
@@ -154,7 +154,7 @@ def nonzero_static(a: Args) -> Any:
     """Return the first ``size`` rows of ``nonzero``, padded with ``fill_value``."""
     found, size = nonzero(a), int(a["size"])
     if size * max(found.shape[1], 1) > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"{size} rows")
+        raise UnsupportedUseError(f"a result of {size} rows is too large")
     made = np.full((size, found.shape[1]), a["fill_value"], np.int64)
     made[: len(found)] = found[:size]
     return made

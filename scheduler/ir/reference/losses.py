@@ -17,7 +17,7 @@ def _reduce(losses: Any, a: Args) -> Any:
     if reduction == _NONE:
         return losses
     if reduction not in (_MEAN, _SUM):
-        raise UnsupportedUseError(f"reduction={reduction}")
+        raise UnsupportedUseError(f"a loss with reduction={reduction} is not supported")
     return np.asarray(np.mean(losses) if reduction == _MEAN else np.sum(losses))
 
 
@@ -139,7 +139,7 @@ def _class_loss(scores: Array, a: Args, smoothing: float = 0.0) -> tuple[Any, An
     counts = target != a["ignore_index"]
     chosen = np.where(counts, target, 0)
     if chosen.size and not ((chosen >= 0) & (chosen < classes)).all():
-        raise UnsupportedUseError("a target that is no class")
+        raise UnsupportedUseError("a target is not a class")
     factors = np.where(counts, weight[chosen], 0.0)
     rows = np.arange(len(flat))
     losses = np.where(counts, -weight[chosen] * flat[rows, chosen], 0.0)
@@ -189,7 +189,9 @@ def linear_cross_entropy(a: Args) -> Any:
 def linear_cross_entropy_with_gradients(a: Args) -> tuple[Any, ...]:
     """As ``linear_cross_entropy``, for uses that request no gradients along with the loss."""
     if any(a[f"compute_{name}_grad"] for name in ("input", "linear_weight", "linear_bias")):
-        raise UnsupportedUseError("a loss that computes its gradients ahead of them")
+        raise UnsupportedUseError(
+            "a loss that computes its gradients in the forward pass is not supported"
+        )
     return linear_cross_entropy(a), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
 
 

@@ -33,7 +33,7 @@ def lu_packed(a: Array) -> tuple[Array, ...]:
 
 def lu_factor(a: Args) -> Result:
     if not a.get("pivot", True):
-        raise UnsupportedUseError("factors without pivoting are not made on a CPU")
+        raise UnsupportedUseError("factorization without pivoting is not supported on a CPU")
     return lu_packed(a["A"] if "A" in a else a["self"])
 
 
@@ -50,7 +50,7 @@ def unpack_lu(lu: Array) -> tuple[Array, Array]:
 def _pivots(given: Array, rows: int, least: int = 1) -> Array:
     """Check pivots, since LAPACK uses them as indices: from 1, or negative for 2x2 blocks."""
     if given.size and (given.min() < least or given.max() > rows or not given.all()):
-        raise UnsupportedUseError(f"a pivot that is none of {rows} rows")
+        raise UnsupportedUseError(f"a pivot is not one of {rows} rows")
     return np.asarray(given[0])
 
 

@@ -59,7 +59,7 @@ def fused_rms_norm(a: Args) -> tuple[Array, Array]:
     if eps is None:
         # torch: the machine epsilon (twice the unit roundoff) of the type that it computes in.
         if a[OWN_DTYPE] is None:
-            raise UnsupportedUseError("eps by default, type not known")
+            raise UnsupportedUseError("the default eps of an unknown type is not supported")
         eps = 2 * a[OWN_DTYPE].compute_dtype.eps
     axes = tuple(range(-len(a["normalized_shape"]), 0))
     mean_square = (x * x).mean(axis=axes, keepdims=True)

@@ -24,9 +24,11 @@ def philox_rand(a: Args) -> Any:
     shape, dtype = tuple(int(extent) for extent in a["size"]), a["dtype"] or DType.F32
     count = math.prod(shape)
     if dtype not in _TYPES or a["stride"] is not None:
-        raise UnsupportedUseError(f"torch's uniform numbers of type {dtype.label}")
+        raise UnsupportedUseError(
+            f"torch's uniform random numbers of type {dtype.label} are not supported"
+        )
     if count > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"{count} random numbers")
+        raise UnsupportedUseError(f"a result of {count} random numbers is too large")
     seed, offset = (int(np.asarray(a[name]).reshape(())) % 2**64 for name in ("seed", "offset"))
     threads = 256 * max(1, min(-(-count // 256), int(a[RANDOM])))
     drawn = 2 if dtype is DType.F64 else 4

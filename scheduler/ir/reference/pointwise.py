@@ -126,7 +126,7 @@ def nan_to_num(a: Args) -> Any:
     if high is None or low is None:
         # The default is the largest value of the tensor's own type.
         if a[OWN_DTYPE] is None:
-            raise UnsupportedUseError("limits by default, type not known")
+            raise UnsupportedUseError("the default limits of an unknown type are not supported")
         largest = a[OWN_DTYPE].largest
         high, low = (largest if high is None else high), (-largest if low is None else low)
     return np.nan_to_num(x, nan=a["nan"] or 0.0, posinf=high, neginf=low)

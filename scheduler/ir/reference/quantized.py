@@ -17,11 +17,11 @@ def scaled_mm(a: Args) -> Any:
     x, y, rows, columns = a["self"], a["mat2"], a["scale_a"], a["scale_b"]
     out = a["out_dtype"] or a[OWN_DTYPE]
     if out is None or (a["scale_result"] is not None and out.is_float8):
-        raise UnsupportedUseError("a scale of the result, which torch takes on GPUs alone")
+        raise UnsupportedUseError("scale_result is not supported: torch applies it only on GPUs")
     if (np.size(rows) != 1 and np.shape(rows) != (x.shape[0], 1)) or (
         np.size(columns) != 1 and np.shape(columns) != (1, y.shape[1])
     ):
-        raise UnsupportedUseError("scales of blocks")
+        raise UnsupportedUseError("block scales are not supported")
     rows, columns = (s.reshape(()) if np.size(s) == 1 else s for s in (rows, columns))
     result = (x * rows) @ (y * columns)
     if a["bias"] is not None:
@@ -36,9 +36,9 @@ def scaled_mm_v2(a: Args) -> Any:
     """As ``scaled_mm``, with lists of scales and their kinds."""
     kinds = [list(a[name]) for name in ("recipe_a", "recipe_b")]
     if any(kind not in (_BY_TENSOR, _BY_LINE) for kind in kinds) or a["contraction_dim"]:
-        raise UnsupportedUseError("scales of blocks")
+        raise UnsupportedUseError("block scales are not supported")
     if any((*a["swizzle_a"], *a["swizzle_b"])):
-        raise UnsupportedUseError("scales in an order of their own")
+        raise UnsupportedUseError("swizzled scales are not supported")
     first, second = (a[name][0] for name in ("scale_a", "scale_b"))
     return scaled_mm({**a, "scale_a": first, "scale_b": second, "scale_result": None})
 
@@ -50,13 +50,15 @@ def scaled_mm_v2(a: Args) -> Any:
 def _blocks(shape: tuple[int, ...], extent: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Split dimensions into blocks: the tensor's shape, and that of one value per block."""
     if len(extent) != len(shape):
-        raise UnsupportedUseError(f"blocks of {len(extent)} dimensions in {len(shape)}")
+        raise UnsupportedUseError(
+            f"blocks of {len(extent)} dimensions do not fit a tensor of {len(shape)} dimensions"
+        )
     whole: list[int] = []
     each: list[int] = []
     for size, given in zip(shape, extent, strict=True):
         part = size if given == -1 else given
         if part < 1 or size % part:
-            raise UnsupportedUseError(f"blocks of {part} in a dimension of {size}")
+            raise UnsupportedUseError(f"blocks of {part} do not divide a dimension of {size}")
         whole += [size // part, part]
         each += [size // part, 1]
     return whole, each
@@ -174,7 +176,7 @@ def _scale_and_zero_point(
         return np.maximum(-below, above) / np.float32((high - low) / 2), middle
     if mapping == "SYMMETRIC_NO_CLIPPING_ERR":
         return np.maximum(below / np.float32(low), above / np.float32(high)), middle
-    raise UnsupportedUseError(f"a mapping of kind {mapping!r}")
+    raise UnsupportedUseError(f"a mapping of kind {mapping!r} is not supported")
 
 
 def _block_shape(shape: tuple[int, ...], extent: tuple[int, ...], *, keep: bool) -> list[int]:
@@ -192,7 +194,9 @@ def int_mm(a: Args) -> Any:
 
 
 def packed_weights(_: Args) -> Any:
-    raise UnsupportedUseError("weights packed in the order of the machine that packed them")
+    raise UnsupportedUseError(
+        "weights packed in the order of the machine that packed them are not supported"
+    )
 
 
 def weight_int8pack_mm(a: Args) -> Any:

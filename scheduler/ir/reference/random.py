@@ -52,7 +52,7 @@ def _words(a: Args, size: Any, first: int = 0) -> tuple[Array, Array]:
     """Return two words of each element: the first two, or the next two."""
     shape = tuple(int(extent) for extent in size)
     if math.prod(shape) > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"{math.prod(shape)} random numbers")
+        raise UnsupportedUseError(f"a result of {math.prod(shape)} random numbers is too large")
     number = np.arange(math.prod(shape), dtype=np.uint64)
     none = np.zeros_like(number)
     made = philox(np.stack([number & _LOW, number >> _HALF, none, none], axis=-1), a[RANDOM])
@@ -120,7 +120,9 @@ def randint(a: Args) -> Any:
     first, second = _words(a, _size(a))
     span = int(a["high"]) - int(low)
     if span <= 0:
-        raise UnsupportedUseError(f"random integers from {low} to below {a['high']}")
+        raise UnsupportedUseError(
+            f"random integers from {low} to below {a['high']} are not supported"
+        )
     drawn = (first << np.uint64(31)) | (second >> np.uint64(1))
     made = (drawn % np.uint64(span)).astype(np.int64) + int(low)
     own = a[OWN_DTYPE] if "self" in a else None
@@ -219,7 +221,9 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Rule:
         if not a["train"] or p == 0:
             return x
         if feature and x.ndim < 2:
-            raise UnsupportedUseError("dropping channels of a tensor that has none")
+            raise UnsupportedUseError(
+                "dropping channels of a tensor without channels is not supported"
+            )
         if p == 1:
             return np.zeros_like(x)
         channels = x[(slice(None), slice(None), *(slice(1),) * (x.ndim - 2))] if feature else x

@@ -79,7 +79,7 @@ def _run_steps(
 def recurrent(cell: _Cell, states: int) -> Rule:
     def rule(a: Args) -> tuple[Array, ...]:
         if a["train"] and a["dropout"] and a["num_layers"] > 1:
-            raise UnsupportedUseError("dropout is random")
+            raise UnsupportedUseError("dropout is not supported: it is random")
         if "data" in a:
             ends = np.cumsum(a["batch_sizes"])
             steps = np.split(a["data"], ends[:-1])
@@ -112,7 +112,9 @@ rnn_tanh, rnn_relu = recurrent(_rnn_cell(_tanh), 1), recurrent(_rnn_cell(_relu),
 
 def mkldnn_rnn_layer(a: Args) -> tuple[Any, ...]:
     if a["mode"] != 2 or a["batch_sizes"] or a["num_layers"] != 1 or a["bidirectional"]:
-        raise UnsupportedUseError("no LSTM of one layer and direction")
+        raise UnsupportedUseError(
+            "a oneDNN layer other than an LSTM of one layer and direction is not supported"
+        )
     layer = _Layer([a[f"weight{k}"] for k in range(4)], a["has_biases"])
     shape = a["hx_"].shape[-2:]
     first = (a["hx_"].reshape(shape), a["cx_"].reshape(shape))

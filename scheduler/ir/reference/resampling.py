@@ -115,7 +115,7 @@ def upsample(along: _Along) -> Rule:
         else:
             sizes = [math.floor(n * s) for n, s in zip(x.shape[2:], _scales(a, rank), strict=True)]
         if not is_float(x) and "align_corners" in a:
-            raise UnsupportedUseError("an interpolation of integers")
+            raise UnsupportedUseError("interpolation of integers is not supported")
         made = (*x.shape[:2], *(int(n) for n in sizes))
         for axis, places, weights in _axes(x.shape, made, a, along):
             moved = np.moveaxis(x, axis, -1)

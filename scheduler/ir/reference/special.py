@@ -83,7 +83,7 @@ def multigammaln(a: Args) -> Any:
 
     x, p = as_float(a["self"]), a["p"]
     if not 1 <= p <= _MAX_ORDER:
-        raise UnsupportedUseError(f"a multivariate gamma function of order {p}")
+        raise UnsupportedUseError(f"a multivariate gamma function of order {p} is not supported")
     total = np.full(x.shape, p * (p - 1) / 4 * math.log(math.pi))
     for j in range(p):
         total = total + special.gammaln(x - j / 2)
@@ -218,7 +218,7 @@ def nextafter(a: Args) -> Any:
     """Return the next value in the tensor's own type, though values are float64 here."""
     own = a[OWN_DTYPE]
     if own is None or own.is_float8:
-        raise UnsupportedUseError("the next number of an unknown or a type of 8 bits")
+        raise UnsupportedUseError("nextafter in an unknown or 8-bit type is not supported")
     x, y = np.broadcast_arrays(as_float(a["self"]), as_float(a["other"]))
     if own is DType.BF16:
         return _next_bfloat16(x.astype(np.float32), y)

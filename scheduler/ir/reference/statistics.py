@@ -45,9 +45,9 @@ def histogramdd(a: Args) -> tuple[Array, ...]:
     bins = [bins] * points.shape[1] if isinstance(bins, int) else list(bins)
     cells = math.prod(b if isinstance(b, int) else max(len(b) - 1, 1) for b in bins)
     if cells > MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"a histogram of {cells} cells")
+        raise UnsupportedUseError(f"a histogram of {cells} cells is too large")
     if any(np.any(np.diff(b) < 0) for b in bins if not isinstance(b, int)):
-        raise UnsupportedUseError("edges of a histogram that do not increase")
+        raise UnsupportedUseError("the edges of a histogram do not increase")
     pairs: Any = None if span is None else np.reshape(span, (-1, 2)).tolist()
     made, edges = np.histogramdd(points, bins, pairs, density=bool(a["density"]), weights=weight)
     return made.astype(np.float64), *(np.asarray(one, np.float64) for one in edges)

@@ -14,13 +14,15 @@ def _memory(a: Args, x: Array) -> tuple[Array, tuple[int, ...]]:
     """Return the elements in torch's memory order, and the axes in that order."""
     strides = a[STRIDES]
     if strides is None:
-        raise UnsupportedUseError("where the elements lie in memory is not known")
+        raise UnsupportedUseError("the memory layout of its tensor is unknown")
     axes = [axis for axis in range(x.ndim) if x.shape[axis] != 1]
     order = sorted(axes, key=lambda axis: -strides[axis])
     step = 1
     for axis in reversed(order):
         if x.size and strides[axis] != step:
-            raise UnsupportedUseError("strides in memory with gaps, or that elements share")
+            raise UnsupportedUseError(
+                "a strided view of memory with gaps or shared elements is not supported"
+            )
         step *= x.shape[axis]
     order = [axis for axis in range(x.ndim) if axis not in order] + order
     return x.transpose(order), tuple(order)
@@ -30,12 +32,12 @@ def _view(a: Args, memory: Array) -> Array:
     """Return the view. Raises ``UnsupportedUseError`` if it exceeds the memory."""
     offset, size, stride = a["storage_offset"] or 0, a["size"], a["stride"]
     if min((*size, *stride), default=0) < 0:
-        raise UnsupportedUseError("negative strides")
+        raise UnsupportedUseError("negative sizes or strides are not supported")
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if 0 in size:
         return np.zeros(size, dtype=memory.dtype)
     if offset < 0 or last >= memory.size:
-        raise UnsupportedUseError("a view by strides that leaves its memory")
+        raise UnsupportedUseError("a strided view that leaves its memory is not supported")
     steps = tuple(step * memory.itemsize for step in stride)
     return np.lib.stride_tricks.as_strided(memory.reshape(-1)[offset:], size, steps)
 
@@ -54,7 +56,7 @@ def resize(a: Args) -> Any:
     uninitialized memory."""
     x, size = a["self"], tuple(a["size"] if "size" in a else a["the_template"].shape)
     if a["memory_format"] is not None:
-        raise UnsupportedUseError("a tensor that is resized into another order of memory")
+        raise UnsupportedUseError("resizing a tensor to another memory format is not supported")
     if size == x.shape:
         return x
     steps = tuple(math.prod(size[d + 1 :]) for d in range(len(size)))

@@ -28,7 +28,7 @@ def view(a: Args) -> Array:
 def _as_type(x: Array, source: DType | None, target: DType) -> Array:
     """Reinterpret the bits of elements as another type, in a copy: writes do not alias."""
     if source is None:
-        raise UnsupportedUseError("bits read as another type, type not known")
+        raise UnsupportedUseError("a bit view as an unknown type is not supported")
     if source is target:
         return x
     bits = np.ascontiguousarray(encode_values(x, source)).reshape(x.shape)

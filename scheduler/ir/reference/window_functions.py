@@ -14,7 +14,7 @@ def _positions(a: Args) -> Any:
     """Return positions from 0 to 1, or to below 1 for a periodic window."""
     length = a["window_length"]
     if not 0 <= length <= MAX_RESULT_ELEMENTS:
-        raise UnsupportedUseError(f"a window of {length} elements")
+        raise UnsupportedUseError(f"a window of {length} elements is too large")
     parts = length if a.get("periodic", True) else length - 1
     return np.arange(length) / max(parts, 1)
 

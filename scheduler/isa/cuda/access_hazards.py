@@ -70,8 +70,8 @@ def _conflicts(accesses: list[Access]) -> Iterator[Hazard]:
     if found:
         count, least = sum(one.count for one in found), sum(one.least for one in found)
         text = (
-            f"{_plural(len(found), 'access', 'accesses')} to shared memory in {count} passes of"
-            f" the banks where {least} would do, in the first warp"
+            f"{_plural(len(found), 'access', 'accesses')} to shared memory: {count} bank passes"
+            f" instead of {least} in the first warp"
         )
         yield Hazard(HazardKind.BANK_CONFLICTS, text, tuple(one.line for one in found))
 
@@ -82,8 +82,8 @@ def _uncoalesced(accesses: list[Access]) -> Iterator[Hazard]:
     if found:
         count, least = sum(one.count for one in found), sum(one.least for one in found)
         text = (
-            f"{_plural(len(found), 'access', 'accesses')} to global memory in {count} sectors of"
-            f" {_SECTOR} B where {least} would do, in the first warp"
+            f"{_plural(len(found), 'access', 'accesses')} to global memory: {count} sectors of"
+            f" {_SECTOR} B instead of {least} in the first warp"
         )
         yield Hazard(HazardKind.UNCOALESCED, text, tuple(one.line for one in found))
 

@@ -15,14 +15,14 @@ _ROWS: tuple[Row, ...] = (
     (r"FMUL2?", "multiply", "a · b of 32-bit floats (FMUL2: of two)."),
     (r"FFMA2?", "fused multiply-add", "a · b + c of 32-bit floats, rounded once (FFMA2: of two)."),
     (r"FHADD|FHFMA", "mixed arithmetic", "32-bit and 16-bit floats in one operation."),
-    (r"FMNMX3?", "minimum or maximum", "Of two or three 32-bit floats; a predicate says which."),
+    (r"FMNMX3?", "minimum or maximum", "Of two or three 32-bit floats; selected by a predicate."),
     (r"FSEL", "select", "One of two 32-bit floats, by a predicate."),
-    (r"FSET", "compare", "Compares 32-bit floats; the answer is a mask or 1.0."),
-    (r"FSETP", "compare", "Compares 32-bit floats; the answer is a predicate."),
-    (r"FCHK", "check a division", "Whether a quotient needs the slow path of division."),
+    (r"FSET", "compare", "Compares 32-bit floats; the result is a mask or 1.0."),
+    (r"FSETP", "compare", "Compares 32-bit floats; the result is a predicate."),
+    (r"FCHK", "check a division", "Tests whether a quotient needs the slow path of division."),
     (r"FSWZADD", "swizzled add", "Adds values of neighbouring lanes with signs by a pattern."),
     (r"MUFU", "special function", "Reciprocal, square roots, sine, cosine, powers and logarithms to"
-     " base 2, by approximation; the modifier says which."),
+     " base 2, by approximation; selected by the modifier."),
     (r"FRND", "round", "A float rounded to a whole number."),
     (r"D(?P<o>ADD|MUL|FMA|SETP|MNMX)", "double precision", "Arithmetic or comparison of"
      " 64-bit floats."),
@@ -34,13 +34,13 @@ _ROWS: tuple[Row, ...] = (
     (r"HSETP?2", "packed compare", "Compares two 16-bit floats."),
     (r"HMMA", "matrix multiply-add", "D = A · B + C by a warp on the tensor cores, with"
      " operands of 16"
-     " bits (or TF32); the modifiers say m n k and the types."),
+     " bits (or TF32); the modifiers give m n k and the types."),
     (r"IMMA", "matrix multiply-add of integers", "D = A · B + C by a warp on the tensor cores."),
     (r"DMMA", "matrix multiply-add of doubles", "D = A · B + C of 64-bit floats by a warp."),
     (r"BMMA", "matrix multiply-add of bits", "Counts of matching bits by a warp."),
     (r"[QO]MMA", "matrix multiply-add of narrow floats", "Operands of 8, 6 or 4 bits, by a warp."),
     (r"[HIQB]GMMA", "warpgroup matrix multiply-add", "Four warps multiply tiles that lie in shared"
-     " memory (A also in registers); it goes on beside other instructions until a WARPGROUP wait."),
+     " memory (A also in registers), asynchronously until a WARPGROUP wait."),
     (r"UTC[HQIO]MMA", "tensor core matrix multiply-add", "One thread starts a product whose results"
      " lie in tensor memory."),
     (r"MOVM", "move matrix", "Transposes an 8 x 8 tile across the lanes of a warp."),
@@ -50,33 +50,34 @@ _ROWS: tuple[Row, ...] = (
      " and .SHL:"
      " a way to copy or shift that leaves other pipes free)."),
     (r"IABS", "absolute value", "Of a 32-bit integer."),
-    (r"IMNMX|VIMNMX3?|VIADDMNMX", "minimum or maximum", "Of 32-bit integers; a predicate says which"
+    (r"IMNMX|VIMNMX3?|VIADDMNMX", "minimum or maximum", "Of 32-bit integers; selected by a"
+     " predicate"
      " (VIADDMNMX: of a sum)."),
     (r"IDP(?:4A|2A)?", "dot product", "Of four bytes or two halves, plus a sum."),
-    (r"ISETP", "compare", "Compares 32-bit integers; the answer is a predicate (.EX: the next"
+    (r"ISETP", "compare", "Compares 32-bit integers; the result is a predicate (.EX: the next"
      " word of"
      " a wider comparison)."),
     (r"ISCADD|LEA", "scaled add", "(a << n) + b: addresses (.HI: the upper word)."),
-    (r"LOP3?", "bitwise logic", "Any function of three words bit by bit; its table is the number"
-     " behind (.LUT)."),
+    (r"LOP3?", "bitwise logic", "Any bitwise function of three words; the immediate is its truth"
+     " table (.LUT)."),
     (r"PLOP3", "logic of predicates", "Any function of three predicates."),
-    (r"SHF", "funnel shift", "Shifts the pair of two words; one word of it is kept."),
+    (r"SHF", "funnel shift", "Shifts a pair of words and returns one of them."),
     (r"SHL|SHR", "shift", "Shifts a word."),
-    (r"BMSK", "bit mask", "A mask of so many ones."),
-    (r"BREV", "reverse bits", "Bits in the other order."),
-    (r"FLO", "find leading one", "Where the highest bit that is set stands."),
-    (r"POPC", "count bits", "How many bits are set."),
-    (r"SGXT", "extend the sign", "So many bits as a signed integer."),
-    (r"PRMT", "permute bytes", "Picks four bytes of two words, by a selector."),
+    (r"BMSK", "bit mask", "A mask of the given number of ones."),
+    (r"BREV", "reverse bits", "Reverses the bits."),
+    (r"FLO", "find leading one", "The position of the highest set bit."),
+    (r"POPC", "count bits", "Counts the set bits."),
+    (r"SGXT", "extend the sign", "The given number of bits as a signed integer."),
+    (r"PRMT", "permute bytes", "Selects four bytes of two words by a selector."),
     (r"SEL", "select", "One of two words, by a predicate."),
     (r"MOV(?:32I)?", "move", "Copies a register or a constant."),
-    (r"CS2R", "read a special register", "As S2R, for registers that are at hand: also a way"
+    (r"CS2R", "read a special register", "As S2R, for registers with a short latency; also a way"
      " to clear"
      " two registers."),
-    (r"S2R", "read a special register", "Thread and block numbers, clocks: takes a while, a"
-     " scoreboard says when it is there."),
+    (r"S2R", "read a special register", "Thread and block indices, clocks; the latency is"
+     " long and tracked by a scoreboard."),
     (r"S2UR", "read a special register", "As S2R, into a uniform register."),
-    (r"R2UR", "to a uniform register", "A value that all lanes share, into a uniform register."),
+    (r"R2UR", "to a uniform register", "Copies a uniform value into a uniform register."),
     (r"R2P|P2R", "predicates and registers", "Copies predicates into a register's bits, or back."),
     (r"I2F(?:P)?", "convert", "An integer as a float."),
     (r"F2I(?:P)?", "convert", "A float as an integer."),
@@ -89,49 +90,50 @@ _ROWS: tuple[Row, ...] = (
     (r"REDUX|CREDUX", "reduce in a warp", "A sum, minimum, maximum or logic of all lanes'"
      " integers."),
     (r"LDG|LD", "load", "Reads global memory (.E: 64-bit address; .64, .128: bytes of a lane). The"
-     " warp goes on until a scoreboard that a later instruction waits for."),
+     " warp continues; the first use waits on a scoreboard."),
     (r"STG|ST", "store", "Writes global memory."),
-    (r"LDGSTS", "asynchronous copy", "From global to shared memory past the registers (cp.async);"
+    (r"LDGSTS", "asynchronous copy", "From global to shared memory, bypassing the registers"
+     " (cp.async);"
      " LDGDEPBAR and DEPBAR wait for it."),
-    (r"LDS", "shared memory load", "Lanes that meet in a bank are served one after the other."),
-    (r"STS", "shared memory store", "Lanes that meet in a bank are served one after the other."),
-    (r"LDSM", "load matrix", "8 x 8 tiles of shared memory into the registers as tensor cores want"
-     " them (ldmatrix; .T: transposed)."),
+    (r"LDS", "shared memory load", "Lanes that access the same bank are serialized."),
+    (r"STS", "shared memory store", "Lanes that access the same bank are serialized."),
+    (r"LDSM", "load matrix", "Loads 8 x 8 tiles of shared memory in the layout of tensor cores"
+     " (ldmatrix; .T: transposed)."),
     (r"STSM", "store matrix", "Tiles of the tensor cores' layout into shared memory."),
     (r"LDL|STL", "local memory", "Private memory of a thread, which lies in global memory:"
      " spills and"
      " arrays with unknown indices."),
-    (r"U?LDCU?", "load a constant", "Kernel arguments and constants, by the constant cache."),
-    (r"ATOMG?|RED(?:G)?", "atomic", "Changes a word of global memory in one step (RED: gives"
-     " nothing"
-     " back)."),
-    (r"ATOMS", "shared memory atomic", "Changes a word of shared memory in one step."),
+    (r"U?LDCU?", "load a constant", "Kernel arguments and constants, through the constant cache."),
+    (r"ATOMG?|RED(?:G)?", "atomic", "Updates a word of global memory atomically (RED: without a"
+     " result)."),
+    (r"ATOMS", "shared memory atomic", "Updates a word of shared memory atomically."),
     (r"UTMALDG|UTMASTG|UTMAREDG|UTMAPF", "tensor memory access", "One thread starts the copy of a"
      " whole tile between global and shared memory by a descriptor (TMA)."),
     (r"UBLKCP|UBLKRED|UBLKPF", "bulk copy", "One thread starts the copy of a run of bytes."),
-    (r"CCTLL?", "cache control", "Drops or writes back lines of a cache."),
+    (r"CCTLL?", "cache control", "Invalidates or writes back cache lines."),
     (r"BAR", "barrier", "Warps of a block wait for each other."),
-    (r"SYNCS", "mbarrier", "Arrives at, or looks at, a barrier that lies in shared memory."),
-    (r"DEPBAR", "wait for a scoreboard", "Until so many of its operations at most are under way."),
+    (r"SYNCS", "mbarrier", "Arrives at, or tests, a barrier in shared memory."),
+    (r"DEPBAR", "wait for a scoreboard", "Waits until at most the given number of operations"
+     " are pending."),
     (r"LDGDEPBAR", "commit copies", "Closes a group of asynchronous copies."),
     (r"MEMBAR|FENCE|ERRBAR", "fence", "Orders this thread's memory accesses."),
     (r"WARPSYNC", "synchronise a warp", "Lanes of a mask wait for each other."),
     (r"WARPGROUP", "warpgroup", "Arrives before, or waits for, warpgroup products."),
     (r"USETMAXREG", "registers of a warp", "Gives registers back, or takes more (setmaxnreg)."),
-    (r"NANOSLEEP", "sleep", "Rests for about so many nanoseconds."),
-    (r"YIELD", "yield", "Lets the other side of a divergent branch go on."),
-    (r"NOP", "nothing", "Does nothing; code is padded with it."),
-    (r"BRA|BRX|BRXU|JMP|JMX|JMXU", "branch", "Goes on at an address, where its predicate holds."),
-    (r"BSSY", "begin of divergence", "Remembers where lanes that go different ways meet again."),
-    (r"BSYNC", "end of divergence", "Waits until the lanes that BSSY remembers are there."),
-    (r"BREAK", "leave divergence", "Takes lanes out of those that a BSYNC waits for."),
-    (r"BMOV", "convergence barrier", "Copies a barrier of divergence."),
+    (r"NANOSLEEP", "sleep", "Sleeps for about the given number of nanoseconds."),
+    (r"YIELD", "yield", "Lets the other side of a divergent branch continue."),
+    (r"NOP", "no operation", "Does nothing; used as padding."),
+    (r"BRA|BRX|BRXU|JMP|JMX|JMXU", "branch", "Continues at an address if its predicate holds."),
+    (r"BSSY", "begin of divergence", "Records where divergent lanes reconverge."),
+    (r"BSYNC", "end of divergence", "Waits until the lanes that BSSY recorded arrive."),
+    (r"BREAK", "leave divergence", "Removes lanes from those that a BSYNC waits for."),
+    (r"BMOV", "convergence barrier", "Copies a convergence barrier."),
     (r"CALL|RET|RPCMOV", "call or return", "Of a function that was not inlined."),
-    (r"EXIT|KILL", "end", "The thread is done."),
+    (r"EXIT|KILL", "end", "Ends the thread."),
     (r"BPT", "trap", "Stops for a debugger, or with an error."),
     (r"UCGABAR_\w+", "cluster barrier", "Blocks of a cluster wait for each other."),
     (r"ACQBULK|PREEXIT", "dependent launch", "Waits for, or lets begin, the next grid."),
-    (r"U(?P<o>[A-Z]\w+)", "uniform {o}", "As {o} for what all lanes share: done once for a warp, in"
+    (r"U(?P<o>[A-Z]\w+)", "uniform {o}", "As {o} for uniform values: done once per warp, in"
      " uniform registers."),
 )  # fmt: skip
 _MODIFIERS = {

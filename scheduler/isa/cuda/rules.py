@@ -25,20 +25,20 @@ class CudaRules(OccupancyRules):
             "registers": "registers",
             "shared B": "shared_bytes",
             "stack B": "stack_bytes",
-            "warps / SM": "occupancy_warps_per_sm",
-            "by": "limiter",
+            "warps/SM": "occupancy_warps_per_sm",
+            "limited by": "limiter",
         }
     )
     columns = (
-        Column("Blocks", "an SM", ("occupancy_blocks_per_sm",)),
+        Column("Blocks", "per SM", ("occupancy_blocks_per_sm",)),
         Column("Threads", "", ("threads",)),
         Column("Registers", "", ("registers",)),
         Column("Shared memory", "B", ("shared_bytes",)),
         Column("Stack", "B", ("stack_bytes",)),
-        Column("Spills", "B out, in", ("spill_store_bytes", "spill_load_bytes")),
+        Column("Spills", "B stored, loaded", ("spill_store_bytes", "spill_load_bytes")),
         Column("Code", "B", ("code_bytes",)),
     )
-    waves_heading = ("Warps", "an SM")
+    waves_heading = ("Warps", "per SM")
     numbers = (
         "occupancy_warps_per_sm",
         "registers",
@@ -86,10 +86,11 @@ class CudaRules(OccupancyRules):
         found = []
         if self.spills(resources):
             stored, loaded = resources["spill_store_bytes"], resources["spill_load_bytes"]
-            text = f"{stored} bytes of registers stored to local memory, {loaded} loaded, a thread"
+            text = f"{stored} bytes of registers stored to local memory, {loaded} bytes loaded"
+            text += " per thread"
             found.append(Hazard(HazardKind.SPILLS, text))
         if resources["stack_bytes"]:
-            text = f"{resources['stack_bytes']} bytes of local memory a thread"
+            text = f"{resources['stack_bytes']} bytes of local memory per thread"
             found.append(Hazard(HazardKind.SCRATCH, text))
         return (*found, *code_size_hazards(resources.get("code_bytes", 0), target.name))
 

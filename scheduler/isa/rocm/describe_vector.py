@@ -29,8 +29,8 @@ TYPE_NAMES = {
     "le": "less or equal",
     "gt": "greater",
     "ge": "greater or equal",
-    "o": "both no NaN",
-    "u": "one of them a NaN",
+    "o": "neither is NaN",
+    "u": "either is NaN",
     "neq": "not equal, or a NaN",
     "nlt": "not less (true for NaN)",
     "nle": "not less or equal (true for NaN)",
@@ -55,8 +55,8 @@ TYPE_NAMES = {
     "scc1": "SCC is 1",
     "vccz": "VCC is 0",
     "vccnz": "VCC is not 0",
-    "execz": "no lane is on",
-    "execnz": "some lane is on",
+    "execz": "no lane is active",
+    "execnz": "any lane is active",
 }
 _T = r"(?P<t>bf16|[fiub]\d+)"
 _FP = r"(?P<t>bf16|f16|f32|f64)"
@@ -76,18 +76,17 @@ VECTOR: tuple[Row, ...] = (
     (
         r"v_readfirstlane_b32",
         "read first lane",
-        "Copies the value of the first lane that is on to an SGPR.",
+        "Copies the value of the first active lane to an SGPR.",
     ),
     (r"v_readlane_b32", "read lane", "Copies one lane's value to an SGPR."),
     (r"v_writelane_b32", "write lane", "Writes an SGPR's value into one lane."),
-    (r"v_perm_b32", "permute bytes", "Picks four bytes of two registers, by a selector."),
+    (r"v_perm_b32", "permute bytes", "Selects four bytes of two registers by a selector."),
     (r"v_permlane(?P<n>\w+)_b32", "permute lanes", "Lanes of a row exchange values."),
     (r"v_swap_b32", "swap", "Exchanges two registers."),
     (
         r"v_mbcnt_(?P<h>lo|hi)_u32_b32",
         "masked bit count",
-        "Counts the bits of the {h} half of a"
-        " mask that belong to lanes before this one: how kernels learn their lane's number.",
+        "Counts the bits of the {h} half of a mask below this lane: computes the lane index.",
     ),
     (
         rf"v_pk_(?P<o>add|mul|sub|min|max|fma)_{_T}",
@@ -139,7 +138,7 @@ VECTOR: tuple[Row, ...] = (
     (
         rf"v_(?:dual_)?subrev_{_T}",
         "subtract, reversed",
-        "b - a of {t}: the scalar operand may then be the one that is subtracted from.",
+        "b - a of {t}: lets the minuend be the scalar operand.",
     ),
     (
         r"v_sub(?:rev)?_nc_u(?P<n>\d+)",
@@ -183,8 +182,7 @@ VECTOR: tuple[Row, ...] = (
     (
         rf"v_(?P<o>floor|ceil|trunc|rndne|fract)_{_FP}",
         "round ({o})",
-        "{t} rounded: down, up, to"
-        " zero, to the nearest even; fract keeps what is behind the point.",
+        "{t} rounded: down, up, to zero, to the nearest even; fract returns the fractional part.",
     ),
     (
         rf"v_(?P<o>exp|log)_{_FP}",
@@ -202,14 +200,14 @@ VECTOR: tuple[Row, ...] = (
         rf"v_div_scale_{_FP}",
         "scale a division",
         "Brings numerator and denominator of {t} into a"
-        " range where a quotient can be refined; first step of an exact division.",
+        " range where the quotient can be refined; first step of an exact division.",
     ),
     (
         rf"v_div_fmas_{_FP}",
         "multiply-add of a division",
-        "A fused multiply-add that undoes the scaling where VCC says so.",
+        "A fused multiply-add that undoes the scaling if VCC is set.",
     ),
-    (rf"v_div_fixup_{_FP}", "end of a division", "Puts signs, zeros, infinities and NaN right."),
+    (rf"v_div_fixup_{_FP}", "end of a division", "Corrects signs, zeros, infinities and NaN."),
     (
         r"v_cvt_pk_(?P<t>\w+?)_(?P<s>[fiub]\w+)",
         "convert and pack",
@@ -229,13 +227,13 @@ VECTOR: tuple[Row, ...] = (
     (
         r"v_cmpx?_class_(?P<t>f\d+)",
         "class of a float",
-        "Whether a float is NaN, infinite, zero, denormal … as a mask asks; a bit a lane.",
+        "Tests a float for classes in a mask (NaN, infinite, zero, denormal …); one bit per lane.",
     ),
     (
         rf"v_cmpx?_(?P<c>\w+?)_{_T}",
         "compare: {c}",
-        "Compares {t}; a bit a lane goes to VCC or an"
-        " SGPR pair (cmpx: to EXEC, which switches lanes off).",
+        "Compares {t}; writes one bit per lane to VCC or an SGPR pair (cmpx: to EXEC, which"
+        " deactivates lanes).",
     ),
     (r"v_(?:dual_)?(?P<o>and|or|xor|not|xnor)_b(?P<n>\d+)", "bitwise {o}", "{o} of {n} bits."),
     (r"v_and_or_b32", "and, or", "(a and b) or c."),
@@ -251,44 +249,48 @@ VECTOR: tuple[Row, ...] = (
         "shift left",
         "b << a of {n} bits; the amount is the first operand.",
     ),
-    (r"v_lshrrev_b(?P<n>\d+)", "shift right", "b >> a of {n} bits, zeros move in."),
-    (r"v_ashrrev_i(?P<n>\d+)", "arithmetic shift right", "b >> a of {n} bits, the sign moves in."),
-    (r"v_bfe_(?P<t>[iu])32", "extract bits", "Some bits of a word, by offset and width."),
+    (r"v_lshrrev_b(?P<n>\d+)", "shift right", "b >> a of {n} bits, filled with zeros."),
+    (
+        r"v_ashrrev_i(?P<n>\d+)",
+        "arithmetic shift right",
+        "b >> a of {n} bits, filled with the sign.",
+    ),
+    (r"v_bfe_(?P<t>[iu])32", "extract bits", "A bit field of a word, by offset and width."),
     (r"v_bfi_b32", "insert bits", "(a and b) or (not a and c): bits of b into c."),
-    (r"v_bfm_b32", "bit mask", "A mask of so many ones, shifted."),
-    (r"v_bfrev_b32", "reverse bits", "The bits of a word in the other order."),
-    (r"v_alignb(?:it|yte)_b32", "align", "32 bits out of two registers, from an offset on."),
+    (r"v_bfm_b32", "bit mask", "A mask of the given number of ones, shifted."),
+    (r"v_bfrev_b32", "reverse bits", "Reverses the bits of a word."),
+    (r"v_alignb(?:it|yte)_b32", "align", "32 bits of two registers, starting at an offset."),
     (r"v_pack_b32_f16", "pack", "Two 16-bit values into one register."),
     (
         r"v_ffb[hl]_[iu]32|v_c[lt]z_i32_b32|v_cls_i32",
         "find a bit",
-        "Where the first bit that is set stands, from either end.",
+        "The position of the first set bit, from either end.",
     ),
-    (r"v_bcnt_u32_b32", "count bits", "How many bits are set, plus a sum."),
+    (r"v_bcnt_u32_b32", "count bits", "Counts the set bits and adds them to an operand."),
     (
         r"v_sad_\w+|v_msad_\w+",
         "sum of absolute differences",
         "Of packed bytes or words, plus a sum.",
     ),
-    (r"v_nop", "nothing", "Does nothing for a slot of the vector unit."),
+    (r"v_nop", "no operation", "Does nothing for one slot of the vector unit."),
 )
 MATRIX: tuple[Row, ...] = (
     (
         r"v_mfma_(?:scale_)?(?P<r>[a-z]+\d+)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:\d+b_)?(?P<t>\w+)",
         "matrix multiply-add {m} x {n} x {k}",
-        "D = A · B + C, done by a whole wave: A is {m} x {k}, B"
-        " {k} x {n}, of {t}; C and D are {m} x {n} of {r}, spread over the wave's registers.",
+        "D = A · B + C by a whole wave: A is {m} x {k}, B"
+        " {k} x {n}, of {t}; C and D are {m} x {n} of {r}, distributed over the wave's registers.",
     ),
     (
         r"v_smfmac_(?P<r>[a-z]+\d+)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_(?P<t>\w+)",
         "sparse matrix multiply-add {m} x {n} x {k}",
-        "As MFMA, with half of A known to be zero: an index says which.",
+        "As MFMA, with half of A known to be zero, given by an index.",
     ),
     (
         r"v_wmma_(?P<r>[a-z]+\d+)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_(?P<t>\w+)",
         "wave matrix multiply-add {m} x {n} x {k}",
         "D = A · B + C by a whole wave: operands of {t},"
-        " results of {r}, spread over the wave's registers.",
+        " results of {r}, distributed over the wave's registers.",
     ),
     (
         r"v_swmmac_(?P<r>[a-z]+\d+)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_(?P<t>\w+)",

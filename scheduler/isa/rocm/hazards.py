@@ -15,6 +15,6 @@ def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
         text = f"{resources.vgpr_spills} VGPRs and {resources.sgpr_spills} SGPRs spilled"
         found.append(Hazard(HazardKind.SPILLS, text))
     if resources.scratch_bytes:
-        text = f"{resources.scratch_bytes} bytes of scratch memory a lane"
+        text = f"{resources.scratch_bytes} bytes of scratch memory per lane"
         found.append(Hazard(HazardKind.SCRATCH, text))
     return (*found, *code_size_hazards(resources.code_bytes, target))

@@ -30,20 +30,20 @@ class AmdRules(OccupancyRules):
             "SGPR": "sgpr",
             "LDS B": "lds_bytes",
             "scratch B": "scratch_bytes",
-            "waves": "occupancy_waves_per_simd",
-            "by": "limiter",
+            "waves/SIMD": "occupancy_waves_per_simd",
+            "limited by": "limiter",
         }
     )
     columns = (
         Column("VGPR", "", ("vgpr",)),
-        Column("AGPR", "of them", ("agpr",)),
+        Column("of which AGPR", "", ("agpr",)),
         Column("SGPR", "", ("sgpr",)),
         Column("LDS", "B", ("lds_bytes",)),
         Column("Scratch", "B", ("scratch_bytes",)),
-        Column("Spills", "V, S", ("vgpr_spills", "sgpr_spills")),
+        Column("Spills", "VGPR, SGPR", ("vgpr_spills", "sgpr_spills")),
         Column("Code", "B", ("code_bytes",)),
     )
-    waves_heading = ("Waves", "a SIMD")
+    waves_heading = ("Waves", "per SIMD")
     numbers = (
         "occupancy_waves_per_simd",
         "vgpr",

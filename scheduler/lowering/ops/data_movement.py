@@ -46,7 +46,7 @@ ROWS = (
     op(
         "aten.combinations",
         "self, r=2, with_replacement=False",
-        NoKernel("torch exports its number of rows as one that depends on data"),
+        NoKernel("torch exports its number of rows as a data-dependent size"),
         ref.combinations,
     ),
     op(

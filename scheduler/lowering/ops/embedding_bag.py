@@ -52,7 +52,7 @@ ROWS = (
     op(
         "aten.hash_tensor",
         "self, dim=(), *, keepdim=False, mode=0",
-        NoKernel("no kernel adds bits up by exclusive or"),
+        NoKernel("no kernels are generated for xor reductions"),
         ref_hashes.hash_tensor,
     ),
     op(

@@ -11,7 +11,7 @@ from scheduler.ir.ops import Elements, NoKernel, Op, op
 from scheduler.ir.reference import fourier as ref
 from scheduler.lowering import fourier
 
-NO_FFT = NoKernel("a fast Fourier transform has no kernel: it is no loop of reads")
+NO_FFT = NoKernel("no kernels are generated for fast Fourier transforms")
 _OF_SEVERAL = "self, s=None, dim=None, norm=None"
 _OF_TWO = "self, s=None, dim=(-2, -1), norm=None"
 _FREQUENCIES = "n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None"

@@ -8,7 +8,7 @@ from scheduler.ir.reference.constraints import class_targets
 from scheduler.lowering import cross_entropy, distances, losses
 
 CLASSES = "self, target, weight=None, reduction=1, ignore_index=-100"
-LISTS = NoKernel("no kernel is made for targets that are lists whose ends data decide")
+LISTS = NoKernel("no kernels are generated for targets that are lists with data-dependent ends")
 
 ROWS = (
     op(
@@ -147,7 +147,7 @@ ROWS = (
         "aten.ctc_loss",
         "IntList Tensor: log_probs, targets, input_lengths, target_lengths, blank=0, "
         "reduction=1, zero_infinity=False",
-        NoKernel("no kernel is made for sums over alignments"),
+        NoKernel("no kernels are generated for sums over alignments"),
         ref.ctc,
     ),
     op(

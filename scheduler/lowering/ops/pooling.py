@@ -148,7 +148,7 @@ ROWS = (
         op(
             f"aten.fractional_max_pool{rank}d",
             "self, kernel_size, output_size, random_samples",
-            NoKernel("no kernel is made for pooling over windows that random numbers place"),
+            NoKernel("no kernels are generated for pooling over random windows"),
             ref.fractional_max_pool(rank),
         )
         for rank in (2, 3)

@@ -37,7 +37,7 @@ ROWS = (
     op(
         "aten._weight_int4pack_mm",
         "self, mat2, qGroupSize, qScaleAndZeros",
-        NoKernel("its weights are packed in an order that only the machine that packed them knows"),
+        NoKernel("its weights are packed in an order that depends on the machine that packed them"),
         ref.packed_weights,
     ),
     op(

@@ -9,7 +9,7 @@ from scheduler.lowering import philox, random
 from scheduler.lowering.ops.creation import OPTIONS
 
 LIKE = f"{OPTIONS}, memory_format=None"
-ORDER = NoKernel("no kernel is made for drawing an order or places: they are sorted")
+ORDER = NoKernel("no kernels are generated for random permutations or samples: they are sorted")
 
 ROWS = (
     op("aten.rand", f"size, {OPTIONS}", random.rand, ref.rand),
@@ -104,7 +104,7 @@ ROWS = (
     op(
         "aten.poisson",
         "self, generator=None",
-        NoKernel("no kernel is made for Poisson's numbers: their distribution is inverted"),
+        NoKernel("no kernels are generated for Poisson samples: their distribution is inverted"),
         ref.poisson,
     ),
     op("aten.native_dropout", "input, p, train", random.native_dropout, ref.native_dropout),

@@ -11,7 +11,9 @@ from scheduler.ir.reference.constraints import positive
 from scheduler.lowering import special
 from scheduler.lowering.pointwise import binary_function, unary, unary_function
 
-NO_SPECIAL = NoKernel("no kernel is made for this special function: its reference is SciPy's")
+NO_SPECIAL = NoKernel(
+    "no kernels are generated for this special function: its reference is SciPy's"
+)
 PAIR = "default self_scalar other_scalar: self, other"
 
 
@@ -150,7 +152,7 @@ ROWS = (
     op(
         "aten.frexp",
         "Tensor: self",
-        NoKernel("no kernel is made for the parts of a number's bits"),
+        NoKernel("no kernels are generated for the mantissa and exponent of a number"),
         ref.frexp,
     ),
     op("aten.positive", "self", special.positive, ref.positive, Elements.VIEWED),

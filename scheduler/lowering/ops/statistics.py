@@ -9,7 +9,7 @@ from scheduler.ir.reference import reductions as numbers
 from scheduler.ir.reference import statistics as ref
 from scheduler.lowering import cdist, gradient, reductions, statistics
 
-EDGES = NoKernel("no kernel is made for histograms with their edges")
+EDGES = NoKernel("no kernels are generated for histograms with their edges")
 
 ROWS = (
     op("aten.aminmax", "self, *, dim=None, keepdim=False", statistics.aminmax, ref.aminmax),

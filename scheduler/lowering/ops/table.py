@@ -103,17 +103,19 @@ def render_table() -> str:
         (
             "# Ops",
             "",
-            "Written by `python -m scheduler.lowering.ops.table`. Of each op: its overloads; which"
-            " family of rules makes kernels of it (a file of `scheduler/lowering/`; a view costs"
-            " none), or why it stays with the reference; the types of elements of torch's OpInfo"
-            " samples that it is judged by, and how many these are (`python -m"
-            " tests.benchmarks.opinfo`; of all of OpInfo's entries that export to the op)."
-            " In-place forms (`add_`) are their functional ones.",
+            "Written by `python -m scheduler.lowering.ops.table`. For each op: its overloads; the"
+            " family of rules that generates its kernels (a file in `scheduler/lowering/`; a view"
+            " needs no kernel), or why the reference computes it; the element types of torch's"
+            " OpInfo samples that test it, and their number (`python -m tests.benchmarks.opinfo`;"
+            " over all OpInfo entries that export to the op). In-place forms (`add_`) use the rules"
+            " of their functional forms.",
             "",
-            f"{len(rows)} ops, {kernels} of them with kernels; {len(core)} are of Core ATen, by"
-            f" torch {catalogue()['torch']}.",
+            (
+                f"{len(rows)} ops, {kernels} with kernels; {len(core)} are Core ATen ops of "
+                f"torch {catalogue()['torch']}."
+            ),
             "",
-            "| op | overloads | core | kernels by | types | OpInfo samples |",
+            "| op | overloads | core | kernels | types | OpInfo samples |",
             "|---|---|---|---|---|---|",
             *map(_line, rows),
             "",

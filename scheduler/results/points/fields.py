@@ -51,33 +51,33 @@ def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def as_object(value: Any, at: str) -> dict[str, Any]:
     """Return a JSON object in which every name occurs once."""
-    require(isinstance(value, dict), at, "a JSON object is due")
+    require(isinstance(value, dict), at, "expected a JSON object")
     if isinstance(value, DuplicateKeys):
-        raise UserError(f"{at}: {one_line(min(value.names), 40)!r} stands in it more than once")
+        raise UserError(f"{at}: {one_line(min(value.names), 40)!r} occurs more than once")
     return dict(value)
 
 
 def as_list(value: Any, at: str) -> list[Any]:
     """Return a JSON array."""
-    require(isinstance(value, list), at, "a JSON array is due")
+    require(isinstance(value, list), at, "expected a JSON array")
     return list(value)
 
 
 def reject_unknown(given: Iterable[str], names: Container[str], at: str) -> None:
     """Reject fields that nothing reads: a misspelt one would be ignored."""
     for name in sorted(name for name in given if name not in names):
-        raise UserError(f"{at}.{one_line(name, 40)}: there is no such field")
+        raise UserError(f"{at}.{one_line(name, 40)}: unknown field")
 
 
 def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
     """Return text that fits a column of ``most`` characters."""
     if not isinstance(value, str):
-        raise UserError(f"{at}: text is due")
-    require(empty or bool(value.strip()), at, "it is empty")
+        raise UserError(f"{at}: expected a string")
+    require(empty or bool(value.strip()), at, "must not be empty")
     if len(value) > most:
         raise UserError(f"{at}: more than {most} characters")
     if not value.isascii() or "\0" in value:
-        require(not _UNSTORABLE.search(value), at, "a NUL or half a character is no text")
+        require(not _UNSTORABLE.search(value), at, "must not contain NUL or unpaired surrogates")
     return value
 
 
@@ -86,14 +86,14 @@ def as_number(value: Any, at: str) -> float:
     if type(value) in _NUMBERS and (not value or MIN_MAGNITUDE <= abs(value) <= MAX_MAGNITUDE):
         return float(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    require(is_number, at, "a number is due")
+    require(is_number, at, "expected a number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
-    require(math.isfinite(number), at, "it is not finite")
-    size = f"0 or a size from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g} is due"
-    raise UserError(f"{at}: {size}: choose another unit")
+    require(math.isfinite(number), at, "must be finite")
+    size = f"expected 0 or a magnitude from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g}"
+    raise UserError(f"{at}: {size}: use another unit")
 
 
 def as_numbers(values: Sequence[Any], at: str) -> list[float]:
@@ -116,9 +116,7 @@ def as_numbers(values: Sequence[Any], at: str) -> list[float]:
 def as_count(value: Any, at: str, most: int = _LARGEST, *, least: int = 0) -> int:
     """Return a whole number within bounds."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    require(
-        is_whole and least <= value <= most, at, f"a whole number from {least} to {most} is due"
-    )
+    require(is_whole and least <= value <= most, at, f"expected an integer from {least} to {most}")
     return int(value)
 
 
@@ -129,8 +127,8 @@ def as_timestamp(value: Any, at: str) -> datetime:
         moment = datetime.fromisoformat(text)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UserError(f"{at}: {one_line(text, 40)!r} is no moment in ISO 8601") from None
-    require(1970 <= moment.year <= 2200, at, "the year is not between 1970 and 2200")
+        raise UserError(f"{at}: {one_line(text, 40)!r} is not a time in ISO 8601") from None
+    require(1970 <= moment.year <= 2200, at, "the year must be between 1970 and 2200")
     return moment
 
 
@@ -139,10 +137,10 @@ def check_not_future(moment: datetime, now: datetime, at: str) -> datetime:
     wrong, and the point would be the latest of its series until that day."""
     if moment > now + SKEW:
         raise UserError(
-            f"{at}: {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC is in the future: it is"
-            f" {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC here, and clocks may be ahead by"
-            f" {SKEW // timedelta(minutes=1)} minutes; set the clock of the machine that measures,"
-            " and say the offset: without one a moment is in UTC"
+            f"{at}: {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC is in the future: the"
+            f" server time is {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, with a tolerance of"
+            f" {SKEW // timedelta(minutes=1)} minutes; check the clock of the measuring machine and"
+            " the offset of the time (default: UTC)"
         )
     return moment
 
@@ -197,6 +195,6 @@ def _check_plain(value: Any, at: str, deeper: int) -> None:
     elif isinstance(value, str):
         as_text(value, at, _MOST_JSON)
     elif isinstance(value, float):
-        require(math.isfinite(value), at, "a number in it is not finite")
+        require(math.isfinite(value), at, "contains a number that is not finite")
     elif isinstance(value, int):
-        require(abs(value) <= _LARGEST, at, "a number in it is too large")
+        require(abs(value) <= _LARGEST, at, "contains a number that is too large")

@@ -47,16 +47,16 @@ def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
     """Return the points in a file. Raises ``UserError`` naming the row and the field, or listing
     the accepted formats."""
     if name not in (AUTO, *FORMATS):
-        raise UserError(f"format: {', '.join((AUTO, *FORMATS))} are known")
+        raise UserError(f"format: expected one of {', '.join((AUTO, *FORMATS))}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(f"byte {error.start}: this is no UTF-8 text") from None
+        raise UserError(f"byte {error.start}: not UTF-8 text") from None
     kind, content = _parse(text, name)
     found = kind.read(content, context)
     for one in found.points:
         if is_modelled(one.series.device):
-            raise UserError(f"device {one.series.device!r}: modelled times are no measurements")
+            raise UserError(f"device {one.series.device!r}: modelled times are not measurements")
     if not found.points:
         raise UserError(_no_points_reason(found.left_out))
     return found
@@ -65,7 +65,7 @@ def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
 def _no_points_reason(left_out: Sequence[SkippedPart]) -> str:
     """Return why there are no points."""
     if not left_out:
-        return "points: there are none"
+        return "points: no points"
     more = f" (and {len(left_out) - 1} more)" if len(left_out) > 1 else ""
     return f"{left_out[0].where}: {left_out[0].reason}{more}"
 
@@ -83,11 +83,11 @@ def _parse(text: str, name: str) -> tuple[Format, Any]:
         raise
     if named is not None:
         if not named.accepts(content):
-            raise UserError(f"format: this is not {named.title}")
+            raise UserError(f"format: not {named.title}")
         return named, content
     for kind in FORMATS.values():
         given = text if kind.is_text else content  # a log may be a text inside JSON
         if kind.accepts(given):
             return kind, given
     known = ", ".join(kind.title for kind in FORMATS.values())
-    raise UserError(f"format: this is none of: {known}")
+    raise UserError(f"format: not recognized; expected one of: {known}")

@@ -50,11 +50,11 @@ def _reason(text: str, error: Exception) -> str:
     if begin is not None and before and _has_document(text, begin.end() - 1):
         number = text.count("\n", 0, begin.end()) + 1
         line = shorten(before.splitlines()[0], _SHOWN)
-        return f"line 1: text comes before the JSON, which begins on line {number}: {line!r}"
+        return f"line 1: text before the JSON, which begins on line {number}: {line!r}"
     if not before and isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
         line = shorten(text[error.pos :].partition("\n")[0], _SHOWN)
-        return f"line {error.lineno}: text comes after the JSON: {line!r}"
-    return f"this is no JSON: {error}"
+        return f"line {error.lineno}: text after the JSON: {line!r}"
+    return f"invalid JSON: {error}"
 
 
 def _has_document(text: str, start: int) -> bool:

@@ -43,13 +43,15 @@ _MOST_NESTED_BYTES = 4 << 20
 def read(content: Any, context: ImportContext) -> Points:
     """Return the points of a document. Raises ``UserError`` naming the row and the field."""
     whole = fields.as_object(content, "points")
-    fields.require(whole.get("kind") == KIND, "kind", f"{KIND!r} is due")
-    fields.require(whole.get("schema") == SCHEMA, "schema", f"this Kiln reads {SCHEMA}, no other")
+    fields.require(whole.get("kind") == KIND, "kind", f"expected {KIND!r}")
+    fields.require(
+        whole.get("schema") == SCHEMA, "schema", f"this version of Kiln supports only {SCHEMA}"
+    )
     fields.reject_unknown(whole, ("kind", "schema", "defaults", "points"), "document")
     defaults = fields.as_object(whole.get("defaults", {}), "defaults")
     fields.reject_unknown(defaults, _FIELDS, "defaults")
     rows = fields.as_list(whole.get("points"), "points")
-    fields.require(1 <= len(rows) <= MOST_POINTS, "points", f"1 to {MOST_POINTS} are due")
+    fields.require(1 <= len(rows) <= MOST_POINTS, "points", f"expected 1 to {MOST_POINTS} points")
     reader = _Reader(defaults, context)
     return Points(tuple(reader.point(row, f"points[{place}]") for place, row in enumerate(rows)))
 
@@ -80,14 +82,14 @@ class _Reader:
         one = self._defaults | given
         if not one.keys() >= _DUE:
             missing = next(name for name in (*_NEEDED, "value") if name not in one)
-            raise UserError(f"{at}.{missing}: it is missing")
+            raise UserError(f"{at}.{missing}: missing")
         unit = fields.as_text(one.get("unit", ""), f"{at}.unit", 40)
         value = fields.as_number(one["value"], f"{at}.value")
         samples = self._check_once(_samples, one.get("samples", []), f"{at}.samples")
         low, high = self._interval(one, value, at)
         better = one.get("better", better_direction(unit))
         if better not in ("lower", "higher"):
-            raise UserError(f'{at}.better: "lower" or "higher" is due')
+            raise UserError(f'{at}.better: expected "lower" or "higher"')
         return Point(
             series=self._series(one, unit, at),
             value=value,
@@ -164,11 +166,11 @@ class _Reader:
         if high is not None:
             high = fields.as_number(high, f"{at}.high")
         if (low is None) != (high is None):
-            raise UserError(f"{at}.low: it goes with high")
+            raise UserError(f"{at}.low: low and high must be given together")
         if low is not None and low > value:
-            raise UserError(f"{at}.low: it is above the value")
+            raise UserError(f"{at}.low: must not be above the value")
         if high is not None and high < value:
-            raise UserError(f"{at}.high: it is below the value")
+            raise UserError(f"{at}.high: must not be below the value")
         return low, high
 
     def _conditions(self, given: Any, at: str) -> dict[str, Any]:
@@ -200,8 +202,8 @@ class _Reader:
         self._nested_bytes += fields.json_size(whole, at)
         if self._nested_bytes > _MOST_NESTED_BYTES:
             raise UserError(
-                f"{at}: nested objects of more than {_MOST_NESTED_BYTES} bytes in all: send the"
-                " points in parts"
+                f"{at}: nested objects have more than {_MOST_NESTED_BYTES} bytes in total:"
+                " split the batch"
             )
         fields.require_json(whole, at)
 
@@ -215,7 +217,7 @@ class _Reader:
     def _new_revision(self, given: Any, at: str) -> RevisionKey:
         context = self._context
         if given is None:
-            fields.require(bool(context.revision), at, "it is missing")
+            fields.require(bool(context.revision), at, "missing")
             return RevisionKey(
                 context.revision, context.revision_at, context.branch, context.repository
             )
@@ -258,7 +260,9 @@ def write(points: Sequence[Point]) -> dict[str, Any]:
 
 def _to_row(point: Point) -> dict[str, Any]:
     if point.series.own:
-        raise UserError(f"{point.series.problem}: of Kiln's own problems; export recorded results")
+        raise UserError(
+            f"{point.series.problem}: a problem of Kiln: export recorded results instead"
+        )
     revision = point.revision
     row: dict[str, Any] = {
         **{name: getattr(point.series, name) for name in _TEXTS},

@@ -48,17 +48,14 @@ def _choose(
 ) -> tuple[int | None, str]:
     default = found.get(_DEFAULT)
     if default is not None and default.obstacle:
-        return _DEFAULT, f"the default stays, nothing can be compared with it: {default.obstacle}"
+        return _DEFAULT, f"default kept, no comparison possible: {default.obstacle}"
     if not tied or entries[_DEFAULT].state is CandidateState.NOT_MODELLED:
         return None, ""
     if _DEFAULT in tied:
         if len(tied) == 1:
             return _DEFAULT, ""
         others = len(tied) - 1
-        return _DEFAULT, (
-            f"the default stays: {others} other{'s' * (others > 1)} cannot be told from the fastest"
-            f" as modelled"
-        )
+        return _DEFAULT, f"tied with {others} other{'s' * (others > 1)}, as modelled: default kept"
     least = found[tied[0]].time_ns.mid
     equal = [place for place in tied if found[place].time_ns.mid == least]
     return min(equal, key=lambda place: entries[place].kernel), ""

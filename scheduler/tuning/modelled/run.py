@@ -36,7 +36,7 @@ def emulation_for(device: DeviceInfo) -> Target:
     ``UserError``."""
     emulation = emulation_of(find(device.target))
     if emulation is None:
-        raise UserError(f"nothing emulates {device.target}, so that no result can be checked")
+        raise UserError(f"no emulation of {device.target}: results cannot be checked")
     return emulation
 
 

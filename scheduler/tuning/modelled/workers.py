@@ -75,7 +75,7 @@ class ModelWorkers:
         try:
             process = self._next_process()
         except _ClosedError:
-            return Rejected(Stage.MODEL, "the run ended while it was modelled")
+            return Rejected(Stage.MODEL, "the run ended during modelling")
         try:
             with process.stage_files([listing]) as folder:
                 answer = process.request(
@@ -116,9 +116,9 @@ class ModelWorkers:
 
     def _failure(self, found: Rejected) -> Rejected:
         if self._closed:
-            return Rejected(Stage.MODEL, "the run ended while it was modelled")
+            return Rejected(Stage.MODEL, "the run ended during modelling")
         if found.stage is Stage.TIMEOUT:
-            reason = f"modelling it takes longer than {self._limit_s:g} s"
+            reason = f"modelling exceeds the limit of {self._limit_s:g} s"
         else:
             reason = f"the model failed: {found.reason}"
         return Rejected(Stage.MODEL, reason, found.detail)
@@ -132,4 +132,4 @@ def _parse_figure(answer: Mapping[str, Any], job: ModelJob) -> ModelledTime | Re
     try:
         return parse_answer(answer, job.device)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return Rejected(Stage.MODEL, f"the model gave no time: {error}")
+        return Rejected(Stage.MODEL, f"no modelled time: {error}")

@@ -30,12 +30,10 @@ class StrategyRow:
 
 
 STRATEGIES: Mapping[str, StrategyRow] = {
-    "guided": StrategyRow("a Gaussian process over the space, and the cost model", GuidedSearch),
+    "guided": StrategyRow("Gaussian process and cost model", GuidedSearch),
     "local": StrategyRow("iterated local search", lambda space, rng, _: LocalSearch(space, rng)),
-    "random": StrategyRow("a random order", lambda space, rng, _: RandomSearch(space, rng)),
-    "exhaustive": StrategyRow(
-        "the order in which candidates are offered", lambda *_: ExhaustiveSearch()
-    ),
+    "random": StrategyRow("random order", lambda space, rng, _: RandomSearch(space, rng)),
+    "exhaustive": StrategyRow("all candidates in order", lambda *_: ExhaustiveSearch()),
 }
 DEFAULT_STRATEGY = "guided"
 
@@ -44,5 +42,5 @@ def find_strategy(name: str) -> StrategyRow:
     """Return the row of that name. Raises ``UserError`` that lists the known names."""
     row = STRATEGIES.get(name)
     if row is None:
-        raise UserError(f"no search strategy {name!r}: there are {', '.join(STRATEGIES)}")
+        raise UserError(f"unknown search strategy {name!r}; known: {', '.join(STRATEGIES)}")
     return row

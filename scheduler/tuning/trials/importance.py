@@ -89,13 +89,13 @@ def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Im
     the index of its value."""
     n = len(times)
     if n < MIN_TRIALS:
-        return Importance(n, missing=f"{n} trials have a time: {MIN_TRIALS} are the fewest for it")
+        return Importance(n, missing=f"{n} trials have a time; at least {MIN_TRIALS} are needed")
     levels = {name: _compact_codes(places) for name, places in codes.items()}
     levels = {name: one for name, one in levels.items() if one.max() > 0}
     y = np.log(np.asarray(times, dtype=np.float64))
     y -= y.mean()
     if not levels:
-        return Importance(n, missing="no parameter differs among the trials that have a time")
+        return Importance(n, missing="no parameter varies among the timed trials")
     if float(y @ y) < 1e-18:
         return Importance(n, missing="all trials took the same time")
     shuffled = _permutations(y)

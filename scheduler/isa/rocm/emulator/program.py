@@ -80,7 +80,7 @@ def program_of(listing: str, name: str, processor: str = "") -> Program:
     directives = _directives(listing, name)
     fields, arguments = _metadata(listing, name)
     if directives is None:
-        raise UserError(f"{name}: the listing has no kernel descriptor (.amdhsa_kernel) of it")
+        raise UserError(f"{name}: no kernel descriptor (.amdhsa_kernel) in the listing")
     lds = directives.get("group_segment_fixed_size", 0)
     scratch = directives.get("private_segment_fixed_size", 0)
     wave32 = directives.get("wavefront_size32", 0 if found.startswith("gfx9") else 1)
@@ -92,7 +92,7 @@ def program_of(listing: str, name: str, processor: str = "") -> Program:
     )
     for what, size in (("LDS", lds), ("scratch", scratch), ("arguments", kernarg)):
         if not 0 <= size <= _MAX_SEGMENT:
-            raise UserError(f"{name}: {size} bytes of {what} are more than a kernel can have")
+            raise UserError(f"{name}: {size} bytes of {what} exceed the limit of a kernel")
     return Program(
         *(found, function, directives, arguments, kernarg, lds, scratch),
         lanes=32 if wave32 else 64,

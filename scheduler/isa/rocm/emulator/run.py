@@ -65,11 +65,11 @@ def run(
 def _check(program: Program, launch: Launch, blocks: Sequence[int]) -> None:
     name = program.function.name
     if min(*launch.grid, *launch.block) < 1 or launch.threads > _MAX_THREADS:
-        raise UserError(f"{name}: blocks of {launch.block} in a grid of {launch.grid} cannot run")
+        raise UserError(f"{name}: invalid block {launch.block} or grid {launch.grid}")
     if not 0 <= launch.dynamic_lds_bytes + program.lds_bytes <= _MAX_LDS:
-        raise UserError(f"{name}: {launch.dynamic_lds_bytes} bytes of dynamic LDS cannot be")
+        raise UserError(f"{name}: {launch.dynamic_lds_bytes} bytes of dynamic LDS are not possible")
     if not blocks or min(blocks) < 0 or max(blocks) >= launch.blocks:
-        raise UserError(f"{name}: the blocks to run must be of the launch's {launch.blocks}")
+        raise UserError(f"{name}: the blocks to run must be below {launch.blocks}")
 
 
 class _Runner:
@@ -89,8 +89,8 @@ class _Runner:
         self.waves = [(block, wave) for block in blocks for wave in range(each)]
         if len(self.waves) > limits.waves:
             raise UserError(
-                f"{program.function.name}: {len(self.waves)} waves are more than the "
-                f"{limits.waves} that run at a time: choose fewer blocks"
+                f"{program.function.name}: {len(self.waves)} waves exceed the "
+                f"limit of {limits.waves}: choose fewer blocks"
             )
         self.slots = np.repeat(np.arange(len(blocks)), each)
         words = -(-(program.lds_bytes + launch.dynamic_lds_bytes) // 16) * 4
@@ -135,8 +135,8 @@ class _Runner:
         each = self.code.registers + self.machine.scratch_words
         if len(self.waves) * self.program.lanes * each > self.limits.registers:
             raise UserError(
-                f"{self.program.function.name}: {len(self.waves)} waves have more registers and "
-                "scratch than may be: choose fewer blocks"
+                f"{self.program.function.name}: {len(self.waves)} waves exceed the limit of "
+                "registers and scratch: choose fewer blocks"
             )
         group = Group(self.machine, list(range(len(self.waves))), self.slots, self.code.registers)
         if self.machine.scratch_words:

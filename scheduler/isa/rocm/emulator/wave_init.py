@@ -31,7 +31,7 @@ def kernarg_segment(program: Program, launch: Launch) -> bytes:
     if len(explicit) != len(launch.arguments):
         raise UserError(
             f"{program.function.name} takes {len(explicit)} arguments, "
-            f"and its launch has {len(launch.arguments)}"
+            f"but its launch has {len(launch.arguments)}"
         )
     data = bytearray(max(program.kernarg_bytes, 1))
     for argument, value in zip(explicit, launch.arguments, strict=True):

@@ -35,13 +35,13 @@ def main(request: dict[str, Any], file: Path) -> None:
         answer = {"error": f"{file.name}: {error}"}
     except MemoryError:
         gib = limits.memory_bytes / (1 << 30)
-        answer = {"error": f"{file.name}: takes more than the {gib:g} GiB that a code object may"}
+        answer = {"error": f"{file.name}: exceeds the memory limit of {gib:g} GiB"}
     except RecursionError:
-        answer = {"error": f"{file.name}: is nested too deeply"}
+        answer = {"error": f"{file.name}: nested too deeply"}
     except Exception as error:  # noqa: BLE001 -- pyelftools raises whatever a broken file leads to
         traceback.print_exc()
         kind = type(error).__name__
-        answer = {"error": f"{file.name}: no code object that can be read ({kind})"}
+        answer = {"error": f"{file.name}: not a readable code object ({kind})"}
     json.dump(answer, answers)
     answers.close()
 

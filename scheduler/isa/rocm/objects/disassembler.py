@@ -19,7 +19,7 @@ _READERS = ("elftools", "msgpack")
 _PACKAGE, _LIBRARY = "rocm-llvm-python", "rocm/llvm/librocmllvm.so"
 MISSING = (
     "a code object without its listing needs AMD's disassembler, which is not installed:"
-    " pip install 'kiln[objects]'"
+    " run pip install 'kiln[objects]'"
 )
 _TRIPLE = b"amdgcn-amd-amdhsa"
 _LONGEST = 1024  # characters of one instruction

@@ -40,17 +40,17 @@ _BROKEN = (*_FAULTS, AttributeError, AssertionError, IndexError, KeyError, TypeE
 def read(content: bytes, limits: ReadLimits) -> Image:
     """Parse the code object in a file's bytes. Raises ``UserError``, and what pyelftools raises."""
     if not content.startswith(b"\x7fELF"):
-        raise UserError("no code object: it does not begin as an ELF file does")
+        raise UserError("not a code object: no ELF header")
     try:
         file = ELFFile(io.BytesIO(content))
         machine = file["e_machine"]
         if machine != "EM_AMDGPU":
-            raise UserError(f"made for {machine}: code objects of AMD's GPUs are read")
+            raise UserError(f"built for {machine}, not for an AMD GPU")
         processor = _processor(file["e_flags"])
         functions = _functions(file, processor, limits)
         metadata = _metadata(file)
     except _FAULTS as error:
-        raise UserError(f"no whole ELF file: {error}") from None
+        raise UserError(f"incomplete ELF file: {error}") from None
     return Image(processor, functions, metadata, _lines(file))
 
 
@@ -66,7 +66,7 @@ def _processor(flags: int) -> str:
     number = flags & _MACHINE_BITS
     if number not in MACHINES:
         known = ", ".join(sorted(MACHINES.values()))
-        raise UserError(f"made for a GPU that is none of {known} (EF_AMDGPU_MACH {number:#x})")
+        raise UserError(f"built for a GPU other than {known} (EF_AMDGPU_MACH {number:#x})")
     return MACHINES[number]
 
 
@@ -114,7 +114,7 @@ def _symbols(file: ELFFile, limits: ReadLimits) -> Iterator[tuple[str, Mapping[s
                 yield symbol.name, symbol.entry
                 count += kind == "STT_FUNC"
             if count > limits.functions:
-                raise UserError(f"more than the {limits.functions} functions that are read")
+                raise UserError(f"more than the limit of {limits.functions} functions")
         if count:
             return
 

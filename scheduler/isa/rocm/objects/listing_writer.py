@@ -48,13 +48,13 @@ def write_listing(
     for name in asked:
         if name not in kernels:
             there = ", ".join(map(shorten, kernels[:20])) or "none"
-            raise UserError(f"no kernel {shorten(name)} in it; there are: {there}")
+            raise UserError(f"no kernel {shorten(name)}; known: {there}")
     chosen = [
         code for code in image.functions if not (asked and code.descriptor) or code.name in asked
     ]
     for code in chosen:
         if not _NAME.fullmatch(code.name):
-            raise UserError(f"a function whose name no assembler takes: {shorten(code.name)}")
+            raise UserError(f"invalid function name: {shorten(code.name)}")
     lines = [
         f'\t.amdgcn_target "amdgcn-amd-amdhsa--{image.processor}"',
         *_files(image.lines),
@@ -66,7 +66,7 @@ def write_listing(
         left -= len(body)
         if left < 0:
             raise UserError(
-                f"more than the {limits.instructions} instructions that are listed: name a kernel"
+                f"more than the limit of {limits.instructions} instructions: name a kernel"
             )
         lines += body
     names = [code.name for code in chosen if code.descriptor]

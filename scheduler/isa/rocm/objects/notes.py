@@ -36,9 +36,9 @@ def read(content: bytes) -> Mapping[str, Any]:
             max_map_len=_MOST_ITEMS,
         )
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
-        raise UserError(f"its metadata cannot be read: {error}") from None
+        raise UserError(f"the metadata cannot be read: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("amdhsa.kernels", []), list):
-        raise UserError("its metadata is no list of kernels")
+        raise UserError("the metadata is not a list of kernels")
     return found
 
 
@@ -59,7 +59,7 @@ def to_yaml(metadata: Mapping[str, Any], kernels: Sequence[str]) -> list[str]:
 def _lines(value: Mapping[str, Any], depth: int) -> Iterator[str]:
     """Yield a map's lines with LLVM's indentation: lists of maps two deeper than their key."""
     if depth > _DEEPEST:
-        raise UserError("its metadata is nested too deeply")
+        raise UserError("the metadata is nested too deeply")
     indent = "  " * depth
     for key in sorted(value, key=str):
         each = value[key]

@@ -21,9 +21,7 @@ def unbundle(content: bytes, processor: str) -> bytes:
     Raises ``UserError``, also for compressed bundles.
     """
     if content.startswith(_COMPRESSED):
-        raise UserError(
-            "a compressed bundle of code objects: clang-offload-bundler takes one out of it"
-        )
+        raise UserError("a compressed bundle of code objects: unpack it with clang-offload-bundler")
     if not content.startswith(_MAGIC):
         return content
     entries = dict(_entries(content))
@@ -31,7 +29,7 @@ def unbundle(content: bytes, processor: str) -> bytes:
         if re.search(rf"-{re.escape(processor)}(?::|$)", name) and body:
             return body
     held = one_line(", ".join(entries) or "nothing")
-    raise UserError(f"a bundle without a code object for {processor}: it holds {held}")
+    raise UserError(f"no code object for {processor} in the bundle, which holds {held}")
 
 
 def _entries(content: bytes) -> list[tuple[str, bytes]]:
@@ -46,5 +44,5 @@ def _entries(content: bytes) -> list[tuple[str, bytes]]:
             at += length
             found.append((name, content[offset : offset + size]))
     except struct.error:
-        raise UserError("a bundle of code objects that ends before its entries do") from None
+        raise UserError("truncated bundle of code objects") from None
     return found

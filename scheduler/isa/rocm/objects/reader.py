@@ -19,7 +19,7 @@ from scheduler.sandbox.process import Cancellation
 from scheduler.sandbox.rpc import ChildProgram, call_child
 
 _CHILD = ChildProgram(
-    "scheduler.isa.rocm.objects.child", "its reader", "be read", "a code object", True
+    "scheduler.isa.rocm.objects.child", "the reader", "be read", "a code object", True
 )
 
 
@@ -38,7 +38,7 @@ def read_code_object(
     """
     disassembler.require()
     if file.stat().st_size > limits.file_bytes:
-        raise UserError(f"{file.name}: larger than the {limits.file_bytes >> 20} MiB that are read")
+        raise UserError(f"{file.name}: larger than the limit of {limits.file_bytes >> 20} MiB")
     request = {"processor": processor, "kernels": list(kernels), "limits": asdict(limits)}
     with tempfile.TemporaryDirectory(prefix="kiln-object-") as folder:
         found = call_child(
@@ -49,5 +49,5 @@ def read_code_object(
             cancellation=cancellation,
         )
     if found["target"] != processor:
-        raise UserError(f"{file.name}: made for {found['target']}, not for {processor}")
+        raise UserError(f"{file.name}: built for {found['target']}, not for {processor}")
     return CodeObject(found["target"], found["listing"], tuple(found["kernels"]), found["left_out"])

@@ -166,7 +166,7 @@ def read(text: str, context: ImportContext) -> Points:
         blocks.append(block)
         rows.need_room(f"line {block.line}", len(blocks))
     if not blocks:
-        raise UserError("line 1: there is no AUTOTUNE block in this text")
+        raise UserError("line 1: no AUTOTUNE block in the file")
     for block in blocks:
         at = f"line {block.line}"
         with rows.row(at, block.call):
@@ -185,11 +185,11 @@ def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
     """Return time in ms, name and configuration. Raises ``UserError`` if the block is incomplete or
     a time in it is invalid."""
     fields.require(not block.is_modelled, at, "modelled, not measured")
-    mixed = "another block begins before it ends, and nothing before a line says whose it is"
+    mixed = "another block begins before it ends, and the lines have no process prefix"
     fields.require(not block.is_mixed, at, mixed)
     fields.require(block.ended, at, 'its last line ("AUTOTUNE benchmarking takes") is missing')
     for choice in block.choices:
-        fields.require(choice.ms != "nan", at, "the time of a choice is no number")
+        fields.require(choice.ms != "nan", at, "the time of a choice is not a number")
         fields.require(not choice.ms.startswith("-"), at, "a choice has a negative time")
         fields.require(float(choice.ms) > 0, at, "a choice has a time of 0")
     timed = [choice for choice in block.choices if choice.ms != "inf"]
@@ -197,7 +197,7 @@ def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
     fields.require(bool(timed) and math.isfinite(times[0]), at, "no choice has a time")
     # Kiln's own log lists the selected one first, which may tie with a faster one.
     is_whole = timed[0].share == "100.0%" and times[1:] == sorted(times[1:])
-    fields.require(is_whole, at, "it is not whole: its choices are not in the order of their times")
+    fields.require(is_whole, at, "incomplete: its choices are not in the order of their times")
     return min((float(choice.ms), choice.name, choice.config) for choice in timed)
 
 
@@ -261,9 +261,7 @@ def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
             is_marked = " ms " in whole or _HEAD in whole or "s: " in whole
             count += 1 + (whole.count("\\n") if is_marked else 0)
             if count > _MOST_LINES:
-                raise UserError(
-                    f"line {number}: more than {_MOST_LINES} lines: send the log in parts"
-                )
+                raise UserError(f"line {number}: more than {_MOST_LINES} lines: split the log")
             if is_marked:
                 yield number, whole
         start = end

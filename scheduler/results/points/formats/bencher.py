@@ -49,7 +49,7 @@ def read(content: Any, context: ImportContext) -> Points:
     for name, given in content.items():
         at = one_line(name, MAX_NAME) or '""'
         with rows.row(at):
-            fields.require(name not in doubled, at, "it stands in the file more than once")
+            fields.require(name not in doubled, at, "occurs more than once in the file")
             fields.as_text(name, at, 500, empty=False)
             if isinstance(given, list):
                 for problem, place, measures in _variants(name, at, given, rows):
@@ -63,7 +63,7 @@ def _variants(
     name: str, at: str, entries: list[Any], rows: Rows
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield name, position and measures of each set of parameters."""
-    fields.require(bool(entries), at, "it has no measures")
+    fields.require(bool(entries), at, "no measures")
     found: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {}
     count = 0  # number of measures
     for number, given in enumerate(entries):
@@ -97,7 +97,7 @@ def _parameters(given: Any, at: str) -> str:
 def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_open: bool) -> None:
     """Add the points of a benchmark. Value names besides the known three are metrics if
     ``is_open``, else errors."""
-    fields.require(bool(measures), at, "it has no measures")
+    fields.require(bool(measures), at, "no measures")
     for measure, given in measures.items():
         place = f"{at}.{one_line(measure, 80)}"
         with rows.row(place):
@@ -122,6 +122,8 @@ def _bounded(one: Mapping[str, Any], at: str) -> tuple[float, dict[str, float]]:
         None if one.get(bound) is None else fields.as_number(one[bound], f"{at}.{bound}")
         for bound in _BOUNDS
     )
-    fields.require(low is None or low <= value, f"{at}.lower_value", "it is above the value")
-    fields.require(high is None or high >= value, f"{at}.upper_value", "it is below the value")
+    fields.require(low is None or low <= value, f"{at}.lower_value", "must not be above the value")
+    fields.require(
+        high is None or high >= value, f"{at}.upper_value", "must not be below the value"
+    )
     return value, {} if low is None or high is None else {"low": low, "high": high}

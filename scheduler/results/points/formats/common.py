@@ -35,7 +35,7 @@ _MOST_ROWS = 100_000  # 32 MiB of Google Benchmark's own files have 80,000
 def check_row_count(count: int, at: str) -> None:
     """Raise ``UserError`` for more rows in a file than one request may read, counting repetitions
     of a benchmark."""
-    fields.require(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: send them in parts")
+    fields.require(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: split the file")
 
 
 class _TooManyError(UserError):
@@ -49,7 +49,7 @@ class Rows:
 
     def __init__(self, context: ImportContext) -> None:
         for name in ("device", "revision"):
-            why = "the file does not say it: say it beside the file"
+            why = "missing in the file: specify it as a parameter"
             fields.require(bool(getattr(context, name).strip()), name, why)
         self.context = context
         self._made: list[tuple[str, Point]] = []
@@ -76,8 +76,8 @@ class Rows:
             first = self._left_out[0]
             wrong = f" ({len(self._left_out)} left out, first {first.where}: {first.reason})"
         raise _TooManyError(
-            f"{one_line(at, MAX_NAME)}: more than {MOST_POINTS} points, what is left out included:"
-            f" send them in parts{wrong}"
+            f"{one_line(at, MAX_NAME)}: more than {MOST_POINTS} points, including left-out rows:"
+            f" split the file{wrong}"
         )
 
     @contextmanager
@@ -101,7 +101,7 @@ class Rows:
             doubled = {at: point for at, point in made if counts[_name(point)] > 1}
             made = self._made = [one for one in made if counts[_name(one[1])] == 1]
             for at, one in doubled.items():
-                self.leave_out(at, one.series.problem, "it stands in the file more than once")
+                self.leave_out(at, one.series.problem, "occurs more than once in the file")
         return Points(tuple(point for _, point in made), tuple(self._left_out))
 
 
@@ -133,8 +133,8 @@ def make_point(
     )
     value = fields.as_number(value, f"{at}.value")
     if unit == "ns":
-        fields.require(value > 0, at, f"{value:g} ns is no time: it must be above 0")
-        fields.require(all(one >= 0 for one in more.get("samples", ())), at, "a time is negative")
+        fields.require(value > 0, at, f"{value:g} ns is not a time: must be above 0")
+        fields.require(all(one >= 0 for one in more.get("samples", ())), at, "negative time")
     return Point(
         series=series,
         value=value,
@@ -150,7 +150,7 @@ def sample_fields(samples: Sequence[float], at: str, factor: float = 1.0) -> dic
     """Return the fields of a point with samples, each multiplied by ``factor``: their median with
     its interval. If there are more than a point stores, it stores every n-th."""
     if not samples:
-        raise UserError(f"{at}: there are no samples")
+        raise UserError(f"{at}: no samples")
     step = -(-len(samples) // MOST_SAMPLES)
     kept = tuple(fields.as_numbers([one * factor for one in samples[::step]], at))
     interval = rank_interval(kept)

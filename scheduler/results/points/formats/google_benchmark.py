@@ -74,7 +74,7 @@ def read(content: Any, context: ImportContext) -> Points:
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))
     given = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.require(bool(given), "benchmarks", "there are none")
+    fields.require(bool(given), "benchmarks", "no benchmarks")
     check_row_count(len(given), "benchmarks")
     rows = Rows(context)
     runs: dict[str, list[_Row]] = {}
@@ -111,14 +111,14 @@ def _rows(given: Sequence[Any], rows: Rows) -> Iterator[_Row]:
             name = fields.as_text(name, f"{at}.name", 500, empty=False)
             failure = one.get("error_message") or one.get("skip_message")
             failed = bool(one.get("error_occurred") or one.get("skipped") or failure)
-            fields.require(not failed, at, str(failure or "it failed"))
+            fields.require(not failed, at, str(failure or "the benchmark failed"))
             yield _row(one, at, name, names, rows)
 
 
 def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows) -> _Row:
     name, aggregate = _kind(one, at, name, names)
     is_complexity = aggregate in _COMPLEXITIES
-    fields.require(not is_complexity, at, f"a coefficient of complexity ({aggregate}), no time")
+    fields.require(not is_complexity, at, f"a complexity coefficient ({aggregate}), not a time")
     index = one.get("repetition_index")
     made = _Row(
         at,
@@ -149,7 +149,9 @@ def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[
     """Return the benchmark's name, and the aggregate of its repetitions, "" for a run."""
     if (kind := one.get("run_type")) is not None or "aggregate_name" in one:
         fields.require(
-            kind in (None, "iteration", "aggregate"), f"{at}.run_type", "iteration or aggregate"
+            kind in (None, "iteration", "aggregate"),
+            f"{at}.run_type",
+            "expected iteration or aggregate",
         )
         if kind == "iteration":
             return name, ""
@@ -165,7 +167,9 @@ def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[
 
 def _time(row: Mapping[str, Any], at: str, name: str) -> float:
     unit = row.get("time_unit", "ns")
-    fields.require(_is_text(unit) and unit in NANOSECONDS, f"{at}.time_unit", "ns, us, ms or s")
+    fields.require(
+        _is_text(unit) and unit in NANOSECONDS, f"{at}.time_unit", "expected ns, us, ms or s"
+    )
     value = fields.as_number(row.get(name), f"{at}.{name}")
     return fields.as_number(value * NANOSECONDS[unit], f"{at}.{name}")
 
@@ -196,14 +200,16 @@ def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
     aggregate = next((one for one in ("", _MEDIAN, _MEAN) if one in kinds), None)
     if aggregate is None:
         for row in run:
-            rows.leave_out(row.at, name, f"{row.aggregate}: neither runs, median nor mean are here")
+            rows.leave_out(
+                row.at, name, f"{row.aggregate}: no repetitions, median or mean in the file"
+            )
         return
     chosen = [row for row in run if row.aggregate == aggregate]
     numbers = Counter(row.index for row in chosen)
     is_old = not aggregate and set(numbers) == {None}  # repetitions were not numbered
     if max(numbers.values()) > 1 and not is_old:
         for row in chosen:
-            rows.leave_out(row.at, name, "this name and label stand in the file more than once")
+            rows.leave_out(row.at, name, "this name and label occur more than once in the file")
         return
     suffix = "_mean" if aggregate == _MEAN else ""
     by_metric: dict[str, list[_Row]] = {}

@@ -41,7 +41,7 @@ def read(content: Any, context: ImportContext) -> Points:
     when = _moment(whole.get("datetime"), "datetime", context)
     facts = _facts(machine)
     given = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.require(bool(given), "benchmarks", "there are none")
+    fields.require(bool(given), "benchmarks", "no benchmarks")
     for place, row in enumerate(given):
         at = f"benchmarks[{place}]"
         with rows.row(at, _name(row)):
@@ -58,7 +58,7 @@ def _point(
 ) -> Point:
     one = fields.as_object(row, at)
     name = fields.as_text(_name(one), f"{at}.fullname", 500)
-    fields.require(bool(one.get("stats")), f"{at}.stats", "there are none: did it fail?")
+    fields.require(bool(one.get("stats")), f"{at}.stats", "missing: the benchmark may have failed")
     stats = fields.as_object(one["stats"], f"{at}.stats")
     factor = NANOSECONDS["s"]
     data = fields.as_list(stats.get("data") or [], f"{at}.stats.data")
