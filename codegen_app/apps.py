@@ -15,14 +15,17 @@ class CodegenAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect the audit log, the start of sessions at login, and the counting of changes for
-        pages."""
+        """Connect the receivers of signals: the audit log, the start of sessions at login, the
+        counting of changes for pages, and what one subject tells another."""
         # These need the applications' models, which are loaded only now.
         from codegen_app.access import events, sessions  # noqa: F401, PLC0415
         from codegen_app.config import checks  # noqa: F401, PLC0415
         from codegen_app.pagecache import triggers  # noqa: PLC0415
+        from codegen_app.services import run_receivers, series_receivers  # noqa: PLC0415
 
         events.connect()
+        run_receivers.connect()
+        series_receivers.connect()
         post_migrate.connect(triggers.create_triggers, sender=self)
 
 

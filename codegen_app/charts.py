@@ -61,7 +61,7 @@ def roofline(found: Limits | None) -> Figure | None:
     shown = [row for row in boards if row.reference or row.best or row.modelled]
     tops = [min(at * row.bytes_per_s, row.peak or 0) / _TERA for row in shown]
     here = go.Scatter(
-        name=f"this problem: {at:.3g} operations a byte",
+        name=f"this problem: {at:.3g} operations per byte",
         mode="lines+markers",
         x=[at] * len(shown),
         y=sorted(tops),
@@ -71,7 +71,7 @@ def roofline(found: Limits | None) -> Figure | None:
             f"{row.board}: at least {row.least_ns / 1000:.4g} µs"
             for row in _sort_by_top(shown, tops)
         ],
-        hovertemplate="%{text}<br>at most %{y:.3g} T a second<extra></extra>",
+        hovertemplate="%{text}<br>at most %{y:.3g} T per second<extra></extra>",
     )
     decades = {"type": "log", "dtick": 1}
     figure = go.Figure(
@@ -82,8 +82,8 @@ def roofline(found: Limits | None) -> Figure | None:
             *_modelled_points(at, shown),
         ],
         {
-            "xaxis": {"title": {"text": "operations a byte"}, **decades},
-            "yaxis": {"title": {"text": f"10¹² {found.dtype} operations a second"}, **decades},
+            "xaxis": {"title": {"text": "operations per byte"}, **decades},
+            "yaxis": {"title": {"text": f"10¹² {found.dtype} operations per second"}, **decades},
             "showlegend": True,
         },
     )
@@ -109,7 +109,7 @@ def _ceiling(row: LimitRow, low: float, high: float) -> go.Scatter:
         y=[min(each * row.bytes_per_s, peak) / _TERA for each in x],
         line={"width": 1.5},
         hovertemplate=f"{row.board}: {row.bytes_per_s / _TERA:.3g} TB/s,"
-        f" {peak / _TERA:.4g} T operations a second<extra></extra>",
+        f" {peak / _TERA:.4g} T operations per second<extra></extra>",
     )
 
 
@@ -148,7 +148,7 @@ def _modelled_points(at: float, rows: Sequence[LimitRow]) -> list[go.Scatter]:
             marker={"size": 10, "symbol": "cross-open"},
             text=[
                 f"modelled on {row.board}<br>{one.time_ns / 1000:.4g} µs,"
-                f" {100 * (one.share or 0.0):.0f}% of what the board allows"
+                f" {100 * (one.share or 0.0):.0f}% of the board's limit"
                 for row, one in found
             ],
             customdata=[one.url for _, one in found],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from django.utils.html import escape
 
-from codegen_app.selectors.modelled.view import InstructionRow, ModelledView
+from codegen_app.selectors.modelled.view import InstructionRow, ModelledView, display_name
 from codegen_app.selectors.pages.listing import ListingView
 
 
 def source_head(modelled: ModelledView | None) -> str:
     """Return the heads of the source's columns."""
-    heat = _cell("heat", "waits", f"% of all, modelled on {modelled.where}") if modelled else ""
+    heat = ""
+    if modelled:
+        heat = _cell("heat", "stall", f"% of all stall cycles, modelled on {modelled.where}")
     return f'<div class="cols">{_cell("n", "line")}{heat}{_cell("t", "source")}</div>'
 
 
@@ -18,16 +20,16 @@ def listing_head(view: ListingView, modelled: ModelledView | None) -> str:
     """Return the heads of a listing's columns."""
     figures = ""
     if modelled is not None:
-        where = f"modelled on {modelled.where}, a wave in launch {modelled.shown.number}"
+        where = f"modelled on {modelled.where}, per wave of launch {modelled.shown.number}"
         figures = "".join(
             _cell(f"m {css}", name, f"{where}: {title}") for css, name, title in _COLUMNS
         )
     registers = view.registers if view.follows_registers else ""
     cells = (
         _cell("n", "line"),
-        _cell("x", "source", "a bar for each loop around it; the line of the source"),
+        _cell("x", "source", "a bar for each enclosing loop; the source line"),
         _cell("live", "live" if registers else "", f"live {registers}" if registers else ""),
-        _cell("h", "header", "the header that it was inlined from") if view.headers else "",
+        _cell("h", "header", "header of the inlined code") if view.headers else "",
         figures,
         _cell("t", "instruction"),
     )
@@ -40,10 +42,10 @@ def _cell(css: str, name: str, title: str = "") -> str:
 
 
 _COLUMNS = (
-    ("m-runs", "runs", "how often a wave executes it"),
-    ("m-stall", "stall", "cycles that a wave waits before it"),
-    ("m-bank", "LDS\N{MULTIPLICATION SIGN}", "cycles over those without bank conflicts"),
-    ("m-bytes", "bytes", "bytes used of bytes moved, an execution"),
+    ("m-runs", "runs", "number of executions"),
+    ("m-stall", "stall", "stall cycles before the instruction"),
+    ("m-bank", "LDS\N{MULTIPLICATION SIGN}", "bank conflict factor"),
+    ("m-bytes", "bytes", "bytes used / bytes moved per execution"),
 )
 _EMPTY_CELLS = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
 
@@ -67,13 +69,13 @@ def figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[
         f'<span class="m m-bytes{" bad" if wasteful else ""}">{moved}</span>'
     )
     reasons = ", ".join(
-        f"{format_mean(cycles)} for {name}"
+        f"{display_name(name)} {format_mean(cycles)}"
         for name, cycles in sorted(row.reasons.items(), key=lambda pair: -pair[1])
     )
-    says = f"modelled on {modelled.where}: {format_mean(row.lanes)} lanes on,"
-    says += f" issue {format_mean(row.issue)}"
-    says += f", waits {format_mean(row.stall)} cycles ({reasons})" if reasons else ""
-    says += f", {format_mean(row.requests)} cache lines an execution" if row.requests else ""
+    says = f"modelled on {modelled.where}: {format_mean(row.lanes)} active lanes,"
+    says += f" issue {format_mean(row.issue)} cycles"
+    says += f", stall {format_mean(row.stall)} cycles ({reasons})" if reasons else ""
+    says += f", {format_mean(row.requests)} cache lines per execution" if row.requests else ""
     return cells, says
 
 

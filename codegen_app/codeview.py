@@ -315,8 +315,8 @@ def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
     if row is None:
         return '<span class="heat"></span>', "", ""
     says = (
-        f"modelled on {modelled.where}: a wave waits {format_mean(row.stall)} cycles here,"
-        f" {100 * row.share:.1f}% of all that it waits"
+        f"modelled on {modelled.where}: {format_mean(row.stall)} stall cycles per wave,"
+        f" {100 * row.share:.1f}% of all stall cycles"
     )
     return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", says
 
@@ -360,7 +360,7 @@ def _is_directive(line: ListingLine) -> bool:
     return line.kind in ("directive", "blank")
 
 
-_COMPILER_TITLE = "made by the compiler: no line of the source"
+_COMPILER_TITLE = "compiler-generated: no source line"
 
 
 def _listing_row(
@@ -384,7 +384,7 @@ def _listing_row(
     if line.block > 1:
         css += " block"
     live = "" if line.live is None else str(line.live)
-    peak = ' peak" title="the most live registers' if line.peak else ""
+    peak = ' peak" title="peak number of live registers' if line.peak else ""
     margin = (
         f'<span class="x">{"│" * min(line.depth, 6)} {line.source or "own"}</span>'
         f'<span class="live{peak}">{live}</span>{header}{cells}'

@@ -29,8 +29,8 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the first word; each command parses its own arguments."""
     top = argparse.ArgumentParser(
         prog="kiln",
-        description="A web dashboard for GPU kernel code generation, with the code generator in it",
-        epilog="kiln COMMAND --help says what a command takes.",
+        description="GPU kernel code generator with a web dashboard",
+        epilog="kiln COMMAND --help describes a command.",
     )
     top.add_argument("--version", action="version", version=f"kiln {kiln_version()}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -73,8 +73,8 @@ def _engine(arguments: Sequence[str]) -> int:
 
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
-    "demo": (_demo, "all of Kiln on this machine, with two real models"),
-    "manage": (manage, "commands of an installation: migrate, import_graph, retune, backup …"),
-    "worker": (_worker, "measure for a server elsewhere, with an address and a token"),
-    "engine": (_engine, "lower, compile, verify and tune a model without database and pages"),
+    "demo": (_demo, "run all of Kiln on this machine, with two real models"),
+    "manage": (manage, "manage an installation: migrate, import_graph, retune, backup …"),
+    "worker": (_worker, "measure on this machine for a Kiln server"),
+    "engine": (_engine, "lower, compile, verify and tune a model without database and web server"),
 }

@@ -22,7 +22,7 @@ def diff(rows: Sequence[DiffRow], of: str) -> SafeString:
         for chunk in chunks
     )
     return SafeString(
-        '<div class="codepane short diff" tabindex="0" role="region" aria-label="Differences of '
+        '<div class="codepane short diff" tabindex="0" role="region" aria-label="Differences in '
         f'{escape(of)}">{body}</div>'
     )
 
@@ -32,7 +32,7 @@ _GLYPHS = {"added": "+", "removed": "\u2212", "changed": "\u2260"}
 
 def _diff_row(row: DiffRow) -> str:
     if row.change == "gap":
-        return f'<div class="d gap">{row.count} equal</div>'
+        return f'<div class="d gap">{row.count} equal lines</div>'
     return (
         f'<div class="d {row.change}"><span class="n">{row.left or ""}</span>'
         f'<span class="t">{escape(row.left_text)}</span><span class="n">{row.right or ""}</span>'

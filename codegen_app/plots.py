@@ -16,6 +16,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from codegen_app.selectors.plot_data import PlotChange, PlotData
+from codegen_app.ticks import round_ticks
 from scheduler.text import one_line
 from scheduler.track.effect import Effect, effect_of, format_change
 from scheduler.track.units import Scale, format_ratio, format_value, scale_of
@@ -24,7 +25,6 @@ WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 44, 30
 DAYS = 30  # back from now, for a badge's changes
 MAX_DAYS = 3650
-_TICKS = 4
 _TITLE, _LABEL = 84, 44  # characters that fit
 
 
@@ -131,18 +131,6 @@ def _band(of: PlotData, frame: _Frame) -> str:
 def _value_ticks(frame: _Frame, scale: Scale) -> Iterator[dict[str, object]]:
     for value in round_ticks(frame.least * scale.factor, frame.most * scale.factor):
         yield {"y": frame.y(value / scale.factor), "text": f"{value:.6g}"}
-
-
-def round_ticks(least: float, most: float) -> Iterator[float]:
-    """Yield round numbers between two values, about ``_TICKS``."""
-    rough = (most - least) / _TICKS
-    if not rough > 0 or not math.isfinite(rough):
-        return
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * m for m in (1, 2, 5, 10) if size * m >= rough)
-    first = math.ceil(least / step)
-    for number in range(first, math.floor(most / step) + 1):
-        yield number * step
 
 
 def _moments(frame: _Frame) -> Iterator[dict[str, object]]:
@@ -254,7 +242,7 @@ def _badge_title(of: PlotData, recent: Sequence[PlotChange], days: int) -> str:
     parts = [of.head.name]
     if of.latest is not None:
         latest = of.latest
-        interval = latest.bounds or "interval not known"
+        interval = latest.bounds or "interval unknown"
         parts.append(f"{latest.text} ({interval}, n = {latest.n}) at {latest.revision}")
     parts += [_described(step, of) for step in recent[-5:]] or [f"no change in {days} days"]
     return one_line("; ".join(parts))

@@ -16,14 +16,15 @@ from codegen_app.services import (
     builds,
     controls,
     external_kernels,
-    graphs,
     ledger,
     measurement_tasks,
     packing,
     planning,
+    preparation,
     torch_comparisons,
     tracking,
     work,
+    worker_process,  # noqa: F401 - connects the signals of the worker
 )
 from codegen_app.services.modelling import jobs as modelling
 from codegen_app.services.notifying import sender
@@ -41,7 +42,7 @@ def prepare() -> None:
     name = queue_name(Kind.PREPARE)
     while controls.may_take(name):
         planning.plan_waiting()  # requested by a person, and quick beside a preparation
-        _drain(name, Graph.objects.all(), graphs.prepare)
+        _drain(name, Graph.objects.all(), preparation.prepare)
         planning.plan_waiting()
         if not (
             _run_next(name, Packing.objects.all(), packing.pack)

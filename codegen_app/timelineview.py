@@ -9,8 +9,9 @@ from __future__ import annotations
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from codegen_app.plots import round_ticks
 from codegen_app.selectors.modelled.timeline import LANE_ROWS, LaneRow, SpanRow, Timeline
+from codegen_app.selectors.modelled.view import display_name
+from codegen_app.ticks import round_ticks
 
 WIDTH = 1200
 _LEFT, _TOP, _ROW, _GAP = 104, 20, 6, 12
@@ -56,7 +57,8 @@ def _span(span: SpanRow, name: str, top: int, start: int, scale: float, address:
     x = round(_LEFT + (span.start - start) * scale, 1)
     width = max(_MIN_WIDTH, round((span.end - span.start) * scale, 1))
     row = LANE_ROWS.index(span.row)
-    what = f"waits for {span.reason}" if span.reason else f"{span.row} pipe"
+    row_name = display_name(span.row)
+    what = f"stall ({display_name(span.reason)})" if span.reason else f"{row_name} pipe"
     cycles = span.end - span.start
     title = f"{name}, cycle {span.start}: {what}, {cycles} cycle{'s' if cycles != 1 else ''}"
     title += f", line {span.line}: {span.text}" if span.line else ""

@@ -14,7 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from codegen_app.access.negotiation import reads_pages
 
 _SAFE_METHODS = ("GET", "HEAD")
-_LOGIN_HINT = "Nobody is logged in: log in at /login/, or ask the API (/api/v1/docs) with a token."
+_LOGIN_HINT = "Not logged in: log in at /login/, or use the API (/api/v1/docs) with a token."
 
 
 def return_url(request: HttpRequest) -> str:
@@ -31,7 +31,7 @@ def login_response(request: HttpRequest) -> HttpResponseBase:
     error instead, since the login's page does not fit there. So does a program, in JSON: it would
     take the login's page for a response."""
     if request.headers.get("HX-Request"):
-        return HttpResponse("Nobody is logged in any more.", status=401, content_type="text/plain")
+        return HttpResponse("You are no longer logged in.", status=401, content_type="text/plain")
     if not reads_pages(request):
         return JsonResponse({"error": "Not logged in", "text": _LOGIN_HINT}, status=401)
     return redirect_to_login(return_url(request))

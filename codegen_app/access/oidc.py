@@ -103,13 +103,13 @@ def finish_sign_in(request: HttpRequest, begun: PendingSignIn | None, callback: 
     given = request.GET.get("state", "")
     if begun is None or not constant_time_compare(given, begun.state):
         raise SignInError(
-            "This sign-in was not begun here, took longer than ten minutes, or is over: begin again"
+            "This sign-in was not started here, is over, or took more than ten minutes: start again"
         )
     if (error := request.GET.get("error")) is not None:
         reason = error if _ERROR_CODE.fullmatch(error) else "an error"
         raise SignInError(f"{provider.name} did not let you in: {reason}", counts=True)
     if request.GET.get("iss", provider.issuer) != provider.issuer:
-        raise SignInError("The answer is another provider's: begin again", counts=True)
+        raise SignInError("The response is from another provider: start again", counts=True)
     with _provider_request():
         claims = _claims(request.GET.get("code", ""), begun, callback)
     return _person(provider, claims)
@@ -130,14 +130,14 @@ def _claims(code: str, begun: PendingSignIn, callback: str) -> dict[str, Any]:
     token = client.fetch_access_token(callback, code=code, code_verifier=begun.verifier)
     found = client.parse_id_token(token, nonce=begun.nonce, leeway=_LEEWAY_S)
     if not found or not isinstance(found.get("sub"), str) or not found["sub"]:
-        raise SignInError(f"{_provider().name} does not say who you are", counts=True)
+        raise SignInError(f"{_provider().name} sent no user identity", counts=True)
     claims = dict(found)
     groups = {_provider().groups_claim} if _provider().groups else set()
     needed = {"email", "preferred_username"} | groups
     if needed - set(claims) and client.server_metadata.get("userinfo_endpoint"):
         more = client.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
-            raise SignInError(f"{_provider().name} speaks of two people at once", counts=True)
+            raise SignInError(f"{_provider().name} sent two different user identities", counts=True)
         claims = {**more, **claims}
     return claims
 
@@ -149,15 +149,14 @@ def _person(provider: Provider, claims: dict[str, Any]) -> Person:
     local, _, domain = email.rpartition("@")
     if provider.domains and not (local and domain.lower() in provider.domains):
         raise SignInError(
-            f"Only people with a verified e-mail address of {' or '.join(provider.domains)} are"
-            " let in",
+            f"Sign-in requires a verified e-mail address of {' or '.join(provider.domains)}",
             counts=True,
             subject=subject,
         )
     groups = claims.get(provider.groups_claim) or ()
     groups = [groups] if isinstance(groups, str) else groups
     if len(subject) > 255 or not isinstance(groups, list | tuple):
-        raise SignInError(f"{provider.name} says what cannot be read", counts=True)
+        raise SignInError(f"{provider.name} sent an unreadable response", counts=True)
     name = str(claims.get("preferred_username") or email)
     return Person(subject, name, email[:254], frozenset(map(str, groups)))
 
@@ -212,7 +211,7 @@ def _provider_request() -> Iterator[None]:
     are not public."""
     name = _provider().name
     if not _REQUEST_SLOTS.acquire(blocking=False):
-        raise SignInError("Many people sign in just now: try again in a moment")
+        raise SignInError("Too many sign-ins at once: try again in a moment")
     try:
         yield
     except SignInError:
@@ -224,10 +223,10 @@ def _provider_request() -> Iterator[None]:
         log.warning("sign-in: %s: %s", type(error).__name__, one_line(str(error)))
         if getattr(error, "claim", "") in _TIMES:
             line = (
-                f"What {name} says is too old, or of the future: its clock and this server's differ"
+                f"The response of {name} is too old or too new: its clock and this server's differ"
             )
         else:
-            line = f"What {name} says cannot be believed: the server's log has the reason"
+            line = f"The response of {name} is invalid: see the server's log"
         raise SignInError(line, counts=True) from error
     finally:
         _REQUEST_SLOTS.release()

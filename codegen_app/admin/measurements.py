@@ -20,7 +20,7 @@ from scheduler.stats.intervals import bounds_cell, bounds_of
 def _interval(row: Any) -> str:
     n = len(row.samples_ns)
     if not bounds_of(n):
-        return "none: one sample"
+        return "n/a (one sample)"
     return bounds_cell(n, kiln.us(row.low_ns), kiln.us(row.high_ns))
 
 
@@ -53,7 +53,7 @@ class BenchmarkResultAdmin(ReadOnlyAdmin):
     list_select_related = ("kernel", "environment")
     list_defer = ("kernel__source", "kernel__launches", "rejected_samples", "check_detail")
     search_fields = ("kernel__name", "environment__device_name")
-    search_help_text = "A kernel, or a device"
+    search_help_text = "Kernel or device"
     ordering = ("-pk",)
 
 
@@ -92,7 +92,7 @@ class ModellingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
         columns.state(),
         columns.microseconds("time_us", "Modelled, µs"),
         _BAND,
-        columns.text("sentence", "Sentence"),
+        columns.text("sentence", "Summary"),
         columns.text("reason", "Reason"),
     )
     list_filter = ("state", "board")
@@ -117,9 +117,9 @@ class ForeignKernelAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
         columns.state(),
         columns.microseconds("time_us", "Modelled, µs"),
         _BAND,
-        columns.text("sentence", "Sentence"),
+        columns.text("sentence", "Summary"),
         columns.text("reason", "Reason"),
-        columns.text("requested_by", "Asked for by", 20),
+        columns.text("requested_by", "Requested by", 20),
     )
     list_filter = ("state", "board")
     list_select_related = ("requested_by",)

@@ -32,9 +32,10 @@ class ReasonForm(ActionForm):
     """An action's reason, which the audit log records."""
 
     why = forms.CharField(
+        label="Reason",
         required=False,
         max_length=200,
-        widget=forms.TextInput(attrs={"placeholder": "why: kept in the audit log"}),
+        widget=forms.TextInput(attrs={"placeholder": "recorded in the audit log"}),
     )
 
 

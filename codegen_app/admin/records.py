@@ -22,7 +22,7 @@ from codegen_app.models import (
     TorchComparison,
 )
 from codegen_app.selectors.pages.torch_comparison import comparison_view
-from codegen_app.services import audit, builds, graphs, torch_comparisons
+from codegen_app.services import audit, builds, graph_deletion, torch_comparisons
 from scheduler.build.flags import Flags
 from scheduler.errors import UserError
 
@@ -43,7 +43,7 @@ class GraphAdmin(ReleaseMixin, RetuneMixin, ReadOnlyAdmin):
     list_filter = ("state",)
     list_defer = ("wrapper", "decisions", "inputs", "outputs", "symbols")
     search_fields = ("name", "digest")
-    search_help_text = "A name, or how the file's digest begins"
+    search_help_text = "Name, or beginning of the file digest"
     ordering = ("-pk",)
     actions = ("retune", "release")
 
@@ -57,7 +57,7 @@ class GraphAdmin(ReleaseMixin, RetuneMixin, ReadOnlyAdmin):
         """Delete the graph and stop its work."""
         assert isinstance(obj, Graph)
         audit.record(audit.current_user(), "delete", obj)
-        graphs.delete(obj)
+        graph_deletion.delete(obj)
 
     @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
@@ -83,7 +83,7 @@ class TemplateNodeAdmin(RetuneMixin, ReadOnlyAdmin):
     list_select_related = ("graph",)
     list_defer = ("rejected", "graph__wrapper", "graph__decisions", "group", "reads", "writes")
     search_fields = ("name", "op", "graph__name")
-    search_help_text = "A node, an op or a graph"
+    search_help_text = "Node, op or graph"
     ordering = ("-pk",)
 
 
@@ -129,7 +129,7 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
         "target",
         columns.state(),
         columns.text("toolchain", "Compiler"),
-        columns.number("duration_s", "Compiled in, s", 1),
+        columns.number("duration_s", "Compile time, s", 1),
         columns.number("attempts", "Attempts"),
         columns.moment("finished_at", "Ended"),
         columns.text("reason", "Reason"),
@@ -141,7 +141,7 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
     ordering = ("-pk",)
     actions = ("build_again", "release")
 
-    @admin.action(description="Build again, those that failed", permissions=["release"])
+    @admin.action(description="Rebuild failed builds", permissions=["release"])
     def build_again(self, request: HttpRequest, queryset: QuerySet[Build]) -> None:
         """Build again with the current compiler; builds that are open, or done with all files,
         stay."""
@@ -155,7 +155,7 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
                 continue
             count += 1
         self.message_user(
-            request, format_summary(count, "build", "builds", "asked for"), messages.SUCCESS
+            request, format_summary(count, "build", "builds", "requested"), messages.SUCCESS
         )
 
 

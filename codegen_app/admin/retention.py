@@ -33,7 +33,7 @@ class RetentionPolicyAdmin(_ModelAdmin):
         """Return the fields; a new policy has no progress."""
         return (*self.fields, *self.readonly_fields) if obj else self.fields
 
-    @admin.display(description="A pass would be of")
+    @admin.display(description="Next pass affects")
     def would_go(self, policy: RetentionPolicy) -> str:
         """Return what would be deleted, shown before it is enabled: deletion is final."""
         count = rollup.count_due(policy, rollup.MAX_COUNTED)

@@ -36,22 +36,22 @@ class TuningRunAdmin(RetuneMixin, ReadOnlyAdmin):
         columns.pairs("bindings", "Sizes"),
         columns.number("budget_s", "Budget, s"),
         columns.number("priority", "Priority"),
-        columns.moment("created_at", "Asked for"),
+        columns.moment("created_at", "Requested"),
         columns.text("requested_by", "By", 20),
-        columns.text("why", "Why", 40),
+        columns.text("why", "Request reason", 40),
         columns.text("reason", "Reason", 40),
     )
     list_filter = ("state", "device", "strategy")
     list_select_related = ("graph", "requested_by")
     list_defer = _GRAPH
     search_fields = ("graph__name", "why", "requested_by__username")
-    search_help_text = "A graph, who asked for it, or words of why"
+    search_help_text = "Graph, requester, or words of the reason"
     ordering = ("-pk",)
     actions = ("cancel", "retune")
 
-    @admin.action(description="Cancel the runs", permissions=["retune"])
+    @admin.action(description="Cancel selected runs", permissions=["retune"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Cancel the runs: measurements stay; the rest is dropped."""
+        """Cancel selected runs: measurements stay; the rest is dropped."""
         actor, why = current_actor(request), action_reason(request)
         rows = TuningRun.objects.filter(pk__in=queryset.values("pk"))
         count = sum(ledger.cancel(run, actor, why) for run in rows)
@@ -70,17 +70,17 @@ class TuningTaskAdmin(ReleaseMixin, ReadOnlyAdmin):
         columns.number("run_id", "Run"),
         columns.code("problem__summary", "Problem", 48),
         columns.state(),
-        columns.number("spent_s", "On the device, s", 1),
+        columns.number("spent_s", "Device time, s", 1),
         columns.text("worker", "Worker", 30),
         columns.number("attempts", "Attempts"),
-        columns.number("deaths", "Deaths"),
+        columns.number("deaths", "Worker deaths"),
         columns.text("reason", "Reason"),
     )
     list_filter = ("state", target_filter("run__target"))
     list_select_related = ("problem",)
     list_defer = ("problem__text", "detail", "operands", "shape")
     search_fields = ("=run__pk", "problem__summary", "worker")
-    search_help_text = "A run's number, words of the problem, or a worker"
+    search_help_text = "Run number, words of the problem, or worker"
     ordering = ("-pk",)
     actions = ("release",)
 
@@ -108,12 +108,12 @@ class CandidateAdmin(ReadOnlyAdmin):
         *("result__samples_ns", "result__rejected_samples", "result__check_detail"),
     )
     search_fields = ("=task__run__pk", "kernel__name", "reason")
-    search_help_text = "A run's number, a kernel, or words of the reason"
+    search_help_text = "Run number, kernel, or words of the reason"
     ordering = ("-pk",)
 
 
 def _serves(row: Any) -> str:
-    return "serves" if row.until is None else "served"
+    return "selected" if row.until is None else "replaced"
 
 
 @admin.register(Selection)
@@ -128,7 +128,7 @@ class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
         "target",
         columns.text("device_name", "Device", 24),
         columns.pairs("bindings", "Sizes"),
-        columns.nanoseconds("result__median_ns", "Chosen at, µs"),
+        columns.nanoseconds("result__median_ns", "Median when selected, µs"),
         columns.moment("since", "Since"),
         columns.moment("until", "Until"),
         columns.text("reason", "Reason", 40),
@@ -140,7 +140,7 @@ class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
     ordering = ("-pk",)
     actions = ("retune", "put_back")
 
-    @admin.action(description="Let the chosen one serve again", permissions=["select"])
+    @admin.action(description="Restore the selection", permissions=["select"])
     def put_back(self, request: HttpRequest, queryset: QuerySet[Selection]) -> None:
         """Select an earlier kernel until a run finds a better one; the current one stays in the
         history."""
@@ -150,7 +150,7 @@ class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
             except UserError as error:
                 self.message_user(request, f"{error}.", messages.ERROR)
             else:
-                self.message_user(request, f"{chosen.kernel.name} serves.", messages.SUCCESS)
+                self.message_user(request, f"{chosen.kernel.name} is selected.", messages.SUCCESS)
 
     def has_select_permission(self, request: HttpRequest) -> bool:
         """Return whether the action is available."""

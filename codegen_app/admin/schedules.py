@@ -43,15 +43,15 @@ class ScheduleForm(_ModelForm):
         labels = {
             "graph": "Model",
             "hour": "Hour, UTC",
-            "budget_s": "Time a run, s",
-            "max_compiles": "Most compiles a run",
-            "max_measurements": "Most measurements a run",
+            "budget_s": "Time per run, s",
+            "max_compiles": "Maximum compiles per run",
+            "max_measurements": "Maximum measurements per run",
         }
         help_texts = {
-            "graph": "Nothing stands for all that are prepared then.",
-            "hour": "0 to 23; of the nights.",
-            "budget_s": "Of work on its problems. One of these limits has to be there.",
-            "priority": "Higher is taken first; people ask with 0.",
+            "graph": "Empty: all models that are prepared at that time.",
+            "hour": "0 to 23; for nightly schedules.",
+            "budget_s": "Working time on its problems. At least one limit is required.",
+            "priority": "Higher runs first; manual requests default to 0.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -76,9 +76,9 @@ class ScheduleForm(_ModelForm):
         cleaned = super().clean() or {}
         given = [limit for limit in map(cleaned.get, _LIMITS) if limit is not None]
         if not given or min(given) <= 0:
-            raise forms.ValidationError("Give a limit: seconds, compiles or measurements.")
+            raise forms.ValidationError("Enter a limit: seconds, compiles or measurements.")
         if cleaned.get("occasion") == Occasion.IMPORT and cleaned.get("graph") is not None:
-            self.add_error("graph", "What runs after an import is of what was imported: none here.")
+            self.add_error("graph", "Leave it empty: it tunes the imported model.")
         target, _, device = str(cleaned.get("on", "")).partition(" ")
         self.instance.target, self.instance.device = target, device
         return cleaned
@@ -97,7 +97,7 @@ class RetuneScheduleAdmin(_ModelAdmin):
     autocomplete_fields = ("graph",)
     fieldsets = (
         (None, {"fields": ("occasion", "hour", "graph", "on", "enabled")}),
-        ("What a run may take", {"fields": (*_LIMITS, "strategy", "priority")}),
+        ("Limits per run", {"fields": (*_LIMITS, "strategy", "priority")}),
     )
     list_display = (
         "occasion",
@@ -105,10 +105,10 @@ class RetuneScheduleAdmin(_ModelAdmin):
         columns.computed("Model", lambda row: str(row.graph or "all"), "graph"),
         "target",
         "device",
-        columns.number("budget_s", "Time a run, s"),
+        columns.number("budget_s", "Time per run, s"),
         "strategy",
         "enabled",
-        columns.moment("last_at", "Last"),
+        columns.moment("last_at", "Last run"),
     )
     list_filter = ("occasion", "enabled")
     list_select_related = ("graph",)
@@ -123,13 +123,13 @@ class RetuneScheduleAdmin(_ModelAdmin):
         """Return the initial values: a new schedule runs every night."""
         return {"occasion": Occasion.NIGHTLY}
 
-    @admin.action(description="Start its runs now", permissions=["change"])
+    @admin.action(description="Start runs now", permissions=["change"])
     def start_now(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
         """Start the runs now, besides their occasion."""
         actor, why = current_actor(request), action_reason(request)
         runs = [run for row in queryset for run in schedules.start_now(row, actor, why)]
         level = messages.SUCCESS if runs else messages.WARNING
-        self.message_user(request, format_summary(len(runs), "run", "runs", "asked for"), level)
+        self.message_user(request, format_summary(len(runs), "run", "runs", "requested"), level)
 
     @admin.action(description="Switch on", permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:

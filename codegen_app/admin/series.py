@@ -34,7 +34,7 @@ class SeriesAdmin(ReadOnlyAdmin):
     )
     list_filter = ("metric", "target")
     search_fields = ("problem", "device_name")
-    search_help_text = "A problem, or a device"
+    search_help_text = "Problem or device"
     ordering = ("-last_at", "-pk")
 
 
@@ -105,7 +105,7 @@ class BatchAdmin(ReadOnlyAdmin):
         columns.code("key", "Key", 40),
         columns.text("token", "Token", 30),
         columns.moment("received_at", "Received"),
-        columns.text("answer", "Answer"),
+        columns.text("answer", "Response"),
     )
     list_select_related = ("token",)
     search_fields = ("key",)
@@ -118,12 +118,12 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 
     list_display = (
         "name",
-        columns.code("prefix", "Begins with"),
+        columns.code("prefix", "Prefix"),
         columns.text("owner", "Owner", 30),
         columns.computed("Scopes", lambda row: ", ".join(row.scopes), "scopes"),
         columns.computed("State", lambda row: row.state, "state"),
         "expires_at",
-        columns.moment("used_at", "Used"),
+        columns.moment("used_at", "Last used"),
     )
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     list_select_related = ("owner",)
@@ -131,7 +131,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     exclude = ("digest",)
     actions = ("revoke",)
 
-    @admin.action(description="Revoke the chosen tokens", permissions=["delete"])
+    @admin.action(description="Revoke selected tokens", permissions=["delete"])
     @transaction.atomic
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiToken]) -> None:
         """Revoke them at once."""

@@ -22,13 +22,13 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     list_display = (
         "name",
-        columns.computed("State", lambda row: "alive" if row.is_alive else "gone", "alive"),
+        columns.computed("State", lambda row: "online" if row.is_alive else "offline", "alive"),
         "host",
         columns.computed("Queues", lambda row: ", ".join(row.queues), "queues"),
         columns.computed(
             "Devices", lambda row: ", ".join(one["id"] for one in row.devices), "devices"
         ),
-        columns.moment("seen_at", "Seen"),
+        columns.moment("seen_at", "Last seen"),
         columns.moment("stopped_at", "Stopped"),
     )
     list_filter = ("host",)
@@ -49,7 +49,7 @@ class IdentityAdmin(ReadOnlyAdmin):
     )
     list_select_related = ("user",)
     search_fields = ("user__username", "subject")
-    search_help_text = "An account or a subject"
+    search_help_text = "Account or subject"
     ordering = ("-pk",)
 
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
@@ -72,10 +72,10 @@ class PackingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
     cancel_by = staticmethod(packing.cancel)
     list_display = (
         columns.text("graph__name", "Graph"),
-        columns.text("times", "Choices of", 40),
+        columns.text("times", "Selections of", 40),
         columns.state(),
         columns.computed("Kernels packed", _packed, "packed", number=True),
-        columns.moment("created_at", "Asked for"),
+        columns.moment("created_at", "Requested"),
         columns.text("reason", "Reason"),
     )
     list_filter = ("state",)
@@ -109,12 +109,12 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         columns.text("actor_name", "Who", 30),
         "action",
         columns.text("what", "What"),
-        columns.text("why", "Why"),
+        columns.text("why", "Reason"),
         columns.code("address", "From"),
     )
     list_filter = ("action",)
     search_fields = ("actor_name", "address", "what", "why")
-    search_help_text = "A person, an address, or words of what and why"
+    search_help_text = "User, address, or words of action and reason"
     date_hierarchy = "at"
 
     def has_delete_permission(self, *_: Any, **__: Any) -> bool:

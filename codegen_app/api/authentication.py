@@ -22,7 +22,7 @@ class ScopeError(Exception):
 class TokenAuth(HttpBearer):
     """``Authorization: Bearer kiln_…``, of a token with this scope; each request is counted."""
 
-    openapi_description = "An API token, made on the page “API tokens”."
+    openapi_description = "An API token, created on the page “API tokens”."
 
     def __init__(self, scope: Scope) -> None:
         super().__init__()

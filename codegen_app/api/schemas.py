@@ -20,20 +20,23 @@ StatusName = Literal["slower", "faster", "unknown", "same", "new", "gone"]
 
 
 class Parameters(Schema):
-    """What the body does not say itself: of other tools' files device and revision at least."""
+    """Values missing from the body. For files of other tools, at least device and revision."""
 
     format: str = Field(
         importer.AUTO, description=f"One of {', '.join((importer.AUTO, *importer.FORMATS))}."
     )
-    device: str = Field("", description="The device's model, as “NVIDIA H200”.")
-    target: str = Field("", description="The target that code was made for, as “sm_90”.")
-    toolchain: str = Field("", description="The compiler's name without its version.")
+    device: str = Field("", description="The device model, for example “NVIDIA H200”.")
+    target: str = Field("", description="The compilation target, for example “sm_90”.")
+    toolchain: str = Field("", description="The compiler name without its version.")
     revision: str = Field("", description="The commit or version that was measured.")
-    revision_at: str = Field("", description="When that was made, in ISO 8601, not in the future.")
+    revision_at: str = Field(
+        "", description="The time of the revision in ISO 8601; not in the future."
+    )
     branch: str = Field("", description="The branch of the revision.")
-    repository: str = Field("", description="Where the revision is from.")
+    repository: str = Field("", description="The repository of the revision.")
     measured_at: str = Field(
-        "", description="When it was measured, not in the future; else now or as a file says."
+        "",
+        description="The time of the measurement. Default: as in the file, else now.",
     )
 
     def context(self, now: datetime) -> ImportContext:
@@ -49,29 +52,29 @@ class Parameters(Schema):
 
 
 class LeftOutRow(Schema):
-    """A part of a file that has no figure."""
+    """A part of a file that was left out."""
 
     where: str
     reason: str
 
 
 class Receipt(Schema):
-    """What was stored: the same again for the same key."""
+    """The stored points. Requests with the same key get the same answer."""
 
     batch: int
     points: int
-    series: int = Field(description="How many series they are of.")
+    series: int = Field(description="The number of series with new points.")
     new_series: int
     not_positive: int = Field(
         0,
-        description="Points at or below 0: they are stored, and not compared with others, since"
-        " changes are ratios.",
+        description="Points at or below 0. They are stored but not compared, since changes are"
+        " ratios.",
     )
     left_out: list[LeftOutRow]
 
 
 class Problem(Schema):
-    """Why nothing was done: one line that names the row and the field."""
+    """The error in one line, with row and field."""
 
     error: str
 
@@ -90,23 +93,24 @@ class SeriesRow(Schema):
     better: str
     points: int
     not_positive: int = Field(
-        description="Points at or below 0: they are not compared with others, since changes are"
-        " ratios."
+        description="Points at or below 0. They are not compared, since changes are ratios."
     )
-    withdrawn: int = Field(description="Points that were withdrawn: not compared either.")
+    withdrawn: int = Field(description="Withdrawn points. They are not compared.")
     first_at: datetime | None
     last_at: datetime | None
 
 
 class SeriesPage(Schema):
-    """Some series, and where the next ones begin."""
+    """A page of series."""
 
     series: list[SeriesRow]
-    next: int | None = Field(description="Ask with this as “after”; null at the end.")
+    next: int | None = Field(
+        description="Pass this as “after” for the next page; null on the last page."
+    )
 
 
 class WithdrawnRow(Schema):
-    """The withdrawal of a point, which is not compared with others."""
+    """The withdrawal of a point. Withdrawn points are not compared."""
 
     at: datetime
     by: str | None
@@ -114,13 +118,13 @@ class WithdrawnRow(Schema):
 
 
 class Reason(Schema):
-    """Why it is done."""
+    """The reason of the action."""
 
     reason: str = Field(min_length=1, max_length=500)
 
 
 class DatumRow(Schema):
-    """A point. “at” is its place in the history."""
+    """A point. “at” is the time that orders the history."""
 
     id: int
     at: datetime
@@ -129,8 +133,7 @@ class DatumRow(Schema):
     low: float | None
     high: float | None
     bounds: Bounds = Field(
-        description="What “low” and “high” are: of fewer than six samples their range, of one"
-        " nothing."
+        description="What “low” and “high” are: an interval, the range if n < 6, nothing if n = 1."
     )
     n: int
     samples: list[float] | None
@@ -141,43 +144,47 @@ class DatumRow(Schema):
     kernel: str | None
     run: int | None
     conditions: dict[str, Any] | None
-    withdrawn: WithdrawnRow | None = Field(description="Null for a point that counts.")
+    withdrawn: WithdrawnRow | None = Field(description="Null if the point is not withdrawn.")
 
 
 class DataPage(Schema):
-    """Points in the order of the history, and where the next ones begin."""
+    """A page of points, in the order of the history."""
 
     data: list[DatumRow]
-    next: str | None = Field(description="Ask with this as “after”; null at the end.")
+    next: str | None = Field(
+        description="Pass this as “after” for the next page; null on the last page."
+    )
 
 
 class Comparing(Schema):
-    """What is compared, and what is answered of it."""
+    """The sides to compare and the rows to return."""
 
     before: str = Field(
-        description="A commit or version, or how it begins; “branch:NAME”: the newest revision of"
+        description="A commit or version, or a prefix of one; “branch:NAME”: the newest revision of"
         " a branch; “run:NUMBER”: a tuning run; “base:NAME”: the newest revision of that branch"
-        " that is older than the first one of the branch after it."
+        " that is older than the first revision of the “after” branch."
     )
     after: str = Field(description="As “before”, without “base:”.")
-    repository: str = Field("", description="Of the revisions, where several have one so named.")
-    group: Grouping = Field(Grouping.GRAPH, description="What geometric means are taken by.")
+    repository: str = Field(
+        "", description="The repository, if several have a revision of this name."
+    )
+    group: Grouping = Field(Grouping.GRAPH, description="The grouping of geometric means.")
     least_effect: float = Field(
         CompareSettings().least_effect,
         ge=0,
         le=0.5,
-        description="What counts as slower or faster: 0.01 is by more than 1%.",
+        description="The minimum effect for slower or faster: 0.01 is 1%.",
     )
-    status: StatusName | None = Field(None, description="Rows of this status alone.")
+    status: StatusName | None = Field(None, description="Return only rows with this status.")
     limit: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        1_000, description="How many rows at most, the largest effect first within a status."
+        1_000, description="The maximum number of rows; largest effect first within a status."
     )
 
 
 class SideRow(Schema):
-    """A side: the revision that it is, or the run."""
+    """A side: a revision or a run."""
 
-    text: str = Field(description="As it was asked for.")
+    text: str = Field(description="The side as given in the request.")
     name: str
     branches: list[str]
     repository: str
@@ -186,8 +193,8 @@ class SideRow(Schema):
 
 
 class ComparedSeries(Schema):
-    """A series on both sides. “ratio” with its 95% interval is after by before, above 1 for slower,
-    also of what is better the higher it is; null where there is none."""
+    """A series on both sides. “ratio” is after / before with its 95% interval, null if unknown.
+    Above 1 is slower, also for metrics where higher is better."""
 
     series: int
     name: str
@@ -200,21 +207,23 @@ class ComparedSeries(Schema):
     unit: str
     better: str
     status: StatusName
-    before: float | None = Field(description="The median in the series' unit.")
-    after: float | None = Field(description="The median in the series' unit.")
+    before: float | None = Field(description="The median in the unit of the series.")
+    after: float | None = Field(description="The median in the unit of the series.")
     ratio: float | None
     low: float | None
     high: float | None
     n_before: int
     n_after: int
     q: float | None = Field(description="The p-value, corrected for the number of series.")
-    why: str = Field(description="The cause of what moved, or why nothing can be said.")
+    why: str = Field(
+        description="The cause of the change, or the reason why the status is unknown."
+    )
     groups: list[str]
-    origin: str = Field(description="“emulated”, “generated”, or empty: measured on a device.")
+    origin: str = Field(description="“emulated” or “generated”; empty if measured on a device.")
 
 
 class GroupMean(Schema):
-    """The geometric mean of a group's ratios with its 95% interval, of n series."""
+    """The geometric mean of the ratios of n series, with its 95% interval."""
 
     name: str
     ratio: float
@@ -224,27 +233,26 @@ class GroupMean(Schema):
 
 
 class ComparisonAnswer(Schema):
-    """Two sides over all their series."""
+    """The comparison of two sides over all series."""
 
     before: SideRow
     after: SideRow
-    counts: dict[str, int] = Field(description="All series by status, whatever was asked for.")
-    compared: int = Field(description="Those that are slower, faster or the same.")
-    floor: float = Field(description="The noise from run to run, as a part: 0.002 is 0.2%.")
-    pairs: int = Field(description="Series of the same code that it is of; 0: it is assumed.")
+    counts: dict[str, int] = Field(description="The number of series by status, without filters.")
+    compared: int = Field(description="The number of series that are slower, faster or the same.")
+    floor: float = Field(description="The run-to-run noise as a fraction: 0.002 is 0.2%.")
+    pairs: int = Field(description="The number of same-code series behind “floor”; 0 if assumed.")
     group: Grouping
     groups: list[GroupMean]
     rows: list[ComparedSeries]
-    total: int = Field(description="Rows of the status; “limit” may leave some out.")
+    total: int = Field(description="The number of rows with the status, before “limit”.")
     url: str = Field(
-        description="The page of this comparison; its path alone where the site has no address"
-        " (KILN_SITE_URL)."
+        description="The page of this comparison; only the path if KILN_SITE_URL is not set."
     )
-    markdown: str = Field(description="For a pull request.")
+    markdown: str = Field(description="A summary for a pull request.")
 
 
 class RequestRow(Schema):
-    """A revision of a series that should be measured again."""
+    """A request to measure a revision of a series again."""
 
     id: int
     asked_at: datetime
@@ -264,10 +272,12 @@ class RequestRow(Schema):
 
 
 class RequestsPage(Schema):
-    """Some requests, and where the next ones begin."""
+    """A page of requests."""
 
     requests: list[RequestRow]
-    next: int | None = Field(description="Ask with this as “after”; null at the end.")
+    next: int | None = Field(
+        description="Pass this as “after” for the next page; null on the last page."
+    )
 
 
 Limit = Annotated[int, Field(ge=1, le=5_000)]

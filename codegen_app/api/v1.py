@@ -54,8 +54,8 @@ api = NinjaAPI(
     title="Kiln",
     version="1",
     description=(
-        "Results go in in batches, whole or not at all; series and their points come out."
-        " A token is sent as “Authorization: Bearer …”."
+        "Upload results in batches and read series with their points. A batch is stored as a"
+        " whole or not at all. Authenticate with “Authorization: Bearer TOKEN”."
     ),
     docs_url=None,
     openapi_url=None,
@@ -90,16 +90,16 @@ _BODY = {
             "required": True,
             "schema": {"type": "string", "minLength": 1, "maxLength": _MAX_KEY_LENGTH},
             "description": (
-                "Any text that is new for each batch. The same batch under the same key is stored"
-                " once and answered the same; another under that key is a conflict (409)."
+                "A unique string per batch. Repeating a batch with its key is safe: it is stored"
+                " once and gets the same answer. Another batch with that key is a conflict (409)."
             ),
         }
     ],
     "requestBody": {
         "required": True,
         "description": (
-            "Kiln's points, or the file of pytest-benchmark, Google Benchmark or Bencher (BMF), or"
-            " the output of Inductor with its AUTOTUNE blocks, as it is."
+            "Points in Kiln's format, an unmodified file of pytest-benchmark, Google Benchmark or"
+            " Bencher (BMF), or Inductor output with AUTOTUNE blocks."
         ),
         "content": {
             "application/json": {
@@ -116,14 +116,14 @@ _BODY = {
     url_name="api_results",
     auth=TokenAuth(Scope.INGEST),
     response={200: Receipt, **_REFUSALS, 400: Problem, 409: Problem, 413: Problem},
-    summary="Send a batch of results",
+    summary="Upload a batch of results",
     openapi_extra=_BODY,
 )
 def send_results(request: HttpRequest, parameters: Query[Parameters]) -> dict[str, Any]:
-    """Stores all points of the body or none. What a detector has to look at is known from then on.
+    """Store all points of the body, or none, and queue their series for change detection.
 
-    A point's place in the history is its revision's moment, where that is known, else when it was
-    measured: a revision that is measured again later stands where it belongs.
+    The history is ordered by the time of the revision if it is known, else by the time of the
+    measurement. Re-measuring a revision later does not change its position.
     """
     _parameters(request, Parameters.model_fields)
     key = _key(request)
@@ -138,7 +138,7 @@ def send_results(request: HttpRequest, parameters: Query[Parameters]) -> dict[st
     url_name="api_series",
     auth=_READ,
     response={200: SeriesPage, **_REFUSALS},
-    summary="Series, some at a time",
+    summary="List series",
 )
 def list_series(
     request: HttpRequest,
@@ -150,7 +150,7 @@ def list_series(
     after: int = 0,
     limit: Limit = 1_000,
 ) -> dict[str, Any]:
-    """Those whose problem, target, device, toolchain and metric are as given."""
+    """List series, filtered by problem, target, device, toolchain and metric."""
     _parameters(request, (*histories.FILTERS, "after", "limit"))
     values = (problem, target, device_name, toolchain, metric)
     rows, following = histories.series_page(
@@ -164,7 +164,7 @@ def list_series(
     url_name="api_requests",
     auth=_READ,
     response={200: RequestsPage, **_REFUSALS},
-    summary="Revisions that should be measured again",
+    summary="List requests for re-measurement",
 )
 def list_requests(
     request: HttpRequest,
@@ -175,8 +175,8 @@ def list_requests(
     after: int = 0,
     limit: Limit = 1_000,
 ) -> dict[str, Any]:
-    """What was asked for from alerts and not answered yet. The first point of such a series at such
-    a revision that is sent, and was measured since, answers it."""
+    """List open requests of alerts. The first uploaded point of the series at the revision that was
+    measured after the request closes it."""
     _parameters(request, (*measurement_requests.FILTERS, "after", "limit"))
     values = (device_name, repository, branch, revision)
     rows, following = measurement_requests.requests_page(
@@ -190,10 +190,10 @@ def list_requests(
     url_name="api_one_series",
     auth=_READ,
     response={200: SeriesRow, **_REFUSALS, 404: Problem},
-    summary="One series",
+    summary="Get a series",
 )
 def one_series(request: HttpRequest, pk: int) -> Any:  # noqa: ARG001
-    """What makes it one, and how many points it has."""
+    """Return the identity of a series and its number of points."""
     return _get_series(pk)
 
 
@@ -202,7 +202,7 @@ def one_series(request: HttpRequest, pk: int) -> Any:  # noqa: ARG001
     url_name="api_data",
     auth=_READ,
     response={200: DataPage, **_REFUSALS, 404: Problem},
-    summary="The points of a series",
+    summary="List the points of a series",
 )
 def series_data(
     request: HttpRequest,
@@ -211,7 +211,7 @@ def series_data(
     limit: Limit = 1_000,
     samples: bool = False,
 ) -> dict[str, Any]:
-    """In the order of its history; with “samples” also the conditions of each."""
+    """List points in the order of the history. With “samples”, also return their conditions."""
     _parameters(request, ("after", "limit", "samples"))
     _get_series(pk)
     place = histories.Cursor.parse(after) if after else None
@@ -227,8 +227,8 @@ def series_data(
     summary="Withdraw a point",
 )
 def withdraw_point(request: HttpRequest, pk: int, datum: int, body: Reason) -> Any:
-    """It stays, with who, when and why, and is not compared with others any more. The token's owner
-    needs the permission to triage alerts."""
+    """Exclude a point from comparisons. The point is kept, with user, time and reason. The owner of
+    the token needs the permission to triage alerts."""
     _parameters(request, ())
     return _withdrawn(withdrawals.withdraw(_get_point(pk, datum), body.reason, _triager(request)))
 
@@ -238,11 +238,11 @@ def withdraw_point(request: HttpRequest, pk: int, datum: int, body: Reason) -> A
     url_name="api_restore",
     auth=TokenAuth(Scope.INGEST),
     response={200: WithdrawnRow, **_REFUSALS, 404: Problem},
-    summary="Take the withdrawal of a point back",
+    summary="Restore a point",
 )
 def restore_point(request: HttpRequest, pk: int, datum: int) -> Any:
-    """The point is compared with others again; the answer is the withdrawal that is taken back. The
-    token's owner needs the permission to triage alerts."""
+    """Include a withdrawn point in comparisons again, and return the withdrawal. The owner of the
+    token needs the permission to triage alerts."""
     _parameters(request, ())
     return _withdrawn(withdrawals.restore(_get_point(pk, datum), _triager(request)))
 
@@ -252,12 +252,12 @@ def restore_point(request: HttpRequest, pk: int, datum: int) -> Any:
     url_name="api_compare",
     auth=_READ,
     response={200: ComparisonAnswer, **_REFUSALS},
-    summary="Two revisions, branches or runs over all their series",
+    summary="Compare two revisions, branches or runs",
 )
 def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
-    """What became slower, faster, stayed, is new, is gone, and what cannot be said.
+    """Compare all series: slower, faster, same, new, gone or unknown.
 
-    A side that is not there, or is several, is an error (422) that says what it could be.
+    A side that does not exist or is ambiguous is an error (422), which lists the candidates.
     """
     _parameters(request, Comparing.model_fields)
     settings = CompareSettings(least_effect=asked.least_effect)
@@ -288,7 +288,7 @@ def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
 def _cursor(after: int) -> int:
     """The place that a page begins after. Raises ``UserError`` for one that no page named."""
     if abs(after) > 2**62:
-        raise UserError("after: take the “next” of the page before")
+        raise UserError("after: use the “next” value of the previous page")
     return after
 
 
@@ -299,14 +299,14 @@ class NotFoundError(Exception):
 def _get_series(pk: int) -> Series:
     row = Series.objects.filter(pk=pk).first() if pk < 2**63 else None
     if row is None:
-        raise NotFoundError(f"there is no series {pk}")
+        raise NotFoundError(f"series {pk} does not exist")
     return row
 
 
 def _get_point(series: int, pk: int) -> Datum:
     row = Datum.objects.filter(pk=pk, series=series).first() if max(series, pk) < 2**63 else None
     if row is None:
-        raise NotFoundError(f"there is no point {pk} of series {series}")
+        raise NotFoundError(f"series {series} has no point {pk}")
     return row
 
 
@@ -336,8 +336,8 @@ def _key(request: HttpRequest) -> str:
     key = request.headers.get(KEY_HEADER, "").strip()
     if not key or len(key) > _MAX_KEY_LENGTH or not key.isprintable():
         raise HeaderError(
-            f"{KEY_HEADER}: a printable text of 1 to {_MAX_KEY_LENGTH} characters is due, new"
-            " for each batch"
+            f"{KEY_HEADER}: expected 1 to {_MAX_KEY_LENGTH} printable characters, unique for each"
+            " batch"
         )
     return key
 
@@ -347,7 +347,7 @@ def _body(request: HttpRequest) -> bytes:
     most = settings.API_BODY_MAX_BYTES
     body = request.read(most + 1)
     if len(body) > most:
-        raise TooLargeError(f"at most {most} bytes can be sent at once: send the points in parts")
+        raise TooLargeError(f"a request has at most {most} bytes: split the batch")
     return bytes(body)
 
 
@@ -378,7 +378,7 @@ for _kind, _status in (
 
 @api.exception_handler(ingest.KeyReusedError)
 def _key_reused(request: HttpRequest, _: Exception) -> HttpResponse:
-    line = f"{KEY_HEADER}: this key was used for another batch: take a new one for each"
+    line = f"{KEY_HEADER}: the key was used for another batch: use a new key for each batch"
     return _answer(request, 409, line)
 
 
@@ -391,7 +391,7 @@ def _rate_limited(request: HttpRequest, error: Any) -> HttpResponse:
 
 @api.exception_handler(AuthenticationError)
 def _not_found(request: HttpRequest, _: Exception) -> HttpResponse:
-    line = "Authorization: a valid API token is due, as “Bearer kiln_…”"
+    line = "Authorization: expected a valid API token, as “Bearer kiln_…”"
     answer = _answer(request, 401, line)
     answer.headers["WWW-Authenticate"] = "Bearer"
     return answer

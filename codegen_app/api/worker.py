@@ -47,7 +47,7 @@ _SESSION = {
             "in": "header",
             "required": True,
             "schema": {"type": "string", "maxLength": 100},
-            "description": "The session that “hello” gave.",
+            "description": "The session returned by “hello”.",
         }
     ]
 }
@@ -57,10 +57,10 @@ _SESSION = {
     "/hello",
     url_name="api_worker_hello",
     response={200: WelcomeAnswer, **_REFUSALS},
-    summary="Join as the worker that the token names",
+    summary="Join as the worker of the token",
 )
 def hello(request: HttpRequest, given: Hello) -> dict[str, Any]:
-    """Takes the place of any process that joined under the name before."""
+    """Start a session. It replaces an earlier session of the same worker."""
     sent: dict[str, Any] = as_json(sessions.hello(token_of(request), given.model_dump()))
     return sent
 
@@ -73,8 +73,8 @@ def hello(request: HttpRequest, given: Hello) -> dict[str, Any]:
     openapi_extra=_SESSION,
 )
 def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
-    """Answered at once: a thread that waits is one that serves nobody. The same task again for who
-    asks again."""
+    """Lease the next task. The answer is immediate. Repeated requests return the same task until it
+    is finished."""
     worker = _worker(request)
     held = leases.acquire(worker)
     task = again = None
@@ -91,11 +91,11 @@ def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
     "/leases/{str:key}/files/{str:digest}",
     url_name="api_worker_file",
     response={200: None, **_REFUSALS, 404: Problem},
-    summary="A file that the leased task names",
+    summary="Download a file of the leased task",
     openapi_extra=_SESSION,
 )
 def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
-    """The graph's file, or a kernel's library, as it is."""
+    """Return the file of the graph, or the library of a kernel."""
     held = leases.get_active(_worker(request), key)
     is_task = held.task is not None
     artifact = dispatch.file_of(held, digest) if is_task else replay.file_of(held, digest)
@@ -113,11 +113,11 @@ def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
     "/builds",
     url_name="api_worker_builds",
     response={200: BuildsAnswer, **_REFUSALS},
-    summary="Ask for builds of candidates, as a search goes on",
+    summary="Request builds of candidates",
     openapi_extra=_SESSION,
 )
 def builds(request: HttpRequest, given: Asking) -> dict[str, Any]:
-    """Answered at once with what is over; the same again changes nothing."""
+    """Request builds during a search, and return the finished ones. The request is idempotent."""
     sent: dict[str, Any] = as_json(
         build_requests.request_builds(_worker(request), given.lease, given.kernels)
     )
@@ -128,11 +128,11 @@ def builds(request: HttpRequest, given: Asking) -> dict[str, Any]:
     "/progress",
     url_name="api_worker_progress",
     response={200: ReplyAnswer, **_REFUSALS},
-    summary="Send results, and keep the lease",
+    summary="Upload results and renew the lease",
     openapi_extra=_SESSION,
 )
 def progress(request: HttpRequest, given: Progress) -> dict[str, Any]:
-    """Each result once, by its kernel: the same again changes nothing."""
+    """Store results, once for each kernel. The request is idempotent."""
     found = [_valid(one.result, "results") for one in given.results]
     samples = (given.samples, given.samples_due)
     reply = results.progress(
@@ -146,22 +146,22 @@ def progress(request: HttpRequest, given: Progress) -> dict[str, Any]:
     "/finish",
     url_name="api_worker_finish",
     response={200: Fine, **_REFUSALS},
-    summary="Hand the decision in",
+    summary="Finish a task",
     openapi_extra=_SESSION,
 )
 def finish(request: HttpRequest, given: Finish) -> dict[str, Any]:
-    """The same again changes nothing."""
+    """Store the decision. The request is idempotent."""
     found = [_valid(one.result, "results") for one in given.results]
     lines = [_valid(one.line, "lines") for one in given.lines]
     worker = _worker(request)
     if results.is_remeasurement(worker, given.lease):
         if lines:
-            raise UserError("lines: results alone are due of what is measured again")
+            raise UserError("lines: a re-measurement takes results only")
         samples = (given.samples, given.samples_due)
         results.finish_remeasurement(worker, given.lease, given.device, found, samples)
     else:
         if found:
-            raise UserError("results: lines alone are due of a task")
+            raise UserError("results: a task takes lines only")
         results.finish(worker, given.lease, given.device, lines, given.rest, given.spent_s)
     return {"ok": True}
 
@@ -170,11 +170,11 @@ def finish(request: HttpRequest, given: Finish) -> dict[str, Any]:
     "/give-up",
     url_name="api_worker_give_up",
     response={200: Fine, **_REFUSALS},
-    summary="Give a task back, or say why it cannot be done",
+    summary="Return or reject a task",
     openapi_extra=_SESSION,
 )
 def give_up(request: HttpRequest, given: GivingUp) -> dict[str, Any]:
-    """Of a lease that is over nothing happens."""
+    """Return a task to the queue, or reject it with a reason. Ignored if the lease has ended."""
     worker = _worker(request)
     results.give_up(worker, given.lease, given.because(), given.reason, given.detail)
     return {"ok": True}
@@ -184,11 +184,11 @@ def give_up(request: HttpRequest, given: GivingUp) -> dict[str, Any]:
     "/leave",
     url_name="api_worker_leave",
     response={200: Fine, **_REFUSALS},
-    summary="Say good-bye",
+    summary="End the session",
     openapi_extra=_SESSION,
 )
 def leave(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
-    """What the worker still holds goes back into the queue."""
+    """End the session. Leased tasks return to the queue."""
     sessions.leave(_worker(request))
     return {"ok": True}
 

@@ -43,13 +43,13 @@ Text = Annotated[str, Field(max_length=200, pattern=_PRINTABLE)]
 
 
 class Strict(Schema):
-    """Types as they are sent, and no field that there is not."""
+    """A strict schema: no conversion of types, no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SentCheck(Strict):
-    """A check that was passed: what failed one has no measurement."""
+    """The result of a passed check. A failed check has no measurement."""
 
     passed: Literal[True]
     max_error: Error
@@ -60,7 +60,7 @@ class SentCheck(Strict):
 
 
 class SentSamples(Strict):
-    """Times in nanoseconds a launch; all other figures are derived here."""
+    """Times in nanoseconds per launch."""
 
     samples_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=_MAX_SAMPLES)]
     batch: Annotated[int, Field(ge=1, le=10**6)]
@@ -75,12 +75,12 @@ class SentSamples(Strict):
     ] = {}
 
     def samples(self) -> Samples:
-        """As the protocol has it. Raises ``ValueError``."""
+        """Convert to the protocol type. Raises ``ValueError``."""
         pairs = []
         for pair in self.rejected:
             ns, reason = pair
             if isinstance(ns, str) or not isinstance(reason, str):
-                raise ValueError("rejected: a time and a reason are due")
+                raise ValueError("rejected: requires a time and a reason")
             pairs.append((float(ns), reason))
         return Samples(
             tuple(map(float, self.samples_ns)),
@@ -92,28 +92,28 @@ class SentSamples(Strict):
 
 
 class SentLoss(Strict):
-    """Why a candidate has no measurement."""
+    """The reason why a candidate has no measurement."""
 
     stage: Literal["compile", "load", "check", "run", "timeout", "crash", "render"]
     reason: Annotated[str, Field(min_length=1, max_length=2_000, pattern=_STORABLE)]
     detail: Detail = ""
 
     def loss(self) -> Failure:
-        """As the protocol has it."""
+        """Convert to the protocol type."""
         return Failure(Stage(self.stage), self.reason, self.detail)
 
 
 class SentResult(Strict):
-    """What became of one candidate: samples, or a loss."""
+    """The result of a candidate: samples or a loss."""
 
     kernel: Kernel
     measured: SentSamples | None
     loss: SentLoss | None
 
     def result(self) -> Result:
-        """As the protocol has it. Raises ``ValueError``."""
+        """Convert to the protocol type. Raises ``ValueError``."""
         if (self.measured is None) == (self.loss is None):
-            raise ValueError(f"{self.kernel}: samples or a loss are due, and not both")
+            raise ValueError(f"{self.kernel}: requires either samples or a loss")
         return Result(
             self.kernel,
             self.measured.samples() if self.measured else None,
@@ -122,7 +122,7 @@ class SentResult(Strict):
 
 
 class SentLine(Strict):
-    """The last word on one candidate; without samples those that were sent before hold."""
+    """The final result of a candidate. Without samples, the samples sent earlier apply."""
 
     kernel: Kernel
     state: Annotated[str, Field(max_length=20)]
@@ -132,13 +132,13 @@ class SentLine(Strict):
     loss: SentLoss | None
 
     def line(self) -> FinalResult:
-        """As the protocol has it. Raises ``ValueError``."""
+        """Convert to the protocol type. Raises ``ValueError``."""
         state = CandidateState(self.state)
         timed = state in (CandidateState.CHOSEN, CandidateState.MEASURED)
         if not timed and (self.measured is not None or self.tied):
-            raise ValueError(f"{self.kernel}: {state} and measured at once")
+            raise ValueError(f"{self.kernel}: {state} must not have samples or ties")
         if (self.loss is not None) == (timed or state is CandidateState.UNTRIED):
-            raise ValueError(f"{self.kernel}: {state} with no reason of its own, or one too many")
+            raise ValueError(f"{self.kernel}: {state}: the loss is missing or not allowed")
         return FinalResult(
             self.kernel,
             state,
@@ -150,7 +150,7 @@ class SentLine(Strict):
 
 
 class SentDevice(Strict):
-    """A device of the worker's machine."""
+    """A device of the worker."""
 
     id: DeviceId
     target: Annotated[str, Field(max_length=24, pattern=r"^[\w.-]+$")]
@@ -167,14 +167,14 @@ class SentDevice(Strict):
 
 
 class SentAbsent(Strict):
-    """A kind of device that is not there, and why."""
+    """A kind of device that is unavailable, with the reason."""
 
     kind: Text
     reason: Reason
 
 
 class SentFence(Strict):
-    """A part of what keeps kernels to their own there."""
+    """A part of the worker's sandbox."""
 
     name: Text
     in_force: bool
@@ -183,7 +183,7 @@ class SentFence(Strict):
 
 
 class Hello(Strict):
-    """Who joins: versions, devices, and what the process before it may have held."""
+    """The joining worker: versions, devices, and the leases of its earlier process."""
 
     protocol: int
     generator: Annotated[str, Field(max_length=128, pattern=r"^[0-9a-f]+$")]
@@ -200,12 +200,12 @@ class Hello(Strict):
 
 
 class Empty(Strict):
-    """Nothing is said but who asks."""
+    """An empty body."""
 
 
 class Progress(Strict):
-    """Results as they come, none for a sign of life. ``samples`` of at most ``samples_due`` were
-    taken of what is measured again."""
+    """New results; none for a heartbeat. ``samples`` of at most ``samples_due`` samples of a
+    re-measurement are taken."""
 
     lease: Key
     device: DeviceId
@@ -216,9 +216,9 @@ class Progress(Strict):
 
 
 class Finish(Strict):
-    """The decision: a line for each candidate; of a search for each that was tried, and in ``rest``
-    why the others were not. ``spent_s`` are the seconds of work on it so far. Of what was measured
-    again the ``results`` alone, a point's each."""
+    """The decision: a line for each candidate. For a search, a line for each tried candidate, and
+    ``rest`` with the reason for the others. ``spent_s``: seconds of work so far. A re-measurement
+    has only ``results``, one for each point."""
 
     lease: Key
     device: DeviceId
@@ -231,14 +231,14 @@ class Finish(Strict):
 
 
 class Asking(Strict):
-    """Kernels that a search wants to try next."""
+    """The kernels to try next in a search."""
 
     lease: Key
     kernels: Annotated[list[Kernel], Field(max_length=MAX_KERNELS_PER_MESSAGE)]
 
 
 class GivingUp(Strict):
-    """Why the task is not finished."""
+    """The reason why the task is not finished."""
 
     lease: Key
     why: Literal["stopped", "died", "machine", "rejected", "bug"]
@@ -246,12 +246,12 @@ class GivingUp(Strict):
     detail: Detail = ""
 
     def because(self) -> GiveUp:
-        """As the protocol has it."""
+        """Convert to the protocol type."""
         return GiveUp(self.why)
 
 
 class WelcomeAnswer(Schema):
-    """The worker's name, its session for the header, the queues that it serves."""
+    """The name of the worker, its session for the header, and its queues."""
 
     worker: str
     session: str
@@ -259,8 +259,8 @@ class WelcomeAnswer(Schema):
 
 
 class WorkAnswer(Schema):
-    """A task, or builds to be measured again, with the digests of the files; or neither, and when
-    to ask again."""
+    """A task or builds to re-measure, with the digests of the files; or neither, with the time to
+    wait before the next request."""
 
     say: str = Field(description="“go on”, “pause” or “drain”.")
     why: str
@@ -270,20 +270,20 @@ class WorkAnswer(Schema):
 
 
 class BuildsAnswer(Schema):
-    """What is built, or why it is not; the others are asked about again after ``wait_s``."""
+    """Finished and failed builds. Request the others again after ``wait_s``."""
 
     wait_s: float
     builds: list[dict[str, Any]] = Field(description="scheduler/agent/protocol.py: BuildResult.")
 
 
 class ReplyAnswer(Schema):
-    """What is to be done next."""
+    """The next action."""
 
     say: str = Field(description="“go on”, “stop”, “pause” or “drain”.")
     why: str
 
 
 class Fine(Schema):
-    """It is so."""
+    """The request succeeded."""
 
     ok: Literal[True] = True

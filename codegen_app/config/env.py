@@ -33,7 +33,7 @@ def flag(name: str, *, default: bool, environ: Mapping[str, str] = os.environ) -
         return default
     if value in _TRUE or value in _FALSE:
         return value in _TRUE
-    raise ImproperlyConfigured(f"{name}={value!r} is neither yes nor no: use 1 or 0")
+    raise ImproperlyConfigured(f"{name}={value!r} is not a boolean: use 1 or 0")
 
 
 def integer(
@@ -56,7 +56,7 @@ def choice(name: str, known: Sequence[str], environ: Mapping[str, str] = os.envi
     """Return one of these words, the first if nothing is set."""
     value = text(name, known[0], environ)
     if value not in known:
-        raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(known)}")
+        raise ImproperlyConfigured(f"{name}={value!r} is not one of {', '.join(known)}")
     return value
 
 
@@ -64,7 +64,7 @@ def token(name: str, *, least: int, environ: Mapping[str, str] = os.environ) -> 
     """Return a secret of at least ``least`` characters without spaces; "" if none is set."""
     value = text(name, environ=environ)
     if value and (len(value) < least or not value.isascii() or " " in value):
-        raise ImproperlyConfigured(f"{name} is weak: give {least} random characters or more")
+        raise ImproperlyConfigured(f"{name} is weak: use at least {least} random characters")
     return value
 
 
@@ -90,7 +90,7 @@ def folder(name: str, default: Path | None, environ: Mapping[str, str] = os.envi
     if value:
         return Path(value).expanduser().resolve()
     if default is None:
-        raise ImproperlyConfigured(f"{name} is not set, and this user has no home: name a folder")
+        raise ImproperlyConfigured(f"{name} is not set, and this user has no home: set it")
     return default
 
 
@@ -101,7 +101,7 @@ def site(name: str, environ: Mapping[str, str] = os.environ) -> str:
         parts = urlsplit(value)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
             raise ImproperlyConfigured(
-                f"{name}={value!r} is no address such as https://kiln.example"
+                f"{name}={value!r} is not an address such as https://kiln.example"
             )
     return value
 

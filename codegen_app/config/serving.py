@@ -25,11 +25,11 @@ def serving_problems(settings: Any) -> list[str]:
             )
         elif len(settings.SECRET_KEY) < _MIN_KEY_LENGTH or len(set(settings.SECRET_KEY)) < 8:
             found.append(
-                f"KILN_SECRET_KEY is weak: give at least {_MIN_KEY_LENGTH} random characters"
+                f"KILN_SECRET_KEY is weak: use at least {_MIN_KEY_LENGTH} random characters"
             )
     if not settings.PASSWORD_LOGIN and settings.OIDC is None:
         found.append(
-            "KILN_PASSWORD_LOGIN=0 without KILN_OIDC_ISSUER: nobody could log in; set one of both"
+            "KILN_PASSWORD_LOGIN=0 without KILN_OIDC_ISSUER disables every login; set one of them"
         )
     if settings.HTTPS:
         found += _https(settings)

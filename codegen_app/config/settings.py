@@ -105,6 +105,9 @@ DATABASES = {
 # The cache of rendered pages in each web process; 0 renders every page anew.
 PAGES_KEPT_BYTES = env.integer("KILN_PAGES_KEPT_MIB", 64) * 1024 * 1024
 
+# The number of open alerts in the bar of every page, as text.
+ALERT_COUNT = "codegen_app.selectors.alert_rows.open_regressions_label"
+
 # The time limit of a search per kind of result, in milliseconds.
 SEARCH_MS = env.integer("KILN_SEARCH_MS", 250, minimum=10)
 

@@ -63,7 +63,7 @@ def _issuer(text: str) -> str:
     secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not secure or not parts.hostname or parts.query or parts.fragment:
         raise ImproperlyConfigured(
-            f"KILN_OIDC_ISSUER={text!r} is no issuer such as https://login.example/realms/team"
+            f"KILN_OIDC_ISSUER={text!r} is not an issuer such as https://login.example/realms/team"
         )
     return text
 
@@ -77,7 +77,7 @@ def _needed(name: str, value: str) -> str:
 def _domains(given: list[str]) -> tuple[str, ...]:
     for one in given:
         if "@" in one or "." not in one or "*" in one:
-            raise ImproperlyConfigured(f"KILN_OIDC_DOMAINS: {one!r} is no domain such as a.example")
+            raise ImproperlyConfigured(f"KILN_OIDC_DOMAINS: {one!r} is not a domain")
     return tuple(one.lower() for one in given)
 
 
@@ -87,7 +87,7 @@ def _groups(given: list[str]) -> dict[str, str]:
         value, is_pair, group = one.partition("=")
         if not is_pair or not value.strip() or not group.strip():
             raise ImproperlyConfigured(
-                f"KILN_OIDC_GROUPS: {one!r} is no pair such as kernel-team=Builders"
+                f"KILN_OIDC_GROUPS: {one!r} is not a pair such as kernel-team=Builders"
             )
         found[value.strip()] = group.strip()
     return found

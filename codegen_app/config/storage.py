@@ -59,7 +59,7 @@ def _bucket(environ: Mapping[str, str]) -> str:
         raise ImproperlyConfigured("KILN_STORAGE=s3 needs KILN_S3_BUCKET, the bucket's name")
     if not _BUCKET.fullmatch(name):
         raise ImproperlyConfigured(
-            f"KILN_S3_BUCKET={name!r} is no bucket's name: 3 to 63 of a-z, 0-9, '.' and '-'"
+            f"KILN_S3_BUCKET={name!r} is not a bucket name: 3 to 63 of a-z, 0-9, '.' and '-'"
         )
     return name
 
@@ -67,7 +67,7 @@ def _bucket(environ: Mapping[str, str]) -> str:
 def _location(environ: Mapping[str, str]) -> str:
     given = env.text("KILN_S3_PREFIX", environ=environ).strip("/")
     if given and (not _LOCATION.fullmatch(given) or {".", ".."} & set(given.split("/"))):
-        raise ImproperlyConfigured(f"KILN_S3_PREFIX={given!r} is no prefix such as kiln/site")
+        raise ImproperlyConfigured(f"KILN_S3_PREFIX={given!r} is not a prefix such as kiln/site")
     return given
 
 

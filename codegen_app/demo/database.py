@@ -71,14 +71,14 @@ class DatabaseServer:
         if postgres.is_ready(cluster):
             self._ready_at_s = now
         elif now - self._ready_at_s > self._recovery_limit_s:
-            self._say("the database server does not come back; starting it anew")
+            self._say("the database server does not recover; restarting it")
             self._recovery_limit_s *= 2
             with suppress(PostgresError):  # the next check tries again
                 postgres.stop_at_once(cluster)
             self._ready_at_s = now
 
     def _start_again(self, cluster: Cluster) -> None:
-        self._say("the database server ended; starting it again")
+        self._say("the database server ended; restarting it")
         try:
             postgres.start(cluster)
         except PostgresError as error:

@@ -112,7 +112,7 @@ class Supervisor:
             one.again_at = now + pause
             when = f" in {pause:g} s" if pause else ""
             log = self.log_of(one.program.name)
-            say(f"{one.program.name} ended with {status} ({log}); starting it again{when}")
+            say(f"{one.program.name} ended with {status} ({log}); restarting it{when}")
         if now < one.again_at:
             return
         try:

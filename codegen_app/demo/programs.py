@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from codegen_app.demo.processes import Program
-from codegen_app.services.backlog import MODELLED
+from codegen_app.services.ledger import MODELLED
 from codegen_app.services.queue import Kind, queue_name
 from scheduler.cpu_count import usable_cpus
 

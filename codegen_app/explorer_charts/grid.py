@@ -35,7 +35,7 @@ def grid(found: Explorer) -> Figure | None:
         z=[[None if time is None else round(math.log10(time), 5) for time in row] for row in times],
         text=[[_cell_text(cell, value(cell)) for cell in row] for row in shown.cells],
         customdata=[
-            ["nothing tried" if cell is None else group_summary(cell) for cell in row]
+            ["not tried" if cell is None else group_summary(cell) for cell in row]
             for row in shown.cells
         ],
         texttemplate="%{text}",

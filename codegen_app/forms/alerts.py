@@ -57,8 +57,8 @@ class TriageForm(forms.Form):
             *((name, name) for name in (ASSIGN, MINE, NOTE, UNLINK)),
         ],
         error_messages={
-            "required": "Say what is to be done with the alerts.",
-            "invalid_choice": "%(value)s cannot be done with alerts.",
+            "required": "Select an action.",
+            "invalid_choice": "%(value)s is not an action for alerts.",
         },
     )
     note = forms.CharField(
@@ -76,7 +76,7 @@ class TriageForm(forms.Form):
             return None
         if not given.isdecimal() or len(given) > 18:
             raise forms.ValidationError(
-                "%(given)s is no alert's number.", params={"given": self.cleaned_data["to"]}
+                "%(given)s is not an alert number.", params={"given": self.cleaned_data["to"]}
             )
         return int(given)
 
@@ -84,7 +84,7 @@ class TriageForm(forms.Form):
         """Require the other alert's number for a link."""
         given: Mapping[str, Any] = super().clean() or {}
         if given.get("do") in Relation.values and given.get("to") is None and not self.errors:
-            raise forms.ValidationError("Write the number of the alert that it is linked to.")
+            raise forms.ValidationError("Enter the number of the other alert.")
         return dict(given)
 
     @property
@@ -96,7 +96,7 @@ class TriageForm(forms.Form):
 class UndoForm(forms.Form):
     """The action to undo."""
 
-    act = forms.UUIDField(error_messages={"required": "Say what is to be taken back."})
+    act = forms.UUIDField(error_messages={"required": "Select the action to undo."})
 
     def key(self) -> UUID | None:
         """Return the key; None if it is invalid."""

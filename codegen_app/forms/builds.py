@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from django import forms
 
 from codegen_app.forms.fields import DEFAULT_FLAGS_TEXT, FlagsField, TargetsField
-from codegen_app.services.engine import served_target_names
+from codegen_app.served_targets import served_target_names
 from scheduler.build.recipe import can_build
 from scheduler.targets import find
 
@@ -17,7 +17,7 @@ class BuildForm(forms.Form):
     """Targets and flags; the targets are those for which a compiler builds such sources."""
 
     target = TargetsField(
-        label="Build for", none_chosen="No target was chosen: tick at least one to build for."
+        label="Build for", none_chosen="No target is selected: select at least one."
     )
     flags = FlagsField(
         required=False,
@@ -28,8 +28,8 @@ class BuildForm(forms.Form):
                 "size": 36,
                 "spellcheck": "false",
                 "autocomplete": "off",
-                "title": "-O levels; of HIP sources floating-point and unrolling options and"
-                " -DNAME=value, on GPUs of AMD -mcumode and -mllvm=-amdgpu-…",
+                "title": "-O levels; for HIP sources also floating-point and unrolling options and"
+                " -DNAME=value; for AMD GPUs also -mcumode and -mllvm=-amdgpu-…",
             }
         ),
     )

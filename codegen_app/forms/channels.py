@@ -16,7 +16,7 @@ from scheduler.errors import UserError
 
 MAX_EMAILS = 20
 _KINDS = [
-    (ChannelKind.WEBHOOK.value, "a webhook: POST of JSON, signed"),
+    (ChannelKind.WEBHOOK.value, "webhook: signed JSON POST"),
     (ChannelKind.EMAIL.value, "e-mail"),
 ]
 
@@ -38,15 +38,15 @@ class ChannelForm(forms.Form):
         max_length=100,
         widget=forms.TextInput(attrs={"placeholder": "kernel team"}),
         error_messages={
-            "required": "Say what the channel is called.",
+            "required": "Enter a name.",
             "max_length": "At most %(limit_value)d characters.",
         },
     )
     kind = forms.ChoiceField(
-        label="By", choices=_KINDS, error_messages={"required": "Choose a webhook or e-mail."}
+        label="Type", choices=_KINDS, error_messages={"required": "Choose a webhook or e-mail."}
     )
     address = forms.CharField(
-        label="To: an address of the web, or e-mail addresses, one a line",
+        label="Destination: a URL, or e-mail addresses, one per line",
         max_length=5000,
         widget=forms.Textarea(
             attrs={
@@ -55,17 +55,17 @@ class ChannelForm(forms.Form):
                 "spellcheck": "false",
             }
         ),
-        error_messages={"required": "Say where to send."},
+        error_messages={"required": "Enter a URL or e-mail addresses."},
     )
     alerts = forms.MultipleChoiceField(
-        label="Of",
+        label="Alerts",
         choices=AlertKind.choices,
         initial=[AlertKind.REGRESSION, AlertKind.MISSING],
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose one or more kinds of alerts."},
+        error_messages={"required": "Select at least one kind of alert."},
     )
     search = forms.CharField(
-        label="Only series with all of these words in problem or device (none: any series)",
+        label="Only series with all of these words in problem or device (empty: all series)",
         required=False,
         max_length=200,
         widget=forms.TextInput(attrs={"placeholder": "attention H200"}),
@@ -105,7 +105,7 @@ def _url(text: str) -> str:
         return text.strip()  # a name: its addresses are checked at each use
     if not addresses.is_allowed(address, settings.WEBHOOK_NETWORKS):
         raise UserError(
-            f"{address} is no public address, and in no network that the operator allows"
+            f"{address} is not a public address and not in an allowed network"
             " (KILN_WEBHOOK_NETWORKS)"
         )
     return text.strip()
@@ -114,12 +114,12 @@ def _url(text: str) -> str:
 def _emails(text: str) -> str:
     found = list(dict.fromkeys(text.replace(",", " ").split()))
     if not 1 <= len(found) <= MAX_EMAILS:
-        raise UserError(f"1 to {MAX_EMAILS} e-mail addresses can be told at once")
+        raise UserError(f"enter 1 to {MAX_EMAILS} e-mail addresses")
     for one in found:
         try:
             validate_email(one)
         except forms.ValidationError:
-            raise UserError(f"{one!r} is no e-mail address") from None
+            raise UserError(f"{one!r} is not an e-mail address") from None
         if not one.isascii():
-            raise UserError(f"{one!r}: an address has no letters beyond ASCII")
+            raise UserError(f"{one!r}: only ASCII characters are supported")
     return "\n".join(found)

@@ -11,7 +11,7 @@ from codegen_app.selectors.explorer.builder import BEST, CELLS, GridQuery
 #: Axes that are not parameters: the order of the trials, seconds of the run, the modelled time
 #: beside a measured one.
 TRIED, SECONDS, MODELLED = "tried", "seconds", "modelled"
-_TITLES = {TRIED: "order of trials", SECONDS: "seconds of the run", MODELLED: "modelled time"}
+_TITLES = {TRIED: "trial order", SECONDS: "seconds of the run", MODELLED: "modelled time"}
 Choices = Sequence[tuple[str, str]]
 
 
@@ -42,8 +42,8 @@ class ExplorerForm(forms.Form):
             "x": [*((axis, _TITLES[axis]) for axis in axes), *names],
             "y": [(name, name) for name in times],
             "colour": [("", "none"), *names],
-            "across": [("", "the most important"), *names],
-            "down": [("", "the next"), *names],
+            "across": [("", "most important"), *names],
+            "down": [("", "second most important"), *names],
             "cell": [(name, f"{name} time") for name in CELLS],
         }
         first = {name: of[0][0] for name, of in choices.items() if of}
@@ -69,8 +69,8 @@ class ExplorerForm(forms.Form):
 
 
 _NONE = {
-    **dict.fromkeys(("x", "colour", "across", "down"), "No parameter %(value)s differs."),
-    "y": "No time is %(value)s.",
+    **dict.fromkeys(("x", "colour", "across", "down"), "No varying parameter is named %(value)s."),
+    "y": "Unknown time: %(value)s.",
     "of": "The run has no candidates for %(value)s.",
-    "cell": "A cell shows no %(value)s.",
+    "cell": "Unknown cell value: %(value)s.",
 }

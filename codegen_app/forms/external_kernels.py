@@ -20,7 +20,10 @@ class UploadKernelForm(forms.Form):
     file = forms.FileField(
         label="Kernel",
         widget=forms.FileInput(attrs={"accept": ".hsaco,.co,.o,.s,.amdgcn"}),
-        error_messages={"required": "Choose a code object or a listing.", "empty": "It is empty."},
+        error_messages={
+            "required": "Choose a code object or a listing.",
+            "empty": "The file is empty.",
+        },
     )
     launch_file = forms.FileField(
         label="Launch",
@@ -29,13 +32,13 @@ class UploadKernelForm(forms.Form):
         error_messages={"empty": "The launch is empty."},
     )
     launch = forms.CharField(
-        label="or its text",
+        label="or as text",
         required=False,
         max_length=MOST_BYTES,
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
     )
     board = forms.ChoiceField(
-        error_messages={"invalid_choice": "%(value)s is no board that kernels are modelled on."}
+        error_messages={"invalid_choice": "%(value)s is not a supported board."}
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -63,7 +66,7 @@ class UploadKernelForm(forms.Form):
         if given is not None and text:
             self.add_error("launch_file", "Give the launch as a file or as text, not both.")
         elif given is None and not text:
-            self.add_error("launch", "A kernel is modelled for its launch: give one.")
+            self.add_error("launch", "A launch is required: choose a file or enter it as text.")
         else:
             self._check(data, given, text)
         return data
@@ -77,7 +80,7 @@ class UploadKernelForm(forms.Form):
             data["launch"] = given.read().decode("utf-8") if given is not None else text
             read_launch(data["launch"])
         except UnicodeDecodeError:
-            self.add_error(field, "The launch is no text.")
+            self.add_error(field, "The launch is not UTF-8 text.")
         except UserError as error:
             self.add_error(field, str(error))
 

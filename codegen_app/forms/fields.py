@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from codegen_app.services.engine import served_target_names
+from codegen_app.served_targets import served_target_names
 from scheduler.build.flags import DEFAULT_FLAGS, Flags, parse_flags
 from scheduler.errors import UserError
 from scheduler.tuning.budget import parse_seconds
@@ -27,7 +27,7 @@ class TimeField(forms.CharField):
             return parse_seconds(text)
         except UserError:
             raise forms.ValidationError(
-                "%(text)s is no time: write 60s, 5m or 1h.", params={"text": text}
+                "%(text)s is not a duration. Examples: 60s, 5m, 1h.", params={"text": text}
             ) from None
 
 
@@ -40,7 +40,7 @@ class SizesField(forms.CharField):
             match = _SIZE.fullmatch(part)
             if match is None:
                 raise forms.ValidationError(
-                    "%(part)s is no size: write a symbol and its value, such as s0=16.",
+                    "%(part)s is not a size. Enter a symbol and its value, such as s0=16.",
                     params={"part": part},
                 )
             sizes[match[1]] = int(match[2])
@@ -73,7 +73,7 @@ class TargetsField(forms.MultipleChoiceField):
             choices=lambda: [(name, name) for name in (*served_target_names(), *names)],
             error_messages={
                 "required": none_chosen,
-                "invalid_choice": "%(value)s is no target.",
+                "invalid_choice": "%(value)s is not a target.",
             },
         )
 
@@ -96,6 +96,6 @@ class RepeatedField(forms.Field):
             return given
         if not all(one.isdecimal() and len(one) < 19 for one in given):
             raise forms.ValidationError(
-                "%(given)s: keys of rows are whole numbers.", params={"given": ", ".join(given)}
+                "%(given)s: row numbers must be integers.", params={"given": ", ".join(given)}
             )
         return [int(one) for one in given]

@@ -28,7 +28,7 @@ class ImportGraphForm(forms.Form):
     model_name = forms.CharField(
         required=False,
         max_length=200,
-        widget=forms.TextInput(attrs={"placeholder": "only where the file holds several models"}),
+        widget=forms.TextInput(attrs={"placeholder": "only if the file contains several models"}),
     )
 
     def chosen_name(self) -> str:

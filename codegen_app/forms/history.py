@@ -27,7 +27,7 @@ class DefaultChoiceField(forms.ChoiceField):
         super().__init__(
             required=False,
             choices=[(name, name) for name in self.names],
-            error_messages={"invalid_choice": f"it is one of {', '.join(self.names)}."},
+            error_messages={"invalid_choice": f"must be one of: {', '.join(self.names)}."},
         )
 
     def clean(self, value: Any) -> str:
@@ -44,9 +44,9 @@ class KeysField(forms.CharField):
     def clean(self, value: Any) -> list[int]:
         parts = [part.strip() for part in super().clean(value).split(",") if part.strip()]
         if not all(part.isascii() and part.isdecimal() and len(part) <= 18 for part in parts):
-            raise forms.ValidationError("it takes numbers of series with commas between them.")
+            raise forms.ValidationError("must be series numbers separated by commas.")
         if len(parts) > self.most:
-            raise forms.ValidationError(f"at most {self.most} series are shown beside one.")
+            raise forms.ValidationError(f"at most {self.most} additional series can be shown.")
         return list(dict.fromkeys(map(int, parts)))
 
 
@@ -76,7 +76,7 @@ class SeriesForm(QueryForm):
         days: int = self.cleaned_data["changed"] or 0
         if days not in (0, *PERIODS):
             known = ", ".join(map(str, PERIODS))
-            raise forms.ValidationError(f"it is a number of days: {known}.")
+            raise forms.ValidationError(f"must be a number of days: {known}.")
         return days
 
     @property

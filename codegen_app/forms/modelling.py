@@ -21,8 +21,8 @@ class ModelForm(forms.Form):
         label="Model on",
         widget=forms.CheckboxSelectMultiple,
         error_messages={
-            "required": "No board was chosen: tick at least one to model on.",
-            "invalid_choice": "%(value)s is no board that kernels are modelled on.",
+            "required": "No board is selected: select at least one.",
+            "invalid_choice": "%(value)s is not a supported board.",
         },
     )
     sizes = SizesField(required=False)

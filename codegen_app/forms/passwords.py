@@ -22,5 +22,5 @@ class OwnPasswordForm(PasswordChangeForm):
         password: str = self.cleaned_data["old_password"]
         name = self.user.get_username()
         if authenticate(self._request, username=name, password=password) is None:
-            raise forms.ValidationError("The old password is not right.")
+            raise forms.ValidationError("The old password is wrong.")
         return password

@@ -8,8 +8,6 @@ from typing import TypeAlias
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
-from codegen_app.selectors.pages.ops import MADE_BY
-
 _MAX_KEY = 2**63 - 1  # the largest key of a row
 
 
@@ -26,7 +24,7 @@ class Number(forms.IntegerField):
     """An optional whole number."""
 
     def __init__(self) -> None:
-        message = "it is no whole number, and is left out."
+        message = "not an integer; ignored."
         super().__init__(
             required=False,
             min_value=0,
@@ -53,7 +51,7 @@ class OptionalChoiceField(Text):
         given: str = super().clean(value)
         if given and given not in self.known:
             raise forms.ValidationError(
-                "%(given)s is none: there are %(known)s.",
+                "unknown value %(given)s. Choices: %(known)s.",
                 params={"given": given, "known": ", ".join(self.known)},
             )
         return given
@@ -156,14 +154,6 @@ class KernelsForm(QueryForm):
     language = Text()
     times = Text()
     target = Text()
-
-
-class OpsForm(QueryForm):
-    """Words, how an op is computed (``by``), and whether only Core ATen is listed."""
-
-    words = Text()
-    by = OptionalChoiceField(MADE_BY)
-    core = OptionalChoiceField(("only",))
 
 
 class SearchForm(QueryForm):

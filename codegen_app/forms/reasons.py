@@ -9,9 +9,9 @@ class ReasonForm(forms.Form):
     """An optional reason."""
 
     why = forms.CharField(
-        label="Why",
+        label="Reason",
         required=False,
         max_length=500,
-        widget=forms.TextInput(attrs={"placeholder": "Why", "aria-label": "Why"}),
+        widget=forms.TextInput(attrs={"placeholder": "Reason", "aria-label": "Reason"}),
         error_messages={"max_length": "A reason has at most %(limit_value)d characters."},
     )

@@ -10,7 +10,7 @@ from django.forms.boundfield import BoundWidget
 
 from codegen_app.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from codegen_app.models import TuningRun
-from codegen_app.services.backlog import MODELLED
+from codegen_app.services.ledger import MODELLED
 from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
 from codegen_app.services.tuning import MAX_PRIORITY
 from scheduler.ir.bindings import format_bindings
@@ -55,7 +55,7 @@ def _limit_field(label: str) -> forms.IntegerField:
         min_value=1,
         max_value=_MAX_COUNT,
         widget=forms.NumberInput(attrs={"placeholder": "no limit"}),
-        error_messages={"invalid": "Write a whole number, or nothing for no limit."},
+        error_messages={"invalid": "Enter a whole number, or leave it empty for no limit."},
     )
 
 
@@ -68,39 +68,41 @@ class RetuneForm(forms.Form):
         others=[one.id for one in modelled_devices()],
     )
     budget = TimeField(
-        label="Time a run",
+        label="Time per run",
         required=False,
         initial="60s",
         widget=forms.TextInput(attrs={"placeholder": "60s, 5m, 1h"}),
     )
-    compiles = _limit_field("Most compiles")
-    measurements = _limit_field("Most measurements")
+    compiles = _limit_field("Maximum compiles")
+    measurements = _limit_field("Maximum measurements")
     priority = forms.IntegerField(
         label=f"Priority, -{MAX_PRIORITY} to {MAX_PRIORITY}",
         required=False,
         min_value=-MAX_PRIORITY,
         max_value=MAX_PRIORITY,
         initial=0,
-        error_messages={"invalid": "A priority is a whole number."},
+        error_messages={"invalid": "Enter a whole number."},
     )
     strategy = forms.ChoiceField(
         label="Search strategy",
         required=False,
         choices=lambda: [(name, f"{name}: {row.summary}") for name, row in STRATEGIES.items()],
         initial=DEFAULT_STRATEGY,
-        error_messages={"invalid_choice": "%(value)s is no search strategy."},
+        error_messages={"invalid_choice": "Unknown search strategy: %(value)s."},
     )
     sizes = SizesField(
         required=False,
         widget=forms.TextInput(
-            attrs={"placeholder": "s0=16; empty: the model\N{RIGHT SINGLE QUOTATION MARK}s own"}
+            attrs={
+                "placeholder": "s0=16; empty: the model\N{RIGHT SINGLE QUOTATION MARK}s defaults"
+            }
         ),
     )
     why = forms.CharField(
-        label="Why",
+        label="Reason",
         max_length=500,
-        widget=forms.TextInput(attrs={"placeholder": "kept in the audit log"}),
-        error_messages={"required": "Say why: the audit log keeps it."},
+        widget=forms.TextInput(attrs={"placeholder": "recorded in the audit log"}),
+        error_messages={"required": "Enter a reason for the audit log."},
     )
 
     def __init__(

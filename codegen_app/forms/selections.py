@@ -23,5 +23,5 @@ class ImportSelectionsForm(ReasonForm):
         file: UploadedFile = self.cleaned_data["file"]
         limit = settings.SELECTIONS_FILE_MAX_BYTES
         if file.size is None or file.size > limit:
-            raise forms.ValidationError(f"The file has more than {limit >> 20} MiB.")
+            raise forms.ValidationError(f"The file is larger than {limit >> 20} MiB.")
         return file

@@ -34,7 +34,7 @@ class DurationField(forms.CharField):
         length = float(match[1]) * _UNITS[match[2]] if match else timedelta(0)
         if not timedelta(0) < length <= _LONGEST:
             raise forms.ValidationError(
-                "%(text)s is no time: write 36h, 7d or 2w, at most ten years.",
+                "%(text)s is not a duration. Examples: 36h, 7d, 2w; at most ten years.",
                 params={"text": text},
             )
         return length
@@ -61,23 +61,23 @@ class ThresholdsForm(forms.Form):
     """The least change, muting, and when data count as missing."""
 
     least_effect = forms.FloatField(
-        label="Least change, % of the level",
+        label="Minimum effect, % of the level",
         required=False,
         min_value=0.1,
         max_value=100,
         widget=forms.TextInput(attrs={"inputmode": "decimal", "placeholder": "default"}),
         error_messages={
-            "invalid": "Write a number of percent, such as 2, or nothing for the default.",
-            "min_value": "At least 0.1%%.",
-            "max_value": "At most 100%%.",
+            "invalid": "Enter a percentage such as 2, or leave empty for the default.",
+            "min_value": "Must be at least 0.1%%.",
+            "max_value": "Must be at most 100%%.",
         },
     )
     stale_after = DurationField(
-        label="Data are missing after",
+        label="Missing data after",
         required=False,
-        widget=forms.TextInput(attrs={"placeholder": "its own rhythm, or 36h, 7d, 2w"}),
+        widget=forms.TextInput(attrs={"placeholder": "automatic, or 36h, 7d, 2w"}),
     )
-    muted = forms.BooleanField(label="Muted: changes and no alerts", required=False)
+    muted = forms.BooleanField(label="Muted: detect changes, raise no alerts", required=False)
     at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
     @classmethod
@@ -113,8 +113,8 @@ class BaselineForm(forms.Form):
         label="From",
         widget=forms.TextInput(attrs={"placeholder": "2026-11-20 14:00"}),
         error_messages={
-            "required": "Say from when on.",
-            "invalid": "Write a date, and a time where it matters: 2026-11-20 14:00 (UTC).",
+            "required": "Enter a date.",
+            "invalid": "Enter a date, and optionally a time: 2026-11-20 14:00 (UTC).",
         },
     )
 

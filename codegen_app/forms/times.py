@@ -15,9 +15,9 @@ class TimesForm(forms.Form):
     parameters, submitted with the form."""
 
     times = forms.ChoiceField(
-        label="Times of",
+        label="Times from",
         required=False,
-        error_messages={"invalid_choice": "Nothing was measured on %(value)s."},
+        error_messages={"invalid_choice": "No measurements on %(value)s."},
     )
 
     def __init__(self, given: Mapping[str, str], buckets: Sequence[Bucket], *others: str) -> None:

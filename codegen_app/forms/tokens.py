@@ -16,33 +16,33 @@ class TokenForm(forms.Form):
     """The token's purpose, its permissions, and its lifetime."""
 
     name = forms.CharField(
-        label="What it is for",
+        label="Purpose",
         max_length=100,
         widget=forms.TextInput(attrs={"placeholder": "CI on the GPU host"}),
         error_messages={
-            "required": "Say what the token is for.",
+            "required": "Enter the purpose of the token.",
             "max_length": "At most %(limit_value)d characters.",
         },
     )
     scopes = forms.MultipleChoiceField(
-        label="It may",
+        label="Scopes",
         choices=Scope.choices,
         initial=[Scope.INGEST],
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose one or more things that the token may do."},
+        error_messages={"required": "Select at least one scope."},
     )
     worker_name = forms.CharField(
-        label="The worker's name",
+        label="Worker name",
         required=False,
         max_length=40,
-        widget=forms.TextInput(attrs={"placeholder": "mi300x-lab: of a worker's token alone"}),
+        widget=forms.TextInput(attrs={"placeholder": "mi300x-lab; worker tokens only"}),
         error_messages={"max_length": "At most %(limit_value)d characters."},
     )
     worker_queue = forms.CharField(
-        label="The one queue that it may serve",
+        label="Worker queue",
         required=False,
         max_length=40,
-        widget=forms.TextInput(attrs={"placeholder": "measure.gfx942: nothing for any"}),
+        widget=forms.TextInput(attrs={"placeholder": "measure.gfx942; empty: any queue"}),
         error_messages={"max_length": "At most %(limit_value)d characters."},
     )
     days = forms.IntegerField(
@@ -51,7 +51,7 @@ class TokenForm(forms.Form):
         max_value=LONGEST_DAYS,
         initial=365,
         error_messages={
-            "required": f"Say after how many days it expires, 1 to {LONGEST_DAYS}.",
+            "required": f"Enter a number of days, 1 to {LONGEST_DAYS}.",
             "min_value": "At least one day.",
             "max_value": f"At most {LONGEST_DAYS} days.",
         },

@@ -9,9 +9,9 @@ from codegen_app.models import Control, Worker
 PIN = "pin"
 _CONTROL_CHOICES = (
     (Control.PAUSE, "pause: take no more work"),
-    (Control.DRAIN, "drain: finish what it has, then take no more"),
-    (Control.GO, "go on: take work again"),
-    (PIN, "serve one queue alone"),
+    (Control.DRAIN, "drain: finish its current work, then take no more"),
+    (Control.GO, "resume: take work again"),
+    (PIN, "pin: serve only one queue"),
 )
 
 
@@ -23,21 +23,21 @@ class WorkerControlForm(forms.Form):
         empty_label=None,
         error_messages={
             "required": "Choose a worker.",
-            "invalid_choice": "There is no such worker any more.",
+            "invalid_choice": "This worker no longer exists.",
         },
     )
-    do = forms.ChoiceField(label="It is to", choices=_CONTROL_CHOICES)
+    do = forms.ChoiceField(label="Action", choices=_CONTROL_CHOICES)
     queue = forms.CharField(
         label="Queue",
         required=False,
         max_length=40,
-        help_text="Of those that it serves; empty: all of them.",
+        help_text="To pin: one of its queues; empty: all of its queues.",
     )
     why = forms.CharField(
-        label="Why",
+        label="Reason",
         max_length=500,
         error_messages={
-            "required": "Say why: the audit log keeps it, and others see it here.",
+            "required": "Enter a reason: it is shown here and recorded in the audit log.",
             "max_length": "A reason has at most %(limit_value)d characters.",
         },
     )

@@ -34,6 +34,7 @@ from codegen_app.models.remeasuring import (
     RemeasuredPoint,
     Remeasurement,
 )
+from codegen_app.models.remote_lease import LeaseEnd, RemoteLease
 from codegen_app.models.result_import import ResultImport
 from codegen_app.models.retention import RetentionPolicy
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
@@ -43,7 +44,7 @@ from codegen_app.models.template_node import Problem, TemplateNode
 from codegen_app.models.torch_comparison import TorchComparison
 from codegen_app.models.tuning_run import Candidate, TuningRun, TuningTask
 from codegen_app.models.work import OPEN_STATES, State, Work
-from codegen_app.models.worker import Control, LeaseEnd, RemoteLease, Worker
+from codegen_app.models.worker import Control, Worker
 
 __all__ = [
     "OPEN_ALERT_STATES",

@@ -6,14 +6,15 @@ import secrets
 from html import escape
 from threading import Lock
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
 from django.contrib.messages import get_messages
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
+from django.utils.module_loading import import_string
 
 from codegen_app.pagecache.request import Reader
 from codegen_app.pagecache.version import Version
-from codegen_app.selectors.alert_rows import MAX_COUNTED, open_regressions
 from codegen_app.server import bodies
 
 # Placeholders in cached pages for what differs between readers; they cannot be guessed, so no
@@ -48,13 +49,14 @@ def open_alerts(request: HttpRequest) -> str:
     """Return the number of open regressions, for the bar of every page: read once per request."""
     known: str | None = getattr(request, "open_alerts", None)
     if known is None:
-        known = _format_count(open_regressions())
+        known = _count_alerts()
         request.open_alerts = known  # type: ignore[attr-defined]
     return known
 
 
-def _format_count(count: int) -> str:
-    return "" if not count else str(count) if count <= MAX_COUNTED else f"{MAX_COUNTED}+"
+def _count_alerts() -> str:
+    label: str = import_string(settings.ALERT_COUNT)()
+    return label
 
 
 class OpenAlerts:
@@ -68,7 +70,7 @@ class OpenAlerts:
         known = self._known
         if known is not None and known[0].holds(version):
             return known[1]
-        self._known = version, _format_count(open_regressions())
+        self._known = version, _count_alerts()
         return self._known[1]
 
 

@@ -143,7 +143,7 @@ def initialise(cluster: Cluster, folder: Path) -> None:
             *("--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-instructions"),
             *("--locale-provider=builtin", "--locale=C.UTF-8", "-D", fresh),
         ),
-        "PostgreSQL's data folder could not be made",
+        "PostgreSQL's data folder could not be created",
     )
     if not (cluster.data / "PG_VERSION").exists():
         shutil.rmtree(cluster.data)

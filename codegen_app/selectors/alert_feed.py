@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce
 from codegen_app.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
 from codegen_app.selectors.alert_rows import WorstChange, worst_changes
 from scheduler.track.effect import format_change
+from scheduler.track.evidence import cause_text
 
 MAX_ENTRIES = 100
 OPEN = "open"
@@ -80,9 +81,9 @@ def _title(row: Alert, worst: WorstChange | None) -> str:
 def _lines(row: Alert) -> list[str]:
     lines = [f"State: {row.get_state_display()}"]
     if row.cause:
-        lines.append(f"Cause: {row.cause} (of the series that changed most)")
+        lines.append(f"Cause: {cause_text(row.cause)} (series with the largest change)")
     if row.recovered_at is not None:
-        what = "Points again" if row.kind == AlertKind.MISSING else "Back at the level before"
+        what = "New points" if row.kind == AlertKind.MISSING else "Back at the previous level"
         lines.append(f"{what} since {row.recovered_at:%Y-%m-%d %H:%M} UTC")
     if row.series is not None and row.series.last_at is not None:
         lines.append(f"No new point since {row.series.last_at:%Y-%m-%d %H:%M} UTC")

@@ -215,6 +215,12 @@ def open_regressions() -> int:
     return rows.order_by()[: MAX_COUNTED + 1].count()
 
 
+def open_regressions_label() -> str:
+    """Return their number for the bar of every page: "" for none, "99+" beyond ``MAX_COUNTED``."""
+    count = open_regressions()
+    return "" if not count else str(count) if count <= MAX_COUNTED else f"{MAX_COUNTED}+"
+
+
 def triagers(also: Collection[int] = ()) -> dict[int, tuple[str, bool]]:
     """Return the accounts that may triage and those in ``also``, by key: the name, and whether the
     account may triage (1 query)."""

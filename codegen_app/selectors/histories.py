@@ -35,7 +35,7 @@ class Cursor:
         """Parse a cursor's text. Raises ``UserError``."""
         moment, _, number = text.rpartition("_")
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
-            raise UserError("after: take the “next” of the page before")
+            raise UserError("after: use the “next” value of the previous page")
         return Cursor(fields.as_timestamp(moment, "after"), int(number))
 
 

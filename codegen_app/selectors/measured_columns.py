@@ -12,7 +12,7 @@ from scheduler.benchmark.metrics import METRICS, TIME
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
 
-_INTERVAL = f"95%; of fewer than {MIN_INTERVAL_SAMPLES} samples the range; sorted by its fast end"
+_INTERVAL = f"95%; the range if n < {MIN_INTERVAL_SAMPLES}; sorted by the fast end"
 
 Row = TypeVar("Row")
 
@@ -76,7 +76,7 @@ def resource_columns(of: Callable[[Row], ResourceUse | None]) -> tuple[Column[Ro
             "Registers",
             value(lambda found: found.registers),
             Kind.WHOLE,
-            note="of a thread",
+            note="per thread",
             hover=target,
         ),
         Column(
@@ -85,14 +85,14 @@ def resource_columns(of: Callable[[Row], ResourceUse | None]) -> tuple[Column[Ro
             value(lambda found: found.occupancy_percent),
             Kind.SHARE,
             "%",
-            "waves that a SIMD holds, of those that it can hold",
+            "resident waves per SIMD, of the maximum",
             hover=target,
             after=lambda row: "" if (found := of(row)) is None else found.words,
         ),
         Column(
-            "waves", "Waves", value(lambda found: found.waves), Kind.WHOLE, "a SIMD", shown=False
+            "waves", "Waves", value(lambda found: found.waves), Kind.WHOLE, "per SIMD", shown=False
         ),
-        Column("limit", "Limit", value(lambda found: found.limiter or None), shown=False),
+        Column("limit", "Limiter", value(lambda found: found.limiter or None), shown=False),
     )
 
 

@@ -84,8 +84,7 @@ def environment_change(then: Environment, now: Environment) -> str:
     compiler is left out: it is part of the bucket."""
     found = environment_differences(_point(then), _point(now), unknown=True)
     return "; ".join(
-        f"{one.name or one.aspect} {_as_text(one.before)} then, {_as_text(one.after)} now"
-        for one in found
+        f"{one.name or one.aspect} {_as_text(one.before)} → {_as_text(one.after)}" for one in found
     )
 
 

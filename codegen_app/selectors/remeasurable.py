@@ -111,7 +111,7 @@ def blocked_reason(
     """Return why a series of ours cannot be remeasured; "" if it can."""
     if not has_before or not has_after:
         side = "before" if not has_before else "after"
-        return f"no build is kept of what was measured {side} the change: retune instead"
+        return f"no build of the points {side} the change is stored: retune instead"
     if (series.target, series.device_name) not in models:
-        return f"no worker here has a {series.device_name} ({series.target}): start one there"
+        return f"no worker with a {series.device_name} ({series.target}) is online: start one"
     return ""

@@ -74,7 +74,7 @@ class SeriesHead:
         """Which points are not compared with others, and why; "" if all are."""
         found = []
         if self.not_positive:
-            found.append(f"{self.not_positive:,} at or below 0, since changes are ratios")
+            found.append(f"{self.not_positive:,} at or below 0, so no ratio can be formed")
         if self.withdrawn:
             found.append(f"{self.withdrawn:,} withdrawn")
         return "; ".join(found)

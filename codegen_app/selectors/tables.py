@@ -144,7 +144,7 @@ def asked(
     key = sort.removeprefix("-")
     for one in (key, *chosen):
         if one and one not in by_key:
-            raise TableQueryError(f"{one} is no column: there are {', '.join(by_key)}")
+            raise TableQueryError(f"unknown column {one}. Columns: {', '.join(by_key)}")
     names = () if not chosen else tuple(one for one in by_key if one in chosen)
     conditions = tuple(_condition(by_key, word) for word in text.split()[:MAX_CONDITIONS])
     return TableQuery(key, sort.startswith("-"), text, conditions, names)
@@ -156,17 +156,17 @@ def _condition(columns: Mapping[str, Column[Any]], word: str) -> Condition:
         return Condition("", "", word.lower())
     key, compare, operand = found.groups()
     if key not in columns:
-        raise TableQueryError(f"{key} is no column: there are {', '.join(columns)}")
+        raise TableQueryError(f"unknown column {key}. Columns: {', '.join(columns)}")
     if compare == "==":
         return Condition(key, compare, frozenset(operand.lower().split("|")))
     if not columns[key].kind.is_number:
         if compare not in ("=", "!="):
-            raise TableQueryError(f"{key} is text: compare it with =, == or !=")
+            raise TableQueryError(f"{key} is text: use =, == or !=")
         return Condition(key, compare, operand.lower())
     try:
         return Condition(key, compare, float(operand))
     except ValueError:
-        raise TableQueryError(f"{key} is compared with a number, not with “{operand}”") from None
+        raise TableQueryError(f"{key} takes a number, not “{operand}”") from None
 
 
 def build_table(

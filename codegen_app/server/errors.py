@@ -76,7 +76,7 @@ def _answer(parsed: Any) -> HttpResponse:
     if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         reason = request_too_large(parsed.limit)
     else:
-        reason = Unavailable("Not taken", f"{error.reason}: {error.body}", 0)
+        reason = Unavailable("Request rejected", f"{error.reason}: {error.body}", 0)
     response = error_response(request, error.code, reason)
     response.headers["Cache-Control"] = "no-store"
     return response

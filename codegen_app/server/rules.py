@@ -102,7 +102,9 @@ RULES = {
     "logout": Rule(WRITE_METHODS),
 }
 _DEFAULT_RULE = Rule(FORM_METHODS)
-_NUL_ERROR = errors.Unavailable("Not taken", "NUL characters are no text: send it without them.", 0)
+_NUL_ERROR = errors.Unavailable(
+    "Request rejected", "The text contains NUL characters: remove them.", 0
+)
 
 
 class RulesMiddleware:
@@ -149,7 +151,7 @@ def rule_of(request: HttpRequest) -> tuple[str, Rule]:
 def denial(permission: str) -> str:
     """Return the message for a user without the permission."""
     title = permissions.TITLES[permission]
-    return f"This needs the permission “{title}”, which your account does not have."
+    return f"Your account lacks the permission “{title}”."
 
 
 def _has_nul(given: QueryDict) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Case, Exists, F, Q, QuerySet, Value, When
+from django.db.models import Exists, QuerySet
 from django.db.models.functions import Now
 
 from codegen_app.models import (
@@ -15,21 +15,17 @@ from codegen_app.models import (
     Graph,
     Modelling,
     Packing,
-    RemoteLease,
+    Remeasurement,
     State,
     TorchComparison,
     TuningRun,
+    TuningTask,
     Worker,
 )
-from codegen_app.services import work
-from scheduler.targets.modelled import DEVICE_PREFIX
-
-#: The architecture in the queues of runs of modelled times: any machine takes these.
-MODELLED = "model"
-#: The architecture of a tuning task's queue, or ``MODELLED``.
-MEASURED_ON = Case(
-    When(run__device__startswith=DEVICE_PREFIX, then=Value(MODELLED)), default=F("run__target")
-)
+from codegen_app.services import builds, ledger, torch_comparisons, tracking, work
+from codegen_app.services.queue import Kind, notify, queue_name
+from codegen_app.services.remeasuring import jobs as remeasuring
+from codegen_app.services.remote import leases
 
 Rows = QuerySet[Any]
 
@@ -58,17 +54,56 @@ def compile_backlog() -> tuple[Rows, ...]:
 def compile_backlog_without_builds() -> tuple[Rows, ...]:
     """Return the other work of compiling workers, which does not depend on their compilers."""
     modellings = Modelling.objects.filter(build__state=State.DONE)
-    return search_leases(), work.due_rows(modellings), work.due_rows(ForeignKernel.objects.all())
-
-
-def search_leases() -> QuerySet[RemoteLease]:
-    """Return leases whose worker may not send requests yet, or whose requests were not answered."""
-    rows = RemoteLease.objects.filter(Q(offered__isnull=True) | ~Q(asked=[]), ended_at=None)
-    rows = rows.annotate(created_at=F("begun_at"))  # like all waiting work
-    related = ("task__run__graph__file", "task__template_node", "task__problem")
-    return rows.filter(task__state=State.RUNNING, task__claim=F("claim")).select_related(*related)
+    return (
+        leases.search_leases(),
+        work.due_rows(modellings),
+        work.due_rows(ForeignKernel.objects.all()),
+    )
 
 
 def notify_backlog() -> tuple[Rows, ...]:
     """Return deliveries that are due."""
     return (Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=Now()),)
+
+
+def notify_workers() -> None:
+    """Wake workers for all due work."""
+    announced = {
+        Kind.PREPARE: prepare_backlog(),
+        Kind.COMPILE: compile_backlog(),
+        Kind.NOTIFY: notify_backlog(),
+    }
+    for kind, rows in announced.items():
+        if count := sum(each.count() for each in rows):
+            notify(kind, count)
+    tasks = work.due_rows(TuningTask.objects.all()).order_by()
+    again = work.due_rows(Remeasurement.objects.all()).order_by()
+    for target in {
+        *tasks.values_list(ledger.MEASURED_ON, flat=True).distinct(),
+        *again.values_list("series__target", flat=True).distinct(),
+    }:
+        notify(Kind.MEASURE, target=target)
+
+
+def has_work(queue: str) -> bool:
+    """Return whether a worker of that queue on this host could begin some waiting work now."""
+    if queue == queue_name(Kind.DETECT):
+        return tracking.has_pending()
+    return any(rows.exists() for rows in _local_rows(queue))
+
+
+def _local_rows(queue: str) -> tuple[Rows, ...]:
+    """Return the due rows of a queue, restricted to work that this host can do."""
+    if queue == queue_name(Kind.PREPARE):
+        return *prepare_backlog_without_torch(), work.due_rows(
+            torch_comparisons.queued_comparisons()
+        )
+    if queue == queue_name(Kind.COMPILE):
+        return work.due_rows(builds.local_builds()), *compile_backlog_without_builds()
+    prefix = queue_name(Kind.MEASURE, "")
+    if queue.startswith(prefix):
+        target = queue.removeprefix(prefix)
+        return work.due_rows(ledger.ready_tasks(target)), work.due_rows(
+            remeasuring.queued_remeasurements(target)
+        )
+    return ()

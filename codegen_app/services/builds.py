@@ -7,20 +7,20 @@ from dataclasses import asdict
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from codegen_app.models import (
     OPEN_STATES,
     Artifact,
     Build,
-    Candidate,
     GeneratedKernel,
     Graph,
     KernelUse,
     State,
     Worker,
 )
-from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
+from codegen_app.services import artifacts, audit, compilers, queue, work
+from codegen_app.services.build_signals import build_finished, build_replaced
 from codegen_app.services.faults import MachineFaultError
 from codegen_app.services.modelling import automatic, build_events
 from scheduler import targets
@@ -121,21 +121,6 @@ def request_build(
     return build
 
 
-def drop_graph_builds(graph: Graph) -> None:
-    """Drop the open builds of a graph's kernels that no other graph shows and no run waits for.
-    Workers stop the builds that they are running."""
-    uses = KernelUse.objects.filter(kernel=OuterRef("kernel"))
-    waits = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES)
-    left = Build.objects.filter(
-        Exists(uses.filter(template_node__graph=graph)),
-        ~Exists(uses.exclude(template_node__graph=graph).filter(is_default=True)),
-        ~Exists(waits),
-        requested=False,
-        state__in=OPEN_STATES,
-    )
-    work.close(left, State.CANCELLED, "its graph was deleted")
-
-
 def has_files(build: Build) -> bool:
     """Return whether the storage has all files of a finished build."""
     files = (build.listing, build.code_object, build.intermediate, build.library)
@@ -232,10 +217,10 @@ def _replace_orphaned(build: Build) -> None:
     here = f"{new.toolchain} {new.toolchain_version}"
     reason = f"asked for again with {here}: this compiler, or its headers, has changed"
     work.finish(build, State.CANCELLED, stage=Stage.COMPILE, reason=reason)
-    Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(build=new)
+    build_replaced.send(Build, build=build, new=new)
     build_events.on_build_replaced(build, new)
     if new.state not in OPEN_STATES:
-        ledger.on_build_finished(new)
+        build_finished.send(Build, build=new)
 
 
 def _toolchain_of(build: Build) -> Toolchain | None:
@@ -276,7 +261,7 @@ def _record_success(build: Build, result: Built) -> None:
             resources=dict(result.resources),
             **kept,
         )
-        ledger.on_build_finished(build)
+        build_finished.send(Build, build=build)
         automatic.model_default(build)
         build_events.on_build_finished(build)
 
@@ -292,7 +277,7 @@ def _record_failure(build: Build, rejected: Rejected) -> None:
             log=rejected.detail,
             diagnostics=_diagnostics(_recipe(build), rejected.detail),
         )
-        ledger.on_build_finished(build)
+        build_finished.send(Build, build=build)
         build_events.on_build_finished(build)
 
 

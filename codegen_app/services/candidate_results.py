@@ -10,7 +10,8 @@ from typing import Any
 from django.db.models.functions import Coalesce, Now
 
 from codegen_app.models import BenchmarkResult, Candidate, Problem, State, TuningTask
-from codegen_app.services import environments, history, selections
+from codegen_app.services import environments, selections
+from codegen_app.services.run_signals import result_chosen
 from scheduler.benchmark.measurement import Measurement
 from scheduler.errors import Rejected
 from scheduler.runtime.device import DeviceInfo
@@ -92,7 +93,7 @@ def choose(
     offered = selections.offer(result, f"run {chosen.task.run_id}")
     if measured_at is None:  # imported results keep their recorded reason
         _record_reason(chosen, result, tied, offered.why)
-    history.add_result(result, measured_at)
+    result_chosen.send(BenchmarkResult, result=result, measured_at=measured_at)
 
 
 def _record_reason(

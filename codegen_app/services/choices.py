@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import Q
 
 from codegen_app.models import Graph, KernelUse, TemplateNode
 from codegen_app.selectors import serving
-from codegen_app.selectors.pages.graph import GraphPage, NotGeneratedRow, with_not_generated
 from codegen_app.selectors.serving import Bucket, NodeBuckets
 from codegen_app.services import engine
 from scheduler import pipeline
 from scheduler.agent.version import generator
 from scheduler.bundle.manifest import ChosenBy
-from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import UserError
 from scheduler.fusion.nodes import SchedulerNode
+
+
+@dataclass(frozen=True)
+class NotGeneratedRow:
+    """A kernel selected for a scheduled node, at all sizes or while ``sizes`` holds, that this
+    version of the generator does not generate: bundles contain ``instead``, the default."""
+
+    node: str
+    selected: str
+    instead: str
+    sizes: str
 
 
 @dataclass(frozen=True)
@@ -133,9 +142,9 @@ def graph_choices(graph: Graph, times: str = "") -> Choices:
     known = serving.node_buckets(nodes.defer("rejected"))  # hundreds of lines per node
     bucket = known.find(times)
     if times and (bucket is None or bucket.name != times):
-        raise UserError(f"{graph.name}: nothing was measured on {times!r}")
+        raise UserError(f"{graph.name}: no measurements on {times!r}")
     if times and bucket is not None and bucket.emulated:
-        raise UserError(f"{graph.name}: times of the CPU emulation select nothing for a GPU")
+        raise UserError(f"{graph.name}: CPU emulation times cannot select kernels for a GPU")
     if bucket is None or bucket.emulated:
         return Choices(graph.name, graph.file.digest, None, {}, ())
     usual = _selected_kernels(known, bucket)
@@ -144,27 +153,6 @@ def graph_choices(graph: Graph, times: str = "") -> Choices:
         for symbol, at_most, other in serving.smaller_buckets(known.buckets, bucket)
     )
     return Choices(graph.name, graph.file.digest, bucket, usual, smaller)
-
-
-def with_generated_code(page: GraphPage, *, with_wrapper: bool) -> GraphPage:
-    """Return the graph's page with what bundles generate for it, and the matching wrapper."""
-    if page.bucket is None or page.bucket.emulated or not page.selected:
-        return page  # defaults are used, and so is the wrapper from the preparation
-    graph = Graph.objects.select_related("file").only("name", "targets", "file").get(pk=page.id)
-    try:
-        chosen = graph_choices(graph, page.bucket.name)
-        page = with_not_generated(page, chosen.not_made())
-        return replace(page, wrapper=_wrapper(graph, chosen)) if with_wrapper else page
-    except FileNotFoundError:
-        return replace(page, code_error="the imported file is missing from the storage")
-    except UserError as error:
-        return replace(page, code_error=str(error))
-
-
-def _wrapper(graph: Graph, chosen: Choices) -> str:
-    """Return ``wrapper.py`` for the graph's own targets."""
-    manifest = chosen.generated().manifest()
-    return wrapper_of(replace(manifest, targets=tuple(graph.targets) or manifest.targets))
 
 
 def _selected_kernels(known: NodeBuckets, bucket: Bucket) -> Mapping[str, str]:

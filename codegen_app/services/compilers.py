@@ -1,8 +1,9 @@
-"""The compilers of this host, and the cache of compiled code."""
+"""The compilers and the torch of this host, and the cache of compiled code."""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 from django.conf import settings
@@ -34,3 +35,11 @@ def toolchain_for(target: str, source_file: str = "") -> Toolchain:
     """Return the compiler that builds ``source_file`` for a target here; without a name, the
     sources of the target's base scheduling. Raises ``UserError`` with reasons if there is none."""
     return pick_toolchain(toolchains(), targets.find(target), source_file)
+
+
+def torch_version() -> str:
+    """Return the installed version of torch, or "". torch is not imported, which takes seconds."""
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return ""

@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from codegen_app.models import Artifact, GeneratedKernel
+from codegen_app.served_targets import served_targets
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig, targets_sharing_source
+from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.tuning.problems import TuningProblem, find_problems
 
@@ -73,16 +74,6 @@ def scheduling_for(file_digest: str, target: str) -> BaseScheduling:
     Raises ``UserError`` and ``FileNotFoundError`` as ``scheduled`` does.
     """
     return pipeline.scheduling(scheduled(file_digest).schedule, (targets.find(target),))
-
-
-def served_targets() -> tuple[targets.Target, ...]:
-    """Return the targets that kernels are generated for here: they all share a kernel's source."""
-    return targets_sharing_source(targets.find(targets.names()[0]))
-
-
-def served_target_names() -> tuple[str, ...]:
-    """Return their names in display order."""
-    return tuple(target.name for target in served_targets())
 
 
 class CandidateSet(NamedTuple):

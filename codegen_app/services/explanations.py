@@ -60,12 +60,12 @@ def _explanation(row: Change, of: sides.Sides | None) -> dict[str, Any]:
     """Return the explanation as JSON. An unexpected error is recorded in it, and does not block
     others."""
     if of is None:
-        return _without_cause(row, "its points are no longer here")
+        return _without_cause(row, "its points were deleted")
     try:
         return asdict(causes.explain(of.before, of.after))
     except Exception as error:
         log.exception("change %d could not be explained", row.pk)
-        return _without_cause(row, f"looking for the cause failed: {one_line(str(error))[:300]}")
+        return _without_cause(row, f"finding the cause failed: {one_line(str(error))[:300]}")
 
 
 def _without_cause(row: Change, reason: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def submit(
     with transaction.atomic():
         mine = ForeignKernel.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
         if mine.count() >= MAX_OPEN:
-            raise UserError(f"{MAX_OPEN} kernels are being looked at for you: wait for one, please")
+            raise UserError(f"you have {MAX_OPEN} unfinished kernels: wait until one finishes")
         row = ForeignKernel.objects.create(
             name=shorten(name or "kernel", 200),
             file=artifacts.store_large(content, ".kernel"),
@@ -92,7 +92,7 @@ def run(row: ForeignKernel) -> None:
         except MachineError:
             raise
         except FileNotFoundError:
-            reason = "its file is missing from the storage: give it again"
+            reason = "its file is missing from the storage: submit it again"
             work.finish(row, State.REJECTED, stage=Stage.LOAD, reason=reason)
             return
         except UserError as error:
@@ -142,4 +142,4 @@ def _board(row: ForeignKernel) -> Board:
     for board in boards():
         if (board.target, board.name) == (row.target, row.board):
             return board
-    raise UserError(f"{row.board} is no board of {row.target} that this version of Kiln knows")
+    raise UserError(f"this version of Kiln has no board {row.board} for {row.target}")

@@ -27,7 +27,7 @@ _RESOURCE_ERRORS = {
     errno.ENFILE: "too many files are open",
     errno.ENOMEM: "memory ran out",
     errno.EAGAIN: "no more processes can be started",
-    errno.ESTALE: "a folder of another machine is away",
+    errno.ESTALE: "a network folder is not available",
 }
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM)
 

@@ -1,45 +1,29 @@
-"""Importing a model's graph, and preparing it: lowering, scheduling, rendering its candidates."""
+"""Importing a model's graph."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
 from codegen_app import files
 from codegen_app.config import sandbox
 from codegen_app.models import Artifact, Graph, GraphNode, State
 from codegen_app.selectors.pages.origins import own_frame
-from codegen_app.services import (
-    artifacts,
-    audit,
-    builds,
-    engine,
-    kernels,
-    ledger,
-    planning,
-    queue,
-    sanitize,
-    schedules,
-    torch_comparisons,
-    work,
-)
-from codegen_app.services.interrupt import Interruptible
+from codegen_app.served_targets import served_target_names
+from codegen_app.services import artifacts, audit, queue, sanitize, torch_comparisons, work
+from codegen_app.services.graph_signals import graph_imported
 from scheduler import targets, untrusted
-from scheduler.errors import MachineError, Stage, UserError
-from scheduler.lowering import coverage
-from scheduler.sandbox.process import Cancellation, Cancelled
+from scheduler.errors import UserError
 
 # The targets of a graph's kernels unless others are given.
 DEFAULT_TARGETS = ("gfx942", "gfx1100", "cpu")
 _MAX_NAME, _MAX_VALUE = 200, 1000  # characters
-_RECORDING_LOCK = 0x4B494C4E  # the advisory lock's number: "KILN"
 
 
 def import_graph(
@@ -64,21 +48,21 @@ def import_graph(
         raise UserError(f"{name}: {size} bytes are more than the {limit} that may be imported")
     target_names = [targets.find(target).name for target in compile_for]
     for target in target_names:
-        if target not in engine.served_target_names():
-            known_names = ", ".join(engine.served_target_names())
+        if target not in served_target_names():
+            known_names = ", ".join(served_target_names())
             raise UserError(f"the pages make no kernels for {target}; choose among: {known_names}")
     if not model_name:
         return _import(file, name, target_names, actor)
     with tempfile.TemporaryDirectory(prefix="kiln-model-") as folder:
         own = Path(folder) / file.name
-        untrusted.extract_model(file, model_name, own, _limits(settings.IMPORT_MAX_S))
+        untrusted.extract_model(file, model_name, own, import_limits(settings.IMPORT_MAX_S))
         return _import(own, name, target_names, actor)
 
 
 def _import(
     file: Path, name: str, target_names: Sequence[str], actor: AbstractBaseUser | None
 ) -> tuple[Graph, bool]:
-    content = untrusted.read_graph(file, _limits(settings.IMPORT_MAX_S))
+    content = untrusted.read_graph(file, import_limits(settings.IMPORT_MAX_S))
     known = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
     if known is not None:
         _repair(known, file)
@@ -89,7 +73,7 @@ def _import(
         with transaction.atomic():
             graph = _record(content, name, target_names, stored, actor)
             audit.record(actor, "import", graph)
-            schedules.after_import(graph)
+            graph_imported.send(Graph, graph=graph)
             queue.notify(queue.Kind.PREPARE)
     except IntegrityError:  # an equal file was imported at the same time
         return Graph.objects.get(digest=content["digest"]), False
@@ -120,79 +104,9 @@ def _repair(graph: Graph, file: Path) -> None:
             torch_comparisons.request(graph)
 
 
-def prepare(graph: Graph) -> None:
-    """Prepare a claimed graph: schedule it, render its candidates, request their builds.
-
-    A graph that the engine rejects is rejected with the engine's message. Raises
-    ``work.LeaseLostError`` when another worker has claimed it.
-    """
-    cancellation, computing = Cancellation(), Interruptible()
-
-    def stop() -> None:
-        cancellation.cancel()
-        computing.stop()
-
-    with work.heartbeat(graph, stop):
-        try:
-            _trial_run(graph, cancellation)
-            with computing:
-                scheduled = engine.scheduled(graph.file.digest)
-                wrapper = scheduled.wrapper(graph.name, graph.targets)
-                prepared = kernels.prepare(scheduled, graph.targets or DEFAULT_TARGETS)
-        except Cancelled:
-            raise work.LeaseLostError(f"graph {graph.pk} was claimed by another worker") from None
-        except MachineError:
-            raise
-        except UserError as error:
-            with transaction.atomic():
-                work.finish(graph, State.REJECTED, stage=Stage.RULE, reason=str(error))
-                ledger.drop_runs(graph, f"the graph cannot be scheduled: {error}")
-            return
-        with transaction.atomic():
-            _record_prepared(graph, scheduled, wrapper, prepared)
-    planning.plan_waiting(graph)
-
-
-def _trial_run(graph: Graph, cancellation: Cancellation) -> None:
-    """Run the whole preparation once in a stoppable process: a file can require unbounded work."""
-    file = artifacts.local_file(graph.file, ".pt2")
-    names = tuple(graph.targets) or engine.served_target_names()
-    untrusted.try_out(file, names, _limits(settings.PREPARE_MAX_S), cancellation)
-
-
-def _limits(seconds: int) -> untrusted.Limits:
+def import_limits(seconds: int) -> untrusted.Limits:
+    """Return the limits of a process that reads an imported file."""
     return untrusted.Limits(seconds=seconds, memory_bytes=settings.IMPORT_MAX_MEMORY_BYTES)
-
-
-@transaction.atomic
-def delete(graph: Graph) -> None:
-    """Delete a graph and stop its work: its preparation, its runs, and builds that nothing else
-    waits for. Measurements of its kernels stay."""
-    ledger.drop_runs(graph, "its graph was deleted")
-    builds.drop_graph_builds(graph)
-    graph.delete()
-
-
-def _record_prepared(
-    graph: Graph,
-    scheduled: engine.Scheduled,
-    wrapper: str,
-    prepared: Sequence[kernels.PreparedNode],
-) -> None:
-    decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
-    _lock_recording()
-    # First: if another worker has claimed the row, nothing is written.
-    accounted = coverage.coverage_summary(scheduled.schedule.lowered)
-    work.finish(graph, State.DONE, accounted=accounted, decisions=decisions, wrapper=wrapper)
-    kernels.record_schedule(graph, scheduled, prepared)
-    builds.request_defaults(graph)
-    torch_comparisons.request(graph)
-
-
-def _lock_recording() -> None:
-    """Serialize recording: graphs share kernels and problems, and would deadlock in parallel."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING_LOCK])
 
 
 def _inputs(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -21,20 +21,26 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import audit, backlog, queue, work
+from codegen_app.services import audit, queue, work
 from scheduler.errors import Stage
 from scheduler.targets.modelled import DEVICE_PREFIX
 
+#: The architecture in the queues of runs of modelled times: any machine takes these.
+MODELLED = "model"
+#: The architecture of a tuning task's queue, or ``MODELLED``.
+MEASURED_ON = Case(
+    When(run__device__startswith=DEVICE_PREFIX, then=Value(MODELLED)), default=F("run__target")
+)
 _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
 
 
 def queue_target(run: TuningRun) -> str:
-    """Return the architecture whose workers do a run, or ``backlog.MODELLED``."""
-    return backlog.MODELLED if run.is_modelled else run.target
+    """Return the architecture whose workers do a run, or ``MODELLED``."""
+    return MODELLED if run.is_modelled else run.target
 
 
 def ready_tasks(target: str) -> QuerySet[TuningTask]:
-    """Return tasks for an architecture, or ``backlog.MODELLED``, that only wait for a worker: all
+    """Return tasks for an architecture, or ``MODELLED``, that only wait for a worker: all
     their builds are over, or they request builds themselves (a run with a budget)."""
     waits = Candidate.objects.filter(
         task=OuterRef("pk"), state__in=OPEN_STATES, build__state__in=OPEN_STATES
@@ -45,9 +51,7 @@ def ready_tasks(target: str) -> QuerySet[TuningTask]:
         searches | ~Exists(waits), state=State.QUEUED, run__state__in=OPEN_STATES
     )
     modelled = Q(run__device__startswith=DEVICE_PREFIX)
-    return ready.filter(
-        modelled if target == backlog.MODELLED else Q(run__target=target) & ~modelled
-    )
+    return ready.filter(modelled if target == MODELLED else Q(run__target=target) & ~modelled)
 
 
 def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
@@ -81,7 +85,7 @@ def on_build_finished(build: Build) -> None:
             detail=unbuilt.log or unbuilt.detail,
             finished_at=Now(),
         )
-    for target in (build.target, backlog.MODELLED):
+    for target in (build.target, MODELLED):
         if ready_tasks(target).filter(candidates__build=build).exists():
             queue.notify(queue.Kind.MEASURE, target=target)
 

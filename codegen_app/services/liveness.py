@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from codegen_app.services import (
-    backlog,
-    builds,
-    controls,
-    ledger,
-    torch_comparisons,
-    tracking,
-    work,
-)
-from codegen_app.services.queue import Kind, queue_name
-from codegen_app.services.remeasuring import jobs as remeasuring
+from codegen_app.services import controls
 
 # Rounds announce waiting work every few seconds: a worker without messages for so long is stuck.
 STUCK_AFTER = timedelta(seconds=60)
@@ -31,10 +21,14 @@ class Progress:
 
 
 class StallDetector:
-    """Detects a worker that is idle while work waits. Times are seconds of a monotonic clock."""
+    """Detects a worker that is idle while work waits. Times are seconds of a monotonic clock.
 
-    def __init__(self, queues: Iterable[str]) -> None:
+    ``has_work`` says whether a worker of a queue on this host could begin some waiting work now.
+    """
+
+    def __init__(self, queues: Iterable[str], has_work: Callable[[str], bool]) -> None:
         self._queues = tuple(queues)
+        self._has_work = has_work
         self._received = 0
         self._idle_since: float | None = None
 
@@ -42,7 +36,8 @@ class StallDetector:
         """Return whether work of its queues has waited all the time while it took none."""
         idle = not progress.busy and progress.received == self._received
         self._received = progress.received
-        if not idle or not any(has_work(one) for one in self._queues if controls.may_take(one)):
+        queues = filter(controls.may_take, self._queues)
+        if not idle or not any(map(self._has_work, queues)):
             self._idle_since = None
             return False
         if self._idle_since is None:
@@ -52,27 +47,3 @@ class StallDetector:
     def forget(self) -> None:
         """Reset the idle time: the database was unavailable, so the time is unknown."""
         self._idle_since = None
-
-
-def has_work(queue: str) -> bool:
-    """Return whether a worker of that queue on this host could begin some waiting work now."""
-    if queue == queue_name(Kind.DETECT):
-        return tracking.has_pending()
-    return any(rows.exists() for rows in _local_rows(queue))
-
-
-def _local_rows(queue: str) -> tuple[backlog.Rows, ...]:
-    """Return the rows of ``backlog.py``, restricted to work that this host can do."""
-    if queue == queue_name(Kind.PREPARE):
-        return *backlog.prepare_backlog_without_torch(), work.due_rows(
-            torch_comparisons.queued_comparisons()
-        )
-    if queue == queue_name(Kind.COMPILE):
-        return work.due_rows(builds.local_builds()), *backlog.compile_backlog_without_builds()
-    prefix = queue_name(Kind.MEASURE, "")
-    if queue.startswith(prefix):
-        target = queue.removeprefix(prefix)
-        return work.due_rows(ledger.ready_tasks(target)), work.due_rows(
-            remeasuring.queued_remeasurements(target)
-        )
-    return ()

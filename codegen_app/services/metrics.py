@@ -118,7 +118,7 @@ def _waiting() -> Iterator[tuple[str, list[Waiting]]]:
 def _targets() -> set[str]:
     """Return architectures with waiting measurements or a live worker."""
     open_tasks = TuningTask.objects.filter(state=State.QUEUED).order_by()
-    found = set(open_tasks.values_list(backlog.MEASURED_ON, flat=True).distinct())
+    found = set(open_tasks.values_list(ledger.MEASURED_ON, flat=True).distinct())
     again = Remeasurement.objects.filter(state=State.QUEUED).order_by()
     found |= set(again.values_list("series__target", flat=True).distinct())
     prefix = queue_name(Kind.MEASURE, "")

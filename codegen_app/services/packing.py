@@ -45,7 +45,7 @@ def request_packing(requested: BundleRequest, actor: AbstractBaseUser) -> Packin
             return row
         mine = Packing.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
         if mine.count() > MAX_OPEN:
-            raise UserError(f"{MAX_OPEN} bundles are being packed for you: wait for one, please")
+            raise UserError(f"you have {MAX_OPEN} unfinished bundles: wait until one finishes")
         audit.record(actor, "pack", row)
         queue.notify(queue.Kind.PREPARE)  # its workers pack
     row.refresh_from_db()
@@ -78,7 +78,7 @@ def may_cancel(requested_by: int | None, person: AbstractBaseUser | AnonymousUse
 
 def mark_missing(row: Packing) -> None:
     """Record that the storage lost or damaged the file, so that it can be requested again."""
-    reason = "the storage lost it, or damaged it: ask for it again"
+    reason = "its file is missing or damaged: request it again"
     Packing.objects.filter(pk=row.pk, state=State.DONE).update(
         state=State.REJECTED, stage=Stage.LOAD, reason=reason, file=None
     )
@@ -138,7 +138,7 @@ def _update_key(row: Packing, requested: BundleRequest) -> None:
         with transaction.atomic():
             held = work.extend(row, key=requested.key)
     except IntegrityError:
-        raise UserError("what it is made of changed, and that is packed already") from None
+        raise UserError("its contents changed, and a bundle with the new contents exists") from None
     if not held:
         raise work.LeaseLostError(f"{row} is held by another worker")
 

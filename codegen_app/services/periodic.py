@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from codegen_app.models import Round
-from codegen_app.services import periodic_jobs, queue, rollup
+from codegen_app.services import backlog, periodic_jobs, rollup
 from scheduler.errors import MachineError
 from scheduler.text import one_line
 
@@ -89,7 +89,7 @@ class PeriodicThread:
 def _announce() -> None:
     """Announce waiting work: it may have been announced before this new worker listened."""
     with transaction.atomic():
-        queue.notify_workers()
+        backlog.notify_workers()
 
 
 def _attempt(step: Callable[[], None]) -> None:

@@ -14,10 +14,10 @@ from django.db.models.functions import Now
 from codegen_app.models import Control, RemoteLease, Worker
 from codegen_app.services import (
     audit,
+    backlog,
     builds,
     instructions,
     ledger,
-    queue,
     retention,
     schedules,
     tracking,
@@ -58,7 +58,7 @@ def _replace_orphaned_builds() -> None:
 
 @transaction.atomic
 def _announce() -> None:
-    queue.notify_workers()
+    backlog.notify_workers()
     tracking.announce()
 
 

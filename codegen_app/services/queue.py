@@ -15,8 +15,6 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from codegen_app.config.celery import app
-from codegen_app.models import Remeasurement, TuningTask
-from codegen_app.services import backlog, work
 
 # The periodic round repeats it, so a queue that no worker serves does not fill up.
 _STALE_AFTER_S = 30
@@ -46,25 +44,6 @@ def notify(kind: Kind, count: int = 1, target: str = "") -> None:
     messages = max(1, min(count, settings.WAKE_AT_MOST))
     arguments = {"target": target} if kind is Kind.MEASURE else {}
     transaction.on_commit(lambda: _send(kind, queue, arguments, messages))
-
-
-def notify_workers() -> None:
-    """Wake workers for all due work."""
-    announced = {
-        Kind.PREPARE: backlog.prepare_backlog(),
-        Kind.COMPILE: backlog.compile_backlog(),
-        Kind.NOTIFY: backlog.notify_backlog(),
-    }
-    for kind, rows in announced.items():
-        if count := sum(each.count() for each in rows):
-            notify(kind, count)
-    tasks = work.due_rows(TuningTask.objects.all()).order_by()
-    again = work.due_rows(Remeasurement.objects.all()).order_by()
-    for target in {
-        *tasks.values_list(backlog.MEASURED_ON, flat=True).distinct(),
-        *again.values_list("series__target", flat=True).distinct(),
-    }:
-        notify(Kind.MEASURE, target=target)
 
 
 def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:

@@ -51,7 +51,7 @@ def export(runs: Iterable[TuningRun]) -> Results:
     kernels: dict[str, KernelText] = {}
     records = [_Run(run, kernels).record() for run in runs]
     if not records:
-        raise UserError("there is no finished run to export")
+        raise UserError("no finished run to export")
     return Results(dict(sorted(kernels.items())), tuple(records))
 
 
@@ -60,9 +60,9 @@ class _Run:
 
     def __init__(self, run: TuningRun, kernels: dict[str, KernelText]) -> None:
         if run.is_open or run.finished_at is None:
-            raise UserError(f"run {run.pk} is not over: export it when it is")
+            raise UserError(f"run {run.pk} has not finished: export it later")
         if run.is_modelled:
-            raise UserError(f"run {run.pk}: its times are modelled, and results are measured")
+            raise UserError(f"run {run.pk}: modelled times cannot be exported as results")
         self._run = run
         self._since = run.started_at or run.created_at
         self._over = max(run.finished_at, self._since)  # the clock may have been set back

@@ -92,9 +92,9 @@ def record(
             except UserError as error:
                 raise UserError(f"{what}: runs[{place}].{error}") from None
         known = len(results.runs) - len(past) - len(new)
-        summary = f"{what}: {len(new)} new runs, {known} known"
+        summary = f"{what}: {len(new)} new runs, {known} already imported"
         if past:
-            summary = f"{what}: {points} new points of histories"
+            summary = f"{what}: {points} new history points"
         audit.note(actor, "import results", summary, why)
     return ImportSummary(tuple(new), known, points)
 

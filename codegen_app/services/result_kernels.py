@@ -21,7 +21,8 @@ from codegen_app.models import (
     TemplateNode,
 )
 from codegen_app.models.build import ELSEWHERE
-from codegen_app.services import engine, kernels, problem_work, tuning
+from codegen_app.services import engine, kernels, problem_work
+from codegen_app.services.sizes import checked_bindings
 from scheduler import pipeline
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
@@ -51,8 +52,8 @@ class RecordedKernels:
         node = nodes.select_related("problem").order_by("position").first()
         if node is None or node.problem is None:
             raise UserError(
-                f"problem: no kernel of {self.graph} solves {task.problem[:12]} ({task.title}) in"
-                " this version of Kiln"
+                f"problem: no kernel of {self.graph} implements {task.problem[:12]} ({task.title})"
+                " in this version of Kiln"
             )
         problem_work.record(
             node.problem,
@@ -118,17 +119,19 @@ class RecordedKernels:
         text = self._texts.get(one.kernel)
         if text is None:
             raise UserError(
-                f"kernel: the generator of this version does not make {one.kernel}; to show it by"
-                " the text in the file, import with its sources"
+                f"kernel: this version does not generate {one.kernel}; import with sources to show"
+                " it from the text in the file"
             )
         if not is_named_by_code(one.kernel, text.source, self._comment_mark(text.source_file)):
-            raise UserError(f"kernel: the source of {one.kernel} in the file is not what it names")
+            raise UserError(
+                f"kernel: the source of {one.kernel} in the file does not match its name"
+            )
         return _display_only_kernel(one, text, node)
 
     def _comment_mark(self, source_file: str) -> str:
         known = {one.source_file: one.comment_mark for one in self._backend.members}
         if source_file not in known:
-            raise UserError(f"kernel: nothing makes {source_file} for {self.run.target}")
+            raise UserError(f"kernel: no generator for {source_file} on {self.run.target}")
         return known[source_file]
 
     def _rendered(self, node: TemplateNode, one: CandidateRecord) -> TemplateCaller | None:
@@ -156,14 +159,14 @@ def _graph(run: RunRecord) -> Graph:
     graph = Graph.objects.filter(digest=run.graph.digest).select_related("file").first()
     if graph is None:
         raise UserError(
-            f"graph: {run.graph.name} ({run.graph.digest[:12]}) is not here: import the model first"
+            f"graph: {run.graph.name} ({run.graph.digest[:12]}) is not imported: import its model"
         )
     if graph.state != State.DONE:
-        raise UserError(f"graph: {graph} is not prepared yet ({graph.state}): try again then")
+        raise UserError(f"graph: {graph} is not prepared yet ({graph.state}): try again later")
     if set(run.bindings) != set(graph.symbols):
         raise UserError(f"bindings: {graph} has the sizes {', '.join(graph.symbols) or 'none'}")
     try:
-        tuning.checked_bindings(graph, run.bindings)
+        checked_bindings(graph, run.bindings)
     except UserError as error:
         raise UserError(f"bindings: {error}") from None
     return graph

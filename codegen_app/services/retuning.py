@@ -100,11 +100,11 @@ def start(
 ) -> list[TuningRun]:
     """Start a run for each subject on each target, all or none. Raises ``UserError``."""
     if not subjects:
-        raise UserError("nothing that can be tuned was chosen")
+        raise UserError("nothing to tune: start from a graph, a node, a kernel or a run")
     if not request.targets:
         raise UserError("choose at least one target")
     if not request.why.strip():
-        raise UserError("say why: the audit log keeps it")
+        raise UserError("enter a reason for the audit log")
     if len(subjects) * len(request.targets) > MAX_RUNS:
         count = len(subjects) * len(request.targets)
         raise UserError(f"{count} runs at once are too many: at most {MAX_RUNS}")

@@ -31,7 +31,7 @@ class RunDevice:
     @property
     def title(self) -> str:
         """The device's label in a form."""
-        gone = "" if self.alive else "; no worker has it now"
+        gone = "" if self.alive else "; offline"
         return f"{self.target} on {self.device}: {self.name}{gone}"
 
 

@@ -19,10 +19,10 @@ from scheduler.targets import names
 
 SCHEMA = 1
 _MAX_LINES = 5_000
-_NOT_MADE = "not known here"
+_NOT_MADE = "unknown here"
 _NOT_RECORDED = (
-    "not recorded here, and to make it takes longer than a page can wait:"
-    " kiln manage selections import FILE on the server does"
+    "not recorded here, and generating it takes too long for a page:"
+    " run kiln manage selections import FILE on the server"
 )
 _MAX_SIZES = 1_000  # characters of a choice's sizes, which are part of an index
 
@@ -108,7 +108,7 @@ def import_text(
         for line in _read(text):
             problem = Problem.objects.filter(digest=line.problem).first()
             if problem is None:
-                left.append(f"{line.kernel}: its problem is not known here")
+                left.append(f"{line.kernel}: its problem is unknown here")
                 continue
             kernel = _recorded_kernel(problem, line) or (
                 _generated_kernel(problem, line) if make else None
@@ -130,24 +130,24 @@ def _read(text: str | bytes) -> tuple[_SelectionLine, ...]:
         content = json.loads(text)
         is_text = sanitize.storable_json(content) == content
     except (ValueError, RecursionError) as error:
-        raise UserError(f"the file is no JSON: {error}") from None
+        raise UserError(f"the file is not JSON: {error}") from None
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        raise UserError(f"the file holds no selections of schema {SCHEMA}")
+        raise UserError(f"the file has no selections of schema {SCHEMA}")
     if not is_text:
-        raise UserError("the file holds a NUL or half a character in a text: no export does")
+        raise UserError("the file contains a NUL or an unpaired surrogate")
     file = decode(make_codec(), content, _SelectionsFile, "the file")
     if len(file.selections) > _MAX_LINES:
-        raise UserError(f"the file holds more than {_MAX_LINES} selections: import it in parts")
+        raise UserError(f"the file has more than {_MAX_LINES} selections: import it in parts")
     for number, line in enumerate(file.selections):
         if line.target not in names():
-            raise UserError(f"selections[{number}].target: {line.target!r} is not known")
+            raise UserError(f"selections[{number}].target: unknown target {line.target!r}")
         if len(line.device_name) > 200 or len(line.toolchain) > 240:
             raise UserError(f"selections[{number}]: a name is too long")
         sizes = line.bindings
         if len(json.dumps(dict(sizes))) > _MAX_SIZES or any(
             abs(size) >= 2**63 for size in sizes.values()
         ):
-            raise UserError(f"selections[{number}].bindings: these are no sizes of a model")
+            raise UserError(f"selections[{number}].bindings: not sizes of a model")
     return file.selections
 
 

@@ -19,18 +19,18 @@ from scheduler.track.units import format_value
 def compare(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, str]:
     """Return whether the measured kernel replaces the selected one, and why or why not."""
     if serving is None:
-        return True, "serves from now on: nothing was selected before"
+        return True, "selected: no kernel was selected before"
     if serving.kernel_id == result.kernel_id:
-        return False, "serves already"
+        return False, "already selected"
     name = serving.kernel.name
     rejection = _serving_rejection(result, serving)
     if rejection is not None:
-        return True, f"takes over from {name}, which this run rejected: {rejection.reason}"
+        return True, f"replaces {name}, which this run rejected: {rejection.reason}"
     rival = _serving_result(result, serving)
     if rival is None:
-        return True, f"takes over from {name}, of which there is no time"
+        return True, f"replaces {name}, which has no time"
     is_better, why = _compare_measured(result, rival)
-    return is_better, f"{'takes over' if is_better else 'does not take over'} from {name}: {why}"
+    return is_better, f"{'replaces' if is_better else 'does not replace'} {name}: {why}"
 
 
 def find_measurement(bucket: dict[str, Any], kernel: GeneratedKernel) -> CurrentMeasurement | None:
@@ -45,12 +45,12 @@ def _compare_measured(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[
     in_one_run = result.task_id is not None and rival.task_id == result.task_id
     samples = len(result.samples_ns)
     if samples < MIN_SAMPLES:
-        return False, f"n = {samples}, and a comparison takes {MIN_SAMPLES} samples"
+        return False, f"n = {samples}, but a comparison needs {MIN_SAMPLES} samples"
     under = "" if in_one_run else environment_change(rival.environment, result.environment)
     if under:
-        return False, f"not measured in this run, and before under other conditions ({under})"
-    where = "both in this run" if in_one_run else f"that in {_run_of(rival)}"
-    figures = f"{_figures(result)} against {_figures(rival)}, {where}"
+        return False, f"not measured in this run, only earlier under other conditions ({under})"
+    where = "both in this run" if in_one_run else f"the latter in {_run_of(rival)}"
+    figures = f"{_figures(result)} vs. {_figures(rival)}, {where}"
     if result.high_ns < rival.low_ns:
         return True, figures
     slower = result.low_ns > rival.high_ns

@@ -70,7 +70,7 @@ def restore(selection: Selection, actor: AbstractBaseUser | None, why: str = "")
     bucket = bucket_of(selection)
     serving = _current(bucket)
     if serving is not None and serving.kernel_id == selection.kernel_id:
-        raise UserError(f"{selection.kernel.name} serves this problem already")
+        raise UserError(f"{selection.kernel.name} is already selected for this problem")
     chosen = _replace(
         serving,
         bucket,
@@ -141,7 +141,14 @@ def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -
         serving.until = now
         serving.save(update_fields=["until"])
     selection = Selection.objects.create(**bucket, since=now, **fields)
-    automatic.model_selected(selection)
+    if (result := selection.result) is not None:
+        automatic.model_selected(
+            result.build,
+            selection.problem,
+            selection.bindings,
+            selection.target,
+            selection.device_name,
+        )
     return selection
 
 

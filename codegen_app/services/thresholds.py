@@ -182,11 +182,11 @@ def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser
     level begins already.
     """
     if series.first_at is None or series.last_at is None:
-        raise UserError("the series has no points: there is nothing to begin anew")
+        raise UserError("a series without points cannot have a baseline")
     if not series.first_at < at <= series.last_at:
         raise UserError(
-            f"{at:%Y-%m-%d %H:%M} UTC: the points of the series lie between "
-            f"{series.first_at:%Y-%m-%d %H:%M} and {series.last_at:%Y-%m-%d %H:%M} UTC"
+            f"{at:%Y-%m-%d %H:%M} UTC is outside the history of the series, from "
+            f"{series.first_at:%Y-%m-%d %H:%M} to {series.last_at:%Y-%m-%d %H:%M} UTC"
         )
     try:
         with transaction.atomic():
@@ -197,7 +197,7 @@ def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser
                 created_by_id=audit.actor_id(by),
             )
     except IntegrityError:
-        raise UserError(f"a level begins at {at:%Y-%m-%d %H:%M} UTC already") from None
+        raise UserError(f"a baseline at {at:%Y-%m-%d %H:%M} UTC already exists") from None
     detection.recheck(series)
     audit.record(by, "begin anew", series, made.reason)
     return made
@@ -227,7 +227,7 @@ def _requeue_last_change(series: Series) -> None:
 
 def _checked_reason(text: str) -> str:
     if not text.strip():
-        raise UserError("say why: who looks at the series next year will ask")
+        raise UserError("enter a reason")
     return text.strip()[:500]
 
 

@@ -73,9 +73,9 @@ def create_token(
     that another valid token has, and for a worker's scope beside others.
     """
     if not scopes or not set(scopes) <= set(Scope.values):
-        raise UserError(f"scopes: one or more of {', '.join(Scope.values)} are due")
+        raise UserError(f"scopes: one or more of {', '.join(Scope.values)} are required")
     if expires_at is not None and expires_at <= timezone.now():
-        raise UserError("expires: it is past already")
+        raise UserError("expires: the date is in the past")
     _check_worker(owner, scopes, worker_name, worker_queue)
     text = texts.make_token()
     row = ApiToken.objects.create(
@@ -95,21 +95,21 @@ def create_token(
 def _check_worker(owner: AbstractBaseUser, scopes: Sequence[str], name: str, queue: str) -> None:
     if Scope.WORKER not in scopes:
         if name or queue:
-            raise UserError("worker_name: a name and a queue are for a worker's token alone")
+            raise UserError("worker_name: only worker tokens have a name and a queue")
         return
     if set(scopes) != {Scope.WORKER}:
-        raise UserError("scopes: a worker's token is for that alone")
+        raise UserError("scopes: a worker token has no other scopes")
     if not (isinstance(owner, PermissionsMixin) and owner.has_perm(permissions.WORKERS)):
-        raise UserError(f"scopes: a worker's needs “{permissions.TITLES[permissions.WORKERS]}”")
+        raise UserError(f"scopes: a worker token needs “{permissions.TITLES[permissions.WORKERS]}”")
     if _NAME.fullmatch(name) is None:
         raise UserError(
-            "worker_name: a letter, then letters, digits and hyphens, 40 at most, as mi300x-lab"
+            "worker_name: a letter, then letters, digits and hyphens, at most 40: mi300x-lab"
         )
     if queue and _QUEUE.fullmatch(queue) is None:
-        raise UserError("worker_queue: as measure.gfx942, or nothing")
+        raise UserError("worker_queue: a queue such as measure.gfx942, or empty")
     others = ApiToken.objects.filter(worker_name=name, revoked_at=None)
     if any(one.state == "valid" for one in others):
-        raise UserError(f"worker_name: another valid token is for {name}: revoke it, or name anew")
+        raise UserError(f"worker_name: another valid token is for {name}: revoke it or rename")
 
 
 @transaction.atomic
@@ -151,7 +151,7 @@ def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     short = {"requests": requests - found[1], "points": points - found[2]}
     what = max(short, key=lambda name: short[name] / most[name])
     seconds = max(1, math.ceil(60 * short[what] / most[what]))
-    raise RateError(f"{most[what]} {what} a minute", seconds)
+    raise RateError(f"{most[what]} {what} per minute", seconds)
 
 
 def _requests_a_minute(token: ApiToken) -> int:

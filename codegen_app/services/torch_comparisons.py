@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from importlib import metadata
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +16,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from codegen_app.models import OPEN_STATES, Graph, State, TorchComparison
-from codegen_app.services import artifacts, audit, queue, sanitize, work
+from codegen_app.services import artifacts, audit, compilers, queue, sanitize, work
 from scheduler import sandbox, untrusted
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.sandbox.process import Cancellation, Cancelled
@@ -26,17 +25,13 @@ _NAME, _DETAIL = 1000, 500  # characters
 _FAILED = (State.REJECTED, State.CANCELLED, State.QUARANTINED)
 
 
-def torch_version() -> str:
-    """Return the installed version of torch, or "". torch is not imported, which takes seconds."""
-    try:
-        return metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
 def queued_comparisons() -> QuerySet[TorchComparison]:
     """Return the comparisons that this process can do: all if torch is installed, else none."""
-    return TorchComparison.objects.all() if torch_version() else TorchComparison.objects.none()
+    return (
+        TorchComparison.objects.all()
+        if compilers.torch_version()
+        else TorchComparison.objects.none()
+    )
 
 
 def request(graph: Graph) -> None:
@@ -74,7 +69,9 @@ def run(row: TorchComparison) -> None:
             sandbox.require()
             fields = _compare(row.graph, cancellation)
         except Cancelled:
-            raise work.LeaseLostError(f"{row} was cancelled, or is another worker's") from None
+            raise work.LeaseLostError(
+                f"{row} was cancelled or taken over by another worker"
+            ) from None
         except MachineError:
             raise
         except UserError as error:
@@ -92,7 +89,7 @@ def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
         untrusted.Limits(settings.PREPARE_MAX_S, settings.IMPORT_MAX_MEMORY_BYTES),
         cancellation,
     )
-    oracle = f"torch {torch_version().partition('+')[0]}"
+    oracle = f"torch {compilers.torch_version().partition('+')[0]}"
     try:
         # An input that torch writes and the graph does not also has a finding.
         if len(given) > max(1, len(graph.outputs) + len(graph.inputs)):
@@ -102,7 +99,7 @@ def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
         bindings = {name: _integer(used[name]) for name in hints}
         findings = [_finding(one) for one in given]
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise UserError(f"{oracle}: what it answered is no list of findings") from None
+        raise UserError(f"{oracle}: the answer is not a list of findings") from None
     return {"oracle": oracle, "bindings": bindings, "findings": findings}
 
 

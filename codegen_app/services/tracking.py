@@ -40,7 +40,7 @@ def _run_step(step: Callable[[], int]) -> int:
         try:
             done = step()
         except StorageAwayError as error:  # its work waits in the rows
-            log.warning("%s is done later: %s", step.__name__, error)
+            log.warning("%s deferred: %s", step.__name__, error)
             break
         if not done:
             break

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from codegen_app.models import Graph, State, TemplateNode, TuningRun
 from codegen_app.services import audit, queue
+from codegen_app.services.sizes import checked_bindings
 from scheduler import targets
 from scheduler.errors import UserError
 from scheduler.runtime.isa_device import require_timing
@@ -94,22 +95,7 @@ def _check_limits(budget: Budget, priority: int) -> None:
         raise UserError(f"priority {priority}: from -{MAX_PRIORITY} to {MAX_PRIORITY}")
     for name, limit in asdict(budget).items():
         if limit is not None and not 0 < limit <= _MAX_COUNT:
-            raise UserError(f"budget: {limit} {name} are no limit")
-
-
-def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]:
-    """Return a size for every symbol of the graph, each within its bounds; raises ``UserError``."""
-    for name in bindings:
-        if name not in graph.symbols:
-            known = ", ".join(graph.symbols) or "none"
-            raise UserError(f"{graph} has no symbolic size {name!r}; it has: {known}")
-    chosen = {name: bindings.get(name, info["hint"]) for name, info in graph.symbols.items()}
-    for name, value in chosen.items():
-        low, high = graph.symbols[name]["min"], graph.symbols[name]["max"]
-        if value < low or (high is not None and value > high):
-            bounds = f"{low} to {'any' if high is None else high}"
-            raise UserError(f"{name}={value} is out of the bounds of {graph}: {bounds}")
-    return chosen
+            raise UserError(f"budget: {name}={limit} is out of range")
 
 
 def build_priority(run: TuningRun) -> int:

@@ -294,7 +294,7 @@ def _reject_unknown(task: TuningTask, made: Collection[str]) -> None:
     more."""
     if task.run.has_budget:
         return
-    reason = "this version of the generator does not make this kernel; import again"
+    reason = "this generator version does not generate this kernel; import the graph again"
     for row in task.candidates.filter(state__in=OPEN_STATES).exclude(kernel__name__in=made):
         candidate_results.record_rejection(row, Rejected(Stage.RENDER, reason))
 

@@ -35,14 +35,14 @@ WHERE series.id = asked.id
 def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
     """Withdraw a point from comparisons; it stays, with the reason.
 
-    Raises ``UserError`` without a reason, and for a point that was withdrawn already.
+    Raises ``UserError`` without a reason, and for a point that is already withdrawn.
     """
     series = _lock_series([datum.series_id])[0]
     because = fields.as_text(reason.strip(), "reason", MAX_REASON_LENGTH)
     if not because:
-        raise UserError("reason: say why the point is withdrawn")
+        raise UserError("reason: enter the reason for the withdrawal")
     if datum.withdrawals.filter(restored_at=None).exists():
-        raise UserError(f"point {datum.pk} was withdrawn already")
+        raise UserError(f"point {datum.pk} is already withdrawn")
     made = Withdrawal.objects.create(
         datum=datum, series=series, reason=because, by_id=audit.actor_id(by)
     )

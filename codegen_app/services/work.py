@@ -18,6 +18,7 @@ from contextvars import copy_context
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from django.apps import apps
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
@@ -26,31 +27,9 @@ from django.utils import timezone
 
 from codegen_app.config.context import row_context
 from codegen_app.config.tracing import tracing
-from codegen_app.models import (
-    Build,
-    ForeignKernel,
-    Graph,
-    Modelling,
-    Packing,
-    Remeasurement,
-    State,
-    TorchComparison,
-    TuningTask,
-    Work,
-    Worker,
-)
+from codegen_app.models import State, Work, Worker
 from codegen_app.services.faults import Fault, fault_of
 
-WORK_MODELS: tuple[type[Work], ...] = (
-    Graph,
-    Build,
-    TuningTask,
-    Packing,
-    Remeasurement,
-    Modelling,
-    ForeignKernel,
-    TorchComparison,
-)
 _HEARTBEATS_PER_LEASE = 4
 _MAX_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled
 _MAX_PAUSE_S = 300
@@ -74,6 +53,11 @@ log = logging.getLogger(__name__)
 
 class LeaseLostError(Exception):
     """The row was given to another worker meanwhile, or closed: this worker's outcome is void."""
+
+
+def work_models() -> tuple[type[Work], ...]:
+    """Return the models whose rows are worked on."""
+    return tuple(model for model in apps.get_models() if issubclass(model, Work))
 
 
 def lease_duration() -> timedelta:
@@ -326,17 +310,17 @@ def release_all() -> int:
         model._default_manager.filter(state=State.RUNNING).update(
             state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1
         )
-        for model in WORK_MODELS
+        for model in work_models()
     )
 
 
 def _requeue_running(condition: dict[str, Any], *, machine: bool) -> int:
     queued = 0
-    for model in WORK_MODELS:
+    for model in work_models():
         for row in model._default_manager.filter(state=State.RUNNING, **condition).only(
             *_CLAIM_FIELDS
         ):
-            reason = f"the worker {row.worker} is gone"
+            reason = f"the worker {row.worker} is offline"
             if machine or not _died_alone(row):
                 queued += _requeue_failed(row, Fault(reason), timedelta(0))
             else:

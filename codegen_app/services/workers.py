@@ -24,7 +24,7 @@ from django.utils import timezone
 from codegen_app.config import sandbox
 from codegen_app.models import Worker
 from codegen_app.models.worker import HEARTBEAT_INTERVAL
-from codegen_app.services import compilers, controls, torch_comparisons
+from codegen_app.services import compilers, controls
 from codegen_app.services.liveness import Progress, StallDetector
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
@@ -38,11 +38,17 @@ log = logging.getLogger(__name__)
 class WorkerHeartbeat:
     """Registers this process, then updates its row every ``HEARTBEAT_INTERVAL`` until stopped."""
 
-    def __init__(self, name: str, queues: Sequence[str], progress: Callable[[], Progress]) -> None:
+    def __init__(
+        self,
+        name: str,
+        queues: Sequence[str],
+        progress: Callable[[], Progress],
+        has_work: Callable[[str], bool],
+    ) -> None:
         self._name = name
         self._queues = list(queues)
         self._progress = progress
-        self._watch = StallDetector(queues)
+        self._watch = StallDetector(queues, has_work)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -63,7 +69,7 @@ class WorkerHeartbeat:
                 facts = facts or self._facts()
                 self._beat(facts)
             except Exception as error:  # noqa: BLE001 - a beat that fails must not be the last
-                log.warning("no sign of life could be given: %s", one_line(str(error)))
+                log.warning("heartbeat failed: %s", one_line(str(error)))
                 self._watch.forget()
                 connection.close()
             if self._over.wait(HEARTBEAT_INTERVAL.total_seconds()):
@@ -74,14 +80,14 @@ class WorkerHeartbeat:
 
     def _beat(self, facts: dict[str, object]) -> None:
         if self._watch.is_stuck(self._progress(), time.monotonic()):
-            log.critical("work waits and none is taken: this worker is stuck and ends itself")
+            log.critical("work is queued but this worker takes none: it is stuck and exits")
             os.kill(os.getpid(), signal.SIGKILL)
         self._write(facts)
 
     def _facts(self) -> dict[str, object]:
         if line := sandbox.uploads_disabled_reason(settings.FENCE):
             log.warning("%s", line)
-        found, torch = probe(), torch_comparisons.torch_version()
+        found, torch = probe(), compilers.torch_version()
         for one in found:
             if not isinstance(one, DeviceInfo):
                 log.info("no %s device: %s", one.kind, one.reason)

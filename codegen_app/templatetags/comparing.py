@@ -10,7 +10,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from codegen_app.addresses import replace_query
-from codegen_app.selectors.compare_revisions.comparison import STATUSES
 from codegen_app.selectors.pages.compare_revisions import SideChoice
 from codegen_app.templatetags.kiln import grouped
 
@@ -29,7 +28,7 @@ _GLYPHS: Mapping[str, str] = {
 @register.simple_tag
 def compared_status(name: str) -> SafeString:
     """Render a comparison's status with its colour and glyph."""
-    return format_html('<span class="status {}">{}</span>', _GLYPHS[name], STATUSES[name].value)
+    return format_html('<span class="status {}">{}</span>', _GLYPHS[name], name)
 
 
 @register.simple_tag(takes_context=True)

@@ -18,7 +18,6 @@ from codegen_app.addresses import replace_query
 from codegen_app.pagecache.compressed import SECRET
 from codegen_app.pagecache.reader import ALERTS, NAME, is_cached_request
 from codegen_app.pagecache.reader import open_alerts as count_of
-from codegen_app.selectors.measured_row import Drift
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 
@@ -30,11 +29,11 @@ def needs(context: Context, what: str, permission: str) -> SafeString | str:
     """Render a line in place of a control that the reader may not use; empty if they may."""
     user = context["request"].user
     if not user.is_authenticated:
-        return format_html('<span class="note">{} needs a login.</span>', what)
+        return format_html('<span class="note">{} requires login.</span>', what)
     name = f"codegen_app.{permission}"
     if user.has_perm(name):
         return ""
-    line = '<span class="note">{} needs the permission “{}”.</span>'
+    line = '<span class="note">{} requires the permission “{}”.</span>'
     return format_html(line, what, permissions.TITLES[name])
 
 
@@ -158,7 +157,7 @@ def interval(measured: Any) -> str:
     is labelled as one, and a single sample as having none. Empty if it was not measured."""
     low, high = getattr(measured, "low_ns", None), getattr(measured, "high_ns", None)
     if getattr(measured, "n", 0) == 1:
-        return "none: one sample"
+        return "n/a (one sample)"
     return "" if low is None or high is None else bounds_cell(measured.n, us(low), us(high))
 
 
@@ -353,14 +352,14 @@ def emulated(flag: bool) -> SafeString:
         return SafeString("")
     return format_html(
         '<span class="tag emulated" title="{}">emulated</span>',
-        "Time of the CPU emulation: it says nothing of a GPU",
+        "Measured on the CPU emulation: not comparable with GPU times",
     )
 
 
 @register.simple_tag
 def modelled(where: str) -> SafeString:
     """Render the label of modelled figures, with board and sizes in its title."""
-    title = f"From the instructions by a model of {where}: nothing of it was measured"
+    title = f"Computed from the instructions by a model of {where}: not measured"
     return format_html('<span class="tag modelled" title="{}">modelled</span>', title)
 
 
@@ -389,28 +388,8 @@ def times_fastest(row: Any) -> SafeString | str:
         return format_html('<span class="status best">{}</span>', "fastest")
     if row.is_clear:
         return f"{row.ratio:.2f}"
-    title = "The bounds overlap, or one has none: no difference is shown"
+    title = "The bounds overlap or are missing: the difference is not significant"
     return format_html('<span class="note" title="{}">{}</span>', title, f"{row.ratio:.2f}")
-
-
-@register.simple_tag
-def drifted(found: Drift | None) -> SafeString:
-    """Render the note that the same kernel had another time before, with that time; empty if it had
-    not."""
-    if found is None:
-        return SafeString("")
-    run = f"run {found.run}" if found.run is not None else "before"
-    ends = bounds_text(found.before_n, us(found.before_low_ns), us(found.before_high_ns))
-    title = (
-        f"{us(found.before_ns)} µs ({ends}, n {found.before_n}), {run},"
-        f" {found.at:%Y-%m-%d %H:%M} UTC; {found.under or 'nothing recorded differs between them'}"
-    )
-    kind = "warn" if found.ratio > 1 else "ok"
-    return format_html(
-        '<span class="status {}" title="Drift: the same kernel took {}">'
-        "\N{MULTIPLICATION SIGN}{} since {}</span>",
-        *(kind, title, f"{found.ratio:.2f}", run),
-    )
 
 
 @register.simple_tag
@@ -420,7 +399,7 @@ def recorded(origin: str) -> SafeString:
         return SafeString("")
     return format_html(
         '<span class="note recorded" title="{}">recorded: {}</span>',
-        "Measured elsewhere and imported: device, driver, date, and the Kiln that measured",
+        "Measured on another machine and imported: device, driver, date, Kiln version",
         origin,
     )
 
@@ -430,7 +409,7 @@ def generated(is_generated: bool) -> SafeString:
     """Render the label of a series whose data was generated; empty for measured data."""
     if not is_generated:
         return SafeString("")
-    title = "Made up to have changes with known causes: nothing of it was measured"
+    title = "Generated data with known changes and causes: not measured"
     return format_html('<span class="tag generated" title="{}">generated</span>', title)
 
 

@@ -13,8 +13,10 @@ from codegen_app.selectors.series_summary import SeriesHead
 from codegen_app.templatetags.kiln import emulated, generated
 from scheduler.track import units
 from scheduler.track.effect import Levels, Step, effect_of, format_counts, format_interval
+from scheduler.track.evidence import cause_text
 
 register = template.Library()
+register.filter("cause_text", cause_text)
 
 
 @register.filter

@@ -54,12 +54,12 @@ def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         answers = requests.request_remeasurement(get_object_or_404(Alert, pk=pk), actor(request))
     except UserError as error:
-        messages.error(request, f"Not measured again: {error}")
+        messages.error(request, f"Re-measurement not started: {error}")
     else:
         here = sum(answer.remeasurement is not None for answer in answers)
         asked = sum(answer.requests for answer in answers)
-        parts = [f"{here} series are measured again here"] if here else []
-        parts += [f"{asked} revisions are asked of who sends them"] if asked else []
+        parts = [f"{here} series queued for re-measurement here"] if here else []
+        parts += [f"{asked} revisions requested from their senders"] if asked else []
         messages.success(request, f"{' and '.join(parts)}.")
     return redirect("alert_actions", pk)
 
@@ -70,7 +70,7 @@ def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a remeasurement that is queued or running."""
     row = get_object_or_404(Remeasurement, pk=pk)
     if not requests.cancel(row, actor(request)):
-        messages.info(request, "It was over already.")
+        messages.info(request, "The re-measurement has already finished.")
     return redirect("alert_actions", row.alert_id)
 
 

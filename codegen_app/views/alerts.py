@@ -98,7 +98,7 @@ def undo_triage(request: HttpRequest) -> HttpResponse:
     """Undo an action."""
     key = UndoForm(request.POST).key()
     if key is None:
-        messages.error(request, "There is nothing to take back.")
+        messages.error(request, "There is nothing to undo.")
     else:
         _attempt(request, lambda: services.undo(key, actor(request)))
     return _back(request)
@@ -144,7 +144,7 @@ def _user_by_name(name: str) -> User | None:
         return None
     person = User.objects.filter(username=name, is_active=True).first()
     if person is None:
-        raise UserError(f"{name}: there is no such account")
+        raise UserError(f"account {name} does not exist")
     return person
 
 

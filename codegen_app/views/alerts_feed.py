@@ -37,7 +37,9 @@ def alerts_feed(request: HttpRequest) -> HttpResponse:
     if (rejected := _access_error(request)) is not None:
         return rejected
     if not settings.SITE_URL:
-        return _plain("The feed needs the site's address: the operator sets KILN_SITE_URL.", 503)
+        return _plain(
+            "The feed is disabled: the operator must set KILN_SITE_URL to the site's address.", 503
+        )
     form = FeedForm(request.GET)
     if form.lines:
         return _plain("\n".join(form.lines), 400)
@@ -58,7 +60,7 @@ def _access_error(request: HttpRequest) -> HttpResponse | None:
         return None
     token = tokens.find_token(_token(request.headers.get("Authorization", "")))
     if token is None:
-        response = _plain("The feed needs a login, or an API token with the scope read.", 401)
+        response = _plain("The feed requires a login or an API token with the scope read.", 401)
         response.headers["WWW-Authenticate"] = _CHALLENGE
         return response
     if Scope.READ not in token.scopes:

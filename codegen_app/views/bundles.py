@@ -62,7 +62,7 @@ def _download(
     except UserError as error:
         messages.error(request, str(error))
     except FileNotFoundError:
-        messages.error(request, f"{subject}: its file is missing from the storage: import it again")
+        messages.error(request, f"{subject}: file missing from the storage: import the graph again")
     return redirect(subject)
 
 

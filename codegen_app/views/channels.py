@@ -33,7 +33,7 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
         if form.is_valid():
             try:
                 row = services.add_channel(actor(request), form.cleaned_data)
-                messages.success(request, f"{row} is added: send it a test.")
+                messages.success(request, f"{row} was added: send a test.")
                 return redirect("channel", pk=row.pk)
             except UserError as error:
                 form.add_error("name", f"{error}.".capitalize())
@@ -63,7 +63,7 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
         if form.is_valid():
             try:
                 services.change_channel(actor(request), row, form.cleaned_data)
-                messages.success(request, f"{row} is changed.")
+                messages.success(request, f"{row} was saved.")
                 return redirect("channel", pk=pk)
             except UserError as error:
                 form.add_error("name", f"{error}.".capitalize())
@@ -112,7 +112,7 @@ def test_channel(request: HttpRequest, pk: int) -> HttpResponse:
     except UserError as error:
         messages.warning(request, f"{error}.")
     else:
-        messages.success(request, f"A test is on its way to {row}: see the deliveries.")
+        messages.success(request, f"A test to {row} is queued: see the deliveries.")
     return _back(request, row)
 
 
@@ -126,7 +126,7 @@ def renew_channel_key(request: HttpRequest, pk: int) -> HttpResponse:
     except UserError as error:
         messages.warning(request, f"{error}.")
     else:
-        messages.success(request, f"{row} has a new key: what is sent from now on is signed by it.")
+        messages.success(request, f"{row} has a new key: new messages are signed with it.")
     return redirect("channel", pk=pk)
 
 
@@ -141,9 +141,9 @@ def send_again(request: HttpRequest, pk: int) -> HttpResponse:
     if row is None:
         raise Http404(f"there is no delivery {pk}")
     if services.retry(actor(request), row):
-        messages.success(request, "It is tried again now.")
+        messages.success(request, "The delivery is retried now.")
     else:
-        messages.warning(request, "It was delivered already.")
+        messages.warning(request, "It has already been delivered.")
     return _back(request, row.channel)
 
 

@@ -40,32 +40,32 @@ class Unavailable:
 
 
 _AWAY = Unavailable(
-    "The database does not answer",
-    "It restarts, or something is wrong with it. What was accepted before is not lost; what you "
-    "sent just now was perhaps not taken: look whether it is there, and send it again if not.",
+    "The database is not available",
+    "It is restarting or has failed. Data accepted earlier is safe. Check whether your last "
+    "request was saved, and send it again if not.",
     5,
 )
 _BUSY = Unavailable(
     "Kiln is busy",
-    "Somebody else writes just there, or this asked for more than can be answered in time. Nothing "
-    "was changed by what you sent just now: try again.",
+    "A lock is held by another request, or the query exceeded its time limit. Your request changed "
+    "nothing: try again.",
     5,
 )
 _FULL = Unavailable(
-    "There is no room to write",
-    "The server's disk is full, or read-only. What you sent just now was not taken: send it again "
-    "once the operator has made room.",
+    "The disk is full",
+    "The server's disk is full or read-only. Your request was not saved: send it again once the "
+    "operator has freed space.",
     60,
 )
 _STORAGE = Unavailable(
-    "The storage of artifacts does not answer",
-    "It is away, or refuses; the server's log says which. Nothing that was stored is lost. What "
-    "you sent just now was not taken: send it again once it answers.",
+    "The artifact storage is not available",
+    "It is unreachable or rejects requests; see the server log. Stored data is safe. Your request "
+    "was not saved: send it again once the storage is available.",
     10,
 )
 _BUG = Unavailable(
-    "Something went wrong here",
-    "That is a mistake of Kiln, not yours; the server's log says which.",
+    "Internal error",
+    "This is a bug in Kiln; the server log has the traceback.",
     0,
 )
 
@@ -105,26 +105,26 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig):
         return error_response(request, 413, request_too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
     if isinstance(exception, DisallowedHost):
-        text = "This site is not called as the request's Host says: the operator names its hosts."
+        text = "Unknown host in the request's Host header: the operator sets the allowed hosts."
     elif isinstance(exception, TooManyFieldsSent | TooManyFilesSent):
-        text = "The form has more fields or files than any of ours."
+        text = "The form has too many fields or files."
     else:
-        text = "The request cannot be read: its address, headers or form are malformed."
-    return error_response(request, 400, Unavailable("Not taken", text, 0))
+        text = "The address, headers or form of the request are malformed."
+    return error_response(request, 400, Unavailable("Request rejected", text, 0))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's
     """Django's ``CSRF_FAILURE_VIEW``."""
     text = (
-        "The form was sent from another site, or from a page that was opened before you logged in:"
-        " open the page again and send it from there. Nothing was changed."
+        "The form was sent from another site, or from a page opened before you logged in. Nothing"
+        " was changed: reload the page and submit the form again."
     )
-    return error_response(request, 403, Unavailable("Not taken", text, 0))
+    return error_response(request, 403, Unavailable("Request rejected", text, 0))
 
 
 def request_too_large(limit: int) -> Unavailable:
     """The error for a body larger than its address accepts."""
-    return Unavailable("Too large", f"At most {limit} bytes can be sent to this address.", 0)
+    return Unavailable("Request too large", f"This address accepts at most {limit} bytes.", 0)
 
 
 class OneLineFilter(logging.Filter):

@@ -47,7 +47,7 @@ def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> Http
         "pages/look.html",
         external_kernels_page(),
         as_json=as_json,
-        title="Look at a kernel",
+        title="External kernels",
         status=422 if is_post else 200,
         form=form,
         action=bodies.ticket_url(request, "look"),
@@ -71,7 +71,7 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
         page,
         as_json=as_json,
         title=page.row.name,
-        stages=[Crumb("kernels of others"), Crumb(page.row.name)],
+        stages=[Crumb("external kernels"), Crumb(page.row.name)],
         address=address,
         may_cancel=packing.may_cancel(page.requested_by, request.user),
         **({} if as_json or inner else _context(request, page)),
@@ -119,7 +119,7 @@ def cancel_external_kernel(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel the modelling: allowed for the requester and the site's staff."""
     row = get_object_or_404(ForeignKernel, pk=pk)
     if not packing.may_cancel(row.requested_by_id, request.user):
-        raise PermissionDenied("Somebody else asked for this kernel, who may cancel it.")
+        raise PermissionDenied("Only the requester and staff can cancel this kernel.")
     if not external_kernels.cancel(row, actor(request)):
-        messages.info(request, "It was over already.")
+        messages.info(request, "This kernel was already finished.")
     return redirect(row)

@@ -12,10 +12,10 @@ from codegen_app.forms.query import GraphForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.forms.times import TimesForm
 from codegen_app.selectors.pages.graph import GraphPage, graph_page
+from codegen_app.selectors.pages.graph_code import with_generated_code
 from codegen_app.selectors.pages.graph_columns import NODES, scheduled_columns
 from codegen_app.selectors.tables import Table
 from codegen_app.selectors.tables import build_table as made
-from codegen_app.services import choices
 from codegen_app.views.page import Crumb, get_or_404, render_page
 from codegen_app.views.tables import tsv_response, wants_tsv
 
@@ -30,7 +30,7 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     address = GraphForm(request.GET)
     page = get_or_404(f"graph {pk}", graph_page, pk, address.text("times"))
     view = address.view_name(has_wrapper=bool(page.wrapper))
-    page = choices.with_generated_code(page, with_wrapper=view == GraphForm.WRAPPER)
+    page = with_generated_code(page, with_wrapper=view == GraphForm.WRAPPER)
     table, asks = _table(request, page, view)
     if table is not None and wants_tsv(request):
         return tsv_response(table)

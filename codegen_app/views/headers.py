@@ -17,7 +17,7 @@ def header(
     try:
         page = get_or_404(f"build {build} of {name}", header_page, name, build, file)
     except FileNotFoundError:
-        raise Http404(f"build {build} has nothing of a header {file}") from None
+        raise Http404(f"build {build} has no instructions from header {file}") from None
     kernel = f"{reverse('kernel', args=[name])}?build={build}"
     return render_page(
         request,

@@ -41,7 +41,7 @@ def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
             form.add_error("file", str(error))
         else:
             if not new:
-                messages.info(request, "This graph was imported before: here it is.")
+                messages.info(request, "This graph was already imported.")
             if wants_json(request):
                 return JsonResponse({"url": graph.get_absolute_url(), "new": new}, status=201)
             return redirect(graph)

@@ -20,7 +20,7 @@ def instruction(
 ) -> HttpResponse:
     """The effect and the cost of an instruction."""
     if not _NAME.fullmatch(mnemonic):
-        raise Http404("that is no name of an instruction")
+        raise Http404("invalid instruction name")
     try:
         page = instruction_page(target, mnemonic)
     except UserError as error:
@@ -30,7 +30,7 @@ def instruction(
         "pages/instruction.html",
         page,
         as_json=as_json,
-        title=f"{mnemonic} of {target}",
+        title=f"{mnemonic} on {target}",
     )
     if as_json:
         answer.headers["Cache-Control"] = f"private, max-age={_MAX_AGE_S}"

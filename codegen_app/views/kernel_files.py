@@ -73,8 +73,8 @@ def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpRe
         if row.listing.size_bytes > OFFLINE_MAX_BYTES:
             messages.error(
                 request,
-                f"The listing is larger than the {OFFLINE_MAX_BYTES >> 20} MiB that are put into"
-                " one page: download the listing itself.",
+                f"The listing exceeds the {OFFLINE_MAX_BYTES >> 20} MiB limit of an offline page:"
+                " download the listing instead.",
             )
             return redirect(f"{reverse('kernel', args=[name])}?build={build}")
         return _offline(name, row)

@@ -46,7 +46,7 @@ def _use(kernel: GeneratedKernel, node: str) -> KernelUse:
     use = uses.filter(template_node=int(node) if is_key else 0).first()
     use = use or uses.first()
     if use is None:
-        raise Http404(f"no graph calls {kernel} any more")
+        raise Http404(f"no graph uses {kernel}")
     return use
 
 
@@ -64,5 +64,5 @@ def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a modelling."""
     row = get_object_or_404(Modelling.objects.select_related("build__kernel"), pk=pk)
     if not requests.cancel(row, actor(request)):
-        messages.info(request, "This modelling was over already.")
+        messages.info(request, "This modelling was already finished.")
     return redirect(f"{row.build.kernel.get_absolute_url()}#modelled")

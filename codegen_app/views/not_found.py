@@ -34,7 +34,7 @@ _LISTS = {
     "alerts": ("Alerts", "alerts"),
     "compare": ("Compare", "compare_revisions"),
     "selections": ("Selections", "selections"),
-    "look": ("Look", "look"),
+    "look": ("External kernels", "look"),
 }
 
 
@@ -42,14 +42,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's ``handler404``."""
     given = exception.args[0] if exception.args else ""
     unknown = isinstance(exception, Resolver404) or not isinstance(given, str) or not given
-    why = "No page has this address." if unknown else sentence(str(given))
+    why = "No page at this address." if unknown else sentence(str(given))
     return _error_page(request, 404, "Not found", why, _suggestions(request))
 
 
 def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's ``handler403``."""
     given = str(exception.args[0]) if exception.args else ""
-    why = sentence(given) if given else "Your account may not do this."
+    why = sentence(given) if given else "Your account does not have the permission for this."
     return _error_page(request, 403, "Not allowed", why, ())
 
 
@@ -76,7 +76,7 @@ def _suggestions(request: HttpRequest) -> tuple[Suggestion, ...]:
         # The singular is accepted, too.
         title, name = _LISTS.get(first) or _LISTS.get(f"{first}s") or ("", "")
         if name and reverse(name) != request.path:
-            found.append(Suggestion(f"All of {title}", reverse(name)))
+            found.append(Suggestion(f"All {title[:1].lower()}{title[1:]}", reverse(name)))
     words = parts[-1][:_MAX_SHOWN] if parts else ""
     if words and not words.isdigit():
         query = urlencode({"q": words})

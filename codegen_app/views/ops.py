@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from codegen_app.forms.query import OpsForm
+from codegen_app.forms.ops import OpsForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.selectors.pages.ops import COLUMNS, op_list
 from codegen_app.views.page import render_page

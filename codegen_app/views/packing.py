@@ -70,9 +70,9 @@ def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a packing: allowed for the requester and the site's staff."""
     row = get_object_or_404(Packing, pk=pk)
     if not packing.may_cancel(row.requested_by_id, request.user):
-        raise PermissionDenied("This bundle was asked for by somebody else, who may cancel it.")
+        raise PermissionDenied("Only the requester and staff can cancel this bundle.")
     if not packing.cancel(row, actor(request)):
-        messages.info(request, "This packing was over already.")
+        messages.info(request, "This bundle was already finished.")
     return redirect(row)
 
 

@@ -24,14 +24,14 @@ def password(request: HttpRequest) -> HttpResponse:
     """Ask for the old and the new password; all other sessions of the account end."""
     user = cast(User, request.user)
     if not user.has_usable_password() or not settings.PASSWORD_LOGIN:
-        messages.info(request, "You sign in without a password of this site: there is none here.")
+        messages.info(request, "Your account has no password on this site.")
         return redirect("overview")
     is_post = request.method == "POST"
     form = OwnPasswordForm(request, request.POST if is_post else None)
     if is_post and form.is_valid():
         user = form.save()
         update_session_auth_hash(request, user)
-        messages.success(request, "The password is changed; you are logged out everywhere else.")
+        messages.success(request, "Password changed. All other sessions are logged out.")
         return redirect("overview")
     context = {"title": "Change the password", "form": form}
     return render(request, "pages/password.html", context, status=422 if is_post else 200)

@@ -55,7 +55,7 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 def _redirect_to_runs(request: HttpRequest, runs: Sequence[TuningRun]) -> HttpResponse:
     """Redirect to the requested run, or to the list of runs."""
     if len(runs) == 1:
-        messages.success(request, "The run is requested.")
+        messages.success(request, "The run was requested.")
         return redirect(runs[0])
     messages.success(request, f"{len(runs)} runs were requested.")
     return redirect("tuning_runs")

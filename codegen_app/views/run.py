@@ -103,5 +103,5 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
         request.path = run.get_absolute_url()  # the page's links use it
         return tuning_run(request, pk, cancelling=form)
     if not ledger.cancel(run, actor(request), form.cleaned_data["why"]):
-        messages.info(request, "This run was over already.")
+        messages.info(request, "This run has already ended.")
     return redirect(run)

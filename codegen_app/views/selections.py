@@ -74,7 +74,7 @@ def restore_selection(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         try:
             services.restore(selection, actor(request), form.cleaned_data["why"])
-            messages.success(request, f"{selection.kernel.name} serves again.")
+            messages.success(request, f"{selection.kernel.name} is selected again.")
             return redirect("selections")
         except UserError as error:
             form.add_error(None, str(error))
@@ -100,8 +100,8 @@ def import_selections(request: HttpRequest) -> HttpResponse:
 
 
 def _report(request: HttpRequest, found: selection_io.ImportSummary) -> None:
-    messages.success(request, f"{found.new} choices are new, {found.known} served already.")
+    messages.success(request, f"{found.new} new selections; {found.known} were selected already.")
     for line in found.left[:_MAX_REPORTED]:
         messages.warning(request, line)
     if len(found.left) > _MAX_REPORTED:
-        messages.warning(request, f"… and {len(found.left) - _MAX_REPORTED} more were left out")
+        messages.warning(request, f"… and {len(found.left) - _MAX_REPORTED} more were skipped")

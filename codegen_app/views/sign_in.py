@@ -34,7 +34,7 @@ class Login(LoginView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Refuse passwords if they are disabled."""
         if request.method == "POST" and not settings.PASSWORD_LOGIN:
-            raise PermissionDenied("Nobody logs in with a password here: sign in instead.")
+            raise PermissionDenied("Password login is disabled: sign in with the provider.")
         return super().dispatch(request, *args, **kwargs)
 
     def get_context_data(self, **given: Any) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def sign_in_callback(request: HttpRequest) -> HttpResponse:
 
 def _provider() -> Provider:
     if settings.OIDC is None:
-        raise Http404("nobody signs in at a provider here")
+        raise Http404("no sign-in provider is configured")
     provider: Provider = settings.OIDC
     return provider
 

@@ -48,7 +48,7 @@ def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
     series, by = get_object_or_404(Series, pk=pk), actor(request)
     form, reason = ThresholdsForm(request.POST), parse_reason(request.POST)
     if "reset" in request.POST:
-        _attempt(request, lambda: services.reset(series, reason, by), "The defaults hold again.")
+        _attempt(request, lambda: services.reset(series, reason, by), "Reset to the defaults.")
     elif form.is_valid():
         proposed = form.proposed()
         _attempt(request, lambda: services.save(series, proposed, reason, by), "Saved.")
@@ -65,7 +65,7 @@ def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
     form, reason = BaselineForm(request.POST), parse_reason(request.POST)
     if form.is_valid():
         at = form.cleaned_data["at"]
-        line = f"The level begins anew at {at:%Y-%m-%d %H:%M} UTC."
+        line = f"Baseline added at {at:%Y-%m-%d %H:%M} UTC."
         _attempt(request, lambda: services.add_baseline(series, at, reason, by), line)
     else:
         messages.error(request, str(form.errors["at"][0]))
@@ -78,9 +78,9 @@ def remove_baseline(request: HttpRequest, pk: int) -> HttpResponse:
     """Remove a baseline."""
     row = get_object_or_404(Baseline.objects.select_related("series"), pk=pk)
     if services.remove_baseline(row, actor(request)):
-        messages.success(request, "Taken back: both sides are compared again.")
+        messages.success(request, "Baseline removed. The series will be analyzed again.")
     else:
-        messages.warning(request, "That was taken back already.")
+        messages.warning(request, "The baseline was already removed.")
     return redirect("thresholds", pk=row.series_id)
 
 
@@ -140,6 +140,6 @@ def _trial(pk: int, proposed: services.Proposal) -> tuple[services.Trial | None,
 def _attempt(request: HttpRequest, act: Callable[[], object], line: str) -> None:
     try:
         act()
-        messages.success(request, f"{line} The series is looked at again.")
+        messages.success(request, f"{line} The series will be analyzed again.")
     except UserError as error:
         messages.error(request, sentence(str(error)))

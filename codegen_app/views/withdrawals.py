@@ -23,7 +23,7 @@ def withdraw_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
     row = get_object_or_404(Datum, pk=datum, series=pk)
     try:
         withdrawals.withdraw(row, parse_reason(request.POST), actor(request))
-        messages.success(request, "Withdrawn. The series is looked at again.")
+        messages.success(request, "Point withdrawn. The series will be analyzed again.")
     except UserError as error:
         messages.error(request, sentence(str(error)))
     return redirect(row)
@@ -36,7 +36,7 @@ def restore_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
     row = get_object_or_404(Datum, pk=datum, series=pk)
     try:
         withdrawals.restore(row, actor(request))
-        messages.success(request, "Restored. The series is looked at again.")
+        messages.success(request, "Point restored. The series will be analyzed again.")
     except UserError as error:
         messages.warning(request, sentence(str(error)))
     return redirect(row)

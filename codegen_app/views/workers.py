@@ -20,7 +20,7 @@ from scheduler.errors import UserError
 _RESULT_TEXTS = {
     Control.GO: "takes work again",
     Control.PAUSE: "is paused",
-    Control.DRAIN: "takes no more work once it is done with what it has",
+    Control.DRAIN: "finishes its current work, then takes no more",
 }
 
 
@@ -43,7 +43,7 @@ def _apply_control(request: HttpRequest, given: dict[str, Any]) -> None:
     worker: Worker = given["worker"]
     if given["do"] == PIN:
         changed = controls.pin(worker, given["queue"], actor(request), given["why"])
-        now = f"serves {given['queue']} alone" if given["queue"] else "serves all its queues"
+        now = f"serves only {given['queue']}" if given["queue"] else "serves all its queues"
     else:
         control = Control(given["do"])
         changed = controls.set_control(worker, control, actor(request), given["why"])
@@ -51,4 +51,4 @@ def _apply_control(request: HttpRequest, given: dict[str, Any]) -> None:
     if changed:
         messages.success(request, f"{worker} {now}.")
     else:
-        messages.warning(request, f"{worker}: it is so already.")
+        messages.warning(request, f"{worker} is already in this state.")

@@ -23,7 +23,7 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import engine, graphs, kernels, work
+from codegen_app.services import engine, graphs, kernels, preparation, work
 from scheduler import samples
 
 _numbers = count()
@@ -71,7 +71,7 @@ def prepared_graph(name: str = "gpt2", sample: str = "gpt2_2layer") -> Graph:
         mock.patch.object(kernels, "prepare", _prepare),
         mock.patch.object(engine.Scheduled, "wrapper", _wrapper),
     ):
-        graphs.prepare(held)
+        preparation.prepare(held)
     made.refresh_from_db()
     return made
 

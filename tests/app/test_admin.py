@@ -110,7 +110,7 @@ def test_other_work_is_released_too(admin_client: Client, what: str) -> None:
 def test_a_failed_build_is_asked_for_again(admin_client: Client) -> None:
     build = factories.build(state=State.REJECTED, reason="no space", finished_at=timezone.now())
     page = act(admin_client, "build", "build_again", build.pk)
-    assert "1 build is asked for" in page
+    assert "1 build is requested" in page
     assert Build.objects.filter(kernel=build.kernel, state=State.QUEUED, requested=True).exists()
     assert AuditEntry.objects.filter(action="build").exists()
 
@@ -135,7 +135,7 @@ def test_an_earlier_choice_serves_again(admin_client: Client, admin_user: User) 
     serving = Selection.objects.get(until=None)
     assert (serving.kernel, serving.chosen_by) == (result.kernel, admin_user)
     assert serving.reason == "put back: the other is wrong"
-    assert "serves this problem already" in act(admin_client, "selection", "put_back", before.pk)
+    assert "is already selected" in act(admin_client, "selection", "put_back", before.pk)
 
 
 def test_a_cancelled_run_says_why(admin_client: Client) -> None:
@@ -169,7 +169,7 @@ def test_a_new_schedule_is_of_a_device_that_is_there(
     page = admin_client.get(LIST.format("retuneschedule") + "add/").content.decode()
     given = form_of(admin_client)
     assert given["on"] == "sm_90 cuda:0"
-    assert "gfx942 on rocm:0: MI300X; no worker has it now" in page
+    assert "gfx942 on rocm:0: MI300X; offline" in page
     assert "isa:gfx942" not in page, "nothing is timed there"
     graph = factories.graph(state=State.DONE, finished_at=timezone.now())
     answer = admin_client.post(LIST.format("retuneschedule") + "add/", {**given, "graph": graph.pk})
@@ -190,7 +190,7 @@ def test_a_schedule_that_could_never_run_is_refused(admin_client: Client) -> Non
     graph = factories.graph(state=State.DONE, finished_at=timezone.now())
     given = form_of(admin_client) | {"occasion": "import", "graph": graph.pk}
     page = admin_client.post(LIST.format("retuneschedule") + "add/", given).content.decode()
-    assert "What runs after an import is of what was imported" in page
+    assert "it tunes the imported model" in page
     given |= {"occasion": "nightly", "on": "gfx942 rocm:7"}
     page = admin_client.post(LIST.format("retuneschedule") + "add/", given).content.decode()
     assert "Select a valid choice" in page
@@ -209,7 +209,7 @@ def test_a_schedule_keeps_a_device_that_is_gone(admin_client: Client) -> None:
 def test_schedules_are_started_and_switched(admin_client: Client) -> None:
     factories.graph(state=State.DONE, finished_at=timezone.now())
     row = RetuneSchedule.objects.create(occasion="nightly", budget_s=60)
-    assert "1 run is asked for" in act(admin_client, "retuneschedule", "start_now", row.pk)
+    assert "1 run is requested" in act(admin_client, "retuneschedule", "start_now", row.pk)
     act(admin_client, "retuneschedule", "switch_off", row.pk)
     row.refresh_from_db()
     assert (row.enabled, row.last_at) == (False, None)

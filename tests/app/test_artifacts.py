@@ -12,7 +12,7 @@ from django.test import Client
 
 from codegen_app import files
 from codegen_app.models import Artifact, Build, Candidate, Graph, KernelUse, State
-from codegen_app.services import artifacts, builds, graphs, ledger, remote_builds, work
+from codegen_app.services import artifacts, builds, graphs, ledger, preparation, remote_builds, work
 from scheduler import files as engine_files
 from scheduler import samples
 from scheduler.build import compile as compiling
@@ -110,7 +110,7 @@ def test_building_again_does_it_again_where_it_failed_or_a_file_is_gone() -> Non
     assert artifacts.is_whole(done.library)
 
     for state in (State.REJECTED, State.QUARANTINED, State.CANCELLED):
-        Build.objects.update(state=state, reason="the compiler was ended by SIGKILL", deaths=3)
+        Build.objects.update(state=state, reason="the compiler was killed by SIGKILL", deaths=3)
         again = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
         assert (again.state, again.reason, again.deaths) == (State.QUEUED, "", 0)
 
@@ -158,7 +158,7 @@ def test_a_library_that_the_storage_has_no_more_is_built_again_for_a_run() -> No
 @pytest.mark.parametrize(
     "ended",
     [
-        CompletedProcess(-9, "", "ended by SIGKILL", interrupted=True),
+        CompletedProcess(-9, "", "killed by SIGKILL", interrupted=True),
         CompletedProcess(1, "clang: error: unable to execute command: Killed\n"),
         CompletedProcess(1, "error: unable to open output file 'a.o': 'No space left on device'\n"),
         CompletedProcess(1, "fatal error: error in backend: IO failure: No space left on device\n"),
@@ -212,7 +212,7 @@ def test_importing_an_equal_file_mends_what_the_storage_lost() -> None:
     place(graph.file).write_bytes(b"")
     row = work.claim_next(Graph.objects.all(), "w")
     assert row is not None
-    work.attempt(row, graphs.prepare)
+    work.attempt(row, preparation.prepare)
     row.refresh_from_db()
     assert row.state == State.QUEUED
     assert "is damaged in the storage" in row.reason
@@ -220,7 +220,7 @@ def test_importing_an_equal_file_mends_what_the_storage_lost() -> None:
     assert (again.pk, is_new) == (graph.pk, False)
     row = work.claim_next(Graph.objects.all(), "w")
     assert row is not None
-    work.attempt(row, graphs.prepare)
+    work.attempt(row, preparation.prepare)
     row.refresh_from_db()
     assert row.state == State.DONE
 

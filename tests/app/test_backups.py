@@ -81,7 +81,7 @@ def test_what_the_storage_lost_is_named(here: Installation, tmp_path: Path) -> N
     (tmp_path / "artifacts" / lost.path).unlink()
     done = here.manage("backup", tmp_path / "backup")
     assert done.returncode == 0
-    assert done.stderr == f"artifact {lost.digest} is not in the storage: it was lost before\n"
+    assert done.stderr == f"artifact {lost.digest} is missing from the storage\n"
 
 
 @pytest.mark.full

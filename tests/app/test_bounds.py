@@ -38,7 +38,7 @@ def test_of_a_point(admin_client: Client, n: int, name: str) -> None:
         html = admin_client.get(address).content.decode()
         assert (f"{name} {ends}" in " ".join(html.split())) is (n > 1), address
         assert ("95% interval 1" in html) is (name == "95% interval"), address
-    assert f"{name or 'interval not known'}" in plots.badge(plot_data(series.pk), 30)
+    assert f"{name or 'interval unknown'}" in plots.badge(plot_data(series.pk), 30)
     listing = admin_client.get("/series").content.decode()
     admin = admin_client.get("/admin/codegen_app/datum/").content.decode()
     for html, text in ((listing, ends), (admin, f"1\u202f234.000 {DASH} 4\u202f321.000")):

@@ -67,14 +67,17 @@ def test_emails_are_addresses_one_a_line(tuner: Client) -> None:
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
-        ({"name": ""}, "Say what the channel is called."),
-        ({"address": ""}, "Say where to send."),
-        ({"alerts": []}, "Choose one or more kinds of alerts."),
-        ({"address": "ftp://a.example/"}, "An address begins with https:// or http://."),
-        ({"address": "http://127.0.0.1/"}, "127.0.0.1 is no public address"),
-        ({"address": "http://[::ffff:10.0.0.1]/"}, "is no public address"),
-        ({"kind": "email", "address": "ann"}, "is no e-mail address."),
-        ({"kind": "email", "address": "a@b.example\n" * 2 + "c"}, "is no e-mail address."),
+        ({"name": ""}, "Enter a name."),
+        ({"address": ""}, "Enter a URL or e-mail addresses."),
+        ({"alerts": []}, "Select at least one kind of alert."),
+        ({"address": "ftp://a.example/"}, "A URL must begin with https:// or http://."),
+        (
+            {"address": "http://127.0.0.1/"},
+            "127.0.0.1, which is not a public address",
+        ),
+        ({"address": "http://[::ffff:10.0.0.1]/"}, "is not a public address"),
+        ({"kind": "email", "address": "ann"}, "is not an e-mail address."),
+        ({"kind": "email", "address": "a@b.example\n" * 2 + "c"}, "is not an e-mail address."),
         ({"kind": "pigeon"}, "is not one of the available choices"),
     ],
 )
@@ -123,14 +126,14 @@ def test_a_key_of_another_secret_is_said_so(tuner: Client, settings: Any) -> Non
     made = channel()
     Channel.objects.update(key_salt="x" * 30)
     page = tuner.get(f"/channels/{made.pk}").content.decode()
-    assert "made with another KILN_SECRET_KEY: renew it" in page
+    assert "created with another KILN_SECRET_KEY: renew it" in page
 
 
 def test_a_test_waits_to_be_sent_and_is_listed(tuner: Client) -> None:
     made = channel()
     page = tuner.post(f"/channels/{made.pk}/test", {"page": "channel"}, follow=True)
     assert page.redirect_chain == [(f"/channels/{made.pk}", 302)]
-    assert "A test is on its way to team" in page.content.decode()
+    assert "A test to team is queued" in page.content.decode()
     assert Delivery.objects.get().event is None
     [row] = tuner.get("/channels.json").json()["deliveries"]
     assert (row["event"], row["state"], row["channel_name"]) == ("test", "pending", "team")
@@ -163,7 +166,7 @@ def test_what_failed_is_listed_with_its_error_and_tried_again(tuner: Client) -> 
     assert AuditEntry.objects.filter(action="send again").count() == 1
     Delivery.objects.update(state="delivered")
     again = tuner.post(f"/deliveries/{failed.pk}/again", follow=True).content.decode()
-    assert "It was delivered already." in again
+    assert "It has already been delivered." in again
 
 
 def test_deliveries_are_narrowed_to_a_state(tuner: Client) -> None:
@@ -174,7 +177,7 @@ def test_deliveries_are_narrowed_to_a_state(tuner: Client) -> None:
     [row] = tuner.get(f"/channels/{made.pk}.json?state=failed").json()["deliveries"]
     assert row["state"] == "failed"
     page = tuner.get("/channels?state=late").content.decode()
-    assert "state: late is none: there are pending, delivered, failed." in page
+    assert "state: unknown value late. Choices: pending, delivered, failed." in page
 
 
 def test_what_is_not_there_is_not_found(tuner: Client) -> None:
@@ -210,8 +213,8 @@ def test_pages_are_what_the_policy_allows_and_text_stays_text(tuner: Client) -> 
 
 def test_an_empty_page_says_what_to_do(tuner: Client) -> None:
     page = tuner.get("/channels").content.decode()
-    assert "Nobody is notified of alerts yet: add a channel below." in page
-    assert "Nothing was sent yet" in page
+    assert "No channels yet: add one below to be notified of alerts." in page
+    assert "No deliveries yet" in page
 
 
 def test_pages_cost_as_many_queries_however_many_rows_there_are() -> None:

@@ -25,7 +25,7 @@ def test_a_model_is_imported_and_tuned() -> None:
     graph = Graph.objects.get()
     assert (graph.name, graph.targets, graph.state) == ("gpt2_2layer", ["gfx90a"], State.QUEUED)
     assert f"/graphs/{graph.pk}" in said
-    assert "imported before" in run("import_graph", path)
+    assert "already imported" in run("import_graph", path)
     (symbol,) = graph.symbols
     said = run(
         "retune", "gpt2_2layer", "--bind", f"{symbol}=16", "--limit", "2", "--strategy", "local"
@@ -39,13 +39,13 @@ def test_a_model_is_imported_and_tuned() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["import_graph", "/nowhere/model.pt2"], "is not there"),
+        (["import_graph", "/nowhere/model.pt2"], "does not exist"),
         (["import_graph", __file__], "test_commands"),
         (
             ["import_graph", str(samples.path("gpt2_2layer")), "--model-name", "encoder"],
-            "holds no model 'encoder'; its models: 'model'",
+            "no model 'encoder'; the models are 'model'",
         ),
-        (["retune", "nothing"], "imported are: none"),
+        (["retune", "nothing"], "imported: none"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], expected: str) -> None:

@@ -65,7 +65,7 @@ def test_each_series_has_one_status() -> None:
     assert slower.before == pytest.approx(1000, rel=0.01)
     assert slower.why.startswith("code")
     assert row(found, "softmax few").why.startswith("insufficient data: 3 samples")
-    assert row(found, "softmax elsewhere").why == "another environment: driver 580.95 → 580.159"
+    assert row(found, "softmax elsewhere").why == "different environment: driver 580.95 → 580.159"
 
 
 def test_what_is_better_the_higher_it_is_is_slower_when_it_falls() -> None:
@@ -80,7 +80,7 @@ def test_the_same_code_in_the_same_environment_is_never_slower() -> None:
     old, new = revision("old", 0), revision("new", 1)
     store(point("mm", 1000, old, code="c"), point("mm", 1300, new, code="c"))
     found = row(compare_sides("old", "new"), "mm")
-    assert (found.status, found.why) == ("same", "the same code in the same environment")
+    assert (found.status, found.why) == ("same", "same code, same environment")
 
 
 def test_values_of_several_points_are_samples_where_points_have_few() -> None:
@@ -94,7 +94,7 @@ def test_values_of_several_points_are_samples_where_points_have_few() -> None:
     assert statuses(found) == {"five": "slower", "four": "unknown"}
     five, four = row(found, "five"), row(found, "four")
     assert (five.n_before, five.before) == (6, 1002.5)
-    assert four.why == "insufficient data: 4 samples, at least 5 are needed"
+    assert four.why == "insufficient data: 4 samples, at least 5 required"
 
 
 def test_an_interval_stands_for_samples_that_were_rolled_up() -> None:
@@ -144,7 +144,10 @@ def test_a_value_that_is_not_above_zero_has_no_ratio() -> None:
     old, new = revision("old", 0), revision("new", 1)
     store(point("mm", 1000, old), replace(point("mm", 0, new), samples=(), low=None, high=None))
     found = row(compare_sides("old", "new"), "mm")
-    assert (found.status, found.why) == ("unknown", "a value is not above 0: there is no ratio")
+    assert (found.status, found.why) == (
+        "unknown",
+        "a value is at or below 0, so no ratio can be formed",
+    )
 
 
 def test_two_series_that_read_alike_are_two() -> None:
@@ -233,21 +236,21 @@ def test_a_run_is_a_side() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "line"),
     [
-        ("", "main1", "before: say a revision"),
-        ("main1", "", "after: say a revision"),
-        ("nothing", "main1", "before: nothing was measured of a revision that is “nothing”"),
-        ("main", "topic4", "before: several revisions begin with “main”: main0, main1, main2, mai"),
-        ("mai", "topic4", "before: nothing was measured"),
+        ("", "main1", "before: specify a revision"),
+        ("main1", "", "after: specify a revision"),
+        ("nothing", "main1", "before: no measured revision is named “nothing”"),
+        ("main", "topic4", "before: “main” matches several revisions: main0, main1, main2, main"),
+        ("mai", "topic4", "before: no measured revision"),
         ("main1", "main1", "before and after are the same: main1 (main)"),
-        ("main1", "branch:nowhere", "after: no revision of a branch “nowhere”"),
-        ("main1", "run:77", "after: there is no tuning run “77”"),
-        ("main1", "run:x", "after: there is no tuning run “x”"),
-        ("run:²", "main1", "before: there is no tuning run “²”"),
-        ("main1", "base:main", "after: base:NAME stands for the side before alone"),
-        ("base:main", "branch:main", "before: base:main needs a branch after it"),
+        ("main1", "branch:nowhere", "after: branch “nowhere” has no revisions"),
+        ("main1", "run:77", "after: tuning run “77” does not exist"),
+        ("main1", "run:x", "after: tuning run “x” does not exist"),
+        ("run:²", "main1", "before: tuning run “²” does not exist"),
+        ("main1", "base:main", "after: base:NAME is valid for the side before only"),
+        ("base:main", "branch:main", "before: base:main requires branch:NAME after it"),
         ("base:nowhere", "branch:topic", "before: no revision of “nowhere” is older than"),
-        ("base:main", "branch:wild", "before: when the revisions of “wild” were made is not known"),
-        ("x" * 501, "main1", "before: no name is longer than 500 characters"),
+        ("base:main", "branch:wild", "before: the revisions of “wild” have no time"),
+        ("x" * 501, "main1", "before: a name has at most 500 characters"),
     ],
 )
 def test_a_side_that_is_none_is_a_line(before: str, after: str, line: str, reader: Client) -> None:
@@ -358,13 +361,13 @@ def test_the_client_says_to_ci_whether_something_regressed(
     assert status(old, new, "--fail-on", "regression", "--least-effect", "0.4") == 0
     assert status(old, new, "--fail-on", "gone", "--group", "device") == 1
     assert status("nothing", new, "--fail-on", "regression") == 2
-    assert "422: before: nothing was measured" in capsys.readouterr().err
+    assert "422: before: no measured revision" in capsys.readouterr().err
     assert status(old, new, "--least-effect", "7") == 2
     assert "least_effect" in capsys.readouterr().err
     # Nothing that could be compared is no regression, and is said.
     Datum.objects.update(samples=None, n=1)
     assert status(old, new, "--fail-on", "regression") == 0
-    assert "no series could be compared" in capsys.readouterr().err
+    assert "no comparable series" in capsys.readouterr().err
     assert status(old, new, "--fail-on", "regression", "--fail-on", "unknown") == 1
     (tmp_path / "token").write_text("kiln_wrong")
     assert status(old, new) == 2
@@ -433,11 +436,12 @@ def test_there_is_something_to_choose_from(reader: Client) -> None:
         *("branch:topic", "topic3", "topic4"),
     }
     shown = reader.get("/compare/revisions?before=main1").content.decode()
-    assert "Choose the side after" in shown
+    assert "Select the after side" in shown
     assert "before=main1&amp;after=branch%3Atopic" in shown
     assert "after=main0" in shown
     assert "after=main1" not in shown, "it is not compared with itself"
-    assert "Nothing has “zzz”" in reader.get("/compare/revisions?find=zzz").content.decode()
+    empty = reader.get("/compare/revisions?find=zzz").content.decode()
+    assert "No revision, branch or run matches “zzz”" in empty
 
 
 def test_a_revision_that_is_called_as_a_branch_is_can_be_chosen() -> None:

@@ -31,7 +31,7 @@ from codegen_app.models import (
 )
 from codegen_app.selectors import serving
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
-from codegen_app.services import candidate_results, graphs, work
+from codegen_app.services import candidate_results, graphs, preparation, work
 from codegen_app.templatetags.kiln import us
 from tests.app import factories
 from tests.support.exported import gemm, write
@@ -143,7 +143,7 @@ def cases(reader: Client, code_cache: Path, tmp_path: Path) -> dict[tuple[str, i
     graph, _ = graphs.import_graph(write(tmp_path / "linear.pt2", gemm()), "linear", [], None)
     held = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
     assert held is not None
-    graphs.prepare(held)
+    preparation.prepare(held)
     graph.refresh_from_db()
     node = TemplateNode.objects.get(graph=graph, problem__isnull=False)
     for use in KernelUse.objects.filter(template_node=node)[:2]:
@@ -231,7 +231,7 @@ FACTS: Mapping[str, tuple[Callable[[Case], Found], Mapping[str, Callable[[Case],
         lambda c: c.page(c.graph.get_absolute_url(), times=c.bucket),
         {
             "Measured on": lambda c: c.device,
-            "Measured at": lambda c: c.sizes,
+            "Sizes": lambda c: c.sizes,
             "Samples": lambda c: str(len(c.result.samples_ns)),
             "Measured nodes": lambda _: "1 of 1",
         },

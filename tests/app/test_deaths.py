@@ -104,7 +104,7 @@ def test_a_worker_may_die_anywhere(workers: Die) -> None:
     tasks = TuningTask.objects.count()
     assert measured.filter(chosen=True).count() == Selection.objects.count() == tasks
     # Nobody says of these processes that the worker lives on which they belong to.
-    assert not any(sum(m.objects.values_list("deaths", flat=True)) for m in work.WORK_MODELS)
+    assert not any(sum(m.objects.values_list("deaths", flat=True)) for m in work.work_models())
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app.models import Build, Graph, State, TemplateNode, TuningRun
-from codegen_app.services import builds, engine, graphs, work
+from codegen_app.services import engine, graph_deletion, preparation, work
 from tests.app import factories
 from tests.support.patience import PATIENCE_S
 
@@ -31,19 +31,19 @@ def test_a_preparation_that_computes_for_ever_ends(
         while True:
             sum(range(1000))
 
-    monkeypatch.setattr(graphs, "_trial_run", lambda *_: None)
+    monkeypatch.setattr(preparation, "_trial_run", lambda *_: None)
     monkeypatch.setattr(engine, "scheduled", never_ends)
 
     def delete() -> None:
         from django.db import connection
 
         began.wait(PATIENCE_S)
-        graphs.delete(Graph.objects.get())
+        graph_deletion.delete(Graph.objects.get())
         connection.close()
 
     thread = threading.Thread(target=delete)
     thread.start()
-    work.attempt(row, graphs.prepare)
+    work.attempt(row, preparation.prepare)
     thread.join()
     assert not Graph.objects.exists()
 
@@ -77,6 +77,6 @@ def test_defaults_that_only_its_graph_shows_are_dropped() -> None:
     )
     build = factories.build()
     build.kernel.uses.create(template_node=node, position=0, is_default=True)
-    builds.drop_graph_builds(graph)
+    graph_deletion.drop_builds(graph)
     build.refresh_from_db()
     assert (build.state, build.reason) == (State.CANCELLED, "its graph was deleted")

@@ -418,7 +418,7 @@ def test_an_alert_is_back_since_its_last_series_is_however_low_they_go_then(
     assert regression.recovered_at == BEGIN + 50 * DAY
     shown = f"{regression.recovered_at:%Y-%m-%d %H:%M}"
     html = admin_client.get(regression.get_absolute_url()).content.decode()
-    assert f"Back at the level before since {shown} UTC" in html
+    assert f"Back at the previous level since {shown} UTC" in html
     forget()
     work(both[0] + both[1])
     assert Alert.objects.get(revision__name="r30").recovered_at == BEGIN + 50 * DAY
@@ -431,7 +431,7 @@ def test_an_alert_whose_changes_later_points_disprove_is_closed_and_says_so() ->
     work(made[30:34])
     old.refresh_from_db()
     assert (old.state, old.n_series) == (AlertState.INVALID, 0)
-    assert old.events.last().note == "later points show no change here"
+    assert old.events.last().note == "later points no longer show a change"
     new = Alert.objects.exclude(pk=old.pk).get()
     assert (new.revision.name, new.n_series) == ("r30", 1)
 
@@ -499,7 +499,7 @@ def test_a_series_whose_points_stop_coming_raises_an_alert_that_points_close() -
     assert alert.state == AlertState.FIXED
     assert alert.recovered_at == again[2].measured_at, "of those since the alert the first"
     event = alert.events.last()
-    assert (event.kind, event.note) == (EventKind.RECOVERED, "points came again")
+    assert (event.kind, event.note) == (EventKind.RECOVERED, "new points arrived")
     assert (event.before, event.after) == ({"state": "new"}, {"state": "fixed"})
 
 

@@ -21,7 +21,7 @@ from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
 from codegen_app.selectors.pages import compare as comparing
-from codegen_app.services import artifacts, builds, bundles, graphs, work
+from codegen_app.services import artifacts, builds, bundles, graphs, preparation, work
 from codegen_app.views import bundles as views
 from codegen_app.views import kernel_files
 from scheduler.build.flags import DEFAULT_FLAGS
@@ -206,7 +206,7 @@ def test_one_kernels_bundle_returns_no_constants_of_its_model(tmp_path: Path) ->
     imported, _ = graphs.import_graph(tmp_path / "m.pt2", "m", ["cpu"], None)
     held = work.claim_next(Graph.objects.filter(pk=imported.pk), "w")
     assert held is not None
-    graphs.prepare(held)
+    preparation.prepare(held)
     use = KernelUse.objects.get(template_node__graph=imported, is_default=True)
     made_build(use.kernel, "cpu")
     found = {}
@@ -282,11 +282,11 @@ def test_what_is_too_large_for_one_page_says_so(
     monkeypatch.setattr(kernel_files, "OFFLINE_MAX_BYTES", 10)
     monkeypatch.setattr(comparing, "MAX_LISTING_BYTES", 10)
     page = f"/kernels/{world.kernels[0].name}/{builds_[0]}/kernel.html"
-    assert "download the listing itself" in reader.get(page, follow=True).content.decode()
+    assert "download the listing instead" in reader.get(page, follow=True).content.decode()
     found = reader.get(f"{compare.replace('?', '.json?')}").json()
     assert not found["functions"]
     assert not found["missing"]
-    assert "A listing is larger than" in found["too_large"][0]
+    assert "A listing exceeds the" in found["too_large"][0]
     world.kernels[1].source = "\n" * (comparing.MAX_SOURCE_LINES + 1)
     world.kernels[1].save()
     other = made_build(world.kernels[1], "gfx942")

@@ -130,7 +130,7 @@ def test_a_feed_is_narrowed_by_its_address(reader: Client) -> None:
     assert len(titles(reader, "?q=attention+mi300x&kind=missing")) == 1
     wrong = reader.get("/alerts.atom?state=late&kind=x")
     assert wrong.status_code == 400
-    assert b"state: late is none: there are all, open, new" in wrong.content
+    assert b"state: unknown value late. Choices: all, open, new" in wrong.content
 
 
 def basic(token: str, user: str = "kiln") -> dict[str, str]:

@@ -20,7 +20,7 @@ from scheduler.errors import UserError
 from scheduler.sandbox import Protection, Status
 
 pytestmark = pytest.mark.django_db
-NOTE = "any file of this user can be read and written: the kernel has no Landlock"
+NOTE = "all files of this user can be read and written: the kernel has no Landlock"
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_a_worker_models_it_and_the_page_says_where_its_cycles_go(tuner: Client)
     assert answer.headers["Location"] == row.get_absolute_url()
     page = tuner.get(row.get_absolute_url()).content.decode()
     assert 'hx-trigger="every 2s"' in page
-    assert "It waits for a worker." in page
+    assert "Waiting for a worker." in page
     tasks.compile()
     row.refresh_from_db()
     assert (row.state, row.function, row.reason) == (State.DONE, "double", "")
@@ -80,9 +80,9 @@ def test_the_launch_may_be_a_file_but_not_both(tuner: Client) -> None:
     for sent, says in (
         ({"launch_file": launch}, "not both"),
         ({"launch": ""}, "give one"),
-        ({"launch": "["}, "it is no JSON"),
+        ({"launch": "["}, "not valid JSON"),
         ({"launch": '{"grid": [1], "block": [1]}'}, "&#x27;arguments&#x27; is a required"),
-        ({"board": "gfx942 MI9"}, "is no board"),
+        ({"board": "gfx942 MI9"}, "is not a supported board"),
     ):
         answer = given(tuner, **sent)
         assert answer.status_code == 422
@@ -93,8 +93,8 @@ def test_the_launch_may_be_a_file_but_not_both(tuner: Client) -> None:
 def test_what_cannot_be_modelled_is_rejected_in_a_line(tuner: Client) -> None:
     fewer = LAUNCH.replace("[{", "[null, {", 1)
     for content, launch, says in (
-        ("int main() {}", LAUNCH, "no listing of AMD's assembler"),
-        (LISTING.replace("gfx942", "gfx950"), LAUNCH, "made for gfx950, not for gfx942"),
+        ("int main() {}", LAUNCH, "not a listing of AMD's assembler"),
+        (LISTING.replace("gfx942", "gfx950"), LAUNCH, "built for gfx950, not for gfx942"),
         (LISTING, fewer, "3 arguments; the kernel takes 2"),
     ):
         given(tuner, content, launch)
@@ -119,7 +119,7 @@ def test_nobody_has_more_than_some_at_once(tuner: Client) -> None:
         assert given(tuner).status_code == 302
     answer = given(tuner)
     assert answer.status_code == 422
-    assert "wait for one, please" in answer.content.decode()
+    assert "wait until one finishes" in answer.content.decode()
 
 
 def test_it_is_cancelled_by_who_asked_for_it(tuner: Client) -> None:

@@ -11,7 +11,7 @@ from django.test import Client
 
 from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, State, TuningTask
 from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.services import artifacts, graphs, tuning, work
+from codegen_app.services import artifacts, graphs, preparation, tuning, work
 from scheduler import samples
 from scheduler.errors import UserError
 
@@ -125,16 +125,16 @@ def test_a_file_that_takes_too_long_is_rejected_in_one_line_where_it_is_read_and
     settings: object,
 ) -> None:
     settings.IMPORT_MAX_S = 0.01
-    with pytest.raises(UserError, match=r"takes longer than the 0.01 s"):
+    with pytest.raises(UserError, match=r"exceeds the time limit of 0.01 s"):
         graphs.import_graph(samples.path("gpt2_2layer"), "slow", [], None)
     assert nothing_recorded()
     settings.IMPORT_MAX_S, settings.PREPARE_MAX_S = 60, 0.01
     graph = import_sample()
     held = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
-    graphs.prepare(held)
+    preparation.prepare(held)
     graph.refresh_from_db()
     assert graph.state == State.REJECTED
-    assert "takes longer than the 0.01 s" in graph.reason
+    assert "exceeds the time limit of 0.01 s" in graph.reason
     assert not KernelUse.objects.exists()
 
 
@@ -164,7 +164,7 @@ def test_an_unknown_target_is_named() -> None:
 def prepare() -> Graph:
     graph = work.claim_next(Graph.objects.all(), "w")
     assert graph is not None
-    graphs.prepare(graph)
+    preparation.prepare(graph)
     graph.refresh_from_db()
     return graph
 
@@ -204,14 +204,14 @@ def test_a_worker_that_lost_its_lease_records_nothing() -> None:
     assert slow is not None
     work.requeue_orphans()
     with pytest.raises(work.LeaseLostError):
-        graphs.prepare(slow)
+        preparation.prepare(slow)
     assert not KernelUse.objects.exists()
     assert not Build.objects.exists()
     prepare()
     recorded = KernelUse.objects.count(), Build.objects.count()
     assert min(recorded) > 0
     with pytest.raises(work.LeaseLostError):
-        graphs.prepare(slow)
+        preparation.prepare(slow)
     assert (KernelUse.objects.count(), Build.objects.count()) == recorded
 
 

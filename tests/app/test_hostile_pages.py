@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from codegen_app.models import GeneratedKernel, Graph, State, TemplateNode
-from codegen_app.services import graphs, work
+from codegen_app.services import graphs, preparation, work
 from tests.support import exported
 from tests.support.pages_world import World
 
@@ -49,7 +49,7 @@ def graph(tmp_path: Path) -> Graph:
     assert new
     claimed = work.claim_next(Graph.objects.filter(pk=made.pk), "w")
     assert claimed is not None
-    graphs.prepare(claimed)
+    preparation.prepare(claimed)
     made.refresh_from_db()
     assert made.state == State.DONE, made.reason
     return made

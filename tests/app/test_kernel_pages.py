@@ -124,7 +124,7 @@ def test_hazards_are_marked(reader: Client, world: World) -> None:
     build.save()
     html = reader.get(world.kernels[0].get_absolute_url()).content.decode()
     assert 'title="7 VGPRs and 0 SGPRs spilled">spills</span>' in html
-    assert 'title="28 bytes of scratch memory a lane">scratch</span>' in html
+    assert 'title="28 bytes of scratch memory per lane">scratch</span>' in html
 
 
 def test_a_graph_node_leads_to_the_lines_that_compute_it(reader: Client, world: World) -> None:
@@ -172,10 +172,10 @@ def test_two_builds_are_compared_in_one_address(reader: Client, world: World) ->
     assert not function.rows
     assert {row.kind for row in function.classes} >= {"vector", "scalar", "global", "wait"}
     facts = {row.name: row.values for row in page.profile}
-    assert facts["Occupancy"] == ("16 of 16 waves a SIMD", "8 of 8 waves a SIMD")
+    assert facts["Occupancy"] == ("16 of 16 waves per SIMD", "8 of 8 waves per SIMD")
     assert all(int(live) > 0 for live in facts["Live registers"])
     assert all(int(count) > 0 for count in facts["Inner loop"])
-    assert "Matrix in it" not in facts, "a row that no side has anything of is not there"
+    assert "Matrix in loop" not in facts, "a row that no side has anything of is not there"
     vgpr = next(row for row in page.resources if row.name == "vgpr")
     sizes = [next(iter(build.resources.values()))["vgpr"] for build in (one, other)]
     assert [figure.value for figure in vgpr.figures] == sizes
@@ -263,8 +263,8 @@ def test_a_build_for_another_target_is_queued_from_the_page(tuner: Client, world
     assert build.state == State.QUEUED
     assert answer.headers["Location"].endswith(f"?build={build.pk}")
     for form, said in (
-        ({"target": "gfx1"}, "gfx1 is no target"),
-        ({}, "No target was chosen"),
+        ({"target": "gfx1"}, "gfx1 is not a target"),
+        ({}, "No target is selected"),
         ({"target": "gfx90a", "flags": "-fplugin=x.so"}, "is not allowed"),
     ):
         answer = tuner.post(reverse("build_kernel", args=[kernel.name]), form)

@@ -133,7 +133,7 @@ def test_it_is_compared_with_the_one_in_hip(reader: Client, world: World, built:
     (function,) = page.functions
     assert function.is_line_by_line, "both are SASS"
     html = reader.get(f"/compare?build={hip.pk}&build={built.pk}").content.decode()
-    assert "Two languages: their lines are not compared." in words_of(html)
+    assert "The languages differ: sources are not compared line by line." in words_of(html)
 
 
 def test_node_and_run_say_who_won_and_why_another_did_not_run(

@@ -68,7 +68,7 @@ def test_emulated_times_are_not_under_the_roof(reader: Client, world: World) -> 
         traces = figure(reader, address)["data"]
         assert not [trace["name"] for trace in traces if "measured" in trace["name"]]
         page = reader.get(address).content.decode()
-        assert "Nothing was measured on a GPU yet; the emulation" in page
+        assert "No GPU measurements yet. Times of the CPU emulation" in page
 
 
 def test_a_measurement_on_a_gpu_is_a_point_with_its_share(reader: Client, world: World) -> None:

@@ -39,7 +39,7 @@ def test_an_import_by_the_pages_script_is_told_where_its_graph_is(tuner: Client)
     again = SimpleUploadedFile("a model.pt2", samples.path("gpt2_2layer").read_bytes())
     assert tuner.post("/import", {"file": again}, headers=JSON).json()["new"] is False
     page = tuner.get(graph.get_absolute_url()).content.decode()
-    assert "imported before" in page, "the page that opens says so, whoever asked for it"
+    assert "already imported" in page, "the page that opens says so, whoever asked for it"
 
 
 def test_one_of_several_models_in_a_file_is_imported_by_its_name(tuner: Client) -> None:
@@ -57,7 +57,7 @@ def test_one_of_several_models_in_a_file_is_imported_by_its_name(tuner: Client) 
 
     several = sent()
     (line,) = several.json()["errors"]
-    told = "two.pt2: holds the models 'decoder', 'encoder': choose one by its model name"
+    told = "two.pt2: contains the models 'decoder', 'encoder': choose one by its name"
     assert (several.status_code, line["text"]) == (422, told)
     assert sent(model_name="other").status_code == 422
     assert not Graph.objects.exists()
@@ -101,7 +101,7 @@ def test_a_graph_says_how_far_it_is_and_looks_for_news_while_it_is_open(
 ) -> None:
     queued = factories.graph(name="fresh")
     text = progress(reader, queued)
-    assert "waits to be prepared" in text
+    assert "queued for preparation" in text
     assert re.match(r' data-live="3"', text)
     assert "data-live=" not in progress(reader, world.graph)
     assert "1 of 1" in progress(reader, world.graph)

@@ -23,8 +23,8 @@ from codegen_app.models import (
     TuningRun,
     Worker,
 )
-from codegen_app.services import torch_comparisons, workers
-from codegen_app.services.liveness import STUCK_AFTER, Progress, StallDetector, has_work
+from codegen_app.services import backlog, compilers, workers
+from codegen_app.services.liveness import STUCK_AFTER, Progress, StallDetector
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
 from tests.app import factories, track_factories
@@ -37,7 +37,7 @@ IDLE = Progress(received=3, busy=False)
 
 def watch(*queues: str) -> StallDetector:
     """One that has seen the worker idle already."""
-    made = StallDetector(queues)
+    made = StallDetector(queues, backlog.has_work)
     made.is_stuck(IDLE, 0.0)
     return made
 
@@ -82,10 +82,10 @@ def test_time_without_the_database_does_not_count() -> None:
 
 def test_what_waits_for_whom() -> None:
     factories.graph()
-    assert has_work("prepare")
-    assert not has_work("compile")
-    assert not has_work("measure.gfx942")
-    assert not has_work("default")
+    assert backlog.has_work("prepare")
+    assert not backlog.has_work("compile")
+    assert not backlog.has_work("measure.gfx942")
+    assert not backlog.has_work("default")
 
 
 def packing() -> None:
@@ -133,11 +133,13 @@ def remeasurement() -> None:
 def test_all_that_a_queue_has_counts(
     queue: str, make: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "2.13.0")
-    assert not has_work(queue)
+    monkeypatch.setattr(compilers, "torch_version", lambda: "2.13.0")
+    assert not backlog.has_work(queue)
     make()
-    assert has_work(queue)
-    assert [one for one in ("prepare", "compile", "measure.cpu") if has_work(one)] == [queue]
+    assert backlog.has_work(queue)
+    assert [one for one in ("prepare", "compile", "measure.cpu") if backlog.has_work(one)] == [
+        queue
+    ]
 
 
 def test_the_demo_sees_the_last_sign_of_each_of_its_own_processes() -> None:
@@ -164,7 +166,7 @@ def test_a_stuck_worker_gives_no_sign_and_ends_itself(monkeypatch: pytest.Monkey
     clock = iter([0.0, 1.0, 2.0 + LIMIT_S])
     monkeypatch.setattr(workers.os, "kill", kill)
     monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    heart = workers.WorkerHeartbeat("w@h", ["prepare"], lambda: IDLE)
+    heart = workers.WorkerHeartbeat("w@h", ["prepare"], lambda: IDLE, backlog.has_work)
     facts: dict[str, Any] = {**heart._facts()}
     heart._beat(facts)
     heart._beat(facts)

@@ -12,7 +12,7 @@ from codegen_app.models import Graph, KernelUse, State, TemplateNode
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_rows
 from codegen_app.selectors.pages.node import node_page
-from codegen_app.services import graphs, work
+from codegen_app.services import graphs, preparation, work
 
 # Heartbeats come over a connection of their own and must see the rows.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.apart]
@@ -43,7 +43,7 @@ def loops(folder: Path) -> Graph:
     made, _ = graphs.import_graph(folder / "m.pt2", "loops", ["gfx942"], None)
     held = work.claim_next(Graph.objects.filter(pk=made.pk), "w")
     assert held is not None
-    graphs.prepare(held)
+    preparation.prepare(held)
     made.refresh_from_db()
     assert (made.state, made.reason) == (State.DONE, "")
     return made
@@ -83,9 +83,9 @@ def test_a_loop_leads_to_its_kernels_and_they_to_it(tmp_path: Path, reader: Clie
     assert not set(uses) & set(marks)
 
     text = reader.get(body[0].url).content.decode()
-    assert "Runs once in each step of a loop, higher_order.scan" in text
+    assert "Runs once per iteration of a loop, higher_order.scan" in text
     text = reader.get(inner.url).content.decode()
-    assert "Runs once a step" in text
-    assert "No kernel was made" not in text
+    assert "Loop body" in text
+    assert "No kernel generated" not in text
     text = reader.get(page.url).content.decode()
     assert f"in {inner.name}" in text

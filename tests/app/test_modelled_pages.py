@@ -120,7 +120,7 @@ def test_one_sentence_stands_above_the_code_with_its_board_and_sizes(
     )
     assert sentence in html
     assert html.index(sentence) < html.index("Source heat:")
-    assert "The model does not know v_odd_b32 (executed 3 times)" in html
+    assert "The model does not support v_odd_b32 (executed 3 times)" in html
 
 
 def test_each_board_and_size_is_a_link_that_shows_its_build(reader: Client, world: World) -> None:
@@ -166,7 +166,7 @@ def test_a_report_of_other_code_is_not_shown(reader: Client, world: World) -> No
     keep(kernel)
     Build.objects.filter(kernel=kernel).update(code_digest="0" * 64)
     html = reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
-    assert "of other code" in html
+    assert "outdated" in html
     assert "m-stall" not in html
 
 
@@ -176,7 +176,7 @@ def test_a_report_whose_file_is_gone_says_so(reader: Client, world: World) -> No
     assert row.report is not None
     default_storage.delete(row.report.path)
     page = reader.get(f"{kernel.get_absolute_url()}?model={row.pk}")
-    assert "The file of this report is missing" in page.content.decode()
+    assert "The report file is missing" in page.content.decode()
     assert reader.get(f"/modelled/{row.pk}/report.json").status_code == 404
 
 
@@ -227,7 +227,7 @@ def test_a_span_leads_to_its_line_and_says_what_it_is() -> None:
     svg = timelineview.timeline(found, "?a=1&b=2")
     first = view.text.split("\n").index("\ts_waitcnt vmcnt(0)") + 1
     assert f'href="?a=1&amp;b=2#I{first}"' in svg
-    assert f"waits for global loads, 40 cycles, line {first}: s_waitcnt vmcnt(0)" in svg
+    assert f"stall (global loads), 40 cycles, line {first}: s_waitcnt vmcnt(0)" in svg
     assert "style=" not in svg, "the Content-Security-Policy allows none"
 
 
@@ -267,8 +267,8 @@ def test_two_kernels_stand_side_by_side(reader: Client, world: World) -> None:
     assert groups["Time"]["all launches"].values == (10.0, 14.0)
     assert groups["Time"]["all launches"].deltas == (0.0, 4.0)
     assert groups["Pipes busy"]["LDS"].values == (62.0, 62.0)
-    assert groups["Waves wait for"][StallReason.GLOBAL].values == (31.0, 31.0)
-    conflicts = groups["Instructions"]["LDS cycles over those without conflicts"]
+    assert groups["Stall reasons"][StallReason.GLOBAL].values == (31.0, 31.0)
+    conflicts = groups["Instructions"]["LDS bank conflict factor"]
     assert conflicts.values == pytest.approx((1.67, 1.67))
     assert groups["Instructions"]["bytes used of bytes moved"].values == (50.0, 50.0)
     html = text(reader.get(f"/compare?build={builds[0]}&build={builds[1]}").content.decode())

@@ -25,7 +25,6 @@ from codegen_app.selectors.ledger import run_ledger, run_log
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.selectors.pages.run import run_page
 from codegen_app.services import (
-    backlog,
     engine,
     ledger,
     measurement_tasks,
@@ -69,7 +68,7 @@ def start(graph: Graph, device: str = "model:gfx942", **limits: float) -> Tuning
 
 
 def claimed(run: TuningRun) -> TuningTask:
-    task = work.claim_next(ledger.ready_tasks(backlog.MODELLED).filter(run=run), "w")
+    task = work.claim_next(ledger.ready_tasks(ledger.MODELLED).filter(run=run), "w")
     assert task is not None
     return task
 
@@ -120,7 +119,7 @@ def test_a_run_without_a_gpu_is_called_modelled_and_measures_nothing(
     shown = {row.kernel: row.modelled for row in node.candidates if row.modelled}
     assert {name: one.time_us * 1000 for name, one in shown.items()} == pytest.approx(figures)
     assert {one.url for one in shown.values()} == {run.get_absolute_url()}
-    with pytest.raises(CommandError, match="modelled, and results are measured"):
+    with pytest.raises(CommandError, match="modelled times cannot be exported"):
         call_command("export_results", "/nowhere/results.json", run=[run.pk])
 
 
@@ -138,7 +137,7 @@ def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
         budget=Budget(measurements=3),
     )
     planning.plan_waiting()
-    assert not ledger.ready_tasks(backlog.MODELLED).exists()
+    assert not ledger.ready_tasks(ledger.MODELLED).exists()
     task = ledger.ready_tasks("gfx942").get()
     found = modelled_tuning.warm_start(task)
     assert found.device == DEVICE
@@ -155,7 +154,7 @@ def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
     assert len(order) == 4 and times == sorted(times)
     assert run_page(run.pk).begun_with[0].id == earlier.pk
     text = " ".join(reader.get(run.get_absolute_url()).content.decode().split())
-    assert f"run {earlier.pk}</a> modelled as the fastest for {DEVICE}" in text
+    assert f"run {earlier.pk}</a> modelled as fastest for {DEVICE}" in text
     TuningTask.objects.filter(pk=task.pk).update(title=problem.title)
     assert run_log(run).startswith(
         f"begins with the fastest as modelled for {DEVICE} in run {earlier.pk}"
@@ -195,7 +194,7 @@ def test_devices_that_are_no_models_are_refused() -> None:
         ("model:sm_90", "sm_90", "not modelled for sm_90"),
         ("model:MI999", "gfx942", "no such board"),
         ("model:MI300X", "gfx90a", "is a board of gfx942"),
-        ("isa:gfx942", "gfx942", "measures nothing: the device model:gfx942"),
+        ("isa:gfx942", "gfx942", "measures no times: use model:gfx942"),
     ):
         with pytest.raises(UserError, match=words):
             tuning.start_run(graph, device, target, {}, None)

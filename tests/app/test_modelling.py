@@ -26,6 +26,7 @@ from codegen_app.models import (
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.services import (
     artifacts,
+    backlog,
     builds,
     periodic_jobs,
     queue,
@@ -130,11 +131,11 @@ def test_what_there_is_is_not_made_again(
 @pytest.mark.parametrize(
     ("form", "says"),
     [
-        ({}, "No board was chosen"),
-        ({"board": "gfx942 H100"}, "gfx942 H100 is no board"),
+        ({}, "No board is selected"),
+        ({"board": "gfx942 H100"}, "gfx942 H100 is not a supported board"),
         ({"board": "gfx942 MI300X", "sizes": "s7=3"}, "no symbolic size &#x27;s7&#x27;"),
         ({"board": "gfx942 MI300X", "sizes": "s0=1"}, "s0=1 is out of the bounds"),
-        ({"board": "gfx942 MI300X", "sizes": "64"}, "64 is no size"),
+        ({"board": "gfx942 MI300X", "sizes": "64"}, "64 is not a size"),
     ],
 )
 def test_a_mistake_is_one_line_of_the_page(
@@ -261,7 +262,7 @@ def test_workers_are_told_of_what_waits(world: World, monkeypatch: pytest.Monkey
     asked(world)
     told: list[queue.Kind] = []
     monkeypatch.setattr(queue, "notify", lambda kind, *_, **__: told.append(kind))
-    queue.notify_workers()
+    backlog.notify_workers()
     assert queue.Kind.COMPILE in told
 
 

@@ -29,7 +29,7 @@ from codegen_app.models import (
     DeliveryState,
     EventKind,
 )
-from codegen_app.services import queue
+from codegen_app.services import backlog, queue
 from codegen_app.services.notifying import channels, outbox, sender, signing, webhook
 from codegen_app.services.notifying.attempt import Attempt
 from scheduler.errors import UserError
@@ -277,8 +277,13 @@ def test_nothing_is_sent_into_the_own_network(receiver: HttpReceiver, settings: 
 @pytest.mark.parametrize(
     ("command", "reply", "state", "error"),
     [
-        ("RCPT", "450 greylisted", "pending", "not to ann@example.org (SMTP 450: greylisted)"),
-        ("RCPT", "550 nobody", "failed", "not to ann@example.org (SMTP 550: nobody)"),
+        (
+            "RCPT",
+            "450 greylisted",
+            "pending",
+            "rejected for ann@example.org (SMTP 450: greylisted)",
+        ),
+        ("RCPT", "550 nobody", "failed", "rejected for ann@example.org (SMTP 550: nobody)"),
         ("MAIL", "421 too many", "pending", "SMTP 421: too many"),
         ("MAIL", "553 no", "failed", "SMTP 553: no"),
         ("DATA", "451 later", "pending", "SMTP 451: later"),
@@ -304,7 +309,10 @@ def test_an_address_that_is_turned_down_keeps_the_others_from_nothing(
     sender.send_due()
     assert mailbox.next(0).recipients == ("ann@example.org",)
     sent = delivery()
-    assert (sent.state, sent.error) == ("delivered", "not to bob@example.org (SMTP 550: nobody)")
+    assert (sent.state, sent.error) == (
+        "delivered",
+        "rejected for bob@example.org (SMTP 550: nobody)",
+    )
 
 
 def test_a_mail_server_that_is_away_is_tried_again(mailbox: SmtpReceiver, settings: Any) -> None:
@@ -313,7 +321,7 @@ def test_a_mail_server_that_is_away_is_tried_again(mailbox: SmtpReceiver, settin
     raised()
     sender.send_due()
     assert delivery().state == DeliveryState.PENDING
-    assert "no mail through 127.0.0.1" in delivery().error
+    assert "sending through 127.0.0.1" in delivery().error
 
 
 def test_without_a_mail_server_it_is_said_what_to_set(settings: Any) -> None:
@@ -323,7 +331,7 @@ def test_without_a_mail_server_it_is_said_what_to_set(settings: Any) -> None:
     sender.send_due()
     assert (delivery().state, delivery().error) == (
         "failed",
-        "no mail server is set up (KILN_EMAIL_HOST)",
+        "no mail server is configured (KILN_EMAIL_HOST)",
     )
 
 
@@ -484,7 +492,7 @@ def test_tests_do_not_pile_up(person: User) -> None:
     to = channel()
     for _ in range(3):
         channels.send_test(person, to)
-    with pytest.raises(UserError, match="wait already"):
+    with pytest.raises(UserError, match="pending tests"):
         channels.send_test(person, to)
 
 
@@ -537,5 +545,5 @@ def test_workers_are_woken_when_the_event_is_committed_and_by_the_round(
         assert woken == []
     assert woken == [("notify", 1)]
     with django_capture_on_commit_callbacks(execute=True):
-        queue.notify_workers()
+        backlog.notify_workers()
     assert woken == [("notify", 1)] * 2

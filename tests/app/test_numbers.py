@@ -70,7 +70,7 @@ def test_refusals_by_a_rule_are_no_progress() -> None:
         state=State.REJECTED, stage="compile", reason="it does not compile"
     )
     assert row_of(task.run).share == 0.25
-    assert row_of(task.run).share_in_words == "25 % of its work is done"
+    assert row_of(task.run).share_in_words == "25 % of the work is done"
 
 
 def test_a_run_that_searches_is_as_far_as_its_budget() -> None:
@@ -95,10 +95,10 @@ def test_a_cancelled_run_is_not_full(reader: Client) -> None:
         factories.candidate(task, **(dropped if n else wrong))
     TuningRun.objects.update(state=State.CANCELLED, finished_at=timezone.now())
     row = row_of(task.run)
-    assert (row.share, row.share_in_words) == (0.25, "cancelled: 25 % of its work is done")
+    assert (row.share, row.share_in_words) == (0.25, "cancelled: 25 % of the work is done")
     for address in ("/runs", row.url, "/"):
         assert (
-            'aria-label="cancelled: 25 % of its work is done"'
+            'aria-label="cancelled: 25 % of the work is done"'
             in reader.get(address).content.decode()
         )
     TuningRun.objects.update(state=State.DONE)
@@ -117,7 +117,7 @@ def test_a_single_sample_has_no_interval(reader: Client, world: World) -> None:
         "/selections",
     ):
         html = reader.get(url).content.decode()
-        assert "none: one sample" in html, url
+        assert "n/a (one sample)" in html, url
         assert "120.3 \N{EN DASH} 120.3" not in html, url
     twin = reader.get(f"{world.run.get_absolute_url()}.json").json()
     (row,) = (row for row in twin["ledger"] if row["kernel"] == world.kernels[0].name)
@@ -129,7 +129,7 @@ def test_a_single_sample_has_no_interval(reader: Client, world: World) -> None:
 def test_what_decided_among_those_that_tie() -> None:
     assert decision_reason(0, is_default=True, samples=9) == ""
     assert decision_reason(2, is_default=True, samples=9).endswith(
-        "2 others: the default stays, since none was shown to be faster"
+        "2 others: default kept, since none is shown to be faster"
     )
     assert "first by name" in decision_reason(1, is_default=False, samples=9)
     assert "without an interval" in decision_reason(0, is_default=False, samples=1)
@@ -200,7 +200,7 @@ def test_after_a_retune_every_page_has_one_choice_and_one_measurement(
     assert set(found.values()) == {(name, 118_000.0, 5)}, found
     best = best_of(reader, run)
     assert (best["kernel"], best["median_ns"], best["serves"]) == (name, 118_000.0, True)
-    assert best["reason"] == "serves already"
+    assert best["reason"] == "already selected"
     graph = reader.get(world.graph.get_absolute_url()).content.decode()
     node = reader.get(world.nodes[0].get_absolute_url()).content.decode()
     selections = reader.get("/selections").content.decode()
@@ -217,9 +217,9 @@ def test_a_winner_takes_over_everywhere_at_once(reader: Client, world: World) ->
     assert set(found.values()) == {(world.kernels[1].name, 90_000.0, 5)}, found
     best = best_of(reader, run)
     assert best["serves"]
-    assert str(best["reason"]).startswith(f"takes over from {world.kernels[0].name}: 90 µs (")
+    assert str(best["reason"]).startswith(f"replaces {world.kernels[0].name}: 90 µs (")
     rival = "120 µs (range 117.6 µs \N{EN DASH} 122.4 µs, n 5)"
-    assert f"against {rival}, both in this run" in str(best["reason"])
+    assert f"vs. {rival}, both in this run" in str(best["reason"])
     before = best_of(reader, world.run)
     assert (before["chosen"], before["serves"]) == (True, False)
 
@@ -233,7 +233,7 @@ def test_a_fastest_candidate_that_did_not_take_over_says_why(reader: Client, wor
     assert (best["kernel"], best["chosen"], best["serves"]) == (
         world.kernels[1].name, True, False,
     )  # fmt: skip
-    why = f"does not take over from {present}: within the noise, 118 µs ("
+    why = f"does not replace {present}: within the noise, 118 µs ("
     assert str(best["reason"]).startswith(why)
     assert why in reader.get(run.get_absolute_url()).content.decode()
 
@@ -245,8 +245,8 @@ def test_times_under_another_driver_are_not_compared(reader: Client, world: Worl
     )
     run = retuned(world, {1: 60_000.0}, other)
     assert str(best_of(reader, run)["reason"]) == (
-        f"does not take over from {world.kernels[0].name}: not measured in this run, and before"
-        " under other conditions (driver 6.1 then, 6.2 now)"
+        f"does not replace {world.kernels[0].name}: not measured in this run, only earlier"
+        " under other conditions (driver 6.1 → 6.2)"
     )
     assert {one[0] for one in serving_everywhere(reader, world).values()} == {world.kernels[0].name}
     run = retuned(world, {0: 70_000.0, 1: 60_000.0}, other)
@@ -283,7 +283,7 @@ def test_a_kernel_whose_time_doubled_says_so(reader: Client, world: World) -> No
         html = reader.get(url).content.decode()
         assert f"\N{MULTIPLICATION SIGN}2.00 since run {before.pk}" in html, url
         assert title in html, url
-        assert "driver 6.1 then, 6.2 now" in html, url
+        assert "driver 6.1 → 6.2" in html, url
     retuned(world, {0: 238_000.0}, other)
     assert "since run" not in reader.get("/selections").content.decode(), "within the noise"
 
@@ -300,8 +300,8 @@ def test_a_graphs_figures_say_their_sizes_and_their_coverage(reader: Client, wor
         kernel=factories.kernel(), template_node=node, position=0, is_default=True
     )
     html = words(reader.get(world.graph.get_absolute_url()).content.decode())
-    assert "s0 of the example 64 (2 … any)" in html
-    assert "Measured at s0=16" in html
+    assert "s0 (example) 64 (2 … any)" in html
+    assert "Sizes s0=16" in html
     assert "Measured on CPU emulation" in html
     assert "Measured nodes 1 of 2 Not measured 1 attention" in html
     assert "120.0 µs Sum of medians, 1 of 2 nodes" in html
@@ -337,10 +337,10 @@ def test_refusals_are_those_of_the_target_that_is_shown(reader: Client, world: W
     node.save()
     html = words(reader.get(node.get_absolute_url()).content.decode())
     assert "by the rules of gfx942" in html
-    assert "configurations legal on gfx942: 1 234, not legal: 1" in html
+    assert "configurations on gfx942: 1 234 legal, 1 illegal" in html
     assert "the 144 of" not in html
     other = words(reader.get(node.get_absolute_url(), {"target": "gfx1030"}).content.decode())
     assert "more than the 144 of gfx1030" in other
-    assert "configurations legal on gfx1030: 900, not legal: 2" in other
+    assert "configurations on gfx1030: 900 legal, 2 illegal" in other
     graph = reader.get(f"{world.graph.get_absolute_url()}.json").json()
     assert (graph["target"], graph["scheduled"][0]["not_legal"]) == ("gfx942", 1)

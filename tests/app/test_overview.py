@@ -92,7 +92,7 @@ def test_the_page_says_sizes_device_n_and_that_times_are_emulated(
     glance = text.partition('aria-labelledby="glance"')[2].partition("</section>")[0]
     for part in ("CPU emulation", "s0=16", "2 of 2 nodes", "n = 24", "emulated", "50.0%", "120.9"):
         assert part in glance, part
-    assert "compiled: the fewest" in glance or "fills" in glance
+    assert "lowest occupancy" in glance or "full occupancy" in glance
 
 
 def test_another_graph_is_asked_for_by_the_address(
@@ -116,7 +116,7 @@ def test_who_keeps_an_older_graph_is_offered_the_newer_one(
     kept = reader.get(f"/?graph={tuned.graph.pk}").content.decode()
     assert f'data-live-keep="graph={tuned.graph.pk}"' in kept
     text = " ".join(kept.split())
-    assert 'A newer graph has times: <a href="/">show newer</a>' in text
+    assert 'A newer graph has been measured: <a href="/">show newer</a>' in text
     offered = reader.get(f"/overview.json?graph={tuned.graph.pk}").json()["offered"]
     assert offered == {"id": newer.pk, "name": "newer", "url": "/", "is_newer": True}
     assert overview(newer.pk).offered is None
@@ -124,7 +124,7 @@ def test_who_keeps_an_older_graph_is_offered_the_newer_one(
     without_times = overview(fresh.pk).offered
     assert without_times is not None
     assert (without_times.id, without_times.is_newer) == (newer.pk, False)
-    assert "Another graph has times" in reader.get(f"/?graph={fresh.pk}").content.decode()
+    assert "Another graph has been measured" in reader.get(f"/?graph={fresh.pk}").content.decode()
 
 
 def test_what_holds_kernels_back_says_of_which_target(tuned: World, reader: Client) -> None:
@@ -135,7 +135,7 @@ def test_what_holds_kernels_back_says_of_which_target(tuned: World, reader: Clie
     held = _held(reader)
     assert 'class="elsewhere"' in held
     assert f'<span class="tag">on {found["held_on"]}</span>' in held
-    for part in ("Of another target than the times", found["bucket"]["device_name"]):
+    for part in ("the times are from another target", found["bucket"]["device_name"]):
         assert part in held, part
     target = found["held_on"]
     Environment.objects.update(target=target)
@@ -143,12 +143,12 @@ def test_what_holds_kernels_back_says_of_which_target(tuned: World, reader: Clie
     same = reader.get("/overview.json").json()["glance"]
     assert (same["bucket"]["target"], same["held_on"]) == (target, target)
     assert same["held_elsewhere"] is False
-    assert "Of another target" not in _held(reader)
+    assert "from another target" not in _held(reader)
 
 
 def _held(reader: Client) -> str:
     text = " ".join(reader.get("/").content.decode().split())
-    before, _, after = text.partition("Held back")
+    before, _, after = text.partition("Bottleneck")
     return before[-60:] + after.partition("</dd>")[0]
 
 
@@ -190,7 +190,7 @@ def test_what_to_do_next_is_the_most_pressing(tuned: World, reader: Client) -> N
     assert step.url == f"/retune?node={tuned.nodes[0].pk}"
     assert "50.0%" in step.why
     assert 'class="button primary"' not in reader.get("/").content.decode()
-    assert "needs the permission" in reader.get("/").content.decode()
+    assert "requires the permission" in reader.get("/").content.decode()
     alert = alerts.alert()
     alerts.change(alert, 100.0, 140.0)
     step = overview().next_step

@@ -69,7 +69,7 @@ def test_queries_are_as_many_whatever_there_is() -> None:
 
 
 def test_a_site_where_nothing_was_tracked_says_nothing_of_it(reader: Client) -> None:
-    assert "Biggest movers" not in reader.get("/").content.decode()
+    assert "Largest changes" not in reader.get("/").content.decode()
 
 
 def test_what_was_generated_is_told_from_what_was_measured(reader: Client) -> None:
@@ -91,9 +91,9 @@ def test_what_was_generated_is_told_from_what_was_measured(reader: Client) -> No
     for one in (made_up, measured):
         cells = page.partition(f'id="overview-alert-{one.pk}"')[2].partition("</tr>")[0]
         assert ('class="tag generated"' in cells) is (one is made_up)
-    slower = page.partition("Got slower")[2].partition("</dd>")[0]
+    slower = page.partition("Regression</dt>")[2].partition("</dd>")[0]
     assert 'class="tag generated"' in slower, "the worst is of the generated history"
-    assert "the worst of a generated history" in page
+    assert f"Start with {revision} (generated history)" in page
     twin = reader.get("/overview.json").json()["changes"]
     assert [one["generated"] for one in twin["worst_regressions"]] == [True, False]
     assert {one["head"]["generated"] for one in twin["movers"]} == {True, False}

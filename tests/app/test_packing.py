@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from codegen_app import tasks
 from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, Packing, State
-from codegen_app.services import bundles, packing, queue, retention, work
+from codegen_app.services import backlog, bundles, packing, queue, retention, work
 from codegen_app.services.bundles import BundleRequest, Progress
 from scheduler.errors import UserError
 from tests.app import factories
@@ -54,7 +54,7 @@ def asked(client: Client, graph: Graph) -> Packing:
     """What the page's button asks for."""
     page = client.get(address(graph), follow=True)
     assert page.redirect_chain == [(f"/graphs/{graph.pk}/pack", 302)]
-    assert "It takes longer to pack than a page can wait" in " ".join(page.content.decode().split())
+    assert "Packing takes too long for a page request" in " ".join(page.content.decode().split())
     answer = client.post(f"/graphs/{graph.pk}/pack")
     row = Packing.objects.latest("pk")
     assert answer.headers["Location"] == row.get_absolute_url()
@@ -179,7 +179,7 @@ def test_anybody_reads_what_is_there_and_asking_needs_an_account(
 ) -> None:
     settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if "LoginMiddleware" not in name]
     page = client.get(address(world.graph), follow=True).content.decode()
-    assert "Asking for it needs an account" in page
+    assert "Packing requires an account" in page
     answer = client.post(f"/graphs/{world.graph.pk}/pack")
     assert answer.headers["Location"].startswith("/login/?next=/graphs/")
     assert not Packing.objects.exists()
@@ -219,7 +219,7 @@ def test_who_asked_may_cancel_and_the_worker_stops(
     assert (row.state, row.file) == (State.CANCELLED, None)
     assert not Artifact.objects.filter(path__endswith=".zip").exists()
     page = reader.get(row.get_absolute_url()).content.decode()
-    assert "Ask again" in page
+    assert "Request again" in page
     reader.post(f"/graphs/{world.graph.pk}/pack")
     row.refresh_from_db()
     assert (row.state, row.packed) == (State.QUEUED, 0)
@@ -266,7 +266,7 @@ def test_a_waiting_one_is_announced(
     asked(reader, world.graph)
     told: list[object] = []
     monkeypatch.setattr(queue, "notify", lambda kind, *_, **__: told.append(kind))
-    queue.notify_workers()
+    backlog.notify_workers()
     assert queue.Kind.PREPARE in told
 
 
@@ -277,7 +277,7 @@ def test_a_person_has_a_few_packed_at_a_time(reader: Client, world: World) -> No
         packing.request_packing(bundles.graph_bundle(world.graph), person)
     Build.objects.filter(target="gfx942").update(code_digest=factories.digest())
     page = reader.post(f"/graphs/{world.graph.pk}/pack", follow=True).content.decode()
-    assert f"{packing.MAX_OPEN} bundles are being packed for you" in page
+    assert f"you have {packing.MAX_OPEN} unfinished bundles" in page
     assert Packing.objects.count() == packing.MAX_OPEN
 
 
@@ -314,4 +314,4 @@ def test_a_damaged_or_lost_file_is_never_handed_out(
         if place.exists():
             os.utime(place, (1, 1))
         page = reader.get(address(world.graph), follow=True).content.decode()
-        assert "the storage lost it, or damaged it: ask for it again" in page
+        assert "its file is missing or damaged: request it again" in page

@@ -69,7 +69,7 @@ def test_a_database_server_that_was_killed_is_started_again(tmp_path: Path) -> N
         os.kill(number, signal.SIGKILL)
         wait_until_gone(number)
         server.watch()
-        assert lines == ["the database server ended; starting it again"]
+        assert lines == ["the database server ended; restarting it"]
         assert postgres.is_running(cluster)
         server.stop()
     finally:
@@ -92,7 +92,7 @@ def test_a_server_that_does_not_come_back_is_started_anew(
         assert lines == []
         now[0] += 31.0
         server.watch()
-        assert lines == ["the database server does not come back; starting it anew"]
+        assert lines == ["the database server does not recover; restarting it"]
         assert not postgres.is_running(cluster)
         server.watch()
         monkeypatch.undo()

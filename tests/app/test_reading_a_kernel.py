@@ -92,11 +92,11 @@ def test_what_is_not_known_of_an_instruction_is_said(reader: Client) -> None:
     assert not found["known"]
     assert found["facts"] == []
     page = reader.get("/instructions/gfx942/v_frobnicate_b32").content.decode()
-    assert "Nothing is written here of v_frobnicate_b32" in page
+    assert "There is no description of v_frobnicate_b32" in page
     assert reader.get("/instructions/gfx9999/s_nop").status_code == 404
     assert reader.get("/instructions/gfx942/%3Cb%3E").status_code == 404
     old = reader.get("/instructions/gfx1030/s_nop.json").json()
-    assert "no figures of gfx1030" in old["note"]
+    assert "no figures for gfx1030" in old["note"]
 
 
 def test_the_metadata_comment_is_folded_and_the_body_is_named(reader: Client, world: World) -> None:

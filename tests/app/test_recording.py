@@ -7,6 +7,7 @@ import re
 import pytest
 
 from codegen_app.models import KernelUse, Problem, ProblemWork, TemplateNode
+from codegen_app.served_targets import served_targets
 from codegen_app.services import engine, kernels
 from scheduler import pipeline, targets
 from scheduler.codegen.scheduling import BaseScheduling
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def scheduled(graph: Graph) -> engine.Scheduled:
     plan = pipeline.schedule(pipeline.lower(graph))
-    return engine.Scheduled(plan, pipeline.scheduling(plan, engine.served_targets()))
+    return engine.Scheduled(plan, pipeline.scheduling(plan, served_targets()))
 
 
 def recorded(length: int) -> int:

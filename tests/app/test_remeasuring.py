@@ -170,11 +170,11 @@ def test_what_is_cancelled_stores_nothing(own: Alert, person: User) -> None:
 @pytest.mark.full
 def test_without_a_build_or_a_device_the_reason_is_said(own: Alert, person: User) -> None:
     Worker.objects.all().delete()
-    with pytest.raises(UserError, match="no worker here has a"):
+    with pytest.raises(UserError, match="no worker with a"):
         requests.request_remeasurement(own, person)
     worker()
     Build.objects.update(library=None, state=State.CANCELLED)
-    with pytest.raises(UserError, match="no build is kept of what was measured before"):
+    with pytest.raises(UserError, match="no build of the points before"):
         requests.request_remeasurement(own, person)
     assert not Remeasurement.objects.exists()
 
@@ -328,10 +328,10 @@ def test_the_page_offers_what_can_be_and_says_why_not(tuner: Client) -> None:
     alert = track_factories.regression("gemm", "softmax")
     address = f"/alerts/{alert.pk}/actions"
     page = tuner.get(address).content.decode()
-    assert "none of its series is measured here" in page
-    assert "the senders are asked for the revisions of 2 series" in page
+    assert "no series of this alert is measured here" in page
+    assert "requests the revisions of 2 series from their senders" in page
     answer = tuner.post(f"/alerts/{alert.pk}/remeasure", follow=True)
-    assert "revisions are asked of who sends them" in answer.content.decode()
+    assert "revisions requested from their senders" in answer.content.decode()
     assert (
         "nothing to tune" in tuner.post(f"/alerts/{alert.pk}/retune", follow=True).content.decode()
     )

@@ -342,4 +342,4 @@ def test_people_steer_a_remote_worker(site: Site, lead: User) -> None:
     site.wait(lambda: rows.filter(stopped_at=None).exists(), "worker again")
     tokens.revoke(row.token, lead, "it left")
     assert third.wait(PATIENCE_S) == NO_TOKEN
-    assert "a valid API token is due" in site.said("bench")
+    assert "expected a valid API token" in site.said("bench")

@@ -99,7 +99,7 @@ def test_pages_say_where_it_comes_from(graph: Graph, reader: Client) -> None:
     run, result = TuningRun.objects.get(), BenchmarkResult.objects.get()
     origin = "NVIDIA H200, driver 580.95.05, 2026-11-20, Kiln cccccccccccc"
     text = reader.get(run.get_absolute_url()).content.decode()
-    assert f"Measured elsewhere and imported: {origin}" in text
+    assert f"Measured on another machine and imported: {origin}" in text
     for address in (
         *("/", "/runs", "/devices", "/selections"),
         graph.get_absolute_url(),
@@ -134,7 +134,7 @@ def test_a_kernels_page_shows_what_was_imported_of_it(graph: Graph, reader: Clie
     kernel = BenchmarkResult.objects.get().kernel
     text = reader.get(kernel.get_absolute_url()).content.decode()
     assert "AMD Instinct MI300X (imported)" in text
-    assert "compiled elsewhere</span>" in text
+    assert "built on another machine</span>" in text
     assert "and imported with its times" in text
 
 
@@ -171,7 +171,7 @@ def test_what_was_compiled_elsewhere_is_compiled_here_once_somebody_asks(graph: 
 def test_a_kernel_that_is_not_made_any_more_is_shown_for_who_trusts_its_text(graph: Graph) -> None:
     old = _older_kernels(recorded.recorded())
     before = stored()
-    with pytest.raises(UserError, match=r"candidates\[0\].kernel: the generator of this version"):
+    with pytest.raises(UserError, match=r"candidates\[0\].kernel: this version does not generate"):
         result_import.record(old, "old.json", None)
     assert stored() == before
     result_import.record(old, "old.json", None, with_sources=True)
@@ -187,7 +187,7 @@ def test_a_text_under_the_name_of_another_is_not_recorded(graph: Graph) -> None:
         kernel["source"] += "// forged\n"
         kernel["source_digest"] = sha256(kernel["source"])
     forged = results_file.from_json(_signed(body), "forged")
-    with pytest.raises(UserError, match="is not what it names"):
+    with pytest.raises(UserError, match="does not match its name"):
         result_import.record(forged, "forged", None, with_sources=True)
     assert not GeneratedKernel.objects.filter(source__endswith="// forged\n").exists()
 
@@ -218,7 +218,7 @@ def _older_kernels(results: Results) -> Results:
 
 
 def test_the_model_must_be_here_and_prepared() -> None:
-    with pytest.raises(UserError, match=r"runs\[0\].graph: .* is not here: import the model first"):
+    with pytest.raises(UserError, match=r"runs\[0\].graph: .* is not imported: import its model"):
         result_import.record(recorded.recorded(), "a", None)
     graph = factories.graph(digest=recorded.recorded().runs[0].graph.digest)
     with pytest.raises(UserError, match="not prepared yet"):
@@ -269,7 +269,7 @@ def test_what_was_imported_is_kept_as_long_as_what_was_measured(
 
 def test_own_runs_are_exported_and_open_ones_are_not(graph: Graph, tmp_path: Path) -> None:
     run = TuningRun.objects.create(graph=graph, device="cpu", target="cpu")
-    with pytest.raises(CommandError, match=f"run {run.pk} is not over"):
+    with pytest.raises(CommandError, match=f"run {run.pk} has not finished"):
         call_command("export_results", str(tmp_path / "r.json"), "--run", str(run.pk))
     with pytest.raises(CommandError, match="no finished run"):
         call_command("export_results", str(tmp_path / "r.json"))
@@ -285,7 +285,7 @@ def test_the_demo_imports_what_was_recorded_once_the_model_is_prepared(
     Graph.objects.filter(pk=graph.pk).update(state=State.QUEUED)
     shown = models.RecordedResults((good, broken))
     assert list(shown.import_next()) == [
-        "recorded results are left out: b.json: kind: this is no file of results"
+        "recorded results are left out: b.json: kind: not a results file"
     ]
     assert shown.waiting
     Graph.objects.filter(pk=graph.pk).update(state=State.DONE)

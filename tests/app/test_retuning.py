@@ -100,7 +100,7 @@ def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: 
     assert (run.budget_s, run.max_measurements, run.priority) == (300, 9, 7)
     assert (run.bindings, run.why) == ({"s0": 8}, "a guess")
     assert not run.tasks.exists(), "a worker plans it"
-    assert "Waits to be planned" in tuner.get(run.get_absolute_url()).content.decode()
+    assert "Waiting to be planned" in tuner.get(run.get_absolute_url()).content.decode()
     assert planning.plan_waiting() == 1
     assert [task.priority > 60 for task in run.tasks.all()] == [True]
     entry = AuditEntry.objects.get(action="tune")
@@ -111,15 +111,19 @@ def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: 
 @pytest.mark.parametrize(
     ("change", "field", "line"),
     [
-        ({"why": " "}, "why", "Say why: the audit log keeps it."),
+        ({"why": " "}, "why", "Enter a reason for the audit log."),
         ({"target": []}, "target", "Choose at least one target."),
-        ({"target": ["gfx1"]}, "target", "gfx1 is no target."),
-        ({"budget": "soon"}, "budget", "soon is no time: write 60s, 5m or 1h."),
+        ({"target": ["gfx1"]}, "target", "gfx1 is not a target."),
+        ({"budget": "soon"}, "budget", "soon is not a duration. Examples: 60s, 5m, 1h."),
         ({"priority": "1000"}, "priority", "less than or equal to 100."),
-        ({"measurements": "x"}, "measurements", "Write a whole number, or nothing for no limit."),
-        ({"strategy": "magic"}, "strategy", "magic is no search strategy."),
-        ({"sizes": "s0"}, "sizes", "s0 is no size: write a symbol and its value, such as s0=16."),
-        ({"node": ["x"]}, "node", "x: keys of rows are whole numbers."),
+        ({"measurements": "x"}, "measurements", "leave it empty for no limit."),
+        ({"strategy": "magic"}, "strategy", "Unknown search strategy: magic."),
+        (
+            {"sizes": "s0"},
+            "sizes",
+            "s0 is not a size. Enter a symbol and its value, such as s0=16.",
+        ),
+        ({"node": ["x"]}, "node", "x: row numbers must be integers."),
     ],
 )
 def test_a_mistake_is_one_line_by_its_field_and_starts_nothing(
@@ -138,7 +142,7 @@ def test_a_mistake_is_one_line_by_its_field_and_starts_nothing(
     ("change", "line"),
     [
         ({"sizes": "s9=3"}, "has no symbolic size &#x27;s9&#x27;"),
-        ({"node": ["0"]}, "Nothing that can be tuned was chosen"),
+        ({"node": ["0"]}, "Nothing to tune: start from a graph"),
     ],
 )
 def test_what_no_field_can_know_is_one_line_above(
@@ -221,8 +225,8 @@ def test_choices_are_downloaded_uploaded_and_moved_by_command(
     call_command("selections", "export", str(file), stdout=out)
     Selection.objects.all().delete()
     call_command("selections", "import", str(file), stdout=out)
-    assert "1 choices are new" in out.getvalue()
-    for wrong, message_part in ((str(tmp_path / "none"), "No such file"), (__file__, "no JSON")):
+    assert "1 new selections" in out.getvalue()
+    for wrong, message_part in ((str(tmp_path / "none"), "No such file"), (__file__, "not JSON")):
         with pytest.raises(CommandError, match=message_part):
             call_command("selections", "import", wrong)
 
@@ -231,7 +235,7 @@ def test_choices_are_downloaded_uploaded_and_moved_by_command(
     ("form", "field", "line"),
     [
         ({"why": "x"}, "file", "Choose a file."),
-        ({"file": b"{"}, "file", "the file is no JSON"),
+        ({"file": b"{"}, "file", "the file is not JSON"),
         ({"file": b"{}", "why": "x" * 501}, "why", "A reason has at most 500 characters."),
     ],
 )
@@ -285,13 +289,13 @@ def test_a_run_says_which_of_its_work_nobody_takes(tuner: Client, world: World) 
 
     def said() -> list[tuple[str, str]]:
         shown = tuner.get(run.get_absolute_url()).content.decode()
-        return re.findall(r">([^<>]*): no worker takes the queue ([\w.]+) now", shown)
+        return re.findall(r">([^<>]*): no active worker serves the queue ([\w.]+) ", shown)
 
-    assert said() == [("Nothing plans it", "prepare")]
+    assert said() == [("Planning waits", "prepare")]
     assert planning.plan_waiting() == 1
     both = [
-        ("Nothing compiles its kernels", "compile"),
-        ("Nothing measures its kernels", "measure.cpu"),
+        ("Compiling waits", "compile"),
+        ("Measuring waits", "measure.cpu"),
     ]
     assert said() == both
     now = timezone.now()
@@ -352,7 +356,7 @@ def test_the_strategy_is_kept_with_the_run_and_named_wherever_it_is_shown(
     assert client.get(f"/runs/{run.pk}.json").json()["run"]["strategy"] == "random"
     assert next(run_ledger(run))["strategy"] == "random"
     assert next(run_ledger(world.run))["strategy"] == "", "without a budget nothing is searched"
-    with pytest.raises(UserError, match="no search strategy 'best'"):
+    with pytest.raises(UserError, match="unknown search strategy 'best'"):
         tuning.start_run(world.graph, "cpu", "cpu", {}, None, strategy="best")
 
 
@@ -422,7 +426,7 @@ def test_schedules_are_made_in_the_admin_by_those_who_may_tune(tuner: Client, wo
     data = {"occasion": "nightly", "on": "cpu cpu", "hour": 3, "priority": -5}
     data["strategy"] = "random"
     address = "/admin/codegen_app/retuneschedule/add/"
-    assert "Give a limit" in tuner.post(address, data).content.decode()
+    assert "Enter a limit" in tuner.post(address, data).content.decode()
     assert tuner.post(address, {**data, "budget_s": 60, "enabled": "on"}).status_code == 302
     made = RetuneSchedule.objects.get()
     assert made.strategy == "random"

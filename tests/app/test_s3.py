@@ -202,7 +202,7 @@ def test_pages_say_that_it_is_away_and_not_that_a_file_is_missing(
     answer = reader.get(address)
     assert answer.status_code == 503
     assert answer["Retry-After"] == "10"
-    assert "The storage of artifacts does not answer" in answer.content.decode()
+    assert "The artifact storage is not available" in answer.content.decode()
 
 
 def test_readiness_tells_a_bucket_from_none_and_names_neither(bucket: S3Server) -> None:

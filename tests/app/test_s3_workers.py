@@ -97,7 +97,7 @@ def _read_pages(reader: Client) -> None:
     build = Build.objects.filter(~Q(listing=None), ~Q(library=None)).select_related("kernel")[0]
     page = reader.get(f"/kernels/{build.kernel.name}?build={build.pk}")
     assert page.status_code == 200
-    assert "There is no listing to show" not in page.content.decode()
+    assert "The listing file is missing" not in page.content.decode()
     recipe = recipe_of(targets.find(build.target), build.kernel.source_file)
     for name, file in ((recipe.listing_file, build.listing), (recipe.library_file, build.library)):
         assert file is not None

@@ -202,7 +202,7 @@ def test_deliveries_go_by_a_policy_of_their_own_and_what_is_to_be_sent_never_doe
     policy(active=False, what="deliveries")
     rollup.roll_up_due()
     assert Delivery.objects.count() == 4
-    assert "old: 2 deliveries would go (it is not active)" in run("--dry-run")
+    assert "old: 2 deliveries would be deleted (it is not active)" in run("--dry-run")
     RetentionPolicy.objects.update(active=True)
     assert rollup.roll_up_due() == len(old)
     assert set(Delivery.objects.values_list("pk", flat=True)) == left
@@ -231,12 +231,12 @@ def test_the_command_counts_first_and_rolls_up_when_told() -> None:
     policy()
     policy(name="someday", days=50, active=False)
     counted = run("--dry-run")
-    assert "old: 1 points would go\n" in counted
-    assert "someday: 1 points would go (it is not active)" in counted
+    assert "old: 1 points would be deleted\n" in counted
+    assert "someday: 1 points would be deleted (it is not active)" in counted
     assert len(kept()) == 1
     assert "someday: not active" in run("--policy", "someday")
     assert len(kept()) == 1
-    assert "old: 1 points gone" in run("--policy", "old")
+    assert "old: 1 points deleted" in run("--policy", "old")
     assert kept() == set()
     with pytest.raises(CommandError, match="no such policy"):
         run("--policy", "older")

@@ -150,7 +150,7 @@ def test_choices_travel_as_json(problem: Problem, environment: Environment) -> N
     Selection.objects.all().delete()
     assert selection_io.import_text(text, None, "y" * 500).new == 1
     unknown = text.replace(problem.digest, factories.digest())
-    assert selection_io.import_text(unknown, None).left[0].endswith("its problem is not known here")
+    assert selection_io.import_text(unknown, None).left[0].endswith("its problem is unknown here")
 
 
 def test_a_page_makes_no_kernels(
@@ -167,10 +167,10 @@ def test_a_page_makes_no_kernels(
     client.force_login(user)
     given = {"file": SimpleUploadedFile("s.json", text.encode()), "why": "x"}
     page = client.post("/selections/import", given, follow=True).content.decode()
-    assert "kiln manage selections import FILE on the server does" in page
+    assert "run kiln manage selections import FILE on the server" in page
     assert not asked
     left = selection_io.import_text(text, None).left
-    assert left[0].endswith("its kernel is not known here")
+    assert left[0].endswith("its kernel is unknown here")
     assert asked, "the command tries to make it"
 
 
@@ -192,13 +192,13 @@ def a_line(**changed: object) -> str:
         ('{"schema": 1, "selections": [3]}', r"selections\[0\]"),
         (a_line(problem=3), r"'3' is no str @ \$\.selections\[0\]\.problem"),
         (a_line(bindings={"s0": True}), r"'True' is no int @ .*\.bindings\['s0'\]"),
-        (a_line(target="gfx000"), r"selections\[0\]\.target: 'gfx000' is not known"),
+        (a_line(target="gfx000"), r"selections\[0\]\.target: unknown target 'gfx000'"),
         (a_line(device_name="x" * 201), "too long"),
         (a_line(kernel="a\0b"), "NUL"),
-        (a_line(toolchain="\ud800"), "half a character"),
+        (a_line(toolchain="\ud800"), "unpaired surrogate"),
         (a_line(bindings={"s\0": 1}), "NUL"),
-        (a_line(bindings={"s0": 2**63}), "no sizes of a model"),
-        (a_line(bindings={f"s{n}": n for n in range(1000)}), "no sizes of a model"),
+        (a_line(bindings={"s0": 2**63}), "not sizes of a model"),
+        (a_line(bindings={f"s{n}": n for n in range(1000)}), "not sizes of a model"),
         ('{"schema": 1, "more": ' + "[" * 900 + "]" * 900 + "}", "JSON|missing"),
         (b"\xff\xfe\x00", "no JSON"),
         ('{"schema": ' + "9" * 5000 + "}", "no JSON"),

@@ -212,13 +212,13 @@ def test_a_name_that_is_no_bucket_is_reported_beside_the_field(
 ) -> None:
     for address in (world.graph.get_absolute_url(), world.nodes[0].get_absolute_url()):
         html = reader.get(address, {"times": "a toaster"}).content.decode()
-        assert "Nothing was measured on a toaster." in html
-        assert "shown is CPU emulation, cpu" in html
+        assert "No measurements on a toaster." in html
+        assert "showing CPU emulation, cpu" in html
 
 
 def test_an_emulated_total_says_so(reader: Client, world: World) -> None:
     html = reader.get(world.graph.get_absolute_url()).content.decode()
-    assert "the CPU emulation: nothing was measured on a GPU yet" in html
+    assert "CPU emulation: no GPU measurements yet" in html
     assert "tag emulated" in html
 
 
@@ -263,7 +263,7 @@ class TestBundles:
             assert chosen == (one if bucket.device_name == MI300X[0] else other)
         latest = choices.graph_choices(node.graph).generated()
         assert latest.chosen[node.name].name == other, "the latest"
-        with pytest.raises(UserError, match="nothing was measured on 'a toaster'"):
+        with pytest.raises(UserError, match="no measurements on 'a toaster'"):
             choices.graph_choices(node.graph, "a toaster")
 
     @pytest.mark.full
@@ -284,7 +284,7 @@ class TestBundles:
         made = choices.graph_choices(node.graph).generated()
         assert made.chosen[node.name].name == default(node).name
         assert made.manifest().chosen_by is None
-        with pytest.raises(UserError, match="select nothing for a GPU"):
+        with pytest.raises(UserError, match="cannot select kernels for a GPU"):
             choices.graph_choices(node.graph, serving.node_buckets([node]).buckets[0].name)
 
     @pytest.mark.full
@@ -337,15 +337,15 @@ class TestBundles:
         old, used = self.old_kernel(node), default(node).name
         page = reader.get(node.graph.get_absolute_url())
         html = " ".join(re.sub(r"<[^>]*>", " ", page.content.decode()).split())
-        assert f"{node.name}: {used} in place of {old}" in html
+        assert f"{node.name}: {used} instead of {old}" in html
         nodes = node.graph.template_nodes
         same, all_ = (
             nodes.filter(problem=node.problem).count(),
             nodes.exclude(kind="extern").count(),
         )
         assert f"Measured nodes {same} of {all_}" in html
-        assert f"Not made {same}" in html
-        assert html.count("not made") == same, "in each row"
+        assert f"Not generated {same}" in html
+        assert html.count("not generated") == same, "in each row"
         twin = reader.get(f"{node.graph.get_absolute_url()}.json").json()
         line = {"node": node.name, "selected": old, "instead": used, "sizes": ""}
         assert line in twin["not_made"]

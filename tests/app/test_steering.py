@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from codegen_app import tasks
 from codegen_app.models import AuditEntry, Control, Graph, State, TuningTask, Worker
-from codegen_app.services import controls, periodic_jobs
+from codegen_app.services import backlog, controls, periodic_jobs
 from codegen_app.services.liveness import STUCK_AFTER, Progress, StallDetector
 from tests.app import factories
 
@@ -68,12 +68,12 @@ def test_what_is_asked_is_kept_noted_and_shown(tuner: Client, worker: Worker) ->
 def test_what_cannot_be_asked_is_said_beside_the_form(tuner: Client, worker: Worker) -> None:
     answer = tuner.post("/workers/steer", {"worker": worker.pk, "do": "pause"})
     assert answer.status_code == 422
-    assert "Say why" in answer.content.decode()
+    assert "Enter a reason" in answer.content.decode()
     assert ask(tuner, worker, "pin", queue="measure.gfx942") == 422
     assert ask(tuner, worker, "stop") == 422
     given = {"worker": 10**6, "do": "pause", "why": "x"}
     answer = tuner.post("/workers/steer", given)
-    assert "There is no such worker any more." in answer.content.decode()
+    assert "This worker no longer exists." in answer.content.decode()
     assert state(worker) == (Control.GO, "")
 
 
@@ -92,14 +92,14 @@ def test_a_worker_that_is_paused_takes_nothing_until_it_goes_on(
     controls.set_worker_name(worker.name)
     factories.graph()
     done: list[int] = []
-    monkeypatch.setattr(tasks.graphs, "prepare", lambda graph: done.append(graph.pk))
+    monkeypatch.setattr(tasks.preparation, "prepare", lambda graph: done.append(graph.pk))
     controls.set_control(worker, control, None, "")
     tasks.prepare()
     assert not done
     assert Graph.objects.get().state == State.QUEUED
 
     idle, limit_s = Progress(received=3, busy=False), STUCK_AFTER.total_seconds()
-    watch = StallDetector(["prepare"])
+    watch = StallDetector(["prepare"], backlog.has_work)
     assert not any(watch.is_stuck(idle, at) for at in (0.0, 1.0, 2 * limit_s)), "it is to be idle"
 
     controls.set_control(worker, Control.GO, None, "")

@@ -66,14 +66,14 @@ def test_the_list_is_filtered_and_the_choice_of_columns_is_in_the_address(
     assert re.findall(r'<th scope="col".*?>\s*<a[^>]*>(\w+)', page) == ["Kernel", "Median", "Waves"]
     assert "1 of 2 rows" in " ".join(page.split())
     nothing = body(reader, filter="time>1e9")
-    assert "No row is as “time&gt;1e9” asks for." in nothing
+    assert "No row matches “time&gt;1e9”." in nothing
 
 
 def test_what_the_table_does_not_have_is_said_and_left_out(reader: Client, world: World) -> None:
     page = body(reader, sort="-speed", filter="time<fast", column=["nope"])
-    assert "sort: speed is no column: there are name, share, time" in page
-    assert "filter: time is compared with a number" in page
-    assert "column: nope is no column" in page
+    assert "sort: unknown column speed. Columns: name, share, time" in page
+    assert "filter: time takes a number" in page
+    assert "column: unknown column nope" in page
     assert len(column(page, 0)) == 2
 
 
@@ -130,7 +130,7 @@ def test_runs_are_sorted_and_filtered(reader: Client, world: World) -> None:
     assert f'id="run-{world.run.pk}"' in page
     assert 'aria-sort="descending"' in page
     nothing = reader.get("/runs?filter=state=done").content.decode()
-    assert "No run is as “state=done” asks for." in nothing
+    assert "No run matches “state=done”." in nothing
     text = reader.get("/runs?as=tsv&column=run&column=measured").content.decode()
     assert text == f"Run\tMeasured\n{world.run.pk}\t1\n"
     node = reader.get(world.nodes[0].get_absolute_url()).content.decode()
@@ -144,7 +144,7 @@ def test_where_a_filter_leaves_no_row_every_table_says_so_in_the_same_words(
     for address, what in {
         "/graphs": "graph",
         "/runs": "run",
-        "/selections": "choice",
+        "/selections": "selection",
         "/devices": "environment",
         "/kernels": "row",
         node.get_absolute_url(): "candidate",
@@ -154,4 +154,4 @@ def test_where_a_filter_leaves_no_row_every_table_says_so_in_the_same_words(
     }.items():
         joined = "&" if "?" in address else "?"
         page = reader.get(f"{address}{joined}filter=none-such").content.decode()
-        assert page.count(f"<p>No {what} is as “none-such” asks for.</p>") == 1, address
+        assert page.count(f"<p>No {what} matches “none-such”.</p>") == 1, address

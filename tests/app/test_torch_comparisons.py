@@ -19,6 +19,8 @@ from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.services import (
     artifacts,
     backlog,
+    compilers,
+    graph_deletion,
     graphs,
     liveness,
     packing,
@@ -58,7 +60,7 @@ def answers(*findings: dict[str, Any]) -> list[dict[str, Any]]:
 def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Compare], None]:
     """Has this called in place of the process that runs torch, on a machine with torch and a whole
     fence."""
-    monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "2.13.0+cpu")
+    monkeypatch.setattr(compilers, "torch_version", lambda: "2.13.0+cpu")
     monkeypatch.setattr(artifacts, "local_file", lambda *_: tmp_path / "m.pt2")
     monkeypatch.setattr(sandbox, "require", lambda: None)
 
@@ -79,7 +81,7 @@ def test_a_prepared_graph_is_compared_after_all_else(
     settings.PREPARE_MAX_S, settings.IMPORT_MAX_MEMORY_BYTES = 17, 1 << 30
     graph = prepared()
     torch_comparisons.request(graph)
-    assert not TorchComparison.objects.exists(), "this site leaves it out"
+    assert not TorchComparison.objects.exists(), "disabled on this site"
     settings.COMPARE_WITH_TORCH = True
     torch_comparisons.request(graph)
     Packing.objects.create(graph=graph, key="k", kernels=1)
@@ -139,15 +141,15 @@ def test_a_worker_without_torch_leaves_it_to_one_that_has_it(
 ) -> None:
     compared(never)
     row = make_torch_comparison(prepared(), state=State.QUEUED)
-    monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "")
+    monkeypatch.setattr(compilers, "torch_version", lambda: "")
     tasks.prepare()
     row.refresh_from_db()
     assert (row.state, row.attempts, row.reason) == (State.QUEUED, 0, "")
-    assert not liveness.has_work("prepare"), "else a worker without torch ends itself"
+    assert not backlog.has_work("prepare"), "else a worker without torch ends itself"
 
     compared(lambda *_, **__: answers(finding()))
-    monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "2.13.0")
-    assert liveness.has_work("prepare")
+    monkeypatch.setattr(compilers, "torch_version", lambda: "2.13.0")
+    assert backlog.has_work("prepare")
     tasks.prepare()
     row.refresh_from_db()
     assert row.state == State.DONE
@@ -184,8 +186,8 @@ def test_it_is_announced_and_counted_where_a_live_worker_has_torch(
     assert sum(rows.count() for rows in backlog.prepare_backlog()) == int(serves)
     page = graph_page(graph.pk)
     assert page.torch is not None
-    assert page.torch.headline == "waits for a worker that has torch"
-    assert page.torch.detail == ("" if serves else "none is online")
+    assert page.torch.headline == "waiting for a worker with torch"
+    assert page.torch.detail == ("" if serves else "none online; start one with torch")
     assert page.is_open == serves, "a page that looks for news finds some"
 
 
@@ -202,7 +204,8 @@ def test_a_fence_with_a_hole_closes_it(
     row.refresh_from_db()
     assert row.state == State.REJECTED
     assert row.reason == (
-        "a fence is required and not whole here (files: any file of this user can be read)"
+        "the sandbox is required, but incomplete on this machine"
+        " (files: any file of this user can be read)"
     )
 
 
@@ -220,18 +223,18 @@ def test_what_cannot_be_compared_is_closed_and_what_the_machine_lacks_put_off(
         row.refresh_from_db()
         return row
 
-    over = fails(UserError("m.pt2: takes longer than the 300 s that a model may"))
+    over = fails(UserError("m.pt2: exceeds the time limit of 300 s for a model"))
     assert (over.state, over.reason) == (
         State.REJECTED,
-        "m.pt2: takes longer than the 300 s that a model may",
+        "m.pt2: exceeds the time limit of 300 s for a model",
     )
-    ended = fails(MachineError("m.pt2: its reader was ended by SIGKILL: try again"))
+    ended = fails(MachineError("m.pt2: the reader was killed by SIGKILL: try again"))
     assert ended.state == State.QUEUED
-    assert "ended by SIGKILL" in ended.reason
+    assert "killed by SIGKILL" in ended.reason
     assert ended.again_at is not None
     torch_comparisons.request(ended.graph)
     ended.refresh_from_db()
-    assert ended.again_at is not None, "this site leaves it out"
+    assert ended.again_at is not None, "disabled on this site"
 
 
 def test_a_difference_is_a_result(compared: Callable[[Compare], None]) -> None:
@@ -252,9 +255,11 @@ def test_a_worker_says_that_it_has_torch(
 ) -> None:
     compared(never)
     monkeypatch.setattr(workers, "probe", lambda: ())
-    heart = workers.WorkerHeartbeat("w@h", ["prepare"], lambda: liveness.Progress(0, busy=True))
+    heart = workers.WorkerHeartbeat(
+        "w@h", ["prepare"], lambda: liveness.Progress(0, busy=True), backlog.has_work
+    )
     for version in ("2.13.0", ""):
-        monkeypatch.setattr(torch_comparisons, "torch_version", lambda known=version: known)
+        monkeypatch.setattr(compilers, "torch_version", lambda known=version: known)
         heart._beat(heart._facts())
         assert Worker.alive_with_torch().exists() == bool(version)
 
@@ -316,7 +321,7 @@ def test_an_answer_that_is_none_is_refused_in_one_line(
     row.refresh_from_db()
     assert (row.state, row.reason) == (
         State.REJECTED,
-        "torch 2.13.0: what it answered is no list of findings",
+        "torch 2.13.0: the answer is not a list of findings",
     )
 
 
@@ -325,7 +330,7 @@ def _cancel(row: TorchComparison) -> None:
 
 
 def _delete(row: TorchComparison) -> None:
-    graphs.delete(row.graph)
+    graph_deletion.delete(row.graph)
 
 
 def _lose(_: TorchComparison) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 _WRONG = {"passed": False, "max_error": 0.25, "bound": 1e-5, "ratio": 2.5e4}
 _LEFT_OUT = {"passed": None, "max_error": 0.0, "bound": 0.0, "ratio": 0.0}
-_RANDOM = "the model draws random numbers, as torch cannot"
+_RANDOM = "random numbers differ from torch's"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ _RANDOM = "the model draws random numbers, as torch cannot"
         (
             {"findings": [finding("y", ratio=0.0)], "bindings": {}},
             "agrees",
-            "torch 2.13.0 agrees: 1 of 1 output, without a difference",
+            "torch 2.13.0 agrees: 1 of 1 output, no difference",
         ),
         (
             {"findings": [finding("y"), finding("z", **_LEFT_OUT | {"detail": "no reference: u"})]},
@@ -66,7 +66,7 @@ _RANDOM = "the model draws random numbers, as torch cannot"
         (
             {"findings": []},
             "not compared",
-            "not compared with torch 2.13.0: the model has no output",
+            "not compared with torch 2.13.0: the model has no outputs",
         ),
         (
             {"state": State.REJECTED, "reason": "takes longer than 300 s"},
@@ -83,7 +83,11 @@ _RANDOM = "the model draws random numbers, as torch cannot"
             "not compared",
             "not compared with torch: internal error",
         ),
-        ({"state": State.QUEUED}, "waits", "waits for a worker that has torch: none is online"),
+        (
+            {"state": State.QUEUED},
+            "waits",
+            "waiting for a worker with torch: none online; start one with torch",
+        ),
         (
             {"state": State.RUNNING, "lease_until": timezone.now() + timedelta(days=1)},
             "running",
@@ -126,7 +130,7 @@ def test_a_graph_without_a_comparison_says_how_to_come_by_one(
 ) -> None:
     assert text_of(reader, prepared(state=State.QUEUED)) == ""
     graph = prepared()
-    assert "this site leaves it out (KILN_TORCH=0)" in text_of(reader, graph)
+    assert "disabled on this site (KILN_TORCH=0)" in text_of(reader, graph)
     settings.COMPARE_WITH_TORCH = True
     assert "import the file again" in text_of(reader, graph)
 

@@ -26,8 +26,8 @@ from codegen_app.models import (
 )
 from codegen_app.services import (
     artifacts,
+    backlog,
     explanations,
-    liveness,
     periodic_jobs,
     queue,
     series,
@@ -92,7 +92,7 @@ def test_a_message_that_never_came_is_sent_again_by_the_round(
     messages: list[str], django_capture_on_commit_callbacks: Any
 ) -> None:
     series.store(points(values(LEVELS)), Source.API)
-    assert liveness.has_work("detect")
+    assert backlog.has_work("detect")
     for step in (look_all, explanations.explain, tracking.process_pending):
         messages.clear()
         with django_capture_on_commit_callbacks(execute=True):
@@ -103,7 +103,7 @@ def test_a_message_that_never_came_is_sent_again_by_the_round(
     with django_capture_on_commit_callbacks(execute=True):
         periodic_jobs.run_maintenance()
     assert "detect" not in messages
-    assert not liveness.has_work("detect")
+    assert not backlog.has_work("detect")
 
 
 def found(first: dict[str, Any], second: dict[str, Any]) -> Change:

@@ -20,7 +20,7 @@ from codegen_app.views import imports
 from scheduler import samples
 
 pytestmark = pytest.mark.django_db
-WORDS = "The database does not answer"
+WORDS = "The database is not available"
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_an_upload_without_room_is_not_taken_and_says_so(
     file = SimpleUploadedFile("m.pt2", samples.path("llama_2layer").read_bytes())
     answer = visitor.post("/import", {"file": file})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "60")
-    assert "no room" in answer.text
+    assert "disk is full" in answer.text
     assert "http-equiv" not in answer.text, "what was sent is not sent again by itself"
 
 
@@ -100,7 +100,7 @@ def test_a_bug_is_a_plain_page(visitor: Client, monkeypatch: pytest.MonkeyPatch)
     answer = visitor.get("/import")
     assert answer.status_code == 500
     assert "Traceback" not in answer.text
-    assert "mistake of Kiln" in answer.text
+    assert "bug in Kiln" in answer.text
     assert "Retry-After" not in answer.headers
 
 

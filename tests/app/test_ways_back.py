@@ -133,7 +133,7 @@ def test_a_page_that_is_not_there_says_what_was_asked_and_what_next(reader: Clie
     page = reader.get("/kernel/rocm_softmax_12")
     text = page.content.decode()
     assert page.status_code == 404
-    assert "No page has this address." in text
+    assert "No page at this address." in text
     assert "/kernel/rocm_softmax_12" in text
     assert 'href="/kernels"' in text
     assert 'href="/search?q=rocm_softmax_12"' in text

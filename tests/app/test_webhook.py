@@ -222,18 +222,18 @@ def test_an_answer_of_any_size_is_read_in_part(receiver: HttpReceiver) -> None:
 def test_who_speaks_no_http_is_a_temporary_failure(receiver: HttpReceiver, raw: bytes) -> None:
     attempt = post(receiver, Answer(raw=raw))
     assert attempt.outcome is Outcome.TEMPORARY
-    assert "answered no HTTP" in attempt.error
+    assert "did not answer with HTTP" in attempt.error
 
 
 def test_who_says_nothing_is_left_after_a_while(receiver: HttpReceiver) -> None:
     attempt = post(receiver, Answer(silent=True), within_s=0.2)
-    assert attempt == Attempt(Outcome.TEMPORARY, "no answer within 0.2 s")
+    assert attempt == Attempt(Outcome.TEMPORARY, "no response within 0.2 s")
 
 
 def test_an_answer_that_drips_is_left_after_a_while(receiver: HttpReceiver) -> None:
     """Each byte comes within the limit of a read; all of them together do not."""
     attempt = post(receiver, Answer(raw=b"HTTP/1.1 200 ok\r\nA: ", dripping=True), within_s=0.3)
-    assert attempt == Attempt(Outcome.TEMPORARY, "no answer within 0.3 s")
+    assert attempt == Attempt(Outcome.TEMPORARY, "no response within 0.3 s")
 
 
 def test_nobody_is_there() -> None:
@@ -249,7 +249,7 @@ def test_a_name_that_nobody_has_is_a_temporary_failure(monkeypatch: pytest.Monke
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     attempt = webhook.post("https://nobody.example/", b"{}", {}, [])
     assert attempt == Attempt(
-        Outcome.TEMPORARY, "nobody.example is not found: Name or service not known"
+        Outcome.TEMPORARY, "cannot resolve nobody.example: Name or service not known"
     )
 
 
@@ -257,4 +257,4 @@ def test_https_is_not_believed_without_a_certificate(receiver: HttpReceiver) -> 
     url = receiver.url.replace("http:", "https:")
     attempt = webhook.post(url, b"{}", {}, LOOPBACK)
     assert attempt.outcome is Outcome.TEMPORARY
-    assert "no trusted HTTPS with 127.0.0.1" in attempt.error
+    assert "HTTPS with 127.0.0.1 failed" in attempt.error

@@ -102,7 +102,7 @@ def test_the_command_says_its_version_and_its_commands(somewhere: Somewhere) -> 
 def test_a_worker_without_a_token_is_told_so_in_one_line(somewhere: Somewhere) -> None:
     done = somewhere.kiln("worker", "join", "https://kiln.example")
     assert done.returncode == 2
-    assert re.fullmatch(r"kiln: there is no token: .*\n", done.stderr)
+    assert re.fullmatch(r"kiln: no valid token: .*\n", done.stderr)
 
 
 def test_the_engine_is_there_with_its_samples(somewhere: Somewhere) -> None:
@@ -121,7 +121,7 @@ def test_a_user_without_a_home_is_told_what_to_name(somewhere: Somewhere) -> Non
         capture_output=True,
         text=True,
     )
-    assert done.stderr == "kiln: KILN_VAR is not set, and this user has no home: name a folder\n"
+    assert done.stderr == "kiln: KILN_VAR is not set, and this user has no home: set it\n"
     assert done.returncode == 1
 
 

@@ -161,11 +161,11 @@ def test_a_point_is_withdrawn_with_a_reason_and_taken_back_on_its_page(
     (change,) = Change.objects.all()
     datum = Datum.objects.get(pk=change.datum_id)
     page = datum.get_absolute_url()
-    assert "say why" in site.post(f"{page}/withdraw", follow=True).content.decode()
+    assert "enter the reason" in site.post(f"{page}/withdraw", follow=True).content.decode()
     assert not Withdrawal.objects.exists()
     site.post(f"{page}/withdraw", {"why": "another tenant"})
     again = site.post(f"{page}/withdraw", {"why": "twice"}, follow=True).content.decode()
-    assert "was withdrawn already" in again
+    assert "is already withdrawn" in again
     held = Withdrawal.objects.get()
     assert (held.datum, held.by, held.reason) == (datum, ada, "another tenant")
     assert AuditEntry.objects.filter(action="withdraw", actor=ada).count() == 1
@@ -318,19 +318,19 @@ def test_values_at_or_below_0_are_stored_shown_and_named(site: Client, ada: User
     assert (shown["points"], shown["not_positive"]) == (10, 2)
     for address in (row.get_absolute_url(), f"/series/{row.pk}/thresholds"):
         html = site.get(address).content.decode()
-        line = "Not compared with other points: 2 at or below 0, since changes are ratios."
+        line = "Not compared with other points: 2 at or below 0, so no ratio can be formed."
         assert line in html, address
     html = " ".join(site.get(row.get_absolute_url()).content.decode().split())
-    assert "Insufficient data: 8 points that can be compared" in html
+    assert "Insufficient data: 8 points can be compared" in html
     for datum in Datum.objects.all():
         html = site.get(datum.get_absolute_url()).content.decode()
-        assert ("at or below 0: changes are ratios" in html) is (datum.value <= 0)
+        assert ("at or below 0, so no ratio can be formed" in html) is (datum.value <= 0)
     columns = history_chart([row.pk]).series[0].columns
     assert columns.value == (0.0, -2.5, *[1.0] * 8)
 
 
 def test_a_reason_says_more_than_blanks(ada: User) -> None:
     work(points([100.0]))
-    with pytest.raises(UserError, match="reason: say why"):
+    with pytest.raises(UserError, match="reason: enter the reason"):
         withdrawals.withdraw(Datum.objects.get(), " \n", ada)
     assert counts()[2] == 0

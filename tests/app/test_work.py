@@ -140,7 +140,7 @@ def test_power_cuts_and_workers_that_are_gone_are_not_the_rows_doing() -> None:
         work.requeue_orphans()
     row.refresh_from_db()
     assert (row.state, row.deaths, row.faults, row.again_at) == (State.QUEUED, 0, 80, None)
-    assert row.reason == "the worker host:78 is gone; tried again"
+    assert row.reason == "the worker host:78 is offline; tried again"
 
 
 @pytest.mark.django_db

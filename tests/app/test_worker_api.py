@@ -199,15 +199,15 @@ def test_results_are_of_the_task_and_its_device_alone(remote: Remote, task: Tuni
     assert other.kernel is not None
     key = remote.lease()["task"]["lease"]
     answer = remote.progress(key, result(first), result(other.kernel.name))
-    assert refused(answer, 422, "no kernel of this task")
+    assert refused(answer, 422, "not a kernel of this task")
     assert not BenchmarkResult.objects.exists(), "the message whole or not at all"
     assert refused(remote.progress(key, result(first), device="rocm:0"), 422, "not what the task")
     assert remote.progress(key, result(first)).status_code == 200
 
-    assert refused(remote.finish(key, line(other.kernel.name, "untried")), 422, "no kernel of this")
+    assert refused(remote.finish(key, line(other.kernel.name, "untried")), 422, "not a kernel of")
     assert refused(remote.finish(key, line(second, "chosen")), 422, "was not measured")
     two = (line(first, "chosen"), line(second, "chosen", measured=samples()))
-    assert refused(remote.finish(key, *two), 422, "two kernels are chosen")
+    assert refused(remote.finish(key, *two), 422, "two kernels are marked chosen")
     assert refused(remote.finish(key, line(first, "chosen"), line(first, "wrong")), 422, "")
     assert refused(remote.finish(key, line(first, "served")), 422, "served")
     assert refused(remote.finish(key, line(first, "untried", measured=samples())), 422, "at once")
@@ -307,10 +307,10 @@ def test_a_lease_is_over_once_another_worker_has_the_task(
         assert remote.progress(key, result(first, 1.0)).json()["say"] == "stop"
     elif sends == "finish":
         lines = (line(first, "chosen", measured=samples(1.0)), line(kernels(task)[1], "untried"))
-        assert refused(remote.finish(key, *lines), 409, "the task was given on")
+        assert refused(remote.finish(key, *lines), 409, "the task was reassigned")
     else:
         answer = remote.get(f"leases/{key}/files/{given['libraries'][0]['digest']}")
-        assert refused(answer, 409, "the task was given on")
+        assert refused(answer, 409, "the task was reassigned")
     assert not BenchmarkResult.objects.exists()
     assert other.progress(taken, result(first, 300.0)).json()["say"] == "go on"
     assert BenchmarkResult.objects.get().median_ns == 300.0
@@ -360,7 +360,7 @@ def test_a_process_that_comes_back_may_deliver_and_another_may_not(
     assert remote.hello(holds=key).status_code == 200
     assert remote.progress(key, result(kernels(task)[0])).json()["say"] == "go on"
     now, remote.session = remote.session, before
-    assert refused(remote.progress(key), 409, "another process has joined")
+    assert refused(remote.progress(key), 409, "another process joined")
     remote.session = now
     assert remote.hello().status_code == 200
     task.refresh_from_db()

@@ -50,11 +50,11 @@ def remote(client: Client, token: str) -> Remote:
         ({"protocol": PROTOCOL + 1}, "install the same version on both"),
         ({"generator": "0" * 64}, "install the same version on both"),
         ({"name": "other"}, "this token is for the worker bench"),
-        ({"queue": "measure.gfx942"}, "nothing to serve"),
-        ({"devices": []}, "nothing to serve"),
-        ({"devices": [DEVICE | {"target": "gfx1"}]}, "nothing to serve"),
-        ({"devices": [DEVICE | {"id": "isa:cpu"}]}, "nothing to serve"),
-        ({"devices": [DEVICE | {"id": "model:MI300X", "target": "gfx942"}]}, "nothing to serve"),
+        ({"queue": "measure.gfx942"}, "no queue to serve"),
+        ({"devices": []}, "no queue to serve"),
+        ({"devices": [DEVICE | {"target": "gfx1"}]}, "no queue to serve"),
+        ({"devices": [DEVICE | {"id": "isa:cpu"}]}, "no queue to serve"),
+        ({"devices": [DEVICE | {"id": "model:MI300X", "target": "gfx942"}]}, "no queue to serve"),
         ({"devices": [DEVICE] * 65}, "at most 64"),
         ({"devices": [DEVICE | {"memory_bytes": -1}]}, "greater than or equal"),
         ({"devices": [DEVICE | {"name": "a\nb"}]}, "pattern"),
@@ -99,7 +99,7 @@ def test_only_a_workers_valid_token_is_let_in(client: Client, lead: User, token:
     assert refused(answer, 403, "lacks the scope “read”")
     tokens.revoke(row, lead)
     for ask in others(Remote(client, token)):
-        assert refused(ask(), 401, "a valid API token is due")
+        assert refused(ask(), 401, "expected a valid API token")
 
 
 def test_a_workers_token_is_made_by_who_may_and_for_that_alone(lead: User) -> None:
@@ -108,11 +108,11 @@ def test_a_workers_token_is_made_by_who_may_and_for_that_alone(lead: User) -> No
     both = [Scope.WORKER, Scope.READ]
     for owner, scopes, fields, words in (
         (plain, ["worker"], {"worker_name": "a"}, "Can pause, drain and pin workers"),
-        (lead, both, {"worker_name": "a"}, "for that alone"),
+        (lead, both, {"worker_name": "a"}, "has no other scopes"),
         (lead, ["worker"], {}, "a letter, then"),
         (lead, ["worker"], {"worker_name": "a b"}, "a letter, then"),
         (lead, ["worker"], {"worker_name": "a", "worker_queue": "compile"}, "measure.gfx942"),
-        (lead, ["read"], {"worker_name": "a"}, "for a worker's token alone"),
+        (lead, ["read"], {"worker_name": "a"}, "only worker tokens have a name"),
     ):
         with pytest.raises(UserError, match=words):
             tokens.create_token(owner, "t", scopes, None, **fields)

@@ -130,9 +130,9 @@ def test_a_side_without_a_time_and_points_that_nothing_is_said_of(
     first = {"kernel": keys(again)[0], "measured": None, "loss": loss}
     assert finish(remote, again["lease"], first).status_code == 200
     assert row().state == State.REJECTED
-    assert row().reason.endswith("before the change was measured: wrong result: error 2")
+    assert row().reason.endswith("before the change could be measured: wrong result: error 2")
     reasons = [point.reason for point in row().points.all()]
-    assert reasons == ["wrong result: error 2", "the worker said nothing of it"]
+    assert reasons == ["wrong result: error 2", "the worker reported no result"]
     assert not again_datums()
 
 
@@ -147,11 +147,11 @@ def test_what_is_none_of_the_work_is_turned_down(
     assert refused(finish(remote, key, *twice), 422, "has two")
     line = {"kernel": "k", "state": "chosen", "tied": False, "reason": ""}
     lines = [line | {"measured": None, "loss": None}]
-    assert refused(finish(remote, key, lines=lines), 422, "results alone are due")
+    assert refused(finish(remote, key, lines=lines), 422, "takes results only")
     assert refused(finish(remote, key, result(first, 1.0), device="other"), 422, "device")
-    assert refused(remote.progress(key, result(first, 1.0)), 422, "sent at its end")
+    assert refused(remote.progress(key, result(first, 1.0)), 422, "when the task ends")
     assert remote.progress(key, device="").status_code == 200, "it waits for its device"
-    assert refused(remote.post("builds", {"lease": key, "kernels": []}), 422, "no search")
+    assert refused(remote.post("builds", {"lease": key, "kernels": []}), 422, "not for a search")
     strange = Artifact.objects.exclude(
         digest__in=[
             *(one["library"]["digest"] for one in again["repeats"]),
@@ -176,9 +176,9 @@ def test_what_was_cancelled_is_dropped(remote: Remote, again: dict[str, Any], le
     assert requests.cancel(row(), lead)
     key = again["lease"]
     said = remote.progress(key).json()
-    assert said == {"say": "stop", "why": "measuring again was cancelled"}
+    assert said == {"say": "stop", "why": "the remeasurement was cancelled"}
     answer = finish(remote, key, result(keys(again)[0], 1.0))
-    assert refused(answer, 409, "measuring again was cancelled")
+    assert refused(answer, 409, "the remeasurement was cancelled")
     assert (row().state, again_datums()) == (State.CANCELLED, [])
     assert RemoteLease.objects.get().end == LeaseEnd.EXPIRED
 
@@ -193,7 +193,7 @@ def test_a_lease_that_ran_out_is_handed_out_again(
     given = other.lease()["again"]
     assert given["repeats"] == again["repeats"]
     late = finish(remote, again["lease"], *(result(key, 1.0) for key in keys(again)))
-    assert refused(late, 409, "the lease ran out")
+    assert refused(late, 409, "the lease expired")
     done = finish(other, given["lease"], *(result(key, 2.0) for key in keys(given)))
     assert done.status_code == 200
     assert [one.samples for one in again_datums()] == [[2.0], [2.0]]

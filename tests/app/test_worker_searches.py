@@ -27,7 +27,6 @@ from codegen_app.services import (
     builds,
     engine,
     ledger,
-    liveness,
     measurement_tasks,
     planning,
     tokens,
@@ -35,6 +34,7 @@ from codegen_app.services import (
     work,
 )
 from codegen_app.services.advisory_lock import LockClass
+from codegen_app.services.remote import leases
 from codegen_app.tasks import compile
 from scheduler.errors import MachineError, UserError
 from scheduler.tuning.budget import Budget
@@ -101,21 +101,21 @@ def test_builds_are_asked_for_made_and_decided_upon(remote: Remote, run: TuningR
     key, kernels = given["lease"], offered(run)
     assert told(remote, key, kernels[0]) == {}, "nobody has looked at the graph yet"
     assert RemoteLease.objects.get().asked == []
-    assert refused(remote.finish(key), 503, "nobody has looked yet")
-    assert liveness.has_work("compile")
+    assert refused(remote.finish(key), 503, "are not known yet")
+    assert backlog.has_work("compile")
     compile()
     task = TuningTask.objects.get()
     assert task.title and task.operands and task.shape["template"]
     assert task.candidates.filter(kernel=None, state=State.REJECTED).exists(), "by rules"
 
-    assert refused(ask(remote, key, kernels[0], "rocm_fused_0"), 422, "no candidate of this task")
+    assert refused(ask(remote, key, kernels[0], "rocm_fused_0"), 422, "not a candidate of")
     first, second = kernels[0], kernels[1]
     for _ in range(2):  # the answer to the first may not have arrived
         assert list(told(remote, key, first, second)) == [first], "the default was planned"
     assert RemoteLease.objects.get().asked == [second]
-    assert backlog.search_leases().exists()
+    assert leases.search_leases().exists()
     compile()
-    assert not backlog.search_leases().exists()
+    assert not leases.search_leases().exists()
     Build.objects.update(cached=False)  # whatever other tests have compiled
     found = told(remote, key, first, second)
     assert set(found) == {first, second}
@@ -157,8 +157,8 @@ def test_a_local_worker_goes_on_with_what_a_remote_one_began(
     remote.progress(key, result(kernels[1], 1.0))
     TuningTask.objects.update(lease_until=Now() - timedelta(seconds=1))
     assert work.requeue_expired() == 1
-    assert refused(ask(remote, key, kernels[2]), 409, "the lease ran out")
-    assert not backlog.search_leases().exists()
+    assert refused(ask(remote, key, kernels[2]), 409, "the lease expired")
+    assert not leases.search_leases().exists()
 
     task = work.claim_next(ledger.ready_tasks("cpu"), "w")
     assert task is not None
@@ -229,7 +229,7 @@ def test_a_machine_that_fails_is_asked_again_and_sizes_that_nothing_holds_close_
     key = remote.lease()["task"]["lease"]
     fails(MachineError("the storage does not answer"))
     compile()
-    assert backlog.search_leases().exists()
+    assert leases.search_leases().exists()
     fails(UserError("no memory holds a tensor of that size"))
     compile()
     task = TuningTask.objects.get()
@@ -240,15 +240,15 @@ def test_a_machine_that_fails_is_asked_again_and_sizes_that_nothing_holds_close_
 @pytest.mark.full
 def test_one_worker_at_a_time_looks(remote: Remote, run: TuningRun) -> None:
     remote.lease()
-    lease, other = backlog.search_leases().get(), connection.copy()
+    lease, other = leases.search_leases().get(), connection.copy()
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s, %s)", [LockClass.SEEK, lease.pk])
         compile()
-        assert backlog.search_leases().exists(), "it is another's"
+        assert leases.search_leases().exists(), "it is another's"
         cursor.execute("SELECT pg_advisory_unlock_all()")
     other.close()
     compile()
-    assert not backlog.search_leases().exists()
+    assert not leases.search_leases().exists()
 
 
 @pytest.mark.full
@@ -257,7 +257,7 @@ def test_a_cancelled_run_asks_for_nothing_more(remote: Remote, lead: User, run: 
     compile()
     told(remote, key, kernels[1])
     ledger.cancel(TuningRun.objects.get(), lead)
-    assert not backlog.search_leases().exists()
+    assert not leases.search_leases().exists()
     compile()
     assert not Candidate.objects.filter(kernel__name=kernels[1]).exists()
     assert refused(ask(remote, key, kernels[1]), 409, "was cancelled")

@@ -191,7 +191,7 @@ class Attack:
     def _pauses_are_over(self) -> None:
         from codegen_app.services import work
 
-        for model in work.WORK_MODELS:
+        for model in work.work_models():
             waiting = model._default_manager.filter(again_at__isnull=False)
             for reason in waiting.values_list("reason", flat=True):
                 what = reason.partition("; tried again")[0].replace(str(self._disk.place), "DISK")
@@ -211,7 +211,7 @@ class Attack:
         from codegen_app.models import BenchmarkResult, Build, Candidate, Graph, State, TuningRun
         from codegen_app.services import work
 
-        for model in (*work.WORK_MODELS, TuningRun):
+        for model in (*work.work_models(), TuningRun):
             rows = model._default_manager.all()
             self.counts[f"{model._meta.verbose_name}s done"] = rows.filter(state=State.DONE).count()
             for row in rows.exclude(state=State.DONE):

@@ -23,6 +23,7 @@ from urllib.request import urlopen
 import psycopg
 
 from codegen_app import postgres
+from codegen_app.services import preparation
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILED = 6  # kernels whose builds are real; the others' rows have copies of theirs
@@ -132,7 +133,7 @@ def fill(graph_name: str, accounts: int, port: int) -> dict[str, object]:
     tuning.start_run(graph, "cpu", "cpu", {}, None, candidate_limit=2)
     claimed = work.claim_next(Graph.objects.all(), "load")
     assert claimed is not None
-    graphs.prepare(claimed)
+    preparation.prepare(claimed)
     for _ in range(COMPILED):
         build = work.claim_next(builds.local_builds(), "load")
         assert build is not None

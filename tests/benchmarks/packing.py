@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from codegen_app.models import Build, GeneratedKernel, Graph, State
-from codegen_app.services import artifacts, bundles, engine, graphs, kernels, work
+from codegen_app.services import artifacts, bundles, engine, graphs, kernels, preparation, work
 from scheduler import pipeline, untrusted
 from scheduler.ir.serialize import graph_to_json
 from tests.app import factories
@@ -48,7 +48,7 @@ def test_packing(name: str, length: int, tmp_path: Path, monkeypatch: pytest.Mon
     graph, _ = graphs.import_graph(file, name, ["gfx942", "gfx1100", "cpu"], None)
     held = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
     assert held is not None
-    graphs.prepare(held)
+    preparation.prepare(held)
     prepared_s = time.perf_counter() - began
     _built()
     graph = Graph.objects.select_related("file").get(pk=graph.pk)

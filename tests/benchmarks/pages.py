@@ -290,7 +290,7 @@ def test_a_large_graph(page: Page, say: Callable[[str], None]) -> None:
     page.goto("/graphs")
     say(f"2,000 nodes, modules closed: {opened(page, large.get_absolute_url()):.2f} s")
     start = page.evaluate("performance.now()")
-    page.get_by_role("button", name="Open all").click()
+    page.get_by_role("button", name="Expand all").click()
     expect(page.locator(".graph-view .node")).to_have_count(2000, timeout=20_000)
     say(f"  all open: {(page.evaluate('performance.now()') - start) / 1000:.2f} s")
     gaps = page.evaluate(

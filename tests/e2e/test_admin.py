@@ -62,7 +62,7 @@ def test_a_run_is_cancelled_with_a_reason(staff: Page, world: World) -> None:
     staff.goto("/admin/codegen_app/tuningrun/")
     staff.locator(".action-select").first.check()
     staff.locator("select[name=action]").select_option("cancel")
-    staff.get_by_label("Why").fill("the host is needed")
+    staff.get_by_label("Reason").fill("the host is needed")
     staff.get_by_role("button", name="Go").click()
     expect(staff.get_by_text("1 run is cancelled.")).to_be_visible()
     world.run.refresh_from_db()

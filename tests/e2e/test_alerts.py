@@ -42,7 +42,7 @@ def test_alerts_are_triaged_by_keys_and_taken_back(page: Page) -> None:
     assert states() == ["new", "expected", "expected"]
 
     page.keyboard.press("z")
-    expect(page.locator(".callout[role=status]")).to_contain_text("Taken back: 2 alerts: expected")
+    expect(page.locator(".callout[role=status]")).to_contain_text("Undone: 2 alerts: expected")
     assert states() == ["new", "new", "acknowledged"]
 
     act = triage.set_state([rows[0].pk], AlertState.FIXED, User.objects.get(username="tuner"))
@@ -51,7 +51,7 @@ def test_alerts_are_triaged_by_keys_and_taken_back(page: Page) -> None:
     assert act.key is not None
     page.wait_for_selector("html[data-ready]")
     page.keyboard.press("z")
-    expect(page.locator(".callout.bad")).to_contain_text("was changed since by bob")
+    expect(page.locator(".callout.bad")).to_contain_text("was changed by bob")
     assert states()[0] == "invalid"
 
 
@@ -73,13 +73,13 @@ def test_a_threshold_is_tried_before_it_is_saved(page: Page) -> None:
     level = [100.0, 100.4, 99.8, 100.1, 99.7, 100.3] * 5
     row = made.series([*level, *(value * 1.02 for value in level)])
     page.goto(f"/series/{row.pk}/thresholds")
-    expect(page.get_by_role("button", name="Save the thresholds")).to_have_count(0)
-    page.get_by_role("button", name="Try it on the history").click()
+    expect(page.get_by_role("button", name="Save thresholds")).to_have_count(0)
+    page.get_by_role("button", name="Dry run").click()
     expect(page.locator("#tried tbody tr")).to_contain_text("1.02")
-    page.get_by_label("Least change").fill("5")
-    page.get_by_role("button", name="Try it on the history").click()
-    expect(page.get_by_text("No change, neither now nor then.")).to_be_visible()
-    page.get_by_label("Why the thresholds").fill("the host is noisy")
-    page.get_by_role("button", name="Save the thresholds").click()
+    page.get_by_label("Minimum effect").fill("5")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.get_by_text("No changes, with the current or the new thresholds.")).to_be_visible()
+    page.get_by_label("Reason for the thresholds").fill("the host is noisy")
+    page.get_by_role("button", name="Save thresholds").click()
     expect(page.get_by_text("the host is noisy")).to_be_visible()
     assert SeriesRule.objects.get().least_effect == 0.05

@@ -25,7 +25,7 @@ def test_log_in_and_import_a_model(anonymous: Page, transactional_db: None) -> N
     page.get_by_label("Name").fill("someone")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("not right")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong name or password")
     page.get_by_label("Name").fill("someone")
     page.get_by_label("Password").fill("secret-secret")
     page.get_by_role("button", name="Log in").click()
@@ -73,7 +73,7 @@ def test_a_run_is_watched_and_cancelled(page: Page, world: World) -> None:
 
     page.reload()
     expect(page.locator("#ledger")).to_contain_text("SIGSEGV")
-    page.get_by_role("button", name="Cancel this run").click()
+    page.get_by_role("button", name="Cancel run").click()
     expect(page.locator("dl.facts").first).to_contain_text("cancelled")
     expect(page.locator("#live")).not_to_have_attribute("hx-get", re.compile("."))
     world.run.refresh_from_db()

@@ -17,7 +17,7 @@ def test_two_revisions_are_chosen_compared_and_filtered(page: Page, transactiona
     page.goto("/")
     page.get_by_role("link", name="Compare", exact=True).click()
     for side, name in (("before", old), ("after", new)):
-        expect(page.locator("#choices-title")).to_have_text(f"Choose the side {side}")
+        expect(page.locator("#choices-title")).to_have_text(f"Select the {side} side")
         page.locator("#choices").get_by_role("link", name=name[:12]).click()
     expect(page.locator("#compared tbody tr")).to_have_count(8)
     page.get_by_role("link", name="slower 2").click()

@@ -63,7 +63,7 @@ def test_modules_open_and_close_and_search_finds_what_is_inside(page: Page, worl
     page.goto(world.graph.get_absolute_url())
     boxes = page.locator(".graph-view .node")
     expect(boxes).to_have_count(3)
-    page.get_by_role("button", name="Close all").click()
+    page.get_by_role("button", name="Collapse all").click()
     expect(boxes).to_have_count(1)
     expect(boxes.first).to_contain_text("▸ model")
     page.get_by_label("Find a node in the graph").fill("gelu_2")
@@ -101,7 +101,7 @@ def test_two_thousand_nodes_are_drawn(page: Page, transactional_db: None) -> Non
     page.goto(large.get_absolute_url())
     boxes = page.locator(".graph-view .node")
     expect(boxes.first).to_be_visible()
-    page.get_by_role("button", name="Open all").click()
+    page.get_by_role("button", name="Expand all").click()
     # The page stays alive while the worker lays out: a drag moves the drawing at once.
     layer = page.locator(".graph-view svg > g")
     before = layer.get_attribute("transform")
@@ -118,7 +118,7 @@ def test_fit_shows_the_whole_graph_and_tools_cover_none_of_it(page: Page) -> Non
     """On a phone too, and however many boxes there are."""
     page.goto(make_graph("large", layers=60).get_absolute_url())
     page.wait_for_selector("html[data-ready]")
-    page.get_by_role("button", name="Open all").click()
+    page.get_by_role("button", name="Expand all").click()
     said = page.locator(".graph-view output")
     expect(said).to_have_text("240 boxes from the top; Fit shows all")
     page.get_by_role("button", name="Fit").click()
@@ -171,7 +171,7 @@ def test_colours_can_say_the_share_of_the_time(page: Page, world: World) -> None
     by_kind = boxes.first.evaluate(fill)
     page.get_by_role("link", name="Time", exact=True).click()
     expect(page).to_have_url(re.compile(r"\?colour=time$"))
-    legend = page.get_by_role("group", name="Shares of the time")
+    legend = page.get_by_role("group", name="Share of time")
     for said in ("25 % and more", "CPU emulation", "s0=16", "samples", "3 of 3 nodes"):
         expect(legend).to_contain_text(said)
     expect(boxes.first).to_have_class(re.compile(r"\bshare-4\b"))

@@ -35,7 +35,7 @@ def test_from_the_list_to_a_point_and_to_the_sides_of_a_change(
     expect(chart.locator(".main-svg").first).to_be_visible()
     expect(page.locator("[data-history-environment] li").first).to_be_visible()
     chart.locator(".scatterlayer .points path").nth(40).click(force=True)
-    expect(page.locator("[data-history-point]")).to_contain_text("Came as")
+    expect(page.locator("[data-history-point]")).to_contain_text("Source")
 
     # What is chosen, and what is zoomed to, is the address, and comes back with it.
     page.get_by_role("link", name="by revision").click()
@@ -61,7 +61,7 @@ def test_from_the_list_to_a_point_and_to_the_sides_of_a_change(
     page.goto(f"{one.get_absolute_url()}?with={other.pk}")
     expect(chart.locator(".legend .traces")).to_have_count(2)
     page.get_by_role("link", name=change.revision.name).first.click()
-    expect(page.get_by_role("heading", name="Why")).to_be_visible()
+    expect(page.get_by_role("heading", name="Cause")).to_be_visible()
     expect(page.locator("#sides tbody tr.differs").first).to_be_visible()
     expect(page.locator("[data-history] .main-svg").first).to_be_visible()
 
@@ -87,7 +87,7 @@ def test_a_chart_names_ranges_and_what_no_logarithm_is_taken_of(
         make.datum(series=series, value=value, at=begin + timedelta(days=n), **bounds)
     page.goto(f"{series.get_absolute_url()}?scale=log")
     said = page.locator("[data-history-shown]")
-    expect(said).to_have_text("1 at or below 0: not on a logarithmic scale")
+    expect(said).to_have_text("1 at or below 0: not shown on a logarithmic scale")
     texts = page.evaluate(
         "document.querySelector('.js-plotly-plot').data.find((one) => one.name === 'point').text"
     )

@@ -91,7 +91,7 @@ def test_a_loop_alone_and_the_whole_again(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     rows = page.locator("[data-pane=listing] .l")
     whole = rows.count()
-    page.locator(".pane").get_by_role("link", name="alone").click()
+    page.locator(".pane").get_by_role("link", name="this loop only").click()
     expect(page.locator(".pane").get_by_role("link", name="Whole listing")).to_be_visible()
     assert 0 < rows.count() < whole
     expect(rows.locator(".x", has_text="│").first).to_be_visible()
@@ -143,7 +143,7 @@ def test_three_builds_are_compared(page: Page, world: World) -> None:
     expect(page.locator("#sides tbody tr")).to_have_count(3)
     expect(page.locator("#deltas thead th")).to_have_count(6)
     expect(page.get_by_text("The same source.")).to_be_visible()
-    page.get_by_role("navigation", name="Beside").get_by_role("link").nth(1).click()
+    page.get_by_role("navigation", name="Compared with").get_by_role("link").nth(1).click()
     expect(page.locator(".diff").first).to_contain_text("__launch_bounds__")
     expect(page).to_have_url(re.compile("shown=2"))
     page.reload()

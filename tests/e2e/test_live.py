@@ -50,7 +50,7 @@ def test_runs_change_in_their_places_and_new_ones_wait_for_a_click(
 def test_a_list_without_rows_fills_by_itself(page: Page, transactional_db: None) -> None:
     page.goto("/graphs")
     page.wait_for_selector("html[data-ready]")
-    expect(page.get_by_text("No graph yet.")).to_be_visible()
+    expect(page.get_by_text("No graphs yet.")).to_be_visible()
     factories.graph(name="the first")
     expect(page.get_by_role("link", name="the first")).to_be_visible()
 
@@ -99,10 +99,10 @@ def test_an_import_shows_its_stages_and_leads_to_its_graph(
     page.wait_for_url("**/graphs/*", timeout=3 * PATIENCE_MS)  # the file is read first
     expect(page.locator("h1")).to_have_text("gpt2_2layer")
     graph = Graph.objects.get()
-    stages = page.get_by_role("list", name="How far this graph is")
-    expect(stages).to_contain_text("waits to be prepared")
+    stages = page.get_by_role("list", name="Progress")
+    expect(stages).to_contain_text("queued for preparation")
     page.reload()
-    expect(stages).to_contain_text("waits to be prepared")
+    expect(stages).to_contain_text("queued for preparation")
     Graph.objects.filter(pk=graph.pk).update(
         state=State.REJECTED, stage="rule", reason="an op that is not known"
     )

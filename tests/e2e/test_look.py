@@ -36,9 +36,9 @@ def test_a_listing_and_its_launch_are_dropped_together(page: Page) -> None:
     drop(area, {"launch.json": LAUNCH, "double.s": LISTING})
     expect(area.get_by_label("Kernel")).to_have_value(re.compile(r"double\.s$"))
     expect(area.get_by_label("Launch")).to_have_value(re.compile(r"launch\.json$"))
-    page.get_by_role("button", name="Look").click()
+    page.get_by_role("button", name="Model", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("double.s")
-    expect(page.locator("#foreign-kernel")).to_contain_text("It waits for a worker.")
+    expect(page.locator("#foreign-kernel")).to_contain_text("Waiting for a worker.")
     tasks.compile()
     assert ForeignKernel.objects.get().state == State.DONE
     said = page.locator(".callout.modelled")  # without a reload of ours

@@ -32,7 +32,7 @@ def test_an_alert_is_measured_and_tuned_again_by_one_press_each(
     alert = own_alert(monkeypatch)
     page.goto(alert.get_absolute_url())
     actions = page.locator("#alert-actions")
-    expect(actions).to_contain_text("start one there")
+    expect(actions).to_contain_text("start one")
     expect(actions.get_by_role("button", name="Re-measure")).to_be_disabled()
 
     pipeline.send_by_the_database(monkeypatch)
@@ -40,7 +40,7 @@ def test_an_alert_is_measured_and_tuned_again_by_one_press_each(
     worker.wait(Worker.objects.filter(devices__0__target__isnull=False).exists, "sign of life")
     page.reload()
     actions.get_by_role("button", name="Re-measure").click()
-    expect(actions).to_contain_text("After by before, both measured in turns", timeout=120_000)
+    expect(actions).to_contain_text("After / before, measured alternately", timeout=120_000)
     expect(actions.locator("tbody tr")).to_have_count(2)
     again = Datum.objects.filter(source=Source.AGAIN)
     assert {one.revision.name for one in again} == {"first", "second"}

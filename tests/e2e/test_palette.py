@@ -83,7 +83,7 @@ def test_slash_goes_to_the_search_and_its_page_has_all_groups(page: Page, world:
     page.keyboard.type("linear")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Search: linear")).to_be_visible()
-    found = page.get_by_role("navigation", name="What was found")
+    found = page.get_by_role("navigation", name="Results")
     for group in ("Scheduled nodes", "Graph nodes", "Kernels", "Ops"):
         expect(found.get_by_role("link", name=group)).to_be_visible()
 
@@ -94,7 +94,7 @@ def test_the_palette_fits(page: Page, world: World, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto("/")
     page.wait_for_selector("html[data-ready]")
-    page.get_by_role("button", name="Find anything").click()
+    page.get_by_role("button", name="Find: command palette").click()
     expect(page.locator("#palette [role=option]").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     box = page.locator("#palette").bounding_box()

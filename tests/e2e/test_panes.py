@@ -134,7 +134,7 @@ def test_finding_counts_patterns_and_leaves_hidden_lines_out(page: Page, world: 
     ends = re.findall(r"^\ts_endpgm$", text, re.MULTILINE)
     expect(said).to_have_text(f"1 of {len(ends)}")
     box.fill("(")
-    expect(said).to_have_text("no regular expression")
+    expect(said).to_have_text("invalid regular expression")
     source = page.get_by_label("Find in source").get_by_role("searchbox")
     source.fill("acc")
     lines = [text.lower().count("acc") for text in world.kernels[0].source.split("\n")]
@@ -214,7 +214,7 @@ def test_the_bar_is_dragged_and_moved_by_keys_and_stays(
             "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })"
         )
     page.goto(world.kernels[0].get_absolute_url())
-    bar = page.get_by_role("separator", name="Width of the source")
+    bar = page.get_by_role("separator", name="Width of the source pane")
     expect(bar).to_have_attribute("aria-valuenow", "50")
     box = bar.bounding_box()
     assert box is not None

@@ -20,7 +20,7 @@ def test_from_the_overview_to_an_instruction_and_back(page: Page, world: World) 
     expect(page.locator("h1")).to_have_text("tiny")
 
     page.locator("#scheduled").get_by_role("link", name="op0").click()
-    expect(page.get_by_role("heading", name="Where it comes from")).to_be_visible()
+    expect(page.get_by_role("heading", name="Origins")).to_be_visible()
     expect(page.locator("#explorer-trials")).to_be_attached()
     expect(page.locator(".chart .main-svg").first).to_be_visible()
 

@@ -37,7 +37,7 @@ def test_a_table_is_sorted_filtered_and_copied(page: Page, world: World) -> None
     page.get_by_text("Columns", exact=True).click()
     page.get_by_role("checkbox", name="Template").uncheck()
     page.get_by_role("checkbox", name="Waves").check()
-    page.get_by_role("button", name="Show these").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("columnheader", name="Waves")).to_be_visible()
     expect(page.get_by_role("columnheader", name="Template")).to_have_count(0)
 
@@ -152,7 +152,7 @@ def test_a_list_of_series_keeps_its_words_beside_what_its_columns_are_asked(
     assert figures == sorted(figures, reverse=True)
     page.get_by_text("Columns", exact=True).click()
     page.get_by_role("checkbox", name="Metric").uncheck()
-    page.get_by_role("button", name="Show these").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("columnheader", name="Metric")).to_have_count(0)
     expect(page).to_have_url(re.compile(r"words=kernel.*sort=-latest.*column=problem"))
 

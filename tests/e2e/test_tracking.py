@@ -21,16 +21,16 @@ def test_a_post_becomes_an_alert_with_its_cause_and_a_signed_webhook(
     page: Page, receiver: HttpReceiver, tracker: Workers, live_server: Any
 ) -> None:
     page.goto("/tokens")
-    page.get_by_label("What it is for").fill("CI on the GPU host")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_label("Purpose").fill("CI on the GPU host")
+    page.get_by_role("button", name="Create token").click()
     token = page.locator("#token").inner_text().strip()
 
     page.goto("/channels")
-    expect(page.locator("main")).to_contain_text("Nobody is notified of alerts yet")
+    expect(page.locator("main")).to_contain_text("No channels yet")
     page.get_by_label("Name").fill("kernel team")
-    page.get_by_label("To:").fill(receiver.url)
+    page.get_by_label("Destination:").fill(receiver.url)
     page.get_by_label("Only series").fill("attention h200")
-    page.get_by_role("button", name="Add the channel").click()
+    page.get_by_role("button", name="Add channel").click()
     expect(page.locator("h1")).to_have_text("kernel team")
     page.get_by_text("Show the key").click()
     key = page.locator("#key").inner_text().strip()

@@ -134,7 +134,7 @@ def test_what_nothing_computes_leaves_the_other_outputs(cache: CodeCache, tmp_pa
         *("--outputs", str(tmp_path / "out.npz")),
     )
     assert status == 0, errors
-    said = "output last needs mylib.frobnicate.default, for which there is no kernel and no ref"
+    said = "output last needs mylib.frobnicate.default, which has neither a kernel nor a reference"
     assert said in errors.splitlines()[0]
     with np.load(tmp_path / "out.npz") as made:
         assert made.files == ["relu"]

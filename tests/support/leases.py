@@ -32,7 +32,7 @@ def expire_all(execute: Callable[[str], object] | None = None) -> None:
     """Those of all work under way: no worker lives. In the test's own database, or in another's, of
     which this executes a statement."""
     with connection.cursor() as cursor:
-        for model in work.WORK_MODELS:
+        for model in work.work_models():
             (execute or cursor.execute)(
                 f"UPDATE {model._meta.db_table} SET lease_until = now() - interval '1 hour'"
                 " WHERE state = 'running'"

@@ -136,7 +136,7 @@ def test_candidates_of_it_are_measured_in_the_worker_process(
 
 def test_what_it_has_no_template_for_is_reported() -> None:
     product = matmul(32, 32, 32, DType.F32)
-    with pytest.raises(UserError, match="node0: nothing makes gemm kernels in c for tiny"):
+    with pytest.raises(UserError, match="node0: no gemm kernels in c are supported on tiny"):
         pipeline.generate(product, (find("tiny"),))
 
 
@@ -163,7 +163,7 @@ def test_an_error_of_its_compiler_points_at_its_own_source(cache: CodeCache) -> 
 
 def test_targets_that_share_no_sources_are_compiled_one_by_one(plan: Schedule) -> None:
     assert pipeline.scheduling(plan, (find("gfx942"), find("cpu"))).targets
-    with pytest.raises(UserError, match="cannot serve both gfx942, cpu and tiny: compile for"):
+    with pytest.raises(UserError, match="cannot support both gfx942, cpu and tiny: compile for"):
         pipeline.scheduling(plan, (find("gfx942"), find("cpu"), find("tiny")))
 
 
@@ -171,7 +171,7 @@ def test_it_is_listed_with_those_that_are_built_in() -> None:
     assert names()[-1] == "tiny"
     assert default_device(find("tiny")) == "tiny:0"
     assert "tiny:0" in [one.id for one in probe() if isinstance(one, DeviceInfo)]
-    with pytest.raises(UserError, match=r"'tiny:7' is not known; there are here: .*tiny:0"):
+    with pytest.raises(UserError, match=r"unknown device 'tiny:7'; available: .*tiny:0"):
         open_device("tiny:7")
     text = subprocess.run(
         [sys.executable, "-m", "scheduler", "targets", "--json"],
@@ -221,5 +221,5 @@ def test_a_package_whose_backend_is_none_is_reported(
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[kiln.backends]\nbroken = nowhere.at_all:BACKEND\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UserError, match=r"nowhere\.at_all:BACKEND cannot be loaded"):
+    with pytest.raises(UserError, match=r"cannot load the backend part nowhere\.at_all:BACKEND"):
         list(backends())

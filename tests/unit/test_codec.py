@@ -91,10 +91,10 @@ def test_what_goes_out_comes_back() -> None:
         ({"most": True}, "file: 'True' is no int @ $.most"),
         ({"last": 1}, "file: '1' is no bool @ $.is_last"),
         ({"kind": "three"}, "file: 'three' is not a valid Kind @ $.kind"),
-        ({"config": {"TILE": [64]}}, "file: '[64]' is no number, text, or truth value"),
+        ({"config": {"TILE": [64]}}, "file: '[64]' is not a number, string or boolean"),
         (
             {"parts": {"a": {"size": ["s0"], "dtype": "f8"}}},
-            "'f8' is no element type @ $.parts['a'].dtype",
+            "'f8' is not an element type @ $.parts['a'].dtype",
         ),
         ({"parts": {"a": {"size": ["import os"], "dtype": "f16"}}}, "$.parts['a'].size[0]"),
         ({"parts": {"a": {"size": [4], "dtype": "f16"}}}, "'4' is no str"),

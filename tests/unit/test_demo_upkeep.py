@@ -68,7 +68,7 @@ def test_restarts_are_paused_longer_and_longer_and_never_given_up(
     assert pauses == [0, 1, 2, 4, 8, 16, 30, 30, 30]
     assert len(said) == 9
     assert "false ended with 1" in said[0]
-    assert "starting it again in 2 s" in said[2]
+    assert "restarting it in 2 s" in said[2]
 
 
 def test_a_program_that_stayed_up_is_forgiven(
@@ -84,7 +84,7 @@ def test_a_program_that_stayed_up_is_forgiven(
         ended(supervisor)
         supervisor.watch(said.append)
         assert supervisor.pids(), "started again at once"
-    assert all(line.endswith("starting it again") for line in said)
+    assert all(line.endswith("restarting it") for line in said)
 
 
 def test_a_log_that_is_held_open_is_cut(tmp_path: Path) -> None:

@@ -160,11 +160,11 @@ UNKNOWN = {"name": "vine", "skip_reason": "Dependency not found on PyPI"}
     [
         (answer(FINE), "", "none in 1 packages", True),
         (answer(FINE, HOLE), "", "django 1.0: PYSEC-1", False),
-        (answer(FINE, UNKNOWN), "", "none in 1 packages; 1 are not in the database", True),
-        (answer(UNKNOWN), "", "not checked: no database of holes is reachable", True),
+        (answer(FINE, UNKNOWN), "", "none in 1 packages; 1 not in the database", True),
+        (answer(UNKNOWN), "", "not checked: no vulnerability database is reachable", True),
         ("", "requests.exceptions.ConnectionError: x", "not checked: no network", True),
         ("", "TypeError: x", "pip-audit failed: TypeError: x", False),
-        ("", "", "pip-audit failed: it wrote nothing", False),
+        ("", "", "pip-audit failed: no output", False),
     ],
 )
 def test_a_known_hole_fails_and_no_network_is_said(

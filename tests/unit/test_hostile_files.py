@@ -122,7 +122,7 @@ def test_a_convolution_by_a_weight_of_too_few_dimensions_is_refused(
 
 def test_a_rule_that_runs_out_of_dimensions_names_its_node() -> None:
     with (
-        pytest.raises(UserError, match=r"node 'a': .* do not fit together"),
+        pytest.raises(UserError, match=r"node 'a': .* are inconsistent"),
         error_context("node 'a'"),
     ):
         next(iter(()))

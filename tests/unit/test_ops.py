@@ -42,13 +42,13 @@ def test_labels_go_before_positions() -> None:
 @pytest.mark.parametrize(
     ("node", "named"),
     [
-        (_node("aten.mm.default", Ref("a")), "lacks its argument 'mat2'"),
-        (_node("aten.relu.default", Ref("a"), 1), "takes 1 arguments by position, not 2"),
-        (_node("aten.addmm.default", 1, 2, 3, 4), "takes 3 arguments by position, not 4"),
-        (_node("aten.relu.default", Ref("a"), self=Ref("b")), "no further argument 'self'"),
-        (_node("aten.relu.default", Ref("a"), what=1), "no further argument 'what'"),
-        (replace(_node("aten.relu.default", 1), labels=("what",)), "no further argument 'what'"),
-        (replace(_node("aten.mm.default", 1), labels=("mat2",)), "lacks its argument 'self'"),
+        (_node("aten.mm.default", Ref("a")), "is missing its argument 'mat2'"),
+        (_node("aten.relu.default", Ref("a"), 1), "takes 1 positional arguments, not 2"),
+        (_node("aten.addmm.default", 1, 2, 3, 4), "takes 3 positional arguments, not 4"),
+        (_node("aten.relu.default", Ref("a"), self=Ref("b")), "duplicate argument 'self'"),
+        (_node("aten.relu.default", Ref("a"), what=1), "duplicate argument 'what'"),
+        (replace(_node("aten.relu.default", 1), labels=("what",)), "duplicate argument 'what'"),
+        (replace(_node("aten.mm.default", 1), labels=("mat2",)), "is missing its argument 'self'"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(node: Node, named: str) -> None:

@@ -125,4 +125,4 @@ def test_nothing_is_drawn_for_an_empty_tensor(tmp_path: Path) -> None:
 def test_other_types_are_left_out_by_name(tmp_path: Path) -> None:
     graph = drawn([3], "complex64", tmp_path)
     (extern,) = [op for op in lower(graph).operations if isinstance(op, Extern)]
-    assert "torch's uniform numbers of type c64" in extern.reason
+    assert "torch's uniform random numbers of type c64" in extern.reason

@@ -107,15 +107,15 @@ def test_a_release_is_built_committed_and_tagged(
         dist / "SHA256SUMS"
     ).read_text()
 
-    with pytest.raises(release.RefusedError, match=r"nothing under “## Unreleased”"):
+    with pytest.raises(release.RefusedError, match=r"no entries under “## Unreleased”"):
         release.release(repository, "0.3.0")
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("next", "'next' is no version such as 0.2.0"),
-        ("v0.2.0", "the version v0.2.0 is written 0.2.0"),
+        ("next", "'next' is not a version such as 0.2.0"),
+        ("v0.2.0", "write the version v0.2.0 as 0.2.0"),
         ("0.0.9", "0.0.9 is not newer than 0.1.0"),
         ("0.1.0rc1", "0.1.0rc1 is not newer than 0.1.0"),
     ],
@@ -134,7 +134,7 @@ def test_the_first_release_may_have_the_version_that_is_there(
 ) -> None:
     assert str(release.checked(repository, "0.1.0")) == "0.1.0"
     git(repository, "tag", "v0.1.0")
-    with pytest.raises(release.RefusedError, match=r"there is a tag v0\.1\.0 already"):
+    with pytest.raises(release.RefusedError, match=r"the tag v0\.1\.0 already exists"):
         release.checked(repository, "0.1.0")
     git(repository, "tag", "v0.10.0")
     with pytest.raises(release.RefusedError, match=r"0\.9\.0 is not newer than 0\.10\.0"):
@@ -154,8 +154,8 @@ def test_files_that_no_commit_has_are_named(repository: Path, release: Any, name
 @pytest.mark.parametrize(
     ("changelog", "words"),
     [
-        ("# Changelog\n\n## 0.1.0\n\n- A part.\n", "no heading “## Unreleased”"),
-        ("# Changelog\n\n## Unreleased\n\n### Added\n\n## 0.1.0\n\n- A part.\n", "nothing under"),
+        ("# Changelog\n\n## 0.1.0\n\n- A part.\n", "one heading “## Unreleased”"),
+        ("# Changelog\n\n## Unreleased\n\n### Added\n\n## 0.1.0\n\n- A part.\n", "no entries"),
     ],
 )
 def test_a_changelog_without_entries_is_refused(

@@ -200,10 +200,10 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: _first(d).pop("origin"), "nodes[0]: 'origin'"),
     (
         lambda d: _first(d).update(args=[{"ref": "ghost"}], labels=["self"]),
-        "uses 'ghost' as its argument 'self', which nothing makes",
+        "uses 'ghost' as its argument 'self', but no node computes it",
     ),
     (lambda d: _first(d).update(labels=["self"]), "names 1 of its 2 arguments"),
-    (lambda d: _first(d).update(labels=[1, 2]), "'labels' holds something that is no name"),
+    (lambda d: _first(d).update(labels=[1, 2]), "'labels' contains an invalid name"),
     (lambda d: _first(d).update(args=[{"what": 1}]), "nodes[0]: an argument of unknown form"),
     (lambda d: _first(d).update(args=[{"expr": "exec('1')"}]), "nodes[0]"),
     (lambda d: _first(d).update(args=[{"dtype": "f8"}]), "nodes[0]: unknown dtype 'f8'"),
@@ -221,8 +221,8 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: _constant(d, *[{"place": 0, "value": 1}] * 2), "two constants are output 0"),
     (lambda d: _constant(d, {"place": 0}), "constant_outputs[0]: 'value' is missing"),
     (lambda d: _constant(d, {"place": True, "value": 1}), "constant_outputs[0]: 'place'"),
-    (lambda d: _constant(d, {"place": 0, "value": [1]}), "constant_outputs[0]: a constant is"),
-    (lambda d: _constant(d, {"place": 0, "value": {"ref": "a"}}), "a constant is a number"),
+    (lambda d: _constant(d, {"place": 0, "value": [1]}), "constant_outputs[0]: a constant must be"),
+    (lambda d: _constant(d, {"place": 0, "value": {"ref": "a"}}), "a constant must be a number"),
 ]
 
 

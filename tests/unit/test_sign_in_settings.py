@@ -48,7 +48,7 @@ def test_the_least_and_all() -> None:
         (LEAST | {"KILN_OIDC_CLIENT_SECRET": ""}, "KILN_OIDC_CLIENT_SECRET is not"),
         (LEAST | {"KILN_SITE_URL": ""}, "KILN_OIDC_ISSUER is set, KILN_SITE_URL is not"),
         (LEAST | {"KILN_OIDC_ISSUER": "login.example"}, "KILN_OIDC_ISSUER='login.example'"),
-        (LEAST | {"KILN_OIDC_ISSUER": "http://login.example"}, "is no issuer such as https://"),
+        (LEAST | {"KILN_OIDC_ISSUER": "http://login.example"}, "is not an issuer such as https://"),
         (LEAST | {"KILN_OIDC_DOMAINS": "@team.example"}, "KILN_OIDC_DOMAINS: '@team.example'"),
         (LEAST | {"KILN_OIDC_DOMAINS": "*.team.example"}, "KILN_OIDC_DOMAINS"),
         (LEAST | {"KILN_OIDC_GROUPS": "Builders"}, "KILN_OIDC_GROUPS: 'Builders' is no pair"),

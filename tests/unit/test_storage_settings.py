@@ -51,7 +51,7 @@ def test_without_keys_of_kilns_own_boto3_looks_for_the_machines() -> None:
     ("wrong", "line"),
     [
         ({"KILN_STORAGE": "s3"}, "needs KILN_S3_BUCKET"),
-        (S3 | {"KILN_S3_BUCKET": "My Bucket"}, "KILN_S3_BUCKET='My Bucket' is no bucket's name"),
+        (S3 | {"KILN_S3_BUCKET": "My Bucket"}, "KILN_S3_BUCKET='My Bucket' is not a bucket name"),
         (S3 | {"KILN_S3_PREFIX": "a/../b"}, "KILN_S3_PREFIX"),
         (S3 | {"KILN_S3_ENDPOINT": "s3.example"}, "KILN_S3_ENDPOINT"),
         (S3 | {"KILN_S3_ADDRESSING": "dns"}, "KILN_S3_ADDRESSING"),

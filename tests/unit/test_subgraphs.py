@@ -73,12 +73,12 @@ TWICE = Node("no_node", "aten.sin.default", (Ref("yes_x"),), {}, ("yes_y",))
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (changed(outputs=("x",)), "output 'x' is made by no node of it"),
-        (changed(inputs=("x",)), "its input 'x' exists already"),
+        (changed(outputs=("x",)), "none of its nodes computes its output 'x'"),
+        (changed(inputs=("x",)), "its input 'x' already exists"),
         (changed(inputs=("nowhere",)), "its input 'nowhere' has no tensor meta"),
-        (changed(nodes=(LEAKING,)), "node 'yes_node' uses 'x' as its argument '0', which nothing"),
+        (changed(nodes=(LEAKING,)), "node 'yes_node' uses 'x' as its argument '0', but no node"),
         (changed(nodes=(TWICE,)), "two nodes have the name 'no_node'"),
-        (lambda g: replace(g, outputs=("yes_y",)), "output 'yes_y' is made by no node"),
+        (lambda g: replace(g, outputs=("yes_y",)), "no node computes the output 'yes_y'"),
     ],
 )
 def test_an_inner_graph_that_does_not_fit_is_refused(

@@ -76,7 +76,7 @@ def test_rates_that_nobody_publishes_are_none() -> None:
 
 
 def test_an_unknown_target_is_reported_with_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"'gfx000' is not known; use one of: gfx90a, gfx942"):
+    with pytest.raises(UserError, match=r"unknown target 'gfx000'; use one of: gfx90a, gfx942"):
         targets.find("gfx000")
 
 

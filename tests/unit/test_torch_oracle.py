@@ -112,7 +112,7 @@ def test_a_constant_that_is_another_differs(
     (differs,) = (one for one in found if not one.passed)
     assert (differs.output, differs.detail) == (
         "constant 1",
-        f"check: torch returns 3, this reading of the file {wrong}",
+        f"check: torch returns 3, Kiln {wrong}",
     )
 
 

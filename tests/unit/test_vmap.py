@@ -178,7 +178,7 @@ def test_products_with_vectors_are_refused(tmp_path: Path) -> None:
 
 def test_random_numbers_of_each_example_are_refused(tmp_path: Path) -> None:
     function = torch.vmap(lambda a: a + torch.rand(3), randomness="different")
-    with pytest.raises(UserError, match="draws other numbers for each example"):
+    with pytest.raises(UserError, match="draws different random numbers for each example"):
         export(as_module(function), (tensor(4, 3),), tmp_path)
 
 
@@ -187,9 +187,9 @@ def test_random_numbers_of_each_example_are_refused(tmp_path: Path) -> None:
     [
         ("_add_batch_dim", (Ref("x"), 2, 1), "no dimension 2 to hide"),
         ("_add_batch_dim", (Ref("x"), -1, 1), "no dimension -1 to hide"),
-        ("_add_batch_dim", (Ref("x"), 0), "takes a tensor, a dimension, a level"),
-        ("_add_batch_dim", (Ref("ghost"), 0, 1), "takes a tensor, a dimension, a level"),
-        ("_remove_batch_dim", (Ref("x"), 1, 2, 9), "no place 9 for a dimension"),
+        ("_add_batch_dim", (Ref("x"), 0), "takes a tensor, a dimension and a level"),
+        ("_add_batch_dim", (Ref("ghost"), 0, 1), "takes a tensor, a dimension and a level"),
+        ("_remove_batch_dim", (Ref("x"), 1, 2, 9), "cannot have a dimension at 9"),
         ("_remove_batch_dim", (Ref("x"), "a", 2, 0), "takes a tensor and three numbers"),
     ],
 )
@@ -203,5 +203,5 @@ def test_a_malformed_step_is_one_clear_line(step: str, args: tuple[Any, ...], sa
 def test_a_value_that_leaves_vmap_with_its_dimension_hidden_is_refused() -> None:
     node = Node("a", f"{STEP}_add_batch_dim", (Ref("x"), 0, 1), {}, ("a",))
     tensors = {"x": meta([2, 3]), "a": meta([3])}
-    with pytest.raises(UserError, match="output 'a' is a value under"):
+    with pytest.raises(UserError, match="output 'a' is used outside"):
         with_batch_dimensions(Graph("g", "", {}, INPUTS, ("a",), (node,), tensors, {}))

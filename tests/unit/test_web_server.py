@@ -93,7 +93,7 @@ def test_who_sends_too_much_can_read_why(
         said.begin()
         text = said.read().decode()
     assert (said.status, said.headers["Content-Type"]) == (413, content_type)
-    assert f"At most {bodies.DEFAULT_LIMIT} bytes can be sent to this address." in text
+    assert f"This address accepts at most {bodies.DEFAULT_LIMIT} bytes." in text
     assert ("error" in json.loads(text)) if "json" in content_type else "<h1>Too large</h1>" in text
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_parsed_is_answered_as_the_address_is(place: Path) -> Non
         said = http.client.HTTPResponse(one)
         said.begin()
         assert said.status == 400
-        assert json.loads(said.read())["error"] == "Not taken"
+        assert json.loads(said.read())["error"] == "Request rejected"
 
 
 def test_small_bodies_arrive_whole(place: Path) -> None:

@@ -15,7 +15,7 @@ from scheduler.errors import MachineError, UserError
 class Command(BaseCommand):
     """Takes a backup, or brings an earlier one up to date."""
 
-    help = "Write a backup into a folder; an earlier backup's is brought up to date."
+    help = "Write a backup to a folder, or update the backup in it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Where to."""
@@ -28,5 +28,5 @@ class Command(BaseCommand):
         except (UserError, MachineError) as error:
             raise CommandError(str(error)) from None
         for digest in made.missing:
-            self.stderr.write(f"artifact {digest} is not in the storage: it was lost before")
+            self.stderr.write(f"artifact {digest} is missing from the storage")
         self.stdout.write(f"{folder} holds the backup of {made.made_at}")

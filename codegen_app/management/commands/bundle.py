@@ -17,19 +17,21 @@ from scheduler.errors import UserError
 class Command(BaseCommand):
     """Pack what the graph's page hands out, here and now."""
 
-    help = "Write a graph's kernels, with manifest and wrapper, as a zip."
+    help = "Write the bundle of a graph (kernels, manifest, wrapper) as a zip file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Which graph, to which file, and by whose times."""
-        parser.add_argument("graph", type=int, help="its number, as in the page's address")
-        parser.add_argument("file", type=Path, help="a zip that is not there yet")
-        parser.add_argument("--times", default="", help="the bucket that the page names")
+        parser.add_argument(
+            "graph", type=int, help="number of the graph, as in the URL of its page"
+        )
+        parser.add_argument("file", type=Path, help="zip file to create")
+        parser.add_argument("--times", default="", help="shape bucket, as named on the page")
 
     def handle(self, **options: Any) -> None:
         """Pack it, and say where it is."""
         graph = Graph.objects.select_related("file").filter(pk=options["graph"]).first()
         if graph is None:
-            raise CommandError(f"there is no graph {options['graph']}")
+            raise CommandError(f"no graph {options['graph']}")
         file: Path = options["file"]
         try:
             requested = bundles.graph_bundle(graph, options["times"])

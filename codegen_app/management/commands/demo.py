@@ -66,7 +66,9 @@ class Command(BaseCommand):
         """Where to serve."""
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
-        parser.add_argument("--no-models", action="store_true", help="start without the samples")
+        parser.add_argument(
+            "--no-models", action="store_true", help="do not import the sample models"
+        )
 
     def handle(self, *_: Any, host: str, port: int, no_models: bool = False, **__: Any) -> None:
         """Run until it is stopped; a user's mistake or a lack is one line."""

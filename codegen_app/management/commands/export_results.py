@@ -18,13 +18,18 @@ from scheduler.targets.modelled import DEVICE_PREFIX
 class Command(BaseCommand):
     """Take what was measured along to another installation."""
 
-    help = "Export finished runs (all that were measured here, or those named) for import_results."
+    help = "Export finished runs (by default, all that were measured here) for import_results."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Which runs, and where to."""
         parser.add_argument("file", type=Path, help="results.json, or compressed as .json.gz")
         parser.add_argument(
-            "--run", type=int, action="append", default=[], metavar="N", help="may be repeated"
+            "--run",
+            type=int,
+            action="append",
+            default=[],
+            metavar="N",
+            help="export this run; repeatable",
         )
 
     def handle(self, **options: Any) -> None:
@@ -48,5 +53,5 @@ def _runs(numbers: list[int]) -> list[TuningRun]:
     found = list(rows.filter(pk__in=numbers))
     for number in numbers:
         if number not in {run.pk for run in found}:
-            raise UserError(f"there is no run {number}")
+            raise UserError(f"no run {number}")
     return found

@@ -18,7 +18,7 @@ from scheduler.results import file as results_file
 class Command(BaseCommand):
     """Say of each change whether its commit changed the code of that kernel."""
 
-    help = "What the detector found in imported histories, and whether the commit changed the code."
+    help = "List the changes found in imported histories, and whether the commit changed the code."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The files that were imported: they have the commits' subjects."""
@@ -41,11 +41,11 @@ class Command(BaseCommand):
             f" {report.code_changes_found} of them found as a change of time"
         )
         if report.waiting:
-            self.stdout.write(f"{report.waiting} series are not looked at yet: run this again")
+            self.stdout.write(f"{report.waiting} series are not processed yet: run this again")
 
 
 def _line(one: Finding) -> str:
-    held = "code changed" if one.code_changed else "FALSE ALARM: code as before"
+    held = "code changed" if one.code_changed else "FALSE ALARM: code unchanged"
     interval = f" [{one.low:.3f}, {one.high:.3f}]" if one.low and one.high else " [not known]"
     return (
         f"{one.commit[:9]} {one.ratio:.3f}{interval} n={one.n_before}/{one.n_after}"

@@ -27,17 +27,15 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The file, its name, and the targets."""
         parser.add_argument("file", type=Path)
-        parser.add_argument("--name", help="what to call it (default: the file's name)")
-        parser.add_argument(
-            "--model-name", default="", help="of several models in the file, this one"
-        )
-        parser.add_argument("--target", action="append", help="may be given several times")
+        parser.add_argument("--name", help="name of the graph (default: the file name)")
+        parser.add_argument("--model-name", default="", help="which model, if the file has several")
+        parser.add_argument("--target", action="append", help="target to compile for; repeatable")
 
     def handle(self, **options: Any) -> None:
         """Import, and say where it is shown."""
         file: Path = options["file"]
         if not file.is_file():
-            raise CommandError(f"{file} is not there")
+            raise CommandError(f"{file} does not exist")
         targets = options["target"] or DEFAULT_TARGETS
         model_name = options["model_name"]
         name = options["name"] or default_name(file.stem, model_name)
@@ -48,7 +46,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from None
-        known = "" if new else " (imported before)"
+        known = "" if new else " (already imported)"
         self.stdout.write(f"{one_line(graph.name)} is shown at {graph.get_absolute_url()}{known}")
 
 

@@ -23,9 +23,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--with-sources",
             action="store_true",
-            help="show kernels that this version does not make by the sources in the file",
+            help="import kernels that this version does not generate, with their recorded sources",
         )
-        parser.add_argument("--why", default="from the command line", help="for the audit log")
+        parser.add_argument(
+            "--why", default="from the command line", help="reason for the audit log"
+        )
 
     def handle(self, **options: Any) -> None:
         """Import file by file, and say where each run is shown."""

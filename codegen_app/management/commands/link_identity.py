@@ -15,30 +15,30 @@ from codegen_app.models import Identity
 class Command(BaseCommand):
     """Links, or ends a link. Nobody is linked by name or e-mail address: those change hands."""
 
-    help = "Let who is SUBJECT at the provider sign in to the account NAME."
+    help = "Link the user SUBJECT of the provider to the account NAME."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Whom, and to what."""
-        parser.add_argument("name", help="the account here")
-        parser.add_argument("subject", help="what the provider calls the person (claim sub)")
-        parser.add_argument("--remove", action="store_true", help="end the link")
+        parser.add_argument("name", help="the Kiln account")
+        parser.add_argument("subject", help="the provider's id of the user (claim sub)")
+        parser.add_argument("--remove", action="store_true", help="remove the link")
 
     def handle(self, *_: Any, name: str, subject: str, remove: bool, **__: Any) -> None:
         """One line."""
         if settings.OIDC is None:
-            raise CommandError("KILN_OIDC_ISSUER is not set: there is no provider")
+            raise CommandError("no provider: set KILN_OIDC_ISSUER")
         user = User.objects.filter(username=name).first()
         if user is None:
-            raise CommandError(f"there is no account {name}")
+            raise CommandError(f"no account {name}")
         issuer = settings.OIDC.issuer
         found = Identity.objects.filter(issuer=issuer, subject=subject).first()
         if remove:
             if found is None or found.user != user:
                 raise CommandError(f"{subject} is not linked to {name}")
             found.delete()
-            self.stdout.write(f"{subject} signs in to {name} no more")
+            self.stdout.write(f"{subject} is no longer linked to {name}")
             return
         if found is not None:
-            raise CommandError(f"{subject} signs in to {found.user.get_username()} already")
+            raise CommandError(f"{subject} is already linked to {found.user.get_username()}")
         Identity.objects.create(user=user, issuer=issuer, subject=subject)
-        self.stdout.write(f"{subject} signs in to {name}")
+        self.stdout.write(f"{subject} is linked to {name}")

@@ -33,8 +33,8 @@ class Command(migrate.Command):
                     self.stderr.write("A table is in use by another transaction; trying again.")
                 time.sleep(_PAUSE_S)
         raise CommandError(
-            "a table was in use all the time: end what uses it (pg_stat_activity lists open"
-            " transactions), then run this command again, which goes on where it stopped"
+            "a table is in use: end the transactions that use it (pg_stat_activity lists"
+            " open transactions), then run this command again; it continues where it stopped"
         )
 
 

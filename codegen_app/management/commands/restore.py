@@ -15,7 +15,7 @@ from scheduler.errors import MachineError, UserError
 class Command(BaseCommand):
     """Restores what ``backup`` wrote."""
 
-    help = "Fill an empty database and the storage from a backup's folder."
+    help = "Restore a backup into an empty database and storage."
     requires_system_checks: list[str] = []  # there is no table yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -29,5 +29,5 @@ class Command(BaseCommand):
         except (UserError, MachineError) as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            f"restored what was there at {found.made_at}: start the web processes and workers"
+            f"restored the backup of {found.made_at}: start the web server and the workers"
         )

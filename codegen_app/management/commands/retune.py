@@ -22,30 +22,38 @@ from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 class Command(BaseCommand):
     """Start a tuning run, or cancel one."""
 
-    help = "Time the candidates of a graph (by name or by the beginning of its digest)."
+    help = "Tune a graph, given by name or by a prefix of its hash, or cancel a run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What to tune, on what, at which sizes, within which budget."""
         parser.add_argument("graph", nargs="?")
-        parser.add_argument("--cancel", type=int, metavar="RUN", help="stop this run instead")
-        parser.add_argument("--node", help="one scheduled node (default: all)")
+        parser.add_argument("--cancel", type=int, metavar="RUN", help="cancel this run")
+        parser.add_argument("--node", help="tune this scheduled node (default: all)")
         parser.add_argument(
-            "--target", help="default: cpu, the emulation; that of a modelled device"
+            "--target", help="default: cpu (emulation), or the target of a modelled device"
         )
         parser.add_argument("--device", help="cpu, rocm:0, model:MI300X … (default: the target's)")
         parser.add_argument("--bind", action="append", default=[], metavar="SYMBOL=SIZE")
-        parser.add_argument("--limit", type=int, help="at most so many candidates a problem")
-        parser.add_argument("--budget", metavar="TIME", help="search so long: 60s, 5m, 1h")
-        parser.add_argument("--compiles", type=int, metavar="N", help="search: at most so many")
-        parser.add_argument("--measurements", type=int, metavar="N", help="search: at most so many")
+        parser.add_argument("--limit", type=int, help="maximum number of candidates per problem")
+        parser.add_argument(
+            "--budget", metavar="TIME", help="search with this time limit: 60s, 5m, 1h"
+        )
+        parser.add_argument("--compiles", type=int, metavar="N", help="maximum number of compiles")
+        parser.add_argument(
+            "--measurements", type=int, metavar="N", help="maximum number of measurements"
+        )
         parser.add_argument(
             "--strategy",
             default=DEFAULT_STRATEGY,
             choices=tuple(STRATEGIES),
-            help="search: in which order (default: %(default)s)",
+            help="search strategy (default: %(default)s)",
         )
-        parser.add_argument("--priority", type=int, default=0, help="higher is taken first")
-        parser.add_argument("--why", default="from the command line", help="for the audit log")
+        parser.add_argument(
+            "--priority", type=int, default=0, help="higher runs first (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--why", default="from the command line", help="reason for the audit log"
+        )
 
     def handle(self, **options: Any) -> None:
         """Ask for the run, and say where it is shown."""
@@ -59,7 +67,7 @@ class Command(BaseCommand):
 
     def _start(self, options: dict[str, Any]) -> None:
         if options["graph"] is None:
-            raise CommandError("name a graph, or a run to --cancel")
+            raise CommandError("name a graph, or give a run with --cancel")
         graph = _graph(options["graph"])
         seconds, target, device = options["budget"], options["target"], options["device"]
         if device and is_modelled(device):
@@ -87,7 +95,7 @@ class Command(BaseCommand):
     def _cancel(self, pk: int, why: str) -> None:
         run = TuningRun.objects.filter(pk=pk).first()
         if run is None:
-            raise CommandError(f"there is no run {pk}")
+            raise CommandError(f"no run {pk}")
         if not ledger.cancel(run, None, why):
             raise CommandError(f"run {pk} is over: {run.state}")
         self.stdout.write(f"run {pk} is cancelled")
@@ -100,7 +108,7 @@ def _graph(name_or_digest: str) -> Graph:
     ).first()
     if graph is None:
         names = ", ".join(Graph.objects.values_list("name", flat=True)) or "none"
-        raise CommandError(f"there is no graph {name_or_digest!r}; imported are: {names}")
+        raise CommandError(f"no graph {name_or_digest!r}; imported: {names}")
     return graph
 
 

@@ -18,8 +18,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Which policy, and whether to count only."""
-        parser.add_argument("--policy", metavar="NAME", help="this one alone")
-        parser.add_argument("--dry-run", action="store_true", help="count, and change nothing")
+        parser.add_argument("--policy", metavar="NAME", help="apply this policy only")
+        parser.add_argument("--dry-run", action="store_true", help="only count")
 
     def handle(self, *_: Any, policy: str | None, dry_run: bool, **__: Any) -> None:
         """One line for each policy."""
@@ -27,17 +27,18 @@ class Command(BaseCommand):
         if policy is not None:
             rows = rows.filter(name=policy)
             if not rows:
-                raise CommandError(f"--policy {policy}: there is no such policy; see the admin")
+                raise CommandError(f"--policy {policy}: no such policy; see the admin")
         if not rows:
             self.stdout.write("there is no policy: all samples and deliveries are kept")
         for row in rows:
             if dry_run:
                 active = "" if row.active else " (it is not active)"
                 self.stdout.write(
-                    f"{row}: {rollup.format_count(row, rollup.count_due(row))} would go{active}"
+                    f"{row}: {rollup.format_count(row, rollup.count_due(row))}"
+                    f" would be deleted{active}"
                 )
             elif row.active:
                 count = rollup.roll_up(row)
-                self.stdout.write(f"{row}: {rollup.format_count(row, count)} gone")
+                self.stdout.write(f"{row}: {rollup.format_count(row, count)} deleted")
             else:
                 self.stdout.write(f"{row}: not active, nothing is done")

@@ -18,13 +18,17 @@ from scheduler.text import one_line
 class Command(BaseCommand):
     """Take choices along to another installation."""
 
-    help = "Export what serves now, or let the choices of a file serve."
+    help = "Export the current selections, or import selections from a file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What to do, and with which file."""
         parser.add_argument("do", choices=("export", "import"))
-        parser.add_argument("file", type=Path, nargs="?", help="(export: standard output)")
-        parser.add_argument("--why", default="from the command line", help="for the audit log")
+        parser.add_argument(
+            "file", type=Path, nargs="?", help="file (default for export: standard output)"
+        )
+        parser.add_argument(
+            "--why", default="from the command line", help="reason for the audit log"
+        )
 
     def handle(self, **options: Any) -> None:
         """Write the file, or say what became of its choices."""
@@ -33,7 +37,7 @@ class Command(BaseCommand):
             if options["do"] == "export":
                 self._export(file)
             elif file is None:
-                raise CommandError("name the file to import")
+                raise CommandError("give the file to import")
             else:
                 self._import(file, options["why"])
         except UserError as error:
@@ -48,13 +52,13 @@ class Command(BaseCommand):
             self.stdout.write(text)
             return
         file.write_text(f"{text}\n", encoding="utf-8")
-        self.stdout.write(f"{len(content['selections'])} choices are in {file}")
+        self.stdout.write(f"{len(content['selections'])} selections are in {file}")
 
     def _import(self, file: Path, why: str) -> None:
         if file.stat().st_size > settings.SELECTIONS_FILE_MAX_BYTES:
             limit = settings.SELECTIONS_FILE_MAX_BYTES >> 20
             raise CommandError(f"{file} has more than {limit} MiB")
         found = selection_io.import_text(file.read_bytes(), None, why)
-        self.stdout.write(f"{found.new} choices are new, {found.known} served already")
+        self.stdout.write(f"{found.new} new selections, {found.known} already selected")
         for line in found.left:
-            self.stdout.write(f"left out: {one_line(line)}")
+            self.stdout.write(f"skipped: {one_line(line)}")

@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Whether to count only."""
-        parser.add_argument("--dry-run", action="store_true", help="count, and remove nothing")
+        parser.add_argument("--dry-run", action="store_true", help="only count")
 
     def handle(self, *_: Any, dry_run: bool, **__: Any) -> None:
         """One line for each kind."""

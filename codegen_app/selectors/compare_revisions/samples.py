@@ -129,7 +129,7 @@ def side_samples(
         kept = values
     lowest = min(interval.low if interval else min(kept), *values)
     samples = np.array(kept) if kept else _EMPTY
-    unusable = "" if lowest >= _SMALLEST else "a value is not above 0: there is no ratio"
+    unusable = "" if lowest >= _SMALLEST else "a value is at or below 0, so no ratio can be formed"
     if series.better == HIGHER and not unusable:
         samples, interval = _inverted(samples, interval)
     return MeasuredSeries(name, groups[0], samples, point, interval, tuple(groups[1:]), unusable)

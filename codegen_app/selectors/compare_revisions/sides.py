@@ -58,15 +58,15 @@ def resolve_sides(
 
 def _side(text: str, parameter: str, repository: str) -> ComparedSide:
     if not text:
-        raise UserError(f"{parameter}: say a revision, branch:NAME or run:NUMBER")
+        raise UserError(f"{parameter}: specify a revision, branch:NAME or run:NUMBER")
     if len(text) > _LONGEST_NAME:
-        raise UserError(f"{parameter}: no name is longer than {_LONGEST_NAME} characters")
+        raise UserError(f"{parameter}: a name has at most {_LONGEST_NAME} characters")
     if text.startswith(RUN):
         return _run(text, parameter)
     if text.startswith(BRANCH):
         return _branch(text, parameter, repository)
     if text.startswith(BASE):
-        raise UserError(f"{parameter}: {BASE}NAME stands for the side before alone")
+        raise UserError(f"{parameter}: {BASE}NAME is valid for the side before only")
     return _revision(text, parameter, repository)
 
 
@@ -82,11 +82,11 @@ def _revision(text: str, parameter: str, repository: str) -> ComparedSide:
         begins = _revisions(repository).annotate(start=Left("name", len(name))).filter(start=name)
         rows = list(begins.order_by("name", "pk")[:100])
     if not rows:
-        least = f", or begins so in {_SHORTEST} characters or more" if len(name) < 40 else ""
-        raise UserError(f"{parameter}: nothing was measured of a revision that is “{name}”{least}")
+        least = f" (a prefix needs {_SHORTEST} characters)" if len(name) < 40 else ""
+        raise UserError(f"{parameter}: no measured revision is named “{name}”{least}")
     names = sorted({row.name for row in rows})
     if len(names) > 1:
-        raise UserError(f"{parameter}: several revisions begin with “{name}”: {_name_list(names)}")
+        raise UserError(f"{parameter}: “{name}” matches several revisions: {_name_list(names)}")
     return _make_side(text, rows, parameter)
 
 
@@ -95,7 +95,7 @@ def _branch(text: str, parameter: str, repository: str) -> ComparedSide:
     name = text.removeprefix(BRANCH)
     newest = _newest(_revisions(repository).filter(branch=name))
     return _make_side(
-        text, _commit_rows(newest), parameter, f"{parameter}: no revision of a branch “{name}”"
+        text, _commit_rows(newest), parameter, f"{parameter}: branch “{name}” has no revisions"
     )
 
 
@@ -105,18 +105,18 @@ def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) ->
     names = [after.removeprefix(BRANCH)] if after.startswith(BRANCH) else list(branch.branches)
     if len(names) != 1 or names[0] == base:
         raise UserError(
-            f"before: {text} needs a branch after it that is not “{base}”, as branch:NAME"
+            f"before: {text} requires branch:NAME after it, with another branch than “{base}”"
         )
     of_branch = _revisions(repository or branch.repository).filter(branch=names[0])
     first = of_branch.order_by(F("at").asc(nulls_first=True), "pk").first()
     if first is None or first.at is None:
         raise UserError(
-            f"before: when the revisions of “{names[0]}” were made is not known (send revision_at):"
-            " say the revision that the branch left from"
+            f"before: the revisions of “{names[0]}” have no time (send revision_at):"
+            " specify the revision that the branch forked from"
         )
     earlier = _revisions(repository or branch.repository).filter(branch=base, at__lte=first.at)
     of_base = earlier.exclude(name__in=of_branch.values("name"))
-    nothing = f"before: no revision of “{base}” is older than the first of “{names[0]}”"
+    nothing = f"before: no revision of “{base}” is older than the first one of “{names[0]}”"
     return _make_side(text, _commit_rows(_newest(of_base)), "before", nothing)
 
 
@@ -142,7 +142,7 @@ def _make_side(
     if len(repositories) > 1:
         raise UserError(
             f"{parameter}: “{rows[0].name}” is in several repositories"
-            f" ({_name_list(repositories)}): say which, as repository"
+            f" ({_name_list(repositories)}): specify the repository"
         )
     moments = [row.at for row in rows if row.at]
     return ComparedSide(
@@ -160,7 +160,7 @@ def _run(text: str, parameter: str) -> ComparedSide:
     key = int(number) if number.isascii() and number.isdecimal() and len(number) < 19 else 0
     row = TuningRun.objects.select_related("graph").filter(pk=key).first()
     if row is None:
-        raise UserError(f"{parameter}: there is no tuning run “{number}”")
+        raise UserError(f"{parameter}: tuning run “{number}” does not exist")
     return ComparedSide(
         text=text,
         name=f"run {row.pk} of {row.graph.name}",

@@ -14,9 +14,9 @@ from codegen_app.selectors.pages.node import CandidateRow, NodePage
 from codegen_app.selectors.pages.run import LedgerRow, RunPage
 from scheduler.tuning.ledger import CandidateState
 
-_OF_NODE = "the order in which candidates were last measured or rejected"
-_OFFERED = "the order in which the generator offers candidates (0 is the default)"
-_OF_RUN = "the order in which the run tried candidates"
+_OF_NODE = "order of the last measurement or rejection"
+_OFFERED = "generator order (0 is the default)"
+_OF_RUN = "order in which the run tried candidates"
 
 
 def node_source(page: NodePage, rows: Sequence[CandidateRow], times: str) -> ExplorerSource:

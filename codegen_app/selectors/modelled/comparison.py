@@ -140,11 +140,11 @@ def _groups(reports: Sequence[Report | None]) -> Iterator[FigureGroup]:
         "Time",
         (
             _row("all launches", "µs", [band.mid if band else None for band in whole]),
-            _row("at the low ends", "µs", [band.low if band else None for band in whole]),
-            _row("at the high ends", "µs", [band.high if band else None for band in whole]),
+            _row("low end of the band", "µs", [band.low if band else None for band in whole]),
+            _row("high end of the band", "µs", [band.high if band else None for band in whole]),
             _row("cycles of the longest launch", "cycles", _per_launch(longest, _cycles)),
             _row(
-                "blocks a compute unit", "", _per_launch(longest, lambda one: float(one.resident))
+                "blocks per compute unit", "", _per_launch(longest, lambda one: float(one.resident))
             ),
             _row("rounds of blocks", "", _per_launch(longest, lambda one: one.rounds)),
             _row("idle in the last round", "%", _per_launch(longest, lambda one: 100 * one.tail)),
@@ -152,11 +152,11 @@ def _groups(reports: Sequence[Report | None]) -> Iterator[FigureGroup]:
     )
     yield _named_group("Pipes busy", "%", [_percent(one.pipes) if one else None for one in longest])
     yield _named_group(
-        "Waves wait for", "%", [_percent(one.waits) if one else None for one in longest]
+        "Stall reasons", "%", [_percent(one.waits) if one else None for one in longest]
     )
-    yield _named_group("Limits, at least", "µs", [_limits(one) if one else None for one in longest])
+    yield _named_group("Lower bounds", "µs", [_limits(one) if one else None for one in longest])
     memory = (
-        _row("LDS cycles over those without conflicts", "", _per_launch(longest, _conflicts)),
+        _row("LDS bank conflict factor", "", _per_launch(longest, _conflicts)),
         _row("bytes used of bytes moved", "%", _per_launch(longest, _bytes_used_percent)),
         _row("matrix pipes busy in the loop", "%", _per_launch(longest, _matrix_busy)),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from codegen_app.selectors.modelled.timeline import Timeline, timeline_window
 from codegen_app.selectors.pages.listing import ListingView
@@ -96,7 +95,7 @@ class InstructionRow:
     @property
     def reason(self) -> str:
         """The main stall reason; "" if it does not stall."""
-        return max(self.reasons, key=lambda name: self.reasons[name], default="")
+        return display_name(max(self.reasons, key=lambda name: self.reasons[name], default=""))
 
 
 @dataclass(frozen=True)
@@ -209,9 +208,12 @@ def modelled_view(
     )
 
 
-def display_name(of: StrEnum) -> str:
+_DISPLAY_NAMES: Mapping[str, str] = {Pipe.LDS: "LDS", StallReason.PIPE: "pipe contention"}
+
+
+def display_name(of: str) -> str:
     """Return the displayed name of a pipe or a stall reason."""
-    return "LDS" if of is Pipe.LDS else of.value
+    return _DISPLAY_NAMES.get(of, str(of))
 
 
 def share_rows(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> tuple[ShareRow, ...]:

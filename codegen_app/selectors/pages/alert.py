@@ -38,8 +38,8 @@ from codegen_app.selectors.series_summary import forge_diff_url as diff_url
 PAGE_SIZE = 100
 MAX_EVENTS = 500
 _RELATION_TEXTS = {
-    Relation.DUPLICATE: "this alert is a duplicate of it",
-    Relation.DOWNSTREAM: "this alert is downstream of it",
+    Relation.DUPLICATE: "duplicated by this alert",
+    Relation.DOWNSTREAM: "upstream of this alert",
 }
 _UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
 
@@ -209,9 +209,7 @@ def _events(alert: Alert) -> tuple[EventRow, ...]:
 def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
     """Describe the event in words."""
     if row.kind == EventKind.UNDO:
-        return (
-            f"took back: {_event_text(row.undoes, names)}" if row.undoes else "took something back"
-        )
+        return f"undid: {_event_text(row.undoes, names)}" if row.undoes else "undid an action"
     before, after = row.before, row.after
     if row.kind == EventKind.STATE:
         states = dict(AlertState.choices)
@@ -219,10 +217,10 @@ def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
         return " → ".join(side for side in sides if side)
     if row.kind == EventKind.ASSIGNEE:
         key = after.get("assignee")
-        return f"assigned to {names.get(key, 'a deleted account') if key else 'nobody'}"
+        return f"assigned to {names.get(key, 'a deleted account')}" if key else "unassigned"
     if row.kind == EventKind.LINK:
         to = [f"{one.label} #{after[one.value]}" for one in Relation if after.get(one.value)]
-        return to[0] if to else "linked to none"
+        return to[0] if to else "link removed"
     return str(row.get_kind_display())
 
 
@@ -236,7 +234,7 @@ def _linked_alerts(alert: Alert, folded: Sequence[FoldedAlert]) -> tuple[LinkedA
         if above is not None:
             found[above.pk] = _linked_alert(above, _RELATION_TEXTS[relation])
     for row in siblings.select_related("revision", "series").order_by("pk"):
-        found.setdefault(row.pk, _linked_alert(row, "of the same revision"))
+        found.setdefault(row.pk, _linked_alert(row, "same revision"))
     return tuple(found.values())
 
 

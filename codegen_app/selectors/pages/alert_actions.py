@@ -135,7 +135,7 @@ def alert_actions(pk: int) -> AlertActions:
     return AlertActions(
         alert_id=pk,
         title=str(alert),
-        retune=Offer(len(own), () if own else ("none of its series is measured here",)),
+        retune=Offer(len(own), () if own else ("no series of this alert is measured here",)),
         again=_remeasurement_offer(changes),
         senders=_senders_offer(alert, changes),
         runs=runs,
@@ -171,7 +171,7 @@ def _senders_offer(alert: Alert, changes: Iterable[Change]) -> Offer:
         found[alert.series.pk] = alert.series
     others = [one for one in found.values() if one.own_problem_id is None]
     generated = [one for one in others if one.is_generated]
-    reasons = ("a generated series has nothing that could be measured",) if generated else ()
+    reasons = ("generated series cannot be measured",) if generated else ()
     return Offer(len(others) - len(generated), reasons)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from codegen_app.selectors.alert_rows import AlertRow, WorstChange
 from codegen_app.selectors.tables import Column, Kind, Value
+from scheduler.track.evidence import cause_text
 
 
 def _worst(read: Callable[[WorstChange], Value]) -> Callable[[AlertRow], Value]:
@@ -17,31 +18,31 @@ COLUMNS: tuple[Column[AlertRow], ...] = (
     Column("state", "State", lambda row: row.state_label),
     Column("kind", "Kind", lambda row: row.kind_label),
     Column("revision", "Revision", lambda row: f"{row.subject} {row.branch}".rstrip()),
-    Column("moved", "What moved most", _worst(lambda worst: worst.series), shown=False),
+    Column("moved", "Largest change", _worst(lambda worst: worst.series), shown=False),
     Column("series", "Series", lambda row: row.n_series, Kind.WHOLE),
     Column(
         "ratio",
         "Worst ratio",
         _worst(lambda worst: worst.ratio),
         Kind.RATIO,
-        note="level after by level before, of the series that moved most",
+        note="level after / level before, for the series with the largest change",
     ),
     Column(
         "low",
         "95% interval",
         _worst(lambda worst: worst.low),
         Kind.RATIO,
-        note="of the ratio; sorted by its lower end",
+        note="of the ratio; sorted by the lower end",
     ),
     Column("high", "Upper end", _worst(lambda worst: worst.high), Kind.RATIO, shown=False),
     Column(
         "n",
-        "n, of the side with fewer",
+        "n, smaller side",
         _worst(lambda worst: min(worst.n_before, worst.n_after)),
         Kind.WHOLE,
-        note="points before and after; sorted by the fewer",
+        note="points before and after; sorted by the smaller",
     ),
-    Column("cause", "Cause", lambda row: row.cause or None),
+    Column("cause", "Cause", lambda row: cause_text(row.cause) or None),
     Column("assignee", "Assignee", lambda row: row.assignee or None),
     Column("raised", "Age", lambda row: row.created_at, Kind.MOMENT, note="when it was raised"),
     Column(
@@ -49,7 +50,7 @@ COLUMNS: tuple[Column[AlertRow], ...] = (
         "Recovered",
         lambda row: row.recovered_at,
         Kind.MOMENT,
-        note="the first point that is back at the level before",
+        note="first point back at the previous level",
         shown=False,
     ),
 )

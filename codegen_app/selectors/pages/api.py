@@ -66,15 +66,15 @@ class ApiPage:
 
 
 _MEANINGS = {
-    "200": "done",
+    "200": "success",
     "400": "a header is missing",
     "401": "no valid token",
     "403": "the token lacks the scope",
-    "404": "there is no such row",
-    "409": "the key was used for another batch",
-    "413": "more bytes than are taken at once",
-    "422": "rejected whole: the row and the field are named",
-    "429": "too often: Retry-After says when again",
+    "404": "no such row",
+    "409": "the idempotency key belongs to another batch",
+    "413": "the body is too large",
+    "422": "the whole request is rejected; the error names the row and field",
+    "429": "too many requests; retry after the time in Retry-After",
 }
 
 

@@ -26,16 +26,16 @@ _FIRST: tuple[Column[CandidateRow], ...] = (
     Column("position", "#", lambda row: row.position, Kind.WHOLE, note="0 is the default"),
     Column(
         "tried",
-        "Tried as",
+        "Order",
         lambda row: row.order,
         Kind.WHOLE,
-        note="in the order in which they were last measured or rejected",
+        note="of the last measurement or rejection",
         shown=False,
     ),
     Column("kernel", "Kernel", lambda row: row.kernel, Kind.CODE),
 )
 _LAST: tuple[Column[CandidateRow], ...] = (
-    Column("serves", "Serves", lambda row: ", ".join(row.serves) or None, sparse=True),
+    Column("serves", "Selected on", lambda row: ", ".join(row.serves) or None, sparse=True),
     Column("builds", "Builds", lambda row: ", ".join(b.target for b in row.builds) or None),
     Column("device", "Measured on", lambda row: row.timing.device if row.timing else None),
     Column("rejected", "Rejected", lambda row: "; ".join(row.rejections) or None, sparse=True),

@@ -219,13 +219,13 @@ def _differences(change: Change) -> Iterator[DifferenceRow]:
 
 _TITLES = {
     "toolchain_version": Aspect.COMPILER.value,
-    "flags": "compiler's flags",
+    "flags": "compiler flags",
     "driver": Aspect.DRIVER.value,
     "runtime": Aspect.RUNTIME.value,
     "host": Aspect.HOST.value,
     "kernel": "kernel",
-    "source_digest": "source's digest",
-    "code_digest": "code object's digest",
+    "source_digest": "source hash",
+    "code_digest": "code object hash",
 }
 
 
@@ -259,15 +259,15 @@ def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{of}{name.replace('_', ' ')}", _text(value)
     for name, value in attributes.items():
         if name == ALTERNATIVES:
-            yield "configurations built and not chosen", str(len(_mapping(value)))
+            yield "built configurations not selected", str(len(_mapping(value)))
         elif name != INNER_LOOP:
             yield _ATTRIBUTES.get(name, name.replace("_", " ")), _text(value)
 
 
 _ATTRIBUTES = {
-    INSTRUCTIONS_DIGEST: "instructions' digest",
-    HEADERS: "headers' digest",
-    **dict.fromkeys(UNIT, "device's serial number"),
+    INSTRUCTIONS_DIGEST: "instruction hash",
+    HEADERS: "header hash",
+    **dict.fromkeys(UNIT, "device serial number"),
 }
 
 
@@ -290,21 +290,22 @@ def _text(value: Any) -> str:
 def _comparison(before: Datum | None, after: Datum) -> tuple[ComparePage | None, str]:
     """Return the two builds side by side, or the reason why not (2 queries, or none)."""
     if before is None:
-        return None, "There is no point before the change any more."
+        return None, "No comparison: the point before the change no longer exists."
     if before.kernel is None or after.kernel is None:
         return None, (
-            "Kiln has no kernel of either side: what differs is what was sent with the points."
+            "No kernels to compare: Kiln has no kernel for either side. See the facts sent with the"
+            " points."
             if before.kernel is after.kernel
-            else "Kiln has a kernel of one side only."
+            else "No kernels to compare: Kiln has a kernel for one side only."
         )
     builds: Sequence[int] = [key for key in (before.build_id, after.build_id) if key is not None]
     if len(builds) < 2:
         return (
             None,
-            "A build of the two is not kept any more; both sources are on their kernels' pages.",
+            "No comparison: a build is no longer stored. The kernel pages show both sources.",
         )
     if builds[0] == builds[1]:
-        return None, "Both sides ran the same build: the same source, compiler and code object."
+        return None, "Both sides ran the same build: same source, compiler and code object."
     try:
         return compare_page(builds), ""
     except Build.DoesNotExist as error:

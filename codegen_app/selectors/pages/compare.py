@@ -200,12 +200,12 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
 
 
 _LISTINGS = (
-    f"A listing is larger than the {MAX_LISTING_BYTES >> 20} MiB that are compared while a page"
-    " waits: download both from their kernels' pages."
+    f"A listing exceeds the {MAX_LISTING_BYTES >> 20} MiB limit of this page: download both from"
+    " their kernels' pages."
 )
 _SOURCES = (
-    f"A source has more than the {MAX_SOURCE_LINES} lines that are compared while a page waits:"
-    " download both from their kernels' pages."
+    f"A source exceeds the limit of {MAX_SOURCE_LINES} lines of this page: download both from"
+    " their kernels' pages."
 )
 
 

@@ -46,16 +46,16 @@ def profile_rows(
 
 
 _NOTES = {
-    "Occupancy": "groups of threads that run at once, of those that could",
-    "Limited by": "what keeps the next one out",
-    "Registers": "of a thread",
-    "Live registers": "at most, vector registers; the rest of those taken are never live at once",
+    "Occupancy": "resident waves, of the maximum",
+    "Limited by": "the resource that limits occupancy",
+    "Registers": "per thread",
+    "Live registers": "peak number of live vector registers",
     "Instructions": "of the device function",
-    "Inner loop": "instructions of the loop where the time goes",
-    "Matrix in it": "matrix instructions, and their part of the loop",
-    "Vector in it": "",
-    "Memory in it": "global memory, LDS and scratch",
-    "Waits in it": "",
+    "Inner loop": "instructions of the loop that takes the most time",
+    "Matrix in loop": "matrix instructions, and their share of the loop",
+    "Vector in loop": "",
+    "Memory in loop": "global memory, LDS and scratch",
+    "Waits in loop": "",
 }
 _MEMORY = (Kind.GLOBAL, Kind.LDS, Kind.SCRATCH)
 
@@ -88,9 +88,9 @@ def _function_texts(reader: ListingReader, function: Function) -> dict[str, str]
         return f"{count} ({100 * count / whole:.0f}%)" if count else "0"
 
     parts: Mapping[str, Callable[[], str]] = {
-        "Matrix in it": lambda: of(Kind.MATRIX),
-        "Vector in it": lambda: of(Kind.VECTOR),
-        "Memory in it": lambda: of(*_MEMORY),
-        "Waits in it": lambda: of(Kind.WAIT),
+        "Matrix in loop": lambda: of(Kind.MATRIX),
+        "Vector in loop": lambda: of(Kind.VECTOR),
+        "Memory in loop": lambda: of(*_MEMORY),
+        "Waits in loop": lambda: of(Kind.WAIT),
     }
     return found | {"Inner loop": str(whole)} | {name: made() for name, made in parts.items()}

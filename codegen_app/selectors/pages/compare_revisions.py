@@ -171,7 +171,7 @@ def _branches(find: str) -> list[SideChoice]:
             text=f"{BRANCH}{row['branch']}",
             kind="branch",
             title=row["branch"],
-            of=f"the newest of {row['n']:,} revisions",
+            of=f"newest of {row['n']:,} revisions",
             repository=row["repository"],
             at=row["newest"],
         )

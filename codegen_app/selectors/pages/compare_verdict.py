@@ -48,6 +48,11 @@ class TimeComparison:
     n: tuple[int, int] = (0, 0)
 
     @property
+    def title(self) -> str:
+        """The displayed outcome."""
+        return "unknown" if self.outcome is ComparisonResult.UNKNOWN else self.outcome.value
+
+    @property
     def glyph(self) -> str:
         """The CSS class of its colour and glyph."""
         classes = {ComparisonResult.SLOWER: "bad", ComparisonResult.FASTER: "ok"}
@@ -102,26 +107,24 @@ def _comparison(
 ) -> TimeComparison:
     if one is None or other is None:
         without = [name for name, row in zip(labels, (one, other), strict=True) if row is None]
-        words = (
-            f"{' and '.join(without)} {'have' if len(without) > 1 else 'has'} no time yet: measure"
-        )
-        return TimeComparison(build, ComparisonResult.UNMEASURED, f"{words} before you judge.")
+        words = f"Not measured yet: {' and '.join(without)}. Measure both sides to compare them."
+        return TimeComparison(build, ComparisonResult.UNMEASURED, words)
     n = len(one.samples_ns), len(other.samples_ns)
     if one.problem_id != other.problem_id or one.bindings != other.bindings:
         sizes = [format_bindings(row.bindings) or "no sizes" for row in (one, other)]
-        what = "Two problems" if one.problem_id != other.problem_id else "Other sizes"
+        what = "problems" if one.problem_id != other.problem_id else "sizes"
         return TimeComparison(
             build,
             ComparisonResult.PROBLEM,
-            f"{what} were measured ({sizes[0]} and {sizes[1]}): their times are not compared.",
+            f"Different {what} were measured ({sizes[0]} and {sizes[1]}): not compared.",
             n=n,
         )
     if min(n) < MIN_RATIO_SAMPLES:
         return TimeComparison(
             build,
             ComparisonResult.INSUFFICIENT,
-            f"{labels[1]} beside {labels[0]}: n = {n[1]} and {n[0]} samples,"
-            f" of which nothing follows; {MIN_RATIO_SAMPLES} of each are needed.",
+            f"{labels[1]} and {labels[0]} have n = {n[1]} and {n[0]} samples;"
+            f" at least {MIN_RATIO_SAMPLES} of each are required.",
             n=n,
         )
     return _compare_measured(build, labels, one, other)
@@ -147,8 +150,8 @@ def _compare_measured(
         return TimeComparison(
             build,
             ComparisonResult.ENVIRONMENT,
-            f"{labels[1]} takes {figures}, measured {where}: the ratio is of both, not of the"
-            f" code alone. {samples}.",
+            f"{labels[1]} takes {figures}, measured {where}: the ratio includes the difference in"
+            f" environment. {samples}.",
             *(ratio, low, high, n),
         )
     outcome, why = _outcome(found.status, ratio)
@@ -168,4 +171,4 @@ def _outcome(status: Status, ratio: float) -> tuple[ComparisonResult, str]:
         return outcome, f"{abs(ratio - 1) * 100:.1f}% {outcome}"
     if status is Status.SAME:
         return ComparisonResult.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
-    return ComparisonResult.UNKNOWN, "which is faster cannot be said, the interval is too wide"
+    return ComparisonResult.UNKNOWN, "which is faster is unknown, the interval is too wide"

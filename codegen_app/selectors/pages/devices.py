@@ -14,7 +14,7 @@ from django.db.models import Count, F
 
 from codegen_app.config import sandbox
 from codegen_app.models import Environment, ResultImport
-from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
+from codegen_app.selectors.worker_rows import WorkerRow, worker_rows
 from scheduler import targets
 from scheduler.agent.version import generator
 from scheduler.runtime.device import notes_of
@@ -163,7 +163,7 @@ def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
     """Return the isolation of file readers, on this machine, and of live workers; equal rows
     once."""
     own = tuple(asdict(part) for part in in_force().parts)
-    rows = [SandboxRow(f"pages on {socket.gethostname()}", own)]
+    rows = [SandboxRow(f"web processes on {socket.gethostname()}", own)]
     for worker in workers:
         row = SandboxRow(f"workers on {worker.host}", worker.fence)
         if worker.alive and worker.fence and row not in rows:

@@ -14,10 +14,10 @@ COLUMNS: tuple[Column[EnvironmentRow], ...] = (
     Column("compiler", "Compiler", lambda row: row.compiler),
     Column("driver", "Driver", lambda row: row.driver or None, sparse=True),
     Column("runtime", "Runtime", lambda row: row.runtime or None, sparse=True),
-    Column("units", "Units", lambda row: row.compute_units, Kind.WHOLE),
+    Column("units", "Compute units", lambda row: row.compute_units, Kind.WHOLE),
     Column("memory", "Memory", lambda row: row.memory_bytes / _GIB, Kind.RATIO, "GiB"),
     Column("results", "Results", lambda row: row.results, Kind.WHOLE),
     Column("first", "First seen", lambda row: row.first_seen_at, Kind.MOMENT),
-    Column("digest", "Digest", lambda row: row.digest, Kind.CODE, shown=False),
+    Column("digest", "Hash", lambda row: row.digest, Kind.CODE, shown=False),
     Column("notes", "Notes", lambda row: "; ".join((*row.origins, *row.notes)) or None),
 )

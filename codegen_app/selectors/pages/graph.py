@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
@@ -29,6 +29,7 @@ from codegen_app.selectors.pages.graphs import TargetBuilds, builds_of_graphs
 from codegen_app.selectors.pages.loops import LoopRow, find_loops, innermost_loop
 from codegen_app.selectors.pages.origins import lines_by_node, own_frame
 from codegen_app.selectors.pages.torch_comparison import TorchView, torch_view
+from codegen_app.services.choices import NotGeneratedRow
 from scheduler.ir.operations.base import GroupKind
 
 _RANGE_DASH = " \N{EN DASH} "
@@ -104,17 +105,6 @@ class ViewNode:
 
 
 @dataclass(frozen=True)
-class NotGeneratedRow:
-    """A kernel selected for a scheduled node, at all sizes or while ``sizes`` holds, that this
-    version of the generator does not generate: bundles contain ``instead``, the default."""
-
-    node: str
-    selected: str
-    instead: str
-    sizes: str
-
-
-@dataclass(frozen=True)
 class GraphPage:
     """One graph. Its times are those of one ``bucket``; ``buckets`` are all that can be shown.
 
@@ -164,7 +154,7 @@ class GraphPage:
     @property
     def preparation(self) -> str:
         """The state of its kernels in a word or two."""
-        words = {State.QUEUED: "waits to be prepared", State.RUNNING: "being prepared"}
+        words = {State.QUEUED: "queued for preparation", State.RUNNING: "being prepared"}
         return words.get(State(self.state)) or (
             "prepared" if self.state == State.DONE else f"not prepared: {self.state}"
         )
@@ -199,7 +189,7 @@ class GraphPage:
     @property
     def sum_title(self) -> str:
         """The title of the sum: all nodes that have a kernel, or how many of them."""
-        what = "Sum of medians" + (", of one step of each loop" if self.has_loops else "")
+        what = "Sum of medians" + (" (one iteration per loop)" if self.has_loops else "")
         return what if self.measured.is_whole else f"{what}, {self.measured} nodes"
 
     @property
@@ -316,18 +306,6 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
 def _python_literal(constant: Any) -> str:
     """Format a constant as Python; a float that JSON has no number for is stored as text."""
     return str(constant["float"]) if isinstance(constant, Mapping) else repr(constant)
-
-
-def with_not_generated(page: GraphPage, not_made: tuple[NotGeneratedRow, ...]) -> GraphPage:
-    """Return the page with these selected kernels marked as no longer generated."""
-    instead = {one.node: one.instead for one in not_made if not one.sizes}
-    rows = tuple(
-        replace(row, serving=replace(row.serving, instead=instead[row.name]))
-        if row.serving and row.name in instead
-        else row
-        for row in page.scheduled
-    )
-    return replace(page, scheduled=rows, not_made=not_made)
 
 
 def _scheduled_row(

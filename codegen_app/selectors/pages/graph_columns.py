@@ -22,16 +22,16 @@ GRAPHS: tuple[Column[GraphRow], ...] = (
     Column("scheduled", "Scheduled", lambda row: row.template_nodes, Kind.WHOLE),
     Column("externs", "Externs", lambda row: row.externs, Kind.WHOLE),
     Column("kernels", "Kernels", lambda row: row.kernels, Kind.WHOLE),
-    Column("builds", "Builds", _builds, note="done / rejected / open, of each target"),
+    Column("builds", "Builds", _builds, note="done / rejected / open, per target"),
     Column(
         "measured",
         "Measured nodes",
         lambda row: row.measured.measured if row.measured.with_kernel else None,
         Kind.WHOLE,
-        note="of the nodes that have a kernel, those whose serving kernel has a time",
+        note="nodes whose selected kernel is measured, of the nodes with a kernel",
     ),
     Column("imported", "Imported", lambda row: row.created_at, Kind.MOMENT),
-    Column("digest", "Digest", lambda row: row.digest, Kind.CODE),
+    Column("digest", "Hash", lambda row: row.digest, Kind.CODE),
 )
 
 
@@ -51,7 +51,7 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
             lambda row: None if row.share is None else 100 * row.share,
             Kind.SHARE,
             f"%{of}",
-            f"of the sum of medians, of {page.measured} nodes",
+            f"of the sum of medians; {page.measured} nodes",
         ),
         *(replace(one, shown=False) for one in others),
         Column("kernel", "Kernel", _kernel, Kind.CODE),
@@ -59,10 +59,10 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
         Column("candidates", "Candidates", lambda row: row.candidates, Kind.WHOLE),
         Column(
             "illegal",
-            "Not legal",
+            "Illegal",
             lambda row: row.not_legal,
             Kind.WHOLE,
-            note=f"configurations that the rules of {page.target} reject",
+            note=f"configurations rejected by the rules of {page.target}",
         ),
         Column("module", "Module", lambda row: row.module or None, Kind.CODE),
     )
@@ -80,7 +80,7 @@ NODES: tuple[Column[ViewNode], ...] = (
     Column("node", "Node", lambda row: row.name, Kind.CODE),
     Column("op", "Op", lambda row: row.op, Kind.CODE),
     Column("kind", "Kind", lambda row: row.kind),
-    Column("lines", "Lines of its kernel", _lines, Kind.CODE, note="sorted by the kernel"),
+    Column("lines", "Kernel lines", _lines, Kind.CODE, note="by kernel name"),
     Column("module", "Module", lambda row: row.module or None, Kind.CODE),
-    Column("line", "Line of the model", lambda row: row.source or None, Kind.CODE),
+    Column("line", "Model line", lambda row: row.source or None, Kind.CODE),
 )

@@ -8,7 +8,7 @@ from scheduler import targets
 from scheduler.cycles.instruction_cost import Fact, cost_of
 from scheduler.isa.reader import reader_of
 
-UNKNOWN = "not in our tables"
+UNKNOWN = "unknown instruction"
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def instruction_page(target: str, mnemonic: str) -> InstructionPage:
     found = targets.find(target)
     says = reader_of(found).describe(mnemonic)
     if says is None:
-        text = f"Nothing is written here of {mnemonic} on {target}."
+        text = f"There is no description of {mnemonic} on {target}."
         return InstructionPage(target, mnemonic, False, UNKNOWN, text, (), "")
     cost = cost_of(found, mnemonic)
     return InstructionPage(

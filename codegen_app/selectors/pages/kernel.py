@@ -116,7 +116,7 @@ class BuildRow:
     @property
     def state_title(self) -> str:
         """Its state, or the stage that rejected it."""
-        return "compiled elsewhere" if self.elsewhere else self.stage or self.state
+        return "built on another machine" if self.elsewhere else self.stage or self.state
 
 
 @dataclass(frozen=True)

@@ -53,23 +53,23 @@ def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
         FirstStep(
             "Save a model",
             glance is not None,
-            "In Python, where the model is; nothing of the file is executed here.",
+            "In Python, on the machine with the model. Kiln reads the file without executing it.",
             _EXPORT,
         ),
         FirstStep(
-            "Import it",
+            "Import the model",
             glance is not None,
-            "Kiln makes several kernels for every part of it, and compiles them.",
+            "Kiln generates several kernels for each node and compiles them.",
             "kiln manage import_graph model.pt2",
             reverse("import"),
             "Drop the file here",
             permissions.IMPORT,
         ),
         FirstStep(
-            "Measure which kernel is fastest",
+            "Measure the kernels",
             False,
-            "A run checks and times the kernels on a device, or on the CPU emulation without one."
-            + ("" if prepared or glance is None else " The graph is being prepared: a moment."),
+            "A tuning run checks and measures the kernels on a device, or on the CPU emulation."
+            + ("" if prepared or glance is None else " The graph is still being prepared."),
             f"kiln manage retune {graph}",
             f"{reverse('retune')}?{urlencode({'graph': graph})}" if glance else "",
             "Start a run",
@@ -91,18 +91,19 @@ def next_step(
 def _steps(glance: OverviewSummary, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
     if changes.worst_regressions:
         alert = changes.worst_regressions[0]
-        what = f"{changes.regressions} regression{'s' if changes.regressions > 1 else ''} open"
-        what += ", the worst of a generated history" if alert.generated else ""
-        yield NextStep("Say what became slower, and why", what, alert.url, "Open the worst")
+        text = f"Review {changes.regressions} open regression"
+        text += "s" if changes.regressions > 1 else ""
+        why = f"Start with {alert.revision}" + (" (generated history)" if alert.generated else "")
+        yield NextStep(text, why, alert.url, "Open the alert")
     if glance.state in OPEN_STATES and not alive:
-        why = "The graph waits to be prepared, and no worker is alive"
+        why = "The graph is queued for preparation, and no worker is online"
         yield NextStep("Start a worker", why, reverse("devices"), "Workers and devices")
     if glance.state in (State.REJECTED, State.QUARANTINED):
-        why = "Its kernels could not be made"
-        yield NextStep(f"Read what {glance.name} lacks", why, glance.url, "Open the graph")
+        why = "Its kernels could not be generated"
+        yield NextStep(f"See why {glance.name} failed", why, glance.url, "Open the graph")
     if glance.state in OPEN_STATES:
-        why = "Its kernels are being made"
-        yield NextStep(f"Watch {glance.name} being prepared", why, glance.url, "Open the graph")
+        why = "Its kernels are being generated"
+        yield NextStep(f"Watch the preparation of {glance.name}", why, glance.url, "Open the graph")
         return
     yield from _timing_steps(glance)
 
@@ -112,10 +113,10 @@ def _timing_steps(glance: OverviewSummary) -> Iterator[NextStep]:
     if measured.with_kernel and not measured.is_whole:
         left = measured.with_kernel - measured.measured
         yield NextStep(
-            f"Measure the other {left} node{'s' if left > 1 else ''}"
+            f"Measure the remaining {left} node{'s' if left > 1 else ''}"
             if measured.measured
             else f"Measure the kernels of {glance.name}",
-            f"{measured} nodes have a time; not measured: {measured.missing_text}",
+            f"{measured} nodes measured; missing: {measured.missing_text}",
             f"{reverse('retune')}?{urlencode({'graph': glance.graph})}",
             "Start a run",
             permissions.RETUNE,
@@ -123,11 +124,13 @@ def _timing_steps(glance: OverviewSummary) -> Iterator[NextStep]:
         )
     if top is not None:
         tuned = (
-            "it won among those tried so far" if top.selected else "its default was never beaten"
+            "the fastest kernel tried so far is selected"
+            if top.selected
+            else "no kernel has beaten the default"
         )
         yield NextStep(
             f"Search for a faster {top.name}",
-            f"It takes {100 * top.share:.1f}% of the measured time; {tuned}",
+            f"{100 * top.share:.1f}% of the measured time; {tuned}",
             f"{reverse('retune')}?{urlencode({'node': top.id})}",
             f"Retune {top.name}",
             permissions.RETUNE,

@@ -62,23 +62,23 @@ class OpList:
 def _computed_by(row: OpRow) -> str:
     if row.kernel:
         return row.kernel
-    return f"left to the reference: {row.reason}" if row.reason else "not read"
+    return f"reference only: {row.reason}" if row.reason else "not supported"
 
 
 COLUMNS: tuple[Column[OpRow], ...] = (
     Column("op", "Op", lambda row: row.name, Kind.CODE),
     Column(
         "target",
-        "Overloads in full",
+        "Full overloads",
         lambda row: " ".join(_targets(row)) or None,
         Kind.CODE,
-        note="as graphs name them: aten.add.Tensor",
+        note="as in graphs: aten.add.Tensor",
         shown=False,
     ),
     Column("core", "Core ATen", lambda row: "core" if row.core else None, shown=False),
-    Column("by", "Kernels by", _computed_by, note="the family of rules that makes its kernels"),
+    Column("by", "Kernel family", _computed_by, note="lowering rules that generate its kernels"),
     Column("types", "Types", lambda row: " ".join(row.dtypes) or None, Kind.CODE),
-    Column("samples", "Samples", lambda row: row.samples or None, Kind.WHOLE, note="of OpInfo"),
+    Column("samples", "Samples", lambda row: row.samples or None, Kind.WHOLE, note="in OpInfo"),
     Column("entries", "OpInfo entries", lambda row: ", ".join(row.entries) or None, Kind.CODE),
     Column("overloads", "Overloads", lambda row: ", ".join(row.overloads) or None, Kind.CODE),
 )

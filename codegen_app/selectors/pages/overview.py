@@ -3,68 +3,20 @@ rejections, and the workers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from django.db.models import Count
 from django.urls import reverse
 
 from codegen_app.models import Build, Candidate, Graph, State, TuningRun
-from codegen_app.models.worker import Control, Worker
 from codegen_app.selectors.pages.graphs import GraphRow, graph_rows
 from codegen_app.selectors.pages.next_step import FirstStep, NextStep, first_steps, next_step
 from codegen_app.selectors.pages.overview_changes import OverviewChanges, overview_changes
 from codegen_app.selectors.pages.overview_summary import OverviewSummary, overview_summary
 from codegen_app.selectors.pages.runs import RunRow, run_rows
+from codegen_app.selectors.worker_rows import WorkerRow, worker_rows
 
 _REJECTED = (State.REJECTED, State.QUARANTINED)
-
-
-@dataclass(frozen=True)
-class DeviceGroup:
-    """Devices of one name; the emulation, which has one per target, under its own name."""
-
-    name: str
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class WorkerRow:
-    """One worker process and what it can run on."""
-
-    name: str
-    host: str
-    alive: bool
-    queues: tuple[str, ...]
-    devices: tuple[Mapping[str, Any], ...]
-    absent: tuple[Mapping[str, Any], ...]
-    toolchains: tuple[Any, ...]
-    fence: tuple[Mapping[str, Any], ...]
-    seen_at: datetime
-    id: int
-    remote: bool
-    control: str
-    control_label: str
-    pinned_to: str
-    control_by: str
-    control_at: datetime | None
-    control_why: str
-
-    @property
-    def is_steered(self) -> bool:
-        """Whether a control request for the worker is in effect."""
-        return self.control != Control.GO or bool(self.pinned_to)
-
-    @property
-    def device_groups(self) -> tuple[DeviceGroup, ...]:
-        """Its devices by name, in the worker's order."""
-        ids: dict[str, list[str]] = {}
-        for device in self.devices:
-            name = "CPU emulation" if device.get("emulated") else device["name"]
-            ids.setdefault(name, []).append(device["id"])
-        return tuple(DeviceGroup(name, tuple(found)) for name, found in ids.items())
 
 
 @dataclass(frozen=True)
@@ -155,33 +107,6 @@ def _offered_graph(
     if usual.id == shown.graph or not (is_newer or not shown.measured.measured):
         return None
     return OfferedGraph(usual.id, usual.name, reverse("overview"), is_newer)
-
-
-def worker_rows() -> tuple[WorkerRow, ...]:
-    """Return workers, live ones first (1 query)."""
-    rows = [
-        WorkerRow(
-            name=worker.name,
-            host=worker.host,
-            alive=worker.is_alive,
-            queues=tuple(worker.queues),
-            devices=tuple(worker.devices),
-            absent=tuple(worker.absent),
-            toolchains=tuple(worker.toolchains),
-            fence=tuple(worker.fence),
-            seen_at=worker.seen_at,
-            id=worker.pk,
-            remote=worker.remote,
-            control=worker.control,
-            control_label=Control(worker.control).label,
-            pinned_to=worker.pinned_to,
-            control_by=worker.control_by.get_username() if worker.control_by else "",
-            control_at=worker.control_at,
-            control_why=worker.control_why,
-        )
-        for worker in Worker.objects.select_related("control_by").order_by("-seen_at")[:50]
-    ]
-    return tuple(sorted(rows, key=lambda row: (not row.alive, row.name)))
 
 
 def _rejections() -> tuple[RejectionCount, ...]:

@@ -85,4 +85,4 @@ def point_page(series: int, pk: int) -> PointPage:
 def _not_compared(datum: Datum, withdrawals: Iterable[WithdrawalRow]) -> str:
     if any(row.restored_at is None for row in withdrawals):
         return "withdrawn"
-    return "at or below 0: changes are ratios" if datum.value <= 0 else ""
+    return "at or below 0, so no ratio can be formed" if datum.value <= 0 else ""

@@ -73,7 +73,7 @@ class RunRow:
     @property
     def share_in_words(self) -> str:
         """The share, and the state if the run is over."""
-        how_far = f"{100 * self.share:.0f} % of its work is done"
+        how_far = f"{100 * self.share:.0f} % of the work is done"
         return how_far if is_open(self.state) else f"{self.state}: {how_far}"
 
     @property

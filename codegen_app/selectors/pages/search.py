@@ -22,7 +22,7 @@ _ROW_FINDERS = (
     Finder("instructions", "Instructions", code.instructions),
     Finder("with_instruction", "Kernels with the instruction", code.with_instruction),
     Finder("modules", "Module paths", row_finders.modules),
-    Finder("sources", "Lines of models", row_finders.sources),
+    Finder("sources", "Model lines", row_finders.sources),
     Finder("graph_nodes", "Graph nodes", row_finders.graph_nodes),
     Finder("runs", "Tuning runs", row_finders.runs),
     Finder("series", "Series", row_finders.series),
@@ -32,7 +32,7 @@ _STATIC_FINDERS = (
     Finder("ops", "Ops", static_finders.ops, asks_database=False),
     Finder("pages", "Pages", static_finders.pages, asks_database=False),
 )
-_PEOPLE = Finder("people", "People", row_finders.people)
+_PEOPLE = Finder("people", "Users", row_finders.people)
 
 
 @dataclass(frozen=True)

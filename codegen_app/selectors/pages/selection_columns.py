@@ -14,7 +14,7 @@ COLUMNS: tuple[Column[SelectionBucket], ...] = (
     Column("target", "Target", lambda row: row.target, Kind.CODE),
     Column("toolchain", "Toolchain", lambda row: row.toolchain),
     Column("sizes", "Sizes", lambda row: format_pairs(row.bindings), Kind.CODE),
-    Column("before", "Before", lambda row: len(row.past) or None, Kind.WHOLE, sparse=True),
+    Column("before", "Previous", lambda row: len(row.past) or None, Kind.WHOLE, sparse=True),
     Column("since", "Since", lambda row: row.serving.since, Kind.MOMENT),
-    Column("why", "Why", lambda row: f"{row.serving.reason} {row.serving.chosen_by}".strip()),
+    Column("why", "Reason", lambda row: f"{row.serving.reason} {row.serving.chosen_by}".strip()),
 )

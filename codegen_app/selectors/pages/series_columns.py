@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from codegen_app.selectors.series_summary import ChangeSummary, PointValue, SeriesHead
 from codegen_app.selectors.tables import Column, Kind, Value
 from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
+from scheduler.track.evidence import cause_text
 
-_OWN_UNIT = "filtered and copied in the base unit of its series: compare within one metric"
+_OWN_UNIT = "filters and copies use the base unit of the series: compare values of one metric only"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ COLUMNS: tuple[Column[SeriesRow], ...] = (
         "unit",
         "Base unit",
         lambda row: row.head.unit or None,
-        note="that figures are filtered and copied in",
+        note="unit of filters and copied values",
         shown=False,
     ),
     Column(
@@ -53,8 +54,7 @@ COLUMNS: tuple[Column[SeriesRow], ...] = (
         "Interval",
         _end(lambda latest: latest.low),
         Kind.RATIO,
-        note=f"95%; of fewer than {MIN_INTERVAL_SAMPLES} samples the range;"
-        f" sorted by its lower end; {_OWN_UNIT}",
+        note=f"95%; the range if n < {MIN_INTERVAL_SAMPLES}; sorted by the lower end; {_OWN_UNIT}",
     ),
     Column(
         "high",
@@ -65,16 +65,16 @@ COLUMNS: tuple[Column[SeriesRow], ...] = (
         shown=False,
     ),
     Column("n", "n", _latest(lambda latest: latest.n), Kind.WHOLE, note="samples"),
-    Column("at", "At", _latest(lambda latest: latest.at), Kind.MOMENT, note="the latest point"),
+    Column("at", "Latest point", _latest(lambda latest: latest.at), Kind.MOMENT),
     Column("revision", "Revision", _latest(lambda latest: latest.revision), shown=False),
     Column(
         "change",
         "Last change",
         _change(lambda change: change.ratio),
         Kind.RATIO,
-        note="level after by level before",
+        note="level after / level before",
     ),
     Column("changed", "Changed", _change(lambda change: change.at), Kind.MOMENT, shown=False),
-    Column("cause", "Cause", _change(lambda change: change.cause or None), shown=False),
+    Column("cause", "Cause", _change(lambda change: cause_text(change.cause) or None), shown=False),
     Column("points", "Points", lambda row: row.head.points, Kind.WHOLE),
 )

@@ -94,17 +94,15 @@ def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
     if graph.state != State.DONE:
         return None
     if settings.COMPARE_WITH_TORCH:
-        return _not_compared("no comparison was asked for yet: import the file again")
-    return _not_compared("this site leaves it out (KILN_TORCH=0)")
+        return _not_compared("no comparison was requested: import the file again")
+    return _not_compared("disabled on this site (KILN_TORCH=0)")
 
 
 def comparison_view(row: TorchComparison, *, torch_here: bool = True) -> TorchView:
     """Return the view of one row."""
     if row.state == State.QUEUED:
-        why = row.reason if torch_here else "none is online"
-        return TorchView(
-            TorchOutcome.WAITS, "waits for a worker that has torch", why, (), torch_here
-        )
+        why = row.reason if torch_here else "none online; start one with torch"
+        return TorchView(TorchOutcome.WAITS, "waiting for a worker with torch", why, (), torch_here)
     if row.state == State.RUNNING:
         return TorchView(TorchOutcome.RUNNING, "being compared with torch", "", (), is_open=True)
     if row.state != State.DONE:
@@ -128,7 +126,7 @@ def _done(
         detail = f"{differ} of {count}{at}"
         return TorchView(TorchOutcome.DIFFERS, f"{oracle} differs", detail, findings)
     if not agree:
-        why = _skipped_reasons(left_out) or "the model has no output"
+        why = _skipped_reasons(left_out) or "the model has no outputs"
         return TorchView(TorchOutcome.NOT_COMPARED, f"not compared with {oracle}", why, findings)
     detail = f"{len(agree)} of {count}, {_furthest(agree)}{at}"
     if not left_out:
@@ -139,7 +137,7 @@ def _done(
 
 def _furthest(agree: Sequence[OutputFinding]) -> str:
     ratio = max(one.ratio or 0.0 for one in agree)
-    return f"at most {ratio:.2g} of the bound" if ratio else "without a difference"
+    return f"at most {ratio:.2g} of the bound" if ratio else "no difference"
 
 
 def _skipped_reasons(findings: Sequence[OutputFinding]) -> str:

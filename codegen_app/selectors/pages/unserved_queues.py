@@ -18,7 +18,7 @@ def unserved_queues(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, 
         return ()
     served = served_queues()
     return tuple(
-        f"{what}: no worker takes the queue {queue} now (see Devices)."
+        f"{what}: no active worker serves the queue {queue} (see Devices)."
         for queue, what in _needed_queues(run, candidates)
         if queue not in served
     )
@@ -26,12 +26,12 @@ def unserved_queues(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, 
 
 def _needed_queues(run: RunRow, candidates: Iterable[Candidate]) -> Iterator[tuple[str, str]]:
     if not run.planned:
-        yield "prepare", "Nothing plans it"
+        yield "prepare", "Planning waits"
         return
     # A search requests builds as it runs, which a remote worker cannot make.
     if run.strategy or any(
         row.build is not None and row.build.state == State.QUEUED for row in candidates
     ):
-        yield "compile", "Nothing compiles its kernels"
+        yield "compile", "Compiling waits"
     target = _MODEL_QUEUE if run.modelled else run.target
-    yield f"measure.{target}", f"Nothing {'models' if run.modelled else 'measures'} its kernels"
+    yield f"measure.{target}", f"{'Modelling' if run.modelled else 'Measuring'} waits"

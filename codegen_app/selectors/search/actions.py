@@ -59,11 +59,11 @@ def _matches(query: str, hit: Hit) -> bool:
 def _static_actions(account: Account) -> Iterator[Hit]:
     if _has_permission(account, permissions.IMPORT):
         yield Hit("action", "Import a graph", reverse("import"), "from a .pt2 file")
-        yield Hit("action", "Look at a kernel", reverse("look"), "of somebody else, modelled")
+        yield Hit("action", "Model an external kernel", reverse("look"), "from a file")
     if _has_permission(account, permissions.NOTIFY):
-        yield Hit("action", "Say who is notified", reverse("channels"), "of alerts")
+        yield Hit("action", "Set up notifications", reverse("channels"), "of alerts")
     if _has_permission(account, permissions.TOKENS):
-        yield Hit("action", "Make an API token", reverse("tokens"))
+        yield Hit("action", "Create an API token", reverse("tokens"))
     if account.is_authenticated:
         yield Hit("action", "Change my password", reverse("password"))
 
@@ -103,7 +103,7 @@ def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hi
     ]
     graphs = Graph.objects.filter(name__icontains=name).order_by("-pk").only("name")[:most]
     found += [
-        Hit("action", f"Retune {row.name}", _retune_url("graph", row.pk), "every node of the graph")
+        Hit("action", f"Retune {row.name}", _retune_url("graph", row.pk), "all nodes of the graph")
         for row in graphs
     ]
     kernels = GeneratedKernel.objects.filter(name__istartswith=name).only("name")[:most]
@@ -112,7 +112,7 @@ def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hi
             "action",
             f"Retune {row.name}",
             _retune_url("kernel", row.name),
-            "the nodes that it serves",
+            "all nodes that use this kernel",
         )
         for row in kernels
     ]
@@ -142,7 +142,7 @@ def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]
             "action",
             f"Compare with {target}",
             f"{reverse('compare')}?{urlencode({'build': [shown.pk, build.pk]}, doseq=True)}",
-            f"this kernel for {shown.target} beside it",
+            f"this kernel, with {shown.target}",
         )
         for target, build in sorted(other.items())
         if named in target

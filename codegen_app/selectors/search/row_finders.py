@@ -122,7 +122,7 @@ def people(query: str, most: int) -> list[Hit]:
     """Find accounts by name; each links to the alerts assigned to it."""
     rows = User.objects.filter(is_active=True, username__icontains=query).order_by("username")
     return [
-        Hit("person", name, _alerts_of(name), "alerts assigned to them")
+        Hit("person", name, _alerts_of(name), "alerts assigned to this user")
         for name in rows.values_list("username", flat=True)[:most]
     ]
 

@@ -164,7 +164,7 @@ def _update_recovery(alert: Alert, standing: AlertStatus, *, is_left: bool) -> N
     if since is not None and known is None:
         record_event(alert, EventKind.RECOVERED, note=_count_series(standing.n_series, "back"))
     elif since is None and known is not None:
-        record_event(alert, EventKind.NOTE, note="no longer back at the level before")
+        record_event(alert, EventKind.NOTE, note="no longer at the previous level")
     if not standing.n_series and is_left:
         _close_disproved(alert)
 
@@ -172,7 +172,7 @@ def _update_recovery(alert: Alert, standing: AlertStatus, *, is_left: bool) -> N
 def _close_disproved(alert: Alert) -> None:
     """Close an alert whose changes later points all disproved, if nobody has looked at it yet.
     Otherwise its people are notified, and decide."""
-    note = "later points show no change here"
+    note = "later points no longer show a change"
     if alert.state != AlertState.NEW:
         record_event(alert, EventKind.NOTE, note=note)
         return
@@ -191,7 +191,7 @@ def _reopen(alert: Alert) -> None:
         alert.state = AlertState.NEW.value
         alert.save(update_fields=["state", "changed_at"])
         columns = {"state": AlertState.INVALID.value}, {"state": AlertState.NEW.value}
-        record_event(alert, EventKind.STATE, None, "it has changes again", *columns)
+        record_event(alert, EventKind.STATE, None, "changes were found again", *columns)
 
 
 def _count_series(count: int, what: str) -> str:

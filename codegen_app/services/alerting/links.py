@@ -15,8 +15,8 @@ from codegen_app.models import Alert, AlertKind, EventKind, Relation
 from codegen_app.services.alerting.events import record_event
 
 _Commit = tuple[str, str]
-_SAME_COMMIT_NOTE = "the same commit"
-_DOWNSTREAM_NOTE = "a model's time follows from that of its kernels"
+_SAME_COMMIT_NOTE = "same commit"
+_DOWNSTREAM_NOTE = "the time of a model depends on its kernels"
 
 # External series of a whole model (named like a graph here) that changed at a point; series of the
 # model's own kernels on that device that changed in the same direction since the point before.

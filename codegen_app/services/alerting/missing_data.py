@@ -67,7 +67,7 @@ def _raise_alerts(now: datetime) -> int:
         )
         if first is not None:
             name = Relation.DUPLICATE.value
-            note = "the same device: other series of it have no new points either"
+            note = "same device: other series have no new points either"
             record_event(alert, EventKind.LINK, None, note, {name: None}, {name: first.pk})
         firsts.setdefault(row.device_name, alert)
         record_event(alert, EventKind.RAISED, note=_note(row))
@@ -95,10 +95,10 @@ def _device_alerts(rows: list[Series]) -> dict[str, Alert]:
 def _note(row: Series) -> str:
     rule = getattr(row, "rule", None)
     if rule is not None and rule.stale_after is not None:
-        return f"no new point for longer than its rule allows ({rule.stale_after})"
+        return f"no new point within the configured time ({rule.stale_after})"
     return (
-        "no new point for longer than the series' own rhythm explains: three times as long as nine "
-        "of ten of its gaps, and at least a day"
+        "no new point for more than three times the 90th percentile of the gaps between points, "
+        "and at least a day"
     )
 
 
@@ -113,7 +113,7 @@ def _close_alerts(now: datetime) -> int:
         alert.state = AlertState.FIXED.value
         alert.recovered_at = _resumed_at(alert)
         alert.save(update_fields=["state", "recovered_at", "changed_at"])
-        record_event(alert, EventKind.RECOVERED, None, "points came again", *columns)
+        record_event(alert, EventKind.RECOVERED, None, "new points arrived", *columns)
     return len(rows)
 
 

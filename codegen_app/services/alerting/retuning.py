@@ -22,7 +22,7 @@ def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
     alert = Alert.objects.select_for_update().get(pk=alert.pk)
     own = own_series(alert, changes_of(alert))
     if not own:
-        raise UserError("none of these series is measured here: there is nothing to tune")
+        raise UserError("no series of this alert is measured here: nothing to tune")
     known = AlertRun.objects.filter(alert=alert, run__state__in=OPEN_STATES)
     running = {one.series_id: one.run for one in known.select_related("run")}
     return [running.get(series.pk) or _start(alert, series, actor) for series in own[:MAX_RUNS]]
@@ -31,7 +31,7 @@ def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
 def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> TuningRun:
     node = _node(series)
     if node is None:
-        raise UserError(f"no graph that is here has {series.problem}: import its model again")
+        raise UserError(f"no imported graph contains {series.problem}: import its model again")
     symbols = node.graph.symbols
     run = tuning.start_run(
         node.graph,

@@ -61,7 +61,7 @@ def set_state(
     rows = _lock_alerts(alerts)
     changed = [row for row in rows if row.state != state]
     events = [_change(row, EventKind.STATE, by, {"state": state.value}, note) for row in changed]
-    return _record_action(events, f"{state.label} now", rows)
+    return _record_action(events, f"set to {state.label}", rows)
 
 
 @transaction.atomic
@@ -73,12 +73,14 @@ def assign(
     Raises ``UserError`` for somebody who may not triage.
     """
     if isinstance(to, User) and not to.has_perm(permissions.TRIAGE):
-        raise UserError(f"{to.get_username()} may not triage alerts: choose somebody who may")
+        raise UserError(
+            f"{to.get_username()} has no permission to triage alerts: select another user"
+        )
     rows = _lock_alerts(alerts)
     key = to.pk if to is not None else None
     changed = [row for row in rows if row.assignee_id != key]
     events = [_change(row, EventKind.ASSIGNEE, by, {"assignee": key}) for row in changed]
-    whose = f"assigned to {to.get_username()}" if to is not None else "assigned to nobody"
+    whose = f"assigned to {to.get_username()}" if to is not None else "unassigned"
     return _record_action(events, whose, rows)
 
 
@@ -87,9 +89,9 @@ def add_note(alerts: Collection[int], text: str, by: AbstractBaseUser) -> Triage
     """Add a note to alerts. Raises ``UserError`` for an empty or too long note."""
     text = text.strip()
     if not text:
-        raise UserError("note: write what there is to say")
+        raise UserError("note: enter a text")
     if len(text) > MAX_NOTE_LENGTH:
-        raise UserError(f"note: at most {MAX_NOTE_LENGTH} characters, these are {len(text)}")
+        raise UserError(f"note: at most {MAX_NOTE_LENGTH} characters, not {len(text)}")
     rows = _lock_alerts(alerts)
     events = [record_event(row, EventKind.NOTE, by, text) for row in rows]
     return _record_action(events, "noted", rows)
@@ -107,7 +109,7 @@ def link(
     rows = _lock_alerts([*alerts, to])
     folded = [row for row in rows if row.pk != to]
     if to in alerts or not folded:
-        raise UserError(f"alert {to}: an alert is not linked to itself")
+        raise UserError(f"alert {to}: an alert cannot be linked to itself")
     _check_circle(to, [row.pk for row in folded])
     columns = {one.value: to if one == relation else None for one in Relation}
     changed = [row for row in folded if _columns(row, columns) != columns]
@@ -123,7 +125,7 @@ def unlink(alerts: Collection[int], by: AbstractBaseUser) -> TriageAction:
     columns: dict[str, Any] = {one.value: None for one in Relation}
     changed = [row for row in rows if _columns(row, columns) != columns]
     events = [_change(row, EventKind.LINK, by, columns) for row in changed]
-    return _record_action(events, "linked to none", rows)
+    return _record_action(events, "link removed", rows)
 
 
 @transaction.atomic
@@ -136,10 +138,10 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> TriageAction:
     lock_links()
     events = list(AlertEvent.objects.filter(act=key, kind__in=UNDOABLE).order_by("pk"))
     if not events:
-        raise UserError("there is nothing to take back")
+        raise UserError("there is nothing to undo")
     rows = {row.pk: row for row in _lock_alerts({event.alert_id for event in events})}
     if AlertEvent.objects.filter(undoes__in=events).exists():
-        raise UserError("that was taken back already")
+        raise UserError("the action was already undone")
     for event in events:
         _check_unchanged(event, rows[event.alert_id])
         _check_no_circle(event)
@@ -149,9 +151,7 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> TriageAction:
         made.append(_change(row, EventKind.UNDO, by, event.before))
         made[-1].undoes = event
         made[-1].save(update_fields=["undoes"])
-    return TriageAction(
-        None, tuple(rows), f"Taken back: {_alert_prefix(rows)}{summary_of(events[0])}."
-    )
+    return TriageAction(None, tuple(rows), f"Undone: {_alert_prefix(rows)}{summary_of(events[0])}.")
 
 
 def summary_of(event: AlertEvent) -> str:
@@ -162,9 +162,9 @@ def summary_of(event: AlertEvent) -> str:
     if "state" in after:
         return str(AlertState(after["state"]).label)
     if "assignee" in after:
-        return "assigned" if after["assignee"] else "assigned to nobody"
+        return "assigned" if after["assignee"] else "unassigned"
     to = {one: after[one.value] for one in Relation if after.get(one.value)}
-    return next((f"{one.label} alert {pk}" for one, pk in to.items()), "linked to none")
+    return next((f"{one.label} alert {pk}" for one, pk in to.items()), "link removed")
 
 
 def _lock_alerts(alerts: Collection[int]) -> list[Alert]:
@@ -172,12 +172,12 @@ def _lock_alerts(alerts: Collection[int]) -> list[Alert]:
     other."""
     keys = sorted(set(alerts))
     if not keys:
-        raise UserError("no alert is chosen: tick one, or select it with j and k")
+        raise UserError("no alert is selected: check one, or move to it with j and k")
     if len(keys) > MAX_ALERTS:
-        raise UserError(f"{len(keys)} alerts are chosen: at most {MAX_ALERTS} at once")
+        raise UserError(f"{len(keys)} alerts are selected, more than the limit of {MAX_ALERTS}")
     rows = list(Alert.objects.select_for_update().filter(pk__in=keys).order_by("pk"))
     if missing := sorted(set(keys) - {row.pk for row in rows}):
-        raise UserError(f"alert {missing[0]}: there is none")
+        raise UserError(f"alert {missing[0]} does not exist")
     return rows
 
 
@@ -198,8 +198,8 @@ def _change(
 
 def _conflict_reason(row: Alert) -> str:
     if row.kind == AlertKind.MISSING and row.state in OPEN_ALERT_STATES:
-        return f"alert {row.pk}: missing data of this series has another open alert already"
-    return f"alert {row.pk}: what it would refer to is not there any more"
+        return f"alert {row.pk}: the series already has an open alert for missing data"
+    return f"alert {row.pk}: the linked object no longer exists"
 
 
 def _columns(row: Alert, names: Iterable[str]) -> dict[str, Any]:
@@ -214,17 +214,17 @@ def _check_unchanged(event: AlertEvent, row: Alert) -> None:
     if other is not None:
         who = other.by.get_username() if other.by is not None else "Kiln"
         raise UserError(
-            f"nothing was taken back: alert {row.pk} was changed since "
+            f"nothing was undone: alert {row.pk} was changed "
             f"by {who} at {other.at:%Y-%m-%d %H:%M} UTC ({summary_of(other)})"
         )
     if _columns(row, event.after) != event.after:
-        raise UserError(f"nothing was taken back: alert {row.pk} was changed since")
+        raise UserError(f"nothing was undone: alert {row.pk} was changed later")
 
 
 def _record_action(events: Sequence[AlertEvent], what: str, rows: Sequence[Alert]) -> TriageAction:
     """Give one key to the events of an action."""
     if not events:
-        return TriageAction(None, (), f"{_alert_prefix(row.pk for row in rows)}{what} already.")
+        return TriageAction(None, (), f"{_alert_prefix(row.pk for row in rows)}{what} (no change).")
     key = uuid.uuid4()
     AlertEvent.objects.filter(pk__in=[event.pk for event in events]).update(act=key)
     alerts = tuple(event.alert_id for event in events)
@@ -252,7 +252,7 @@ def _check_circle(to: int, alerts: Collection[int]) -> None:
     """Raise ``UserError`` if an alert that is linked to these alerts would become their target."""
     above = _linked_to(to)
     if circle := next((pk for pk in alerts if pk in above), None):
-        raise UserError(f"alert {to} is itself linked to alert {circle}: take that link back first")
+        raise UserError(f"alert {to} is itself linked to alert {circle}: remove that link first")
 
 
 def _linked_to(alert: int) -> set[int]:

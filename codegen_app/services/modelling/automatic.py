@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from codegen_app.models import Build, KernelUse, Modelling, Problem, Selection, State
+from codegen_app.models import Build, KernelUse, Modelling, Problem, State
 from codegen_app.services import queue
 from scheduler import targets
 from scheduler.build.flags import DEFAULT_FLAGS
@@ -43,20 +43,17 @@ def model_default(build: Build) -> None:
             _request(build, use, targets.boards(build.target)[0].name, sizes)
 
 
-def model_selected(selection: Selection) -> None:
-    """Model a kernel that a run selected, on the board and at the sizes of its measurement; in its
-    transaction."""
-    result = selection.result
-    if result is None or not _is_modelled(selection.target):
+def model_selected(
+    build: Build, problem: Problem, bindings: Mapping[str, int], target: str, device_name: str
+) -> None:
+    """Model the kernel of a build that a run selected for a problem, on the board and at the sizes
+    of its measurement; in its transaction."""
+    if not _is_modelled(target) or build.state != State.DONE or build.listing_id is None:
         return
-    known = targets.board_of(selection.target, selection.device_name)
-    board = known or targets.boards(selection.target)[0]
-    use = KernelUse.objects.filter(
-        kernel=selection.kernel_id, template_node__problem=selection.problem_id
-    ).first()
-    build = result.build
-    if use is not None and build.state == State.DONE and build.listing_id is not None:
-        _request(build, use, board.name, _used_bindings(selection.problem, selection.bindings))
+    board = targets.board_of(target, device_name) or targets.boards(target)[0]
+    use = KernelUse.objects.filter(kernel=build.kernel_id, template_node__problem=problem).first()
+    if use is not None:
+        _request(build, use, board.name, _used_bindings(problem, bindings))
 
 
 def _used_bindings(problem: Problem, bindings: Mapping[str, int]) -> dict[str, int]:

@@ -45,7 +45,7 @@ def run(row: Modelling) -> None:
         except MachineError:
             raise
         except FileNotFoundError:
-            reason = "a file that it needs is missing from the storage: build the kernel again"
+            reason = "a required file is missing from the storage: build the kernel again"
             work.finish(row, State.REJECTED, stage=Stage.LOAD, reason=reason)
             return
         except UserError as error:
@@ -61,7 +61,7 @@ def _report(row: Modelling) -> Report:
     build, target = row.build, targets.find(row.build.target)
     use = _kernel_use(row)
     if build.listing is None:
-        raise UserError("there is no listing of this build: build the kernel again")
+        raise UserError("the build has no listing: build the kernel again")
     listing = artifacts.read(build.listing).decode("utf-8", errors="replace")
     scheduled = engine.scheduled(use.template_node.graph.file.digest)
     lowered = scheduled.schedule.lowered
@@ -95,7 +95,7 @@ def _kernel_use(row: Modelling) -> KernelUse:
     asked = uses.filter(pk=row.use_id) if row.use_id is not None else uses.none()
     use = asked.first() or uses.first()
     if use is None:
-        raise UserError("no graph calls this kernel any more")
+        raise UserError("no graph uses this kernel")
     return use
 
 
@@ -104,8 +104,8 @@ def _node(scheduled: engine.Scheduled, use: KernelUse) -> SchedulerNode:
         return scheduled.node(use.template_node.name)
     except KeyError:
         raise UserError(
-            "the graph was scheduled by another version of Kiln, whose nodes were others: import"
-            " the model again"
+            "the graph was scheduled by another version of Kiln with other nodes: import the model"
+            " again"
         ) from None
 
 

@@ -8,7 +8,8 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from codegen_app.models import OPEN_STATES, Build, GeneratedKernel, KernelUse, Modelling, State
-from codegen_app.services import artifacts, audit, builds, queue, tuning, work
+from codegen_app.services import artifacts, audit, builds, queue, work
+from codegen_app.services.sizes import checked_bindings
 from scheduler import targets
 from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.recipe import can_build
@@ -64,7 +65,7 @@ def request_modelling(
 def checked_sizes(use: KernelUse, given: Mapping[str, int]) -> dict[str, int]:
     """Return the problem's sizes, those left out at their hints. Raises ``UserError``."""
     node = use.template_node
-    chosen = tuning.checked_bindings(node.graph, given)
+    chosen = checked_bindings(node.graph, given)
     symbols = node.problem.symbols if node.problem else chosen
     return {name: chosen[name] for name in sorted(symbols)}
 
@@ -107,4 +108,4 @@ def board_named(target: str, name: str) -> Board:
     for board in targets.boards(target):
         if board.name == name:
             return board
-    raise UserError(f"{name} is no board of {target} that this version of Kiln knows")
+    raise UserError(f"this version of Kiln has no board {name} for {target}")

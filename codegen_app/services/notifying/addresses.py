@@ -60,22 +60,24 @@ class Address:
 def parse(url: str) -> Address:
     """Return the parts of an ``http`` or ``https`` address; raises ``UserError``."""
     if len(url) > MAX_LENGTH:
-        raise UserError(f"an address has at most {MAX_LENGTH} characters")
+        raise UserError(f"a URL has at most {MAX_LENGTH} characters")
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise UserError("an address has no spaces, backslashes or letters beyond ASCII")
+        raise UserError("a URL must be ASCII without spaces or backslashes")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UserError(f"this is no address: {error}") from None
+        raise UserError(f"invalid URL: {error}") from None
     if parts.scheme not in _PORTS:
-        raise UserError("an address begins with https:// or http://")
+        raise UserError("a URL must begin with https:// or http://")
     if not parts.hostname:
-        raise UserError("an address names a host")
+        raise UserError("the URL has no host")
     if parts.username is not None or parts.password is not None:
-        raise UserError("an address holds no user name: the receiver checks the signature instead")
+        raise UserError(
+            "a URL must not contain a user name: the receiver checks the signature instead"
+        )
     if port == 0:
-        raise UserError("there is no port 0")
+        raise UserError("port 0 is invalid")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Address(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], target)
 
@@ -90,8 +92,8 @@ def resolve(host: str, port: int, allowed: Sequence[IpNetwork]) -> list[IpAddres
     for address in addresses:
         if not is_allowed(address, allowed):
             raise NotAllowedError(
-                f"{host} is {address}, which is no public address: the operator can allow its"
-                " network (KILN_WEBHOOK_NETWORKS)"
+                f"{host} resolves to {address}, which is not a public address: the operator can"
+                " allow its network (KILN_WEBHOOK_NETWORKS)"
             )
     return addresses
 

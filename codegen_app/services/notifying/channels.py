@@ -57,7 +57,7 @@ def set_active(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
 def renew_key(actor: AbstractBaseUser, row: Channel) -> None:
     """Replace the signing key; the earlier one signs nothing more."""
     if row.kind != ChannelKind.WEBHOOK:
-        raise UserError("e-mails are not signed: there is no key")
+        raise UserError("e-mail channels have no signing key")
     row.key_salt = signing.new_salt()
     row.save(update_fields=["key_salt"])
     audit.record(actor, "renew channel key", row)
@@ -70,7 +70,9 @@ def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
     if not row.active:
         raise UserError(f"{row} is switched off: switch it on to test it")
     if row.deliveries.filter(event=None, **_RESET_FIELDS).count() >= _MAX_OPEN_TESTS:
-        raise UserError(f"{_MAX_OPEN_TESTS} tests of {row} wait already: see what becomes of them")
+        raise UserError(
+            f"{row} already has {_MAX_OPEN_TESTS} pending tests: wait for their results"
+        )
     made = Delivery.objects.create(channel=row, key=uuid.uuid4(), next_at=timezone.now())
     audit.record(actor, "test channel", row)
     queue.notify(queue.Kind.NOTIFY)
@@ -95,5 +97,5 @@ def _save(actor: AbstractBaseUser, row: Channel, action: str, why: str = "") -> 
             audit.record(actor, action, row, why)
     except IntegrityError as error:
         if Channel.objects.filter(name=row.name).exclude(pk=row.pk).exists():
-            raise UserError(f"there is a channel of the name {row.name!r} already") from error
+            raise UserError(f"a channel named {row.name!r} already exists") from error
         raise

@@ -29,7 +29,7 @@ class Dispatcher:
     def start(self) -> None:
         """Start the thread."""
         if not settings.SECRET_KEY_GIVEN:
-            log.warning("this worker sends no webhooks: KILN_SECRET_KEY is not set for it")
+            log.warning("this worker cannot send webhooks: KILN_SECRET_KEY is not set")
         self._thread.start()
 
     def stop(self) -> None:
@@ -44,6 +44,6 @@ class Dispatcher:
                 log.warning("nothing was sent: %s", one_line(str(error)))
                 connection.close()
             except Exception:
-                log.exception("a look at what is to be sent failed")
+                log.exception("reading pending deliveries failed")
                 connection.close()
         connection.close()

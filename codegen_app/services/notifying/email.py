@@ -14,13 +14,14 @@ from codegen_app.services.notifying.message import (
 from scheduler.ir.bindings import format_bindings
 from scheduler.text import one_line
 from scheduler.track.effect import format_change
+from scheduler.track.evidence import cause_text
 
 _MAX_SERIES = 20
 _MAX_SUBJECT = 200
 _WHY = {
     EventKind.RAISED: "raised",
-    EventKind.GREW: "more series belong to it now",
-    EventKind.RECOVERED: "later points are back at the level before",
+    EventKind.GREW: "more series were added",
+    EventKind.RECOVERED: "later points are back at the previous level",
 }
 _SOURCES = dict(Source.choices)
 
@@ -40,16 +41,14 @@ def subject(message: Message) -> str:
         if message.revision is not None:
             words.append(f"since {message.revision.name[:12]}")
     if alert.cause:
-        words.append(f"({alert.cause})")
+        words.append(f"({cause_text(alert.cause)})")
     return one_line(" ".join(words), _MAX_SUBJECT)
 
 
 def text(message: Message) -> str:
     """Return the whole e-mail."""
     if message.alert is None:
-        lines = [
-            "This is a test: somebody asked on Kiln's page of channels whether e-mails arrive here."
-        ]
+        lines = ["This is a test message, requested on Kiln's Channels page."]
     else:
         lines = _alert_lines(message, message.alert)
     return "\n".join([*lines, "", "-- ", _footer(message)]) + "\n"
@@ -61,10 +60,10 @@ def _alert_lines(message: Message, alert: AlertNote) -> list[str]:
     lines += [alert.url, ""]
     lines.append(f"State:    {alert.state}")
     if alert.cause:
-        lines.append(f"Cause:    {alert.cause} (of the series that changed most)")
+        lines.append(f"Cause:    {cause_text(alert.cause)} (series with the largest change)")
     if message.revision is not None:
         lines.append(f"Revision: {_revision(message.revision)}")
-    for name, url in (("Same as", alert.duplicate_of), ("Part of", alert.downstream_of)):
+    for name, url in (("Dup. of", alert.duplicate_of), ("Part of", alert.downstream_of)):
         if url:
             lines.append(f"{name + ':':<9} {url}")
     shown = message.series[:_MAX_SERIES]
@@ -95,7 +94,7 @@ def _change_lines(change: ChangeNote, unit: str) -> list[str]:
         f"  {_SOURCES.get(change.source, change.source)}",
     ]
     if change.cause:
-        lines.append(one_line(f"  cause: {change.cause}. {change.reason}"))
+        lines.append(one_line(f"  cause: {cause_text(change.cause)}. {change.reason}"))
     return lines
 
 
@@ -110,7 +109,7 @@ def _revision(revision: RevisionNote) -> str:
 
 
 def _recovered(message: Message) -> str:
-    return "back again: " if message.event == EventKind.RECOVERED else ""
+    return "recovered: " if message.event == EventKind.RECOVERED else ""
 
 
 def _count_series(count: int) -> str:

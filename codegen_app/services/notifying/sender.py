@@ -147,7 +147,7 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
     except signing.OtherSecretError as error:
         attempt = Attempt.temporary(str(error))  # left to a process with the site's secret
     except Exception as error:
-        log.exception("the message of delivery %s cannot be made", delivery.pk)
+        log.exception("building the message of delivery %s failed", delivery.pk)
         attempt = Attempt.permanent(f"internal error: {type(error).__name__}: {error}")
     return lambda: attempt
 
@@ -177,5 +177,5 @@ def _outcome(future: Future[Attempt]) -> Attempt:
     error = future.exception()
     if error is None:
         return future.result()
-    log.error("an attempt to send failed", exc_info=error)
+    log.error("a delivery attempt failed", exc_info=error)
     return Attempt.permanent(f"internal error: {type(error).__name__}: {error}")

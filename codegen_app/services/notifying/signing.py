@@ -36,7 +36,7 @@ def key(salt: str) -> str:
         if constant_time_compare(_mark(random, secret), mark):
             made = base64.urlsafe_b64encode(_derived(b"key", random, secret))
             return f"kiln_hook_{made.decode().rstrip('=')}"
-    raise OtherSecretError("this channel's key was made with another KILN_SECRET_KEY: renew it")
+    raise OtherSecretError("the channel key was created with another KILN_SECRET_KEY: renew it")
 
 
 def signature(signing_key: str, timestamp: str, body: bytes) -> str:

@@ -25,7 +25,7 @@ def send(subject: str, text: str, to: Sequence[str], key: UUID) -> Attempt:
     """Send the e-mail once. If some addresses accepted it, it is delivered, and the note names the
     others."""
     if not is_set_up():
-        return Attempt.permanent("no mail server is set up (KILN_EMAIL_HOST)")
+        return Attempt.permanent("no mail server is configured (KILN_EMAIL_HOST)")
     message = EmailMessage(
         subject,
         text,
@@ -47,10 +47,10 @@ def send(subject: str, text: str, to: Sequence[str], key: UUID) -> Attempt:
             return Attempt.permanent(reply)
         return Attempt.temporary(reply)
     except smtplib.SMTPNotSupportedError as error:
-        return Attempt.permanent(f"the mail server cannot do it: {error}")
+        return Attempt.permanent(f"not supported by the mail server: {error}")
     except (smtplib.SMTPException, OSError) as error:
         why = str(error) or type(error).__name__
-        return Attempt.temporary(f"no mail through {settings.EMAIL_HOST}: {why}")
+        return Attempt.temporary(f"sending through {settings.EMAIL_HOST} failed: {why}")
 
 
 def _sent(message: EmailMessage, to: list[str]) -> Attempt:
@@ -67,11 +67,11 @@ def _sent(message: EmailMessage, to: list[str]) -> Attempt:
         rejected: Replies = backend.connection.sendmail(sender, to, content)
     finally:
         backend.close()
-    return Attempt.delivered(note=f"not to {_replies(rejected)}" if rejected else "")
+    return Attempt.delivered(note=f"rejected for {_replies(rejected)}" if rejected else "")
 
 
 def _all_rejected(replies: Replies) -> Attempt:
-    line = f"not to {_replies(replies)}"
+    line = f"rejected for {_replies(replies)}"
     if any(code < 500 for code, _ in replies.values()):
         return Attempt.temporary(line)
     return Attempt.permanent(line)

@@ -48,18 +48,18 @@ def post(
         return Attempt.permanent(str(error))
     except (_DeadlineError, OSError, http.client.HTTPException) as error:
         if isinstance(error, _DeadlineError | TimeoutError) or time.monotonic() >= end:
-            return Attempt.temporary(f"no answer within {within_s:g} s")
+            return Attempt.temporary(f"no response within {within_s:g} s")
         return Attempt.temporary(_failure(to, error))
 
 
 def _failure(to: Address, error: Exception) -> str:
     if isinstance(error, socket.gaierror):
-        return f"{to.host} is not found: {error.strerror}"
+        return f"cannot resolve {to.host}: {error.strerror}"
     if isinstance(error, ssl.SSLError):
         why = getattr(error, "verify_message", "") or error.reason or str(error)
-        return f"no trusted HTTPS with {to.host}: {why}"
+        return f"HTTPS with {to.host} failed: {why}"
     if isinstance(error, http.client.HTTPException):
-        return f"{to.host}:{to.port} answered no HTTP: {type(error).__name__}"
+        return f"{to.host}:{to.port} did not answer with HTTP: {type(error).__name__}"
     return f"no connection to {to.host}:{to.port}: {getattr(error, 'strerror', '') or error}"
 
 
@@ -79,7 +79,7 @@ def _resolve(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpAd
     except Empty:
         raise _DeadlineError from None
     if isinstance(answer, UnicodeError):
-        raise UserError(f"{to.host!r} is no name of a host")
+        raise UserError(f"{to.host!r} is not a valid host name")
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -90,7 +90,7 @@ def _connect(
 ) -> tuple[http.client.HTTPConnection, socket.socket]:
     """Return a connection to the first address that accepts, and a second handle of its socket,
     which can end it from outside."""
-    failure: OSError = OSError("it has no address")
+    failure: OSError = OSError("the host has no address")
     for address in found:
         try:
             timeout = min(_CONNECT_S, _remaining_s(end))

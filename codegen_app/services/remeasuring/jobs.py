@@ -61,14 +61,16 @@ def run(row: Remeasurement) -> None:
     ):
         if device is None:
             if lease_lost.is_set():
-                raise work.LeaseLostError(f"{row} was cancelled, or is another worker's")
-            reason = f"no {series.device_name} ({series.target}) is here any more"
+                raise work.LeaseLostError(f"{row} was cancelled or taken over by another worker")
+            reason = f"no {series.device_name} ({series.target}) is available any more"
             work.finish(row, State.REJECTED, stage=Stage.LOAD, reason=reason)
             return
         try:
             _measure(row, device, progress, cancellation)
         except Cancelled:
-            raise work.LeaseLostError(f"{row} was cancelled, or is another worker's") from None
+            raise work.LeaseLostError(
+                f"{row} was cancelled or taken over by another worker"
+            ) from None
         except MachineError:
             raise
         except UserError as error:
@@ -159,7 +161,7 @@ def _outcome(
             continue
         rejected = [one.reason for one in of_side if isinstance(one, Rejected)]
         why = (rejected + [reasons[key] for key in keys if key in reasons])[0]
-        reason = f"nothing of the side {side} the change was measured: {why}"
+        reason = f"no point {side} the change could be measured: {why}"
         return State.REJECTED, {"stage": Stage.RUN, "reason": reason}
     return State.DONE, {}
 
@@ -203,7 +205,7 @@ def stored_build(point: RemeasuredPoint, uses: Mapping[int, list[RecordedUse]]) 
     unknown."""
     build = point.original.build
     if build is None or build.library is None or not uses.get(build.kernel_id):
-        raise UserError("its build is not kept any more")
+        raise UserError("its build is no longer stored")
     return build
 
 

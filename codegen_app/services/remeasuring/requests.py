@@ -60,7 +60,7 @@ def request_remeasurement(alert: Alert, actor: AbstractBaseUser | None) -> list[
         answers.append(_request_missing(alert, alert.series, actor))
     if all(answer.reason for answer in answers):
         reasons = dict.fromkeys(answer.reason for answer in answers)
-        raise UserError("; ".join(reasons) or "this alert has no change any more")
+        raise UserError("; ".join(reasons) or "this alert no longer has changes")
     audit.record(actor, "measure again", alert)
     return answers
 
@@ -68,7 +68,7 @@ def request_remeasurement(alert: Alert, actor: AbstractBaseUser | None) -> list[
 def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None) -> SeriesAnswer:
     series = change.series
     if series.is_generated:
-        return SeriesAnswer(series, reason="a generated series has nothing that could be measured")
+        return SeriesAnswer(series, reason="generated series cannot be measured")
     if series.own_problem_id is None:
         revisions = _revisions(change)
         return SeriesAnswer(series, requests=_request_revisions(alert, series, revisions, actor))
@@ -114,11 +114,11 @@ def _revisions(change: Change) -> list[Revision]:
 def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> SeriesAnswer:
     """Request the revisions since the last point of a series whose points stopped coming."""
     if series.is_generated or series.own_problem_id is not None:
-        what = "generated" if series.is_generated else "measured by tuning runs here: retune"
+        what = "generated" if series.is_generated else "measured by tuning runs: retune instead"
         return SeriesAnswer(series, reason=f"the series is {what}")
     last = Datum.objects.filter(series=series).order_by("-at", "-id").first()
     if last is None:
-        return SeriesAnswer(series, reason="the series has no point")
+        return SeriesAnswer(series, reason="the series has no points")
     later = Revision.objects.filter(
         repository=last.revision.repository, branch=last.revision.branch, at__gt=last.at
     )

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from codegen_app.config.context import row_context
 from codegen_app.models import Candidate, RemoteLease, State, TuningTask, Worker
-from codegen_app.services import backlog, engine, measurement_tasks, queue, tuning_search, work
+from codegen_app.services import engine, measurement_tasks, queue, tuning_search, work
 from codegen_app.services.advisory_lock import LockClass, try_lock
 from codegen_app.services.faults import fault_of
 from codegen_app.services.remote import dispatch, leases
@@ -38,12 +38,12 @@ def request_builds(worker: Worker, key: str, kernels: Sequence[str]) -> BuildRes
     """
     lease = leases.get_active(worker, key)
     if lease.task is None:
-        raise UserError("kernels: this lease is on no search")
+        raise UserError("kernels: the lease is not for a search")
     if lease.offered is None:
         return BuildResults(settings.WORKER_POLL_S, ())
     for name in kernels:
         if name not in lease.offered:
-            raise UserError(f"kernels: {name} is no candidate of this task")
+            raise UserError(f"kernels: {name} is not a candidate of this task")
     rows = lease.task.candidates.filter(kernel__name__in=kernels)
     known: dict[str, Candidate] = {
         row.kernel.name: row
@@ -78,9 +78,9 @@ def _add_requests(lease: RemoteLease, kernels: Sequence[str]) -> None:
 def answer_requests() -> None:
     """Answer the requests of remote searches, each by one worker at a time. After a machine failure
     they are tried again later."""
-    for pk in list(backlog.search_leases().order_by("pk").values_list("pk", flat=True)):
+    for pk in list(leases.search_leases().order_by("pk").values_list("pk", flat=True)):
         with try_lock(LockClass.SEEK, pk) as mine:
-            lease = backlog.search_leases().filter(pk=pk).first() if mine else None
+            lease = leases.search_leases().filter(pk=pk).first() if mine else None
             if lease is not None:
                 with row_context(run_id=lease.tuning_task.run_id):
                     _attempt(lease)

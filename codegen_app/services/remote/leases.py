@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from codegen_app.models import (
@@ -154,12 +154,12 @@ def expire(lease: RemoteLease) -> str:
     if lease.task is not None and lease.task.run.state == State.CANCELLED:
         return f"run {lease.task.run_id} was cancelled"
     if lease.task is None and row.state == State.CANCELLED:
-        return "measuring again was cancelled"
+        return "the remeasurement was cancelled"
     if lease.end not in ("", LeaseEnd.EXPIRED):
         return "this lease has ended"
     if not row.is_open and row.reason:
         return f"the task is {row.state}: {row.reason}"
-    return "the lease ran out, and the task was given on"
+    return "the lease expired and the task was reassigned"
 
 
 def end(lease: RemoteLease, how: LeaseEnd) -> None:
@@ -188,3 +188,11 @@ def spent_fields(lease: RemoteLease, seconds: float | None) -> dict[str, Any]:
         return {}
     RemoteLease.objects.filter(pk=lease.pk).update(spent_s=total)
     return {"spent_s": F("spent_s") + (total - row.spent_s)}
+
+
+def search_leases() -> QuerySet[RemoteLease]:
+    """Return leases whose worker may not send requests yet, or whose requests were not answered."""
+    rows = RemoteLease.objects.filter(Q(offered__isnull=True) | ~Q(asked=[]), ended_at=None)
+    rows = rows.annotate(created_at=F("begun_at"))  # like all waiting work
+    related = ("task__run__graph__file", "task__template_node", "task__problem")
+    return rows.filter(task__state=State.RUNNING, task__claim=F("claim")).select_related(*related)

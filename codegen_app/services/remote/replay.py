@@ -23,7 +23,7 @@ from scheduler.errors import Rejected, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.replay import GraphNodeRef, RecordedUse
 
-_NO_REASON = "the worker said nothing of it"
+_NO_REASON = "the worker reported no result"
 
 
 def _remeasurement(lease: RemoteLease) -> Remeasurement:

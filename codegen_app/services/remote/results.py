@@ -63,7 +63,7 @@ def _record_remeasurement(
     lease: RemoteLease, results: list[Result], samples: tuple[int, int]
 ) -> None:
     if results:
-        raise UserError("results: what is measured again is sent at its end")
+        raise UserError("results: send remeasured results when the task ends")
     if not work.extend(lease.work, samples=samples[0], samples_due=samples[1]):
         raise LeaseOverError
 
@@ -108,7 +108,7 @@ def _record(lease: RemoteLease, device: str, results: list[Result], spent_s: flo
     known, moved, new = _kernels(task), _bytes_moved(task), 0
     for one in results:
         if one.kernel not in known:
-            raise UserError(f"results: {one.kernel} is no kernel of this task")
+            raise UserError(f"results: {one.kernel} is not a kernel of this task")
         entry = _entry(task, info, one.kernel, one.measured, moved, _rejection(one))
         entry = replace(entry, modelled=modelled_tuning.modelled_time(task, one.kernel))
         count = tuning_search.record_entry(task, entry, info)
@@ -138,7 +138,7 @@ def finish(
     lease = leases.get_active(worker, key)
     task, info = lease.tuning_task, _device(lease, device)
     if lease.offered is None:
-        raise MachineError("nobody has looked yet at what this search may try")
+        raise MachineError("the candidates of this search are not known yet")
     named = tuple(_entries(task, info, list(lines)))
     others = _untried_entries(lease, info, {one.kernel for _, one in named}, rest)
     decided = AssignmentResult((*named, *others), frozenset())
@@ -164,12 +164,12 @@ def _entries(
     if len({line.kernel for line in lines}) != len(lines):
         raise UserError("lines: a kernel has two")
     if sum(line.state is CandidateState.CHOSEN for line in lines) > 1:
-        raise UserError("lines: two kernels are chosen")
+        raise UserError("lines: two kernels are marked chosen")
     moved = _bytes_moved(task)
     for line in lines:
         row = known.get(line.kernel)
         if row is None:
-            raise UserError(f"lines: {line.kernel} is no kernel of this task")
+            raise UserError(f"lines: {line.kernel} is not a kernel of this task")
         entry = _entry(task, device, line.kernel, line.measured, moved, _rejection(line), line)
         if entry.measurement is None and line.state in _MEASURED:
             if row.result is None:

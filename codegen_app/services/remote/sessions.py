@@ -62,7 +62,7 @@ def worker_of(token: ApiToken, session: str) -> Worker:
     found = Worker.objects.filter(token=token, session=_digest(session), remote=True)
     if not session or not found.update(seen_at=Now(), stopped_at=None):
         raise SessionError(
-            "this session is over: another process has joined under the name, or none has yet"
+            "this session is over: another process joined with this name, or none has joined yet"
         )
     return found.get()
 
@@ -100,7 +100,7 @@ def _queues(token: ApiToken, given: Mapping[str, Any]) -> list[str]:
     if not found:
         asked = " and ".join(filter(None, (token.worker_queue, given["queue"]))) or "any queue"
         have = ", ".join(served) or "nothing"
-        raise UserError(f"nothing to serve: asked for {asked}, and the devices serve {have}")
+        raise UserError(f"no queue to serve: requested {asked}, but the devices serve {have}")
     return found
 
 

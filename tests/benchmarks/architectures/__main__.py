@@ -59,7 +59,7 @@ def main() -> int:
     found.sort(key=lambda one: order[one.name])
     right = [one for one in found if not one.failed]
     whole = [one for one in right if not one.externs]
-    summary = f"{len(right)} of {len(found)} right, {len(whole)} of them without an extern"
+    summary = f"{len(right)} of {len(found)} correct, {len(whole)} without an extern"
     say(f"\n{summary}")
     if options.write:
         _DOCUMENT.write_text(_page(found, summary, about, options.level))
@@ -124,23 +124,23 @@ def _line(one: Outcome) -> str:
 
 
 def _page(found: Sequence[Outcome], summary: str, about: str, level: Level) -> str:
-    how = "the reference beside torch"
+    how = "the reference with torch"
     if level is Level.INTERPRET:
-        how += ", and the fused operations beside the reference"
+        how += ", and the fused operations with the reference"
     if level is Level.KERNELS:
-        how += ", and the kernels, emulated, beside the reference"
+        how += ", and the emulated kernels with the reference"
     rows = "".join(
         f"| {one.field} | {one.name} | {one.nodes} | {one.kernels} |"
         f" {', '.join(one.externs) or 'none'} |"
-        f" {f'{one.failed}: {one.reason}' if one.failed else 'right'} |\n"
+        f" {f'{one.failed}: {one.reason}' if one.failed else 'correct'} |\n"
         for one in found
     )
     return (
         "# Architectures\n\n"
         "Written by `python -m tests.benchmarks.architectures --write`: real architectures with"
-        " small configurations and random weights, exported, read and compiled;"
-        f" what is compared is {how}. {about}.\n\n{summary}.\n\n"
-        "| field | architecture | nodes | kernels | left to the reference | |\n"
+        " small configurations and random weights, exported, imported and compiled."
+        f" Compared: {how}. {about}.\n\n{summary}.\n\n"
+        "| field | architecture | nodes | kernels | computed by the reference | result |\n"
         "|---|---|---|---|---|---|\n" + rows
     )
 

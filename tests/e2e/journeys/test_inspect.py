@@ -69,8 +69,8 @@ class Journey:
         said = facts(page)
         assert said["Measured nodes"] == "3 of 3"
         assert said["Measured on"] == "CPU emulation"
-        assert said["Measured at"] == "s0=16"
-        assert said["s0 of the example"].startswith("64 ")
+        assert said["Sizes"] == "s0=16"
+        assert said["s0 (example)"].startswith("64 ")
         assert said["Samples"] == str(len(self.result.samples_ns))
         rows = [cells(row) for row in page.locator("#scheduled tbody tr").all()]
         assert [under(row, "Kernel") for row in rows] == [f"selected {self.kernel.name}"] * 3
@@ -100,7 +100,8 @@ class Journey:
         page = self.page
         row = cells(page.locator("#candidates tbody tr", has_text=self.kernel.name))
         self.holds_the_time(row)
-        assert "default" in under(row, "Serves") and "CPU emulation" in under(row, "Serves")
+        selected = under(row, "Selected on")
+        assert "default" in selected and "CPU emulation" in selected
         assert under(row, "Measured on") == "CPU emulation s0=16"
         figures = self.figures
         assert shows_all(under(row, "Registers"), figures["vgpr"])
@@ -126,7 +127,7 @@ class Journey:
         row = cells(page.locator("#resources tr[aria-selected=true]"))
         assert under(row, "Target") == "gfx942"
         assert shows_all(under(row, "Waves"), figures["occupancy_waves_per_simd"], 8)
-        assert under(row, "Limit") == figures["limiter"]
+        assert under(row, "Limiter") == figures["limiter"]
         assert under(row, "Next step")
         measured = cells(page.locator("#results tbody tr"))
         self.holds_the_time(measured)
@@ -173,9 +174,9 @@ class Journey:
         measured = next(side for side in sides if under(side, "Target") == "gfx942")
         self.holds_the_time(measured)
         assert "emulated" in under(measured, "Measured on")
-        expect(page.get_by_label("Verdict")).to_contain_text("no time yet: measure")
+        expect(page.get_by_label("Verdict")).to_contain_text("Not measured yet")
         profile = page.locator("#profile tbody tr")
-        for name, heading in (("Occupancy", "Waves"), ("Limited by", "Limit")):
+        for name, heading in (("Occupancy", "Waves"), ("Limited by", "Limiter")):
             row = cells(profile.filter(has_text=name))
             for side in sides:
                 target = under(side, "Target")

@@ -99,7 +99,7 @@ def test_from_make_demo_to_a_finding_that_one_can_act_on(newcomer: Page, running
 def reads_what_it_is(page: Page) -> None:
     """One line says it, also to who is not signed in."""
     page.goto("/")
-    expect(page.locator("p.lead")).to_contain_text("makes GPU kernels of a model")
+    expect(page.locator("p.lead")).to_contain_text("generates GPU kernels for a model")
 
 
 def signs_in(page: Page, running: Demo) -> None:
@@ -123,11 +123,11 @@ def reads_what_costs_most(page: Page, running: Demo) -> None:
     """It comes by itself as soon as something is timed; its figures are a measurement of its
     kernel, and the node that it leads to has the same. What is measured meanwhile may change all
     of them: then they are read again."""
-    link = answer(page, "Costs most").get_by_role("link").first
+    link = answer(page, "Hottest kernel").get_by_role("link").first
     expect(link).to_be_visible(timeout=WORK_MS)
     differences = []
     for _ in range(TIMES):
-        said, kernel = answer(page, "Costs most").evaluate(
+        said, kernel = answer(page, "Hottest kernel").evaluate(
             "part => [part.innerText, part.querySelector('a.code').pathname.split('/').pop()]"
         )
         assert ("emulated" in said) != ("recorded" in said), "where the time comes from is said"
@@ -168,13 +168,13 @@ def figures_of_cost(said: str) -> tuple[str, ...]:
     """Median, share, interval, samples."""
     found = _COST.search(" ".join(said.replace("\u202f", "").split()))
     assert found is not None, said
-    return found.groups(default="none: one sample")
+    return found.groups(default="n/a (one sample)")
 
 
 def shows_interval(said: str, time: tuple[float, float, float, int]) -> bool:
     """Whether both ends are a measurement's; of a single sample there are none, and it says so."""
     _, low, high, n = time
-    return said == "none: one sample" if n == 1 else shows_all(said, low, high)
+    return said == "n/a (one sample)" if n == 1 else shows_all(said, low, high)
 
 
 def cells_of_kernel(page: Page, kernel: str) -> dict[str, str]:
@@ -187,7 +187,7 @@ def reads_the_graph(page: Page) -> None:
     """One click up: the sum is that of its rows, and so is every share; it says of how many
     nodes, on which device, at which sizes."""
     node = page.url
-    page.get_by_role("navigation", name="Where this comes from").get_by_role("link").first.click()
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link").first.click()
     page.wait_for_url("**/graphs/*")
     verdict = page.locator("p.verdict").inner_text()
     table = page.locator("#scheduled tbody tr")
@@ -230,7 +230,7 @@ def opens_a_kernel_for_amd(page: Page, running: Demo) -> None:
         (figures,) = (found for function, found in resources.items() if function.endswith(name))
         assert shows_all(under(one, "Waves"), figures["occupancy_waves_per_simd"], 8)
         assert shows(under(one, "VGPR"), figures["vgpr"])
-        assert under(one, "Limit") == figures["limiter"]
+        assert under(one, "Limiter") == figures["limiter"]
         assert under(one, "Next step"), "also where nothing is left to do"
 
 
@@ -248,7 +248,7 @@ def does_what_the_overview_proposes(page: Page, running: Demo) -> None:
     """In the demo the history has something that became slower: the button leads to it, it says
     how much and why, and who may acknowledges it."""
     page.goto("/")
-    proposed = answer(page, "Next").get_by_role("link", name="Open the worst")
+    proposed = answer(page, "Next").get_by_role("link", name="Open the alert")
     expect(proposed).to_be_visible(timeout=WORK_MS)
     proposed.click()
     page.wait_for_url("**/alerts/*")
@@ -265,7 +265,7 @@ def does_what_the_overview_proposes(page: Page, running: Demo) -> None:
         shows(ratio, moved) and shows_all(interval, low, high) and shows_all(counts, before, after)
         for moved, low, high, before, after in found
     ), f"{said}: {found}"
-    expect(page.get_by_role("heading", name="Why")).to_be_visible()
+    expect(page.get_by_role("heading", name="Cause")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Acknowledge")).click()
     expect(page.locator(".page-head")).to_contain_text("acknowledged")
     assert running.rows("SELECT state FROM codegen_app_alert WHERE id = %s", key) == [

@@ -76,9 +76,9 @@ def asked(page: Page, why: str, time: str) -> TuningRun:
     """The form for a run is filled in and sent; its page is what follows."""
     expect(page.locator("h1")).to_have_text("Tune")
     expect(page.locator('[name="target"][value="cpu"]')).to_be_checked()
-    page.get_by_label("Time a run").fill(time)
+    page.get_by_label("Time per run").fill(time)
     page.get_by_label("Sizes").fill("s0=64")
-    page.get_by_label("Why").fill(why)
+    page.get_by_label("Reason").fill(why)
     page.get_by_role("button", name="Tune", exact=True).click()
     expect(page.locator("dl.facts").first).to_contain_text(why)
     run = TuningRun.objects.latest("pk")
@@ -147,7 +147,7 @@ def test_a_run_is_watched_takes_over_is_rolled_back_and_another_is_cancelled(
     page.evaluate(WATCH)
     workers.start_one(MEASURING)
     over(page, first)
-    expect(page.locator("#best tbody tr")).to_contain_text("nothing was selected before")
+    expect(page.locator("#best tbody tr")).to_contain_text("no kernel was selected before")
     serving = Selection.objects.get(until=None)
     assert serving.result is not None
     assert serving.reason == f"fastest in run {first.pk}"
@@ -164,9 +164,9 @@ def test_a_run_is_watched_takes_over_is_rolled_back_and_another_is_cancelled(
     pages_say(page, graph, node, choice_of(slowest))
     second = taken_over(page, first, slowest)
     best = page.locator("#best tbody tr")
-    expect(best).to_contain_text(f"takes over from {slowest.kernel.name}")
-    expect(best.locator(".status.best")).to_have_text("chosen")
-    expect(best.get_by_text("serves", exact=True)).to_be_visible()
+    expect(best).to_contain_text(f"replaces {slowest.kernel.name}")
+    expect(best.locator(".status.best")).to_have_text("best")
+    expect(best.get_by_text("selected", exact=True)).to_be_visible()
     serving = Selection.objects.get(until=None)
     assert serving.result is not None
     winner = choice_of(serving.result)
@@ -180,9 +180,9 @@ def test_a_run_is_watched_takes_over_is_rolled_back_and_another_is_cancelled(
     row = page.locator("#selections tbody tr")
     row.locator("summary").click()
     former = row.locator("details > div").filter(has_text=slowest.kernel.name)
-    former.get_by_label("Why").fill("the new one hangs")
-    former.get_by_role("button", name="Put back").click()
-    expect(page.locator(".callout.ok")).to_contain_text(f"{slowest.kernel.name} serves again")
+    former.get_by_label("Reason").fill("the new one hangs")
+    former.get_by_role("button", name="Restore").click()
+    expect(page.locator(".callout.ok")).to_contain_text(f"{slowest.kernel.name} is selected again")
     serving = Selection.objects.get(until=None)
     assert (serving.kernel, serving.reason) == (slowest.kernel, "put back: the new one hangs")
     assert AuditEntry.objects.get(action="put back").why == "the new one hangs"
@@ -190,14 +190,14 @@ def test_a_run_is_watched_takes_over_is_rolled_back_and_another_is_cancelled(
     assert set(twins_say(page.request, graph, node).values()) == {again}
     pages_say(page, graph, node, again)
     page.goto(second.get_absolute_url())
-    expect(page.locator("#best").get_by_text("serves", exact=True)).to_have_count(0)
+    expect(page.locator("#best").get_by_text("selected", exact=True)).to_have_count(0)
 
     # A search of ten minutes is cancelled once something was measured: that stays.
     page.get_by_role("link", name="Tune again").click()
     third = asked(page, "a longer search", "10m")
     expect(page.locator("#best tbody tr")).to_have_count(1)
-    page.get_by_label("Why").fill("the board is needed")
-    page.get_by_role("button", name="Cancel this run").click()
+    page.get_by_label("Reason").fill("the board is needed")
+    page.get_by_role("button", name="Cancel run").click()
     expect(page.locator("#live .status").first).to_contain_text("cancelled")
     share = float(page.locator("#live progress").get_attribute("value") or "nan")
     assert 0 < share < 1

@@ -29,7 +29,7 @@ from codegen_app.models import (
     Source,
     State,
 )
-from codegen_app.services import graphs, series, work
+from codegen_app.services import graphs, preparation, series, work
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.app import factories
 from tests.app.test_real_workers import Workers
@@ -54,13 +54,13 @@ def sent(rows: list[dict[str, Any]], registers: int, compiler: str) -> list[dict
 def token_and_channel(page: Page, receiver: HttpReceiver) -> str:
     """A token for who sends results, and a webhook for whoever wants to hear of alerts."""
     page.goto("/tokens")
-    page.get_by_label("What it is for").fill("nightly")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_label("Purpose").fill("nightly")
+    page.get_by_role("button", name="Create token").click()
     token = page.locator("#token").inner_text().strip()
     page.goto("/channels")
     page.get_by_label("Name").fill("kernel team")
-    page.get_by_label("To:").fill(receiver.url)
-    page.get_by_role("button", name="Add the channel").click()
+    page.get_by_label("Destination:").fill(receiver.url)
+    page.get_by_role("button", name="Add channel").click()
     expect(page.locator("h1")).to_have_text("kernel team")
     return token
 
@@ -71,7 +71,7 @@ def linear(page: Page, tmp_path: Path) -> KernelUse:
     graph, _ = graphs.import_graph(write(tmp_path / "linear.pt2", gemm()), "linear", [], None)
     held = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
     assert held is not None
-    graphs.prepare(held)
+    preparation.prepare(held)
     return KernelUse.objects.get(template_node__graph=graph, is_default=True)
 
 
@@ -193,7 +193,7 @@ def test_an_alert_arrives_is_understood_triaged_and_a_retune_started(
 
     # A retune, of the series that is ours.
     actions = page.locator("#alert-actions")
-    expect(actions).to_contain_text("60 s for each problem: 1 series")
+    expect(actions).to_contain_text("60 s per problem: 1 series")
     actions.get_by_role("button", name="Retune").click()
     link = actions.get_by_role("link", name="run ")
     expect(link).to_have_count(1)

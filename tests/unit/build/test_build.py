@@ -166,7 +166,7 @@ def test_a_function_that_nothing_offers_is_found_before_loading(
     ("limits", "reason"),
     [
         (Limits(seconds=0.01), "the compiler was stopped after 0.01 s"),
-        (Limits(memory_bytes=64 << 20), r"the compiler was ended by SIG|.* command failed"),
+        (Limits(memory_bytes=64 << 20), r"the compiler was killed by SIG|.* command failed"),
     ],
 )
 def test_a_compiler_over_its_limits_is_a_loss_that_is_not_remembered(

@@ -105,7 +105,7 @@ def test_verify_rejects_a_manifest_with_other_constants(folder: Path, tmp_path: 
     data["constant_outputs"][0]["value"] = 4
     (tmp_path / "manifest.json").write_text(json.dumps(data))
     (tmp_path / "graph.json").write_bytes((folder / "bundle" / "graph.json").read_bytes())
-    with pytest.raises(UserError, match="other constants than the graph returns"):
+    with pytest.raises(UserError, match="other constants than the graph"):
         rebuild_schedule(open_bundle(tmp_path))
 
 

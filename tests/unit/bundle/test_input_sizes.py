@@ -174,14 +174,14 @@ def lines_of(bundle: Bundle, wrapper: ModuleType, folder: Path, *shapes: Any) ->
 @pytest.mark.parametrize(
     ("case", "shapes", "says"),
     [
-        ("a range", ((1, 2), (4, 2)), "dimension 0 is 1: the model was exported for 2 to 9"),
-        ("a range", ((5, 2), (8, 2)), "dimension 0 is 8: the model was exported for 3 to 7"),
+        ("a range", ((1, 2), (4, 2)), "dimension 0 is 1, but the model was exported for 2 to 9"),
+        ("a range", ((5, 2), (8, 2)), "dimension 0 is 8, but the model was exported for 3 to 7"),
         ("a range", ((5, 3), (4, 2)), "dimension 1 is 3, not 2"),
         ("equal sizes", ((5, 2), (6, 2)), "dimension 0 is 6, not 5 at"),
         (
             "an even size alone",
             ((7,), (5,)),
-            "dimension 0 is 7: the model was exported for 4 to 18, in steps of 2",
+            "dimension 0 is 7, but the model was exported for 4 to 18, in steps of 2",
         ),
         ("fixed sizes", ((3, 5), (4,)), "dimension 1 is 5, not 4"),
         ("fixed sizes", ((3, 4, 1), (4,)), "has 3 dimensions, not 2"),

@@ -245,7 +245,7 @@ def test_a_loop_that_goes_on_is_ended_with_a_clear_line(
     monkeypatch.setattr(loop_state, "MAX_ITERATIONS", 40)
     monkeypatch.setattr(reference, "MAX_ITERATIONS", 40)
     values = {**made.values, "times": np.asarray(10**6)}
-    with pytest.raises(UserError, match=r"while_loop\): at most 40 steps are run, and it goes on"):
+    with pytest.raises(UserError, match=r"while_loop\): the loop exceeds the limit of 40"):
         run_once(made.bundle, rebuild_schedule(made.bundle), open_device("cpu"), {}, values)
     text = (made.bundle.folder / "wrapper.py").read_text()
     (made.bundle.folder / "short.py").write_text(
@@ -257,17 +257,17 @@ def test_a_loop_that_goes_on_is_ended_with_a_clear_line(
     monkeypatch.setattr(verification.reference, "random_inputs", lambda *_: values)
     whole = verify(made.bundle, "cpu", {})[-1]
     assert (whole.name, whole.passed) == ("whole graph", None)
-    assert whole.detail.endswith("a while_loop goes on after 40 steps")
+    assert whole.detail.endswith("a while_loop exceeds the limit of 40 steps")
 
 
 @pytest.mark.parametrize("made", ["counted"], indirect=True)
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"end": [0, 0]}, "its loops do not lie within each other"),
-        ({"steps": "3"}, "must have either a number of steps or conditions"),
-        ({"again": "nowhere"}, "the buffer nowhere is not there"),
-        ({"reads": [{"whole": "SCALAR", "slice": "SCALAR"}]}, "has no dimension to take slices"),
+        ({"end": [0, 0]}, "loops overlap: they must be nested"),
+        ({"steps": "3"}, "must have either a step count or conditions"),
+        ({"again": "nowhere"}, "the buffer nowhere is not defined"),
+        ({"reads": [{"whole": "SCALAR", "slice": "SCALAR"}]}, "has no dimension to slice"),
         ({"begin": [0]}, r"\$.loops\[0\].begin: \[0\] is too short"),
     ],
 )

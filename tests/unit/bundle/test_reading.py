@@ -87,8 +87,8 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "another schema": (lambda d: d.update(schema=2), "schema"),
     "nothing": (lambda d: d.clear(), "required"),
     "an unknown kernel": (lambda d: d["calls"][0].update(kernel="none"), "none"),
-    "a missing argument": (lambda d: d["calls"][0]["args"].popitem(), "lacks"),
-    "a number for a pointer": (_number_for_a_buffer, "must give a buffer"),
+    "a missing argument": (lambda d: d["calls"][0]["args"].popitem(), "is missing"),
+    "a number for a pointer": (_number_for_a_buffer, "must pass a buffer"),
     "an unknown output": (lambda d: d["outputs"].append("nowhere"), "nowhere"),
     "an unknown dtype": (lambda d: _first(d["buffers"]).update(dtype="f8"), "f8"),
     "an unknown size": (lambda d: _first(d["buffers"]).update(size=["s99"]), "s99"),
@@ -202,9 +202,9 @@ def test_a_wrong_shape_is_reported_by_name(folder: Path) -> None:
     ("behind", "kind", "says"),
     [
         (-1, "input", ""),
-        (0, "input", "is written back, and is no input"),
-        (7, "parameter", "is written back, and is no input"),
-        (-1, "intermediate", "is written back, and is no input"),
+        (0, "input", "is written back, but is not an input"),
+        (7, "parameter", "is written back, but is not an input"),
+        (-1, "intermediate", "is written back, but is not an input"),
     ],
 )
 def test_what_is_written_back_is_an_output_that_is_there_into_an_input(

@@ -233,7 +233,7 @@ def test_what_does_not_fit_lds_is_rejected() -> None:
     made = attention(F32, 40, 40, 128, 128)
     rejected = made.reject({"block_m": 128, "block_n": 64, "threads": 256, "splits": 1})
     assert rejected is not None
-    assert "bytes of LDS are more than a block's 65536" in rejected.reason
+    assert "bytes of LDS exceed the limit of 65536 per block" in rejected.reason
     assert made.reject(made.default_config()) is None
 
 

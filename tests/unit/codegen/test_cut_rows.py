@@ -153,7 +153,7 @@ def test_odd_rows_of_a_known_length() -> None:
     assert widths == {1023: 8, 1022: 8, 1020: 4, 1024: 8, 99: 4}
     rejected = made.reject({"lanes": 1, "vector": 4, "keep": False})
     assert rejected is not None
-    assert rejected.reason == "rows that begin anywhere take 8 lanes or more"
+    assert rejected.reason == "unaligned rows need 8 or more lanes"
     running = scan(ReductionKind.SUM, 3, 1023, F32)
     assert running.default_config()["items"] == 4
     found = run(running.generate(running.default_config()), {"x": np.ones((3, 1023), np.float32)})[

@@ -44,21 +44,21 @@ def test_how_many_configurations_serve_a_depth(depth: int, count: int) -> None:
 
 
 def test_what_it_cannot_serve_is_rejected_with_the_reason() -> None:
-    assert "these are f32" in reason(cutedsl_attention(F32, S, 512, 64, 64), SMALL)
+    assert "not for f32" in reason(cutedsl_attention(F32, S, 512, 64, 64), SMALL)
     deep = cutedsl_attention(F16, S, 512, 264, 64)
-    assert "a depth of 272 is more than the 256" in reason(deep, SMALL)
+    assert "a head dimension of 272 exceeds the limit of 256" in reason(deep, SMALL)
     for depths in ((0, 64), (64, 0)):
         flat = cutedsl_attention(F16, S, 512, *depths, scale=1.0)
-        assert reason(flat, SMALL) == "a depth of 0 leaves no tile to multiply"
+        assert reason(flat, SMALL) == "a head dimension of 0 is not supported"
     wide = cutedsl_attention(F16, S, 512, 256, 256)
-    assert "bytes of shared memory are more than a block's 232448" in reason(wide, LARGE)
-    assert "take 176 registers of a thread, more than the 128" in reason(
+    assert "bytes of shared memory exceed the limit of 232448 per block" in reason(wide, LARGE)
+    assert "need 176 registers per thread, which exceeds the limit of 128" in reason(
         cutedsl_attention(F16, S, 512, 96, 160), {**LARGE, "block_m": 192}
     )
     node, lowered = attention_node(F16, S, 512, 64, 64)
     both = tuple(targets.find(name) for name in ("sm_80", "sm_90"))
     made = AttentionTemplate(node, lowered, both)
-    assert "an instruction of sm_90 alone, and this serves sm_80 too" in reason(made, SMALL)
+    assert "supported only on sm_90, but the targets include sm_80" in reason(made, SMALL)
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,10 @@ def default_of(plan: Schedule, node: SchedulerNode, targets: tuple[Target, ...])
         said = str(error)
         assert not legal, f"{said}, but {legal} configurations serve"
         assert said.startswith(f"{node.name}: ")
-        assert said.endswith("; use HIP C++ for it")
-        assert all(target.name in said for target in targets) or "CuteDSL is for" in said
+        assert said.endswith("; use HIP C++")
+        assert (
+            all(target.name in said for target in targets) or "CuteDSL is supported only on" in said
+        )
         return said
     assert legal
     assert scheduling.template(node).reject(caller.kernel.config) is None

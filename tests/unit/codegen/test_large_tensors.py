@@ -160,5 +160,7 @@ def test_a_size_that_a_product_cannot_count_is_refused() -> None:
     made = graph(inputs, [node("y", "aten.mm.default", X, Ref("w"))], tensors, ("y",), {})
     (caller,) = callers(made)
     pointers = dict.fromkeys(caller.buffers, 256)
-    with pytest.raises(UserError, match=r"K is 2147483656, and this kernel counts it in 32 bits"):
+    with pytest.raises(
+        UserError, match=r"K is 2147483656, which does not fit in the 32 bits of this kernel"
+    ):
         arguments(caller.call, kernel_entry(caller.kernel), pointers, {})

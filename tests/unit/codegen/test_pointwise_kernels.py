@@ -376,7 +376,7 @@ def test_rules_give_reasons() -> None:
     rejected = {c["vector"]: made.reject(c) for c in made.configs() if c["threads"] == 256}
     assert not any(rejected[vector] for vector in (1, 2, 4)), "the last pack may be a part"
     assert rejected[8] is not None
-    assert "16 bytes a lane" in rejected[8].reason
+    assert "16 bytes per lane" in rejected[8].reason
     apart = [buffer(name, F32, (6, 7), (9, 1)) for name in "xy"]
     made = template(
         [Pointwise("op0", walked, Store("y", at(walked), Load("x", at(walked), F32)), ())], apart

@@ -329,11 +329,11 @@ def test_what_cannot_be_shared_is_rejected_with_the_reason() -> None:
         for config in made.configs()
         if (rejected := made.reject(config)) is not None
     }
-    assert "64 parts of 40000 elements: less than" in reasons[str(rows(64))]
-    assert reasons[str(columns(4, 8))] == "no rows lie side by side"
+    assert "64 parts of 40000 elements have fewer than" in reasons[str(rows(64))]
+    assert reasons[str(columns(4, 8))] == "rows are not adjacent in memory"
     turned = whole([ReductionKind.SUM], (40_000, 17), (0,), F16)
     rejected = turned.reject(columns(4, 8))
-    assert rejected is not None and rejected.reason == "no access is a run of 8 aligned rows"
+    assert rejected is not None and rejected.reason == "no access has 8 aligned, adjacent rows"
 
 
 def kernels_of_each_kind() -> Iterator[TemplateCaller]:

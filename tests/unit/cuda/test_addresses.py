@@ -25,24 +25,24 @@ ROWS = (
     ("instructions", "passes"),
     [
         ((THREAD, "IMAD.SHL.U32 R1, R0, 0x4, RZ", "LDS R2, [R1]"), ""),
-        ((THREAD, "IMAD.SHL.U32 R1, R0, 0x8, RZ", "LDS R2, [R1]"), "2 passes of the banks where 1"),
+        ((THREAD, "IMAD.SHL.U32 R1, R0, 0x8, RZ", "LDS R2, [R1]"), "2 bank passes instead of 1"),
         (
             (THREAD, "IMAD.SHL.U32 R1, R0, 0x80, RZ", "LDS R2, [R1]"),
-            "32 passes of the banks where 1",
+            "32 bank passes instead of 1",
         ),
         ((THREAD, "IMAD R1, R0, 0x84, RZ", "STS [R1+0x40], R2"), ""),
         ((THREAD, "LOP3.LUT R1, R0, 0x1, RZ, 0xc0, !PT", "LDS R2, [R1]"), ""),
-        ((THREAD, "LEA R1, R0, UR4, 0x3", "LDS R2, [R1+UR5]"), "2 passes of the banks where 1"),
+        ((THREAD, "LEA R1, R0, UR4, 0x3", "LDS R2, [R1+UR5]"), "2 bank passes instead of 1"),
         ((THREAD, "IMAD.SHL.U32 R1, R0, 0x8, RZ", "LDS.64 R2, [R1]"), ""),
         (
             (THREAD, "IMAD.SHL.U32 R1, R0, 0x10, RZ", "LDS.64 R2, [R1]"),
-            "4 passes of the banks where 2",
+            "4 bank passes instead of 2",
         ),
-        ((*ROWS, "IMAD R3, R1, 0x110, R2", "LDS.128 R4, [R3]"), "8 passes of the banks where 4"),
+        ((*ROWS, "IMAD R3, R1, 0x110, R2", "LDS.128 R4, [R3]"), "8 bank passes instead of 4"),
         ((*ROWS, "IMAD R3, R1, 0x140, R2", "LDS.128 R4, [R3]"), ""),
         (
             (THREAD, "IMAD.SHL.U32 R1, R0, 0x80, RZ", "LDSM.16.M88.4 R4, [R1]"),
-            "32 passes of the banks where 4",
+            "32 bank passes instead of 4",
         ),
         ((THREAD, "IMAD R1, R0, 0x90, RZ", "LDSM.16.M88.4 R4, [R1]"), ""),
         # Eight rows of 128 bytes, their parts exchanged by the row's number.
@@ -68,12 +68,12 @@ def test_passes_of_the_banks(instructions: tuple[str, ...], passes: str) -> None
         ((THREAD, "IMAD.WIDE R2, R0, 0x4, R4", "LDG.E R6, desc[UR4][R2.64]"), ""),
         (
             (THREAD, "IMAD.WIDE R2, R0, 0x40, R4", "LDG.E R6, desc[UR4][R2.64]"),
-            "32 sectors of 32 B where 4",
+            "32 sectors of 32 B instead of 4",
         ),
         ((THREAD, "IMAD.WIDE R2, R0, 0x10, R4", "LDG.E.128 R8, desc[UR4][R2.64]"), ""),
         (
             (THREAD, "IMAD.WIDE R2, R0, 0x100, R4", "STG.E.128 desc[UR4][R2.64], R8"),
-            "32 sectors of 32 B where 16",
+            "32 sectors of 32 B instead of 16",
         ),
         (("LDC.64 R2, c[0x0][0x210]", "LDG.E R6, desc[UR4][R2.64]"), ""),
     ],

@@ -54,7 +54,7 @@ def test_flags_for_amds_gpus_are_refused_rather_than_left_out(
     flags = parse_flags("-O2 -mcumode -ffast-math")
     rejected = build(SOURCE, "go", targets.find("sm_90"), compilers[NAME], KEPT, flags)
     assert isinstance(rejected, Rejected)
-    assert rejected.reason == "-mcumode changes nothing in HIP for sm_90: build without it"
+    assert rejected.reason == "-mcumode has no effect in HIP for sm_90: remove it"
 
 
 @pytest.fixture(scope="module")

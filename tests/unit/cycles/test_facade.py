@@ -176,5 +176,5 @@ def test_a_launch_of_nothing_is_left_out(cache: CodeCache, toolchain: Toolchain)
 
 
 def test_a_target_without_figures_is_named(cache: CodeCache, toolchain: Toolchain) -> None:
-    with pytest.raises(UserError, match="gfx1030: modelled are gfx90a, gfx942"):
+    with pytest.raises(UserError, match="gfx1030: not modelled; known: gfx90a, gfx942"):
         modelled(ADD, "gfx1030", cache, toolchain, n=4096)

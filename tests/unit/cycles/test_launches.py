@@ -103,21 +103,21 @@ def test_a_buffer_takes_no_memory_before_it_is_touched() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[", "launch: it is no JSON"),
+        ("[", "launch: not valid JSON"),
         ("[]", "launch: .* is not of type 'object'"),
         ("{}", "launch: 'grid' is a required property"),
         (launch([], grid=[0]), "launch: grid\\[0\\]: 0 is less than the minimum"),
-        (launch([], block=[32, 32, 2]), "launch: block: 2048 threads; 1024 are the most"),
+        (launch([], block=[32, 32, 2]), "launch: block: 2048 threads; the limit is 1024"),
         (launch([], blok=1), "launch: .*'blok' was unexpected"),
         (launch(["x"]), r"launch: arguments\[0\]: an argument is a number, null, \{"),
-        (launch([{"buffer": "half", "elements": 1}]), r"arguments\[0\]: no type half; there are"),
-        (launch([{"buffer": "int8"}]), r"arguments\[0\]: a buffer has elements, or a shape"),
-        (launch([{**F16, "below": 3}]), r"arguments\[0\]: below is for integers"),
+        (launch([{"buffer": "half", "elements": 1}]), r"arguments\[0\]: unknown type half; known"),
+        (launch([{"buffer": "int8"}]), r"arguments\[0\]: give either elements or shape"),
+        (launch([{**F16, "below": 3}]), r"arguments\[0\]: below: for integers only"),
         (launch([{**F16, "values": [1] * 1025}]), r"1025 values for 1024 elements"),
         (launch([{"buffer": "float64", "elements": 1 << 38}]), "larger than 1 TiB"),
-        (launch([1], others=1), "others: only where arguments are given by names"),
-        ('{"grid": [1], "block": [1], "arguments": [NaN]}', "NaN is no number of JSON"),
-        ("[" * 100_000, "launch: it is no JSON"),
+        (launch([1], others=1), "others: for named arguments only"),
+        ('{"grid": [1], "block": [1], "arguments": [NaN]}', "NaN is not a JSON number"),
+        ("[" * 100_000, "launch: not valid JSON"),
         (" " * (1 << 21), "launch: larger than 1 MiB"),
     ],
 )
@@ -130,8 +130,8 @@ def test_what_is_no_launch_is_said_with_its_place(text: str, says: str) -> None:
     ("text", "says"),
     [
         (launch([F16]), r"1 arguments; the kernel takes 5 \(x: buffer, y: buffer, n: 4 B, scale"),
-        (launch({"z": 1}), "no argument z; the kernel's are x, y, n, scale, pad"),
-        (launch({"x": F16}), r"arguments\[1\] \(y\) is not given, and no others"),
+        (launch({"z": 1}), "no argument z; known: x, y, n, scale, pad"),
+        (launch({"x": F16}), r"arguments\[1\] \(y\) is missing; set it, or others"),
         (launch([1, F16, 1, 1.0, 0]), r"arguments\[0\] \(x\): the kernel takes a buffer here"),
         (launch([F16, F16, F16, 1.0, 0]), r"\(n\): the kernel takes 4 bytes by value here"),
         (launch([F16, F16, 1 << 33, 1.0, 0]), r"\(n\): 8589934592 does not fit into 32 bits"),
@@ -232,13 +232,13 @@ def test_offsets_and_size_of_any_structure_are_cs(members: list[tuple[str, int]]
 @pytest.mark.parametrize(
     ("argument", "says"),
     [
-        (1, r"\(blocks\): 12 bytes by value are a structure: give its numbers, if they are of"),
+        (1, r"\(blocks\): 12 bytes by value are a structure: give its numbers, if they have"),
         ([8, 8], r"\(blocks\): 12 bytes are not 2 numbers of one size"),
         ([1 << 32, 8, 2], r"\(blocks\): 4294967296 does not fit into 32 bits"),
-        ([1e300, 8, 2], r"\(blocks\): 1e\+300 is no float of 32 bits"),
-        ([0.5] * 12, r"\(blocks\): 0.5 is no float of 8 bits"),
+        ([1e300, 8, 2], r"\(blocks\): 1e\+300 is not a float of 32 bits"),
+        ([0.5] * 12, r"\(blocks\): 0.5 is not a float of 8 bits"),
         ({"bytes": "08"}, r"\(blocks\): 1 bytes are given; the kernel takes 12"),
-        ({"bytes": "0x08"}, r"arguments\[1\]: bytes: pairs of hexadecimal digits are due"),
+        ({"bytes": "0x08"}, r"arguments\[1\]: bytes: not pairs of hexadecimal digits"),
         ({"struct": [{"type": "int32", "value": 8}]}, "4 bytes are given; the kernel takes 12"),
         (
             {"struct": [{"type": "int8", "value": 300}]},
@@ -262,7 +262,7 @@ def test_a_pointer_is_no_structure() -> None:
 
 
 def test_a_number_that_its_argument_cannot_hold_is_refused() -> None:
-    with pytest.raises(UserError, match=r"\(scale\): 1e\+300 is no float of 32 bits"):
+    with pytest.raises(UserError, match=r"\(scale\): 1e\+300 is not a float of 32 bits"):
         of(launch([F16, F16, 1, 1e300, 0]))
 
 
@@ -277,17 +277,17 @@ def test_a_listing_is_known_by_its_content(tmp_path: Any) -> None:
     file.write_text(listing())
     found = read_kernels(file, GFX942)
     assert (found.kernels, found.select_kernel(""), found.select_kernel("k")) == (("k",), "k", "k")
-    with pytest.raises(UserError, match=r"k.txt: no kernel q; there are: k"):
+    with pytest.raises(UserError, match=r"k.txt: no kernel q; known: k"):
         found.select_kernel("q")
     file.write_text(listing() + listing().replace(" k\n", " other\n"))
-    with pytest.raises(UserError, match="the launch must name its function; there are: k, other"):
+    with pytest.raises(UserError, match="the launch must name its function; known: k, other"):
         read_kernels(file, GFX942).select_kernel("")
-    with pytest.raises(UserError, match=r"k.txt: made for gfx942, not for gfx950"):
+    with pytest.raises(UserError, match=r"k.txt: built for gfx942, not for gfx950"):
         read_kernels(file, targets.find("gfx950"))
     for content, says in (
-        (b"int main() {}", "no listing of AMD's assembler with a kernel"),
+        (b"int main() {}", "not a listing of AMD's assembler with a kernel"),
         (b"\xff\xfe\x00", "neither a code object nor a listing"),
-        ((listing() + "\x1b[2J").encode(), "no listing of AMD's assembler"),
+        ((listing() + "\x1b[2J").encode(), "not a listing of AMD's assembler"),
     ):
         file.write_bytes(content)
         with pytest.raises(UserError, match=says):

@@ -51,8 +51,7 @@ def written(
         ),
         (
             written({Pipe.MATRIX: 0.3, Pipe.LDS: 0.2}, {StallReason.BARRIER: 0.05}),
-            "bound by latency: matrix instructions are busy 30% of the time;"
-            " a wave's own instructions take 95% of its time",
+            "issue-bound (95% of a wave's time): matrix instructions busy 30% of the time",
         ),
         (
             written({Pipe.VECTOR: 0.07}, {StallReason.GLOBAL: 0.5}, units=(28, 304)),
@@ -74,8 +73,8 @@ def written(
                 ),
             ),
             "bound by vector instructions (90% of the time); loads use 3% of the bytes they move;"
-            " stores use 50% of the bytes they move; waves wait for a pipe that other waves keep"
-            " busy 50% of the time; 25% of the units' time has no work",
+            " stores use 50% of the bytes they move; pipe contention 50% of the time;"
+            " compute units are idle 25% of the time",
         ),
     ],
 )
@@ -84,4 +83,4 @@ def test_sentences(found: str, expected: str) -> None:
 
 
 def test_a_launch_that_does_nothing_has_one_too() -> None:
-    assert written({}, {}).startswith("bound by latency")
+    assert written({}, {}).startswith("issue-bound")

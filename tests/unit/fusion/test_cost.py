@@ -146,7 +146,7 @@ def test_fewer_than_sixteen_rows_do_not_take_much_work_from_the_device(
     rows: int, steps: int, pays: bool
 ) -> None:
     reason = rows_rejection(row_sums(load("x", P, Q), rows, steps), {})
-    expected = f"{rows} rows would leave most of the device idle while they compute it"
+    expected = f"computing it in {rows} rows would leave most of the device idle"
     assert reason == ("" if pays else expected)
 
 
@@ -206,7 +206,7 @@ def reading(times: int, count: int = 1) -> Group:
 
 KNOWN = buffers(x=F32, y=F32, half=F16, made=F32, read=F32)
 DEAR = alone(pointwise(Call("exp", (load("x", P),), F32), axes(6)))
-SIX = "it would be computed 2 times for each element"
+SIX = "each of its elements would be computed 2 times"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_dear_value_is_computed_at_no_more_than_twice_its_points(times: int, r
 def test_each_read_of_a_point_counts() -> None:
     assert inline_rejection(DEAR, "made", reading(6, count=2), KNOWN, {}) == ""
     assert inline_rejection(DEAR, "made", reading(6, count=3), KNOWN, {}).endswith(
-        "computed 3 times for each element"
+        "would be computed 3 times"
     )
 
 
@@ -260,7 +260,7 @@ def test_a_cheap_value_that_reads_no_more_bytes_is_computed_however_often(
 ) -> None:
     group = alone(pointwise(value, axes(6)))
     got = inline_rejection(group, "made", reading(60), KNOWN, {})
-    assert got == ("" if pays else "it would be computed 10 times for each element")
+    assert got == ("" if pays else "each of its elements would be computed 10 times")
 
 
 def test_the_work_of_all_members_counts_and_what_they_hand_on_is_no_read() -> None:
@@ -313,13 +313,13 @@ def test_a_scatter_reads_at_its_sources_or_where_it_begins() -> None:
 
 def test_an_extern_reads_from_memory() -> None:
     got = inline_rejection(DEAR, "made", alone(EXTERN), KNOWN, {})
-    assert got == "the reference reads it from memory"
+    assert got == "its reader is computed by the reference, which reads it from memory"
 
 
 # operands of templates
 
-MANY = "every block of the template would compute it again"
-BYTES = "every block of the template would read more bytes than it reads now"
+MANY = "every block of the template would recompute it"
+BYTES = "every block of the template would read more bytes"
 
 
 def prologue(value: Value) -> str:
@@ -409,7 +409,7 @@ def attention(**made: Value) -> Group:
 def test_attention_reads_its_keys_values_and_mask_from_memory(name: str) -> None:
     cheap = alone(pointwise(load("x", P), axes(36)))
     got = inline_rejection(cheap, "made", attention(**{name: load("made", P)}), KNOWN, {})
-    assert got == "every block of rows would compute it again"
+    assert got == "every block of rows would recompute it"
 
 
 def test_attention_computes_its_queries() -> None:
@@ -423,7 +423,7 @@ SIZE = (2, 3, 4, 5)
 FIRST = (60, 20, 5, 1)  # channels apart, rows and columns innermost
 LAST = (60, 1, 15, 3)  # channels side by side
 N, C, H, W = (variable("w", number) for number in range(4))
-AS_IT_LIES = "its window is read as it lies, many elements at once and again for each tap"
+AS_IT_LIES = "its reader loads windows in vectors, once per tap, so it must be in memory"
 
 
 def window(
@@ -488,7 +488,7 @@ def turned(template: str, made: Sequence[int], moved: Sequence[int], size: Seque
     return transpose_rejection(pointwise(image(), axes(*SIZE), "moved"), alone(main), known)
 
 
-APART = "its channels lie apart, and those of the tiles side by side"
+APART = "its channels are not adjacent in memory, but those of the tiles are"
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ def run(*arguments: str, **environment: str) -> tuple[int, str]:
     ("arguments", "words"),
     [
         (("https://kiln.example", "--token-file", "nowhere"), "nowhere cannot be read"),
-        (("https://kiln.example",), "there is no token"),
+        (("https://kiln.example",), "no valid token"),
         (("http://kiln.example", "--token-file", "token"), "use https://"),
     ],
 )

@@ -45,4 +45,4 @@ def test_a_position_of_unknown_sign_is_left_to_the_reference() -> None:
     """s0 - 3 counts from the front or from the end, as s0 is."""
     (first, *_) = lower(selected(S - 3, 1)).operations
     assert isinstance(first, Extern)
-    assert "whose sign is not known" in first.reason
+    assert "its sign is unknown" in first.reason

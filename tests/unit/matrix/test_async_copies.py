@@ -171,12 +171,12 @@ LINEAR = matmul(256, 256, 512, DType.F16, b_transposed=True)
 @pytest.mark.parametrize(
     ("schedule", "target", "said"),
     [
-        (LINEAR, "gfx942", {"no asynchronous copies to LDS on gfx942"}),
-        (LINEAR, "cpu", {"no asynchronous copies to LDS on gfx942"}),
+        (LINEAR, "gfx942", {"asynchronous copies to LDS are not supported on gfx942"}),
+        (LINEAR, "cpu", {"asynchronous copies to LDS are not supported on gfx942"}),
         (
             matmul(64, 64, 64, DType.F32),
             "sm_90",
-            {"B0 is transposed on its way, which copies of 16-bit elements alone need not"},
+            {"B0 is transposed while it is loaded, which is supported only for 16-bit elements"},
         ),
         (gathered_gelu(64, 64, 64, 8, DType.F16), "sm_90", {"A is computed element by element"}),
         (
@@ -190,7 +190,7 @@ LINEAR = matmul(256, 256, 512, DType.F16, b_transposed=True)
 def test_what_cannot_be_copied_says_why(schedule: Schedule, target: str, said: set[str]) -> None:
     found = reasons(schedule, target)
     assert "" not in found
-    assert {one.removeprefix("no asynchronous copies: ") for one in found} >= said
+    assert {one.removeprefix("asynchronous copies are not supported: ") for one in found} >= said
 
 
 def test_kernels_without_them_do_not_name_them() -> None:

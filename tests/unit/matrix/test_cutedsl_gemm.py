@@ -66,21 +66,21 @@ LARGE = matmul(4096, 4096, 4096, BF16, b_transposed=True)
 
 
 def test_what_hinders_a_problem_is_said_of_each_configuration() -> None:
-    assert "wgmma is an instruction of sm_90a alone" in reason(template(LARGE, "sm_90", "sm_100"))
+    assert "wgmma requires sm_90a" in reason(template(LARGE, "sm_90", "sm_100"))
     single = template(matmul(4096, 4096, 4096, DType.F32))
-    assert "no CuteDSL matrix product of f32" in reason(single)
-    with pytest.raises(UserError, match=r"no configuration of cutedsl_gemm serves mm\("):
+    assert "CuteDSL matrix products of f32 are not supported" in reason(single)
+    with pytest.raises(UserError, match=r"no configuration of cutedsl_gemm is valid for mm\("):
         single.default_config()
 
 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"STAGES": 5}, "246784 bytes of shared memory, more than the 232448 of sm_90"),
-        ({"BLOCK_M": 256, "STAGES": 2}, "a thread holds 256 sums, more than 128"),
-        ({"SPLIT_K": 64}, "split-K 64 leaves k=4096 fewer than two steps of 64 a part"),
-        ({"SPLIT_K": 2, "schedule": "pingpong"}, "pingpong needs equal ones"),
-        ({"CLUSTER_M": 64}, "a cluster of 64 tiles of 128, but m=4096"),
+        ({"STAGES": 5}, "246784 bytes of shared memory exceed the limit of 232448 on sm_90"),
+        ({"BLOCK_M": 256, "STAGES": 2}, "256 accumulators per thread exceed the limit of 128"),
+        ({"SPLIT_K": 64}, "split-K 64 leaves fewer than two steps of 64 per part of k=4096"),
+        ({"SPLIT_K": 2, "schedule": "pingpong"}, "pingpong needs equal lengths"),
+        ({"CLUSTER_M": 64}, "a cluster of 64 tiles of 128 exceeds m=4096"),
     ],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value),
 )
@@ -92,7 +92,11 @@ def test_rules_name_the_limit(config: dict[str, int | str], said: str) -> None:
     ("schedule", "operand", "why"),
     [
         (gathered_gelu(64, 64, 64, 9, F16), "a", "A is computed element by element"),
-        (matmul(64, 64, 60, F16), "a", "A has a stride or offset of 60, no multiple of 16 bytes"),
+        (
+            matmul(64, 64, 60, F16),
+            "a",
+            "A has a stride or offset of 60, which is not a multiple of 16",
+        ),
         (matmul(64, 60, 64, F16), "b0", "B0 has a stride or offset of 60"),
         (matmul(64, 64, 64, F16, a_stride=(128, 2)), "a", "no axis of A is contiguous"),
     ],
@@ -153,11 +157,14 @@ def test_windows_of_whole_steps_are_loaded_from_where_they_lie() -> None:
 @pytest.mark.parametrize(
     ("schedule", "why"),
     [
-        (windows(channels=96), "a window of A has 96 channels, no multiple of 64"),
-        (windows(groups=2), "windows of A are in groups"),
-        (windows(padding=17, kernel=35), "A has corners of (-17, -17), not in -16 to 15"),
-        (windows(stride=9), "A has a stride of 9, more than 8"),
-        (windows(channels_last=False), "B0 stands behind a mask: TMA loads memory as it lies"),
+        (windows(channels=96), "a window of A has 96 channels, which is not a multiple of 64"),
+        (windows(groups=2), "A has grouped windows"),
+        (
+            windows(padding=17, kernel=35),
+            "A has corners of (-17, -17), which are outside -16 to 15",
+        ),
+        (windows(stride=9), "A has a stride of 9, which exceeds the limit of 8"),
+        (windows(channels_last=False), "B0 is masked, so TMA cannot load it in place"),
     ],
     ids=["channels", "groups", "corners", "stride", "channels first"],
 )
@@ -176,7 +183,7 @@ def test_a_step_along_k_is_of_one_place_of_the_window() -> None:
     deep = next(one for one in made.configs() if one["BLOCK_K"] == 128)
     rejected = made.reject(deep)
     assert rejected is not None
-    assert "steps of 128 along k, but a window's place has 192 channels" in rejected.reason
+    assert "BLOCK_K 128 does not divide the 192 channels of a window" in rejected.reason
 
 
 def test_sizes_are_arguments() -> None:

@@ -183,7 +183,7 @@ def test_a_tile_has_arrived_when_waves_meet(
     [
         (matmul(256, 256, 512, DType.F16, b_transposed=True), "gfx942", "of 16 bytes into LDS"),
         (matmul(256, 256, 512, DType.F16, b_transposed=True), "gfx1100", "of 16 bytes into LDS"),
-        (matmul(256, 256, 512, DType.F16), "gfx950", "B0 is transposed on its way"),
+        (matmul(256, 256, 512, DType.F16), "gfx950", "B0 is transposed while it is loaded"),
         (matmul(256, 256, 512, DType.F32, b_transposed=True), "gfx950", "elements of 4 bytes"),
         (matmul(256, 256, 508, DType.F16, b_transposed=True), "gfx950", "not 16 bytes of a row"),
     ],

@@ -145,13 +145,13 @@ def test_what_was_measured_stays_the_default_of_cuda() -> None:
         (
             matmul(1, 64, 512, DType.F64, b_transposed=True),
             {},
-            "no sums of few rows for elements of type f64",
+            "GEMV with elements of type f64 is not supported",
         ),
-        (matmul(4, 64, 36, DType.F16, b_transposed=True), {}, "would lie beyond k=36"),
-        (LINEAR, {"VECTOR_A": 4}, "lanes that sum along k read both operands along it"),
-        (LINEAR, {"BLOCK_N": 10}, "10 columns cannot be shared out among 4 waves"),
-        (LINEAR, {"BLOCK_K": 768}, "BLOCK_K 768 is no multiple of the 512 of a wave's load"),
-        (LINEAR, {"BLOCK_N": 64, "BLOCK_K": 2048}, "a lane holds"),
+        (matmul(4, 64, 36, DType.F16, b_transposed=True), {}, "would be beyond k=36"),
+        (LINEAR, {"VECTOR_A": 4}, "GEMV needs both operands contiguous along k"),
+        (LINEAR, {"BLOCK_N": 10}, "10 columns cannot be divided among 4 waves"),
+        (LINEAR, {"BLOCK_K": 768}, "BLOCK_K 768 is not a multiple of the 512 elements"),
+        (LINEAR, {"BLOCK_N": 64, "BLOCK_K": 2048}, "registers per lane"),
     ],
 )
 def test_what_does_not_serve_says_why(

@@ -207,10 +207,10 @@ def test_what_is_turned_down() -> None:
     config = {**template.default_config(), KEY: 512}
     even = template.reject(config)
     assert even is not None
-    assert "as many tiles" in even.reason
+    assert "equal numbers of tiles" in even.reason
     split = template.reject({**config, KEY: 608, "SPLIT_K": 2})
     assert split is not None
-    assert "nothing else splits" in split.reason
+    assert "cannot be combined with split-K" in split.reason
     template = made(matmul(128, 4096, 64, DType.F16, b_transposed=True), "gfx942")
     short = template.reject({**config, KEY: 608})
     assert short is not None

@@ -183,9 +183,9 @@ def test_series_are_those_of_a_plain_log() -> None:
 CHOICES = {
     "a choice has a negative time": ["-0.0199 ms 100.0%", "0.0006 ms -3114.3%"],
     "a choice has a time of 0": ["0.0000 ms <DIVIDED BY ZERO ERROR>", "0.0640 ms 0.0%"],
-    "the time of a choice is no number": ["nan ms nan%", "0.0640 ms nan%"],
+    "the time of a choice is not a number": ["nan ms nan%", "0.0640 ms nan%"],
     "no choice has a time": ["inf ms nan%", "inf ms nan%"],
-    "it is not whole: its choices": ["0.0640 ms 31.1%", "0.0912 ms 21.8%"],
+    "incomplete: its choices": ["0.0640 ms 31.1%", "0.0912 ms 21.8%"],
 }
 
 
@@ -285,7 +285,7 @@ def test_a_long_line_of_anything_is_gone_through_once(unit: str) -> None:
 def test_a_text_that_is_no_json_is_gone_through_once(unit: str) -> None:
     many = unit * (1_000_000 // len(unit))
     for text in (f'{{"{many}', f"[nan, {many}", f'{{"context": {many}'):
-        with pytest.raises(UserError, match="this is no JSON"):
+        with pytest.raises(UserError, match="invalid JSON"):
             importer.read(text.encode(), SAID)
 
 
@@ -298,7 +298,7 @@ def test_a_string_that_does_not_end_hides_no_number_that_is_none() -> None:
 def test_a_log_has_so_many_lines(kind: str) -> None:
     block = BLOCK.encode()
     assert importer.read(block + b"\n" * (10**6 - 3), SAID, kind).points
-    with pytest.raises(UserError, match="line 1000001: more than 1000000 lines: send the log in"):
+    with pytest.raises(UserError, match="line 1000001: more than 1000000 lines: split the log"):
         importer.read(block + b"\n" * (10**6 - 2), SAID, kind)
     written = b"y 1 ms 1%" + b"\\n" * 10**6
     with pytest.raises(UserError, match="line 4: more than 1000000 lines"):

@@ -98,10 +98,10 @@ def test_reading_gives_what_was_written(tmp_path: Path, name: str) -> None:
 DAMAGES: dict[str, Callable[[Any], Any]] = {
     "kind": lambda body: body.update(kind="x"),
     "schema": lambda body: body.update(schema=2),
-    "runs: there are none": lambda body: body.update(runs=[]),
+    "runs: no runs": lambda body: body.update(runs=[]),
     "runs[0].target": lambda body: run(body).update(target="toaster"),
     "runs[0].state": lambda body: run(body).update(state="running"),
-    "runs[0].finished_at: it is before": lambda body: run(body).update(
+    "runs[0].finished_at: must not be before": lambda body: run(body).update(
         finished_at="2001-01-01T00:00:00+00:00"
     ),
     "runs[0].started_at": lambda body: run(body).update(started_at="today"),
@@ -111,13 +111,13 @@ DAMAGES: dict[str, Callable[[Any], Any]] = {
     "runs[0].devices[0].emulated": lambda body: run(body)["devices"][0].update(emulated=True),
     "runs[0].devices[0].target": lambda body: run(body)["devices"][0].update(target="sm_80"),
     "runs[0].tasks[0].text": lambda body: run(body)["tasks"][0].update(text="x"),
-    "runs[0].tasks[1].problem: it is there twice": lambda body: run(body)["tasks"].append(
+    "runs[0].tasks[1].problem: duplicate": lambda body: run(body)["tasks"].append(
         run(body)["tasks"][0]
     ),
-    "runs[0].tasks[0].candidates: two with the same position": lambda body: run(body)["tasks"][0][
+    "runs[0].tasks[0].candidates: duplicate position": lambda body: run(body)["tasks"][0][
         "candidates"
     ][2].update(position=0),
-    f"{CANDIDATE}.timed.samples_ns: one is 0": lambda body: first(body)["timed"].update(
+    f"{CANDIDATE}.timed.samples_ns: must be above 0": lambda body: first(body)["timed"].update(
         samples_ns=[0.0, 1.0]
     ),
     f"{CANDIDATE}.timed.metrics[time]": lambda body: first(body)["timed"]["samples_ns"].append(9.0),
@@ -135,7 +135,7 @@ DAMAGES: dict[str, Callable[[Any], Any]] = {
     ),
     f"{CANDIDATE}.kernel": lambda body: first(body).update(kernel="rocm_other"),
     f"{CANDIDATE}.state": lambda body: first(body).update(state="\x00"),
-    f"{CANDIDATE}.timed: of a rejected one": lambda body: first(body).update(
+    f"{CANDIDATE}.timed: does not fit state rejected": lambda body: first(body).update(
         state="rejected", reason="no"
     ),
     f"{CANDIDATE}.stage": lambda body: first(body).update(stage="launch"),
@@ -191,9 +191,9 @@ def _leaves(value: Any) -> Any:
     [
         ("r.json", b"{", "no JSON"),
         ("r.json", b"\xff", "no JSON"),
-        ("r.json", b'{"kind": NaN}', "NaN is no number"),
+        ("r.json", b'{"kind": NaN}', "NaN is not a number"),
         ("r.json", b"[" * 100_000, "no JSON"),
-        ("r.json", b"[]", "no file of results"),
+        ("r.json", b"[]", "not a results file"),
         ("r.json.gz", b"not compressed", "cannot be read"),
         ("r.json.gz", b"\x1f\x8b\x08\x00", "cannot be read"),
     ],

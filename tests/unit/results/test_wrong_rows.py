@@ -47,12 +47,12 @@ def times(name: str, time: float, cpu_time: float, n: int = 1, mean: str = "") -
     return {(name, f"time{mean}"): (time, n), (name, f"cpu_time{mean}"): (cpu_time, n)}
 
 
-FAILED = "stats: there are none: did it fail?"
-COMPLEXITY = "a coefficient of complexity ({}), no time"
+FAILED = "stats: missing: the benchmark may have failed"
+COMPLEXITY = "a complexity coefficient ({}), not a time"
 STORED: dict[str, tuple[Figures, list[str]]] = {
     "bmf_empty_measures.json": (
         {("tests::a", "time"): (1.0, 1)},
-        ["tests::b: it has no measures"],
+        ["tests::b: no measures"],
     ),
     "bmf_v1_params.json": (
         {("tests::a size=16", "time"): (1.0, 1), ("tests::a size=32", "time"): (2.0, 1)},
@@ -113,12 +113,12 @@ def test_text_around_the_document_is_named() -> None:
     document = (FILES / "google_benchmark.json").read_text()
     warning = "***WARNING*** CPU scaling is enabled"
     for text, line in (
-        ((FILES / "odd/gb_warning_line.json").read_text(), "line 1: text comes before the JSON"),
+        ((FILES / "odd/gb_warning_line.json").read_text(), "line 1: text before the JSON"),
         (f"{warning}\n[W1] 2 CPUs\n{document}", "begins on line 3: '***WARNING*** CPU scaling"),
         (f"{warning} {{\n{document}", "begins on line 2: '***WARNING***"),
         (f"2026-11-20T14:02:11+00:00\nRunning ./a\n{document}", "begins on line 3: '2026-11-20"),
-        (f"{document}\n3 tests passed\n", f"line {document.count(chr(10)) + 2}: text comes after"),
-        (f"{warning}\n{document[:-9]}", "this is no JSON"),
+        (f"{document}\n3 tests passed\n", f"line {document.count(chr(10)) + 2}: text after"),
+        (f"{warning}\n{document[:-9]}", "invalid JSON"),
     ):
         with pytest.raises(UserError) as refused:
             importer.read(text.encode(), SAID)
@@ -169,7 +169,7 @@ def test_a_label_that_says_what_came_of_each_repetition_tells_nothing_apart() ->
 def test_two_benchmarks_of_one_name_and_label_are_left_out() -> None:
     found = read(google(run("Gemm"), run("Copy"), run("Gemm", real_time=30.0)))
     assert figures(found) == times("Copy", 10, 9)
-    why = "this name and label stand in the file more than once"
+    why = "this name and label occur more than once in the file"
     assert reasons(found) == [f"benchmarks[{n}]: Gemm: {why}" for n in (0, 2)]
 
 
@@ -186,7 +186,7 @@ def test_aggregates_that_hold_no_figure_are_left_out_by_name() -> None:
     assert figures(found) == times("Copy", 10, 9)
     assert reasons(found) == [
         f"benchmarks[1]: Sort: {COMPLEXITY.format('BigO')}",
-        "benchmarks[0]: Sort: stddev: neither runs, median nor mean are here",
+        "benchmarks[0]: Sort: stddev: no repetitions, median or mean in the file",
     ]
 
 
@@ -205,9 +205,9 @@ def test_what_is_not_finite_costs_what_it_is_of_and_no_more() -> None:
         ("A", "misses"): (4.0, 1),
     }
     assert reasons(found) == [
-        "benchmarks[0]: A: misses: it is not finite",
-        "benchmarks[1]: A: real_time: it is not finite",
-        "benchmarks[2]: A: cpu_time: it is not finite",
+        "benchmarks[0]: A: misses: must be finite",
+        "benchmarks[1]: A: real_time: must be finite",
+        "benchmarks[2]: A: cpu_time: must be finite",
     ]
 
 
@@ -220,7 +220,7 @@ def test_numbers_as_cs_library_prints_them_are_not_finite(printed: str) -> None:
     names = times('"nan, inf": nan,', 10, 9) | times("B", 10, 9)
     assert figures(found) == names | {("B", "misses"): (3.0, 1)}
     (reason,) = reasons(found)
-    assert reason.endswith("misses: it is not finite")
+    assert reason.endswith("misses: must be finite")
 
 
 def test_more_of_a_rate_is_better() -> None:
@@ -264,7 +264,7 @@ def test_the_device_is_the_processors_name_in_every_version(
 
 
 def test_an_architecture_is_no_device() -> None:
-    with pytest.raises(UserError, match=r"^device: the file does not say it"):
+    with pytest.raises(UserError, match=r"^device: missing in the file"):
         read(suite_of(row("a"), node=""), ALONE)
 
 
@@ -278,7 +278,7 @@ def test_fields_that_are_not_read_may_hold_anything() -> None:
 def test_one_name_twice_is_left_out_and_the_others_stay() -> None:
     found = read(suite_of(row("a"), row("b"), row("a", median=2e-6)))
     assert list(figures(found)) == [("t.py::b", "time")]
-    why = "t.py::a: it stands in the file more than once"
+    why = "t.py::a: occurs more than once in the file"
     assert reasons(found) == [f"benchmarks[{n}]: {why}" for n in (0, 2)]
 
 
@@ -331,7 +331,7 @@ WRONG: list[tuple[str, tuple[Any, ...], Any, str]] = [
     ("pytest_benchmark.json", ("benchmarks", 1, "stats"), [], "benchmarks[1]: test_sum.py"),
     ("pytest_benchmark.json", ("benchmarks", 2, "stats", "rounds"), 2**31, "benchmarks[2]: test"),
     ("google_benchmark.json", ("benchmarks", 5, "repetitions"), 2**31, "benchmarks[5]: BM_trans"),
-    ("pytest_benchmark.json", ("benchmarks", 2), 7, "benchmarks[2]: a JSON object is due"),
+    ("pytest_benchmark.json", ("benchmarks", 2), 7, "benchmarks[2]: expected a JSON object"),
     ("google_benchmark.json", ("benchmarks", 6, "time_unit"), "h", "benchmarks[6]: BM_fft/4096"),
     ("google_benchmark.json", ("benchmarks", 6, "real_time"), 0, "benchmarks[6]: BM_fft/4096"),
     ("google_benchmark.json", ("benchmarks", 0, "real_time"), 1e308, "benchmarks[0]: BM_saxpy"),
@@ -365,8 +365,8 @@ def test_what_is_wrong_in_all_of_a_file_is_refused_with_its_field() -> None:
     for content, line in (
         (suite_of(row("a")) | {"machine_info": "a host"}, "machine_info: a JSON object"),
         (suite_of(row("a")) | {"benchmarks": {}}, "benchmarks: a JSON array"),
-        (google(run("A"), date="yesterday"), "context.date: 'yesterday' is no moment"),
-        (google(), "benchmarks: there are none"),
+        (google(run("A"), date="yesterday"), "context.date: 'yesterday' is not a time"),
+        (google(), "benchmarks: no benchmarks"),
         (google(run("A", real_time=None), run("B", real_time="1")), "benchmarks[0]: A: real_time"),
     ):
         with pytest.raises(UserError) as refused:
@@ -385,7 +385,7 @@ DOUBLED: list[tuple[Callable[[str], str], str]] = [
 def test_a_field_that_stands_twice_has_no_value(around: Callable[[str], str], where: str) -> None:
     """A counter of Google Benchmark's may be called like a field; JSON's readers take the last."""
     twice = '{"name": "A", "real_time": 10, "value": 1, "real_time": 30, "value": 3}'
-    with pytest.raises(UserError, match="stands in it more than once") as refused:
+    with pytest.raises(UserError, match="occurs more than once") as refused:
         importer.read(around(twice).encode(), SAID)
     assert str(refused.value).startswith(where)
 
@@ -396,7 +396,7 @@ def test_a_benchmark_of_benchers_that_stands_twice_is_left_out() -> None:
     found = importer.read(text.encode(), SAID)
     assert (figures(found), reasons(found)) == (
         {("b", "time"): (2.0, 1)},
-        ["a: it stands in the file more than once"],
+        ["a: occurs more than once in the file"],
     )
 
 
@@ -406,7 +406,7 @@ def test_names_that_no_page_can_show_are_spelled_out() -> None:
     found = read(google(failed, run("C\0\n"), run("B")))
     assert reasons(found) == [
         r"benchmarks[0]: A: no\x00\ud800 f8\n",
-        r"benchmarks[1]: C\x00\n: name: a NUL or half a character is no text",
+        r"benchmarks[1]: C\x00\n: name: must not contain NUL or unpaired surrogates",
     ]
 
 
@@ -415,7 +415,7 @@ def test_files_of_nothing_but_wrong_rows_have_a_limit() -> None:
         read(google(*[{}] * (MOST_POINTS + 1)))
     line = str(refused.value)
     assert line.startswith(f"benchmarks[{MOST_POINTS}]: ")
-    assert f"({MOST_POINTS} left out, first benchmarks[0]: name: text is due)" in line
+    assert f"({MOST_POINTS} left out, first benchmarks[0]: name: expected a string)" in line
 
 
 def test_a_series_does_not_depend_on_the_order_of_a_file() -> None:

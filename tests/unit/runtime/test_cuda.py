@@ -298,7 +298,7 @@ def test_a_gpu_that_nothing_is_compiled_for_is_one_clear_line_beside_the_others(
     old, usable = fake.run(PROBE, CUDA_FAKE_GPUS="75 90")
     assert old == {
         "kind": "cuda",
-        "reason": "cuda:0 (NVIDIA Fake 75) is sm_75, which none of sm_80, sm_86, sm_89, sm_90,"
+        "reason": "cuda:0 (NVIDIA Fake 75) is sm_75, not one of sm_80, sm_86, sm_89, sm_90,"
         " sm_100, sm_120 serves",
     }
     assert usable["id"] == "cuda:1"
@@ -507,4 +507,4 @@ def test_the_list_of_devices_says_what_a_gpu_lacks_and_whose_code_it_takes(fake:
     )
     assert "NVIDIA Fake 90; readings: none: NVML" in own
     assert "takes code for" not in own
-    assert "NVIDIA Fake 87; sm_87, which takes code for sm_86; readings: none" in other
+    assert "NVIDIA Fake 87; sm_87, which runs code for sm_86; readings: none" in other

@@ -292,7 +292,7 @@ def test_the_reason_for_no_device_says_what_to_do(tmp_path: Path) -> None:
     error = DeviceError("hipErrorNoDevice", "no ROCm-capable device is detected")
     missing = tmp_path / "kfd"
     assert absence_reason(error, missing) == (
-        f"no AMD GPU: there is no {missing} (is the amdgpu driver loaded?)"
+        f"no AMD GPU: {missing} does not exist (is the amdgpu driver loaded?)"
     )
     missing.touch()
     assert absence_reason(error, missing) == "no GPU that ROCm supports (hipErrorNoDevice)"
@@ -306,4 +306,4 @@ def test_no_permission_names_the_group(tmp_path: Path, monkeypatch: pytest.Monke
     # Root may open anything, so that permissions alone cannot show it.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     said = absence_reason(DeviceError("hipErrorNoDevice", "no device"), driver)
-    assert said.startswith(f"no permission on {driver}: add this user to the group ")
+    assert said.startswith(f"no permission for {driver}: add this user to the group ")

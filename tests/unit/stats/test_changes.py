@@ -138,7 +138,7 @@ def test_what_is_remembered_does_not_grow_with_the_series() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_what_is_no_measurement_is_named(value: float) -> None:
-    with pytest.raises(ValueError, match=f"{value} is no measurement"):
+    with pytest.raises(ValueError, match=f"{value} is not a measurement"):
         append_value(Level(), value)
 
 

@@ -52,7 +52,7 @@ def test_of_a_few_values_nothing_is_known(known: list[list[float]]) -> None:
 
 
 def test_what_is_no_measurement_is_named() -> None:
-    with pytest.raises(ValueError, match=r"0\.0 is no measurement"):
+    with pytest.raises(ValueError, match=r"0\.0 is not a measurement"):
         noise_floor([[1.0, 0.0]])
 
 

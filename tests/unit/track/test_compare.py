@@ -75,11 +75,11 @@ def test_each_status() -> None:
         "softmax new": Status.NEW,
     }
     reasons = {row.series: row.reason for row in found.rows}
-    assert reasons["softmax elsewhere"] == "another environment: driver 580.95 → 580.159"
-    assert reasons["softmax few"] == "insufficient data: 3 samples, at least 5 are needed"
+    assert reasons["softmax elsewhere"] == "different environment: driver 580.95 → 580.159"
+    assert reasons["softmax few"] == "insufficient data: 3 samples, at least 5 required"
     assert reasons["softmax wide"] == "the interval is too wide"
-    assert reasons["softmax same code"] == "the same code in the same environment"
-    assert summary(found) == "1 slower, 1 faster, 3 cannot be said, 2 same, 1 new, 1 gone"
+    assert reasons["softmax same code"] == "same code, same environment"
+    assert summary(found) == "1 slower, 1 faster, 3 unknown, 2 same, 1 new, 1 gone"
 
 
 def test_the_text_for_a_pull_request() -> None:

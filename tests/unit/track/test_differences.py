@@ -48,7 +48,7 @@ def test_registers_over_a_boundary_of_amds() -> None:
         "source source 1 → source 2",
         "code object code 1 → code 2",
         "occupancy 8 → 7 waves per SIMD, limited by VGPR now",
-        "VGPRs 64 → 72: over the boundary of 8 → 7 waves per SIMD",
+        "VGPRs 64 → 72, crossing the limit of 8 → 7 waves per SIMD",
         "Scratch 0 → 16 bytes",
     ]
 
@@ -67,9 +67,9 @@ def test_registers_over_a_boundary_of_nvidias() -> None:
     assert sentences(before, after)[2:] == [
         "cubin code 1 → code 2",
         "occupancy 32 → 24 warps per SM, limited by registers now",
-        "registers 64 → 72: over the boundary of 32 → 24 warps per SM",
-        "Blocks 4 → 3 an SM",
-        "Spills 0, 0 → 128, 64 B out, in",
+        "registers 64 → 72, crossing the limit of 32 → 24 warps per SM",
+        "Blocks 4 → 3 per SM",
+        "Spills 0, 0 → 128, 64 B stored, loaded",
     ]
 
 
@@ -83,9 +83,7 @@ def test_a_boundary_that_lds_hides() -> None:
     """The registers would allow fewer waves, and LDS allows fewer still on both sides."""
     before = edited(point(), 100.0, 1, occupancy_waves_per_simd=4, limiter="LDS")
     after = edited(point(), 110.0, 2, vgpr=72, occupancy_waves_per_simd=4, limiter="LDS")
-    said = (
-        "VGPRs 64 → 72: over the boundary of 8 → 7 waves per SIMD that registers alone would allow"
-    )
+    said = "VGPRs 64 → 72, crossing the limit of 8 → 7 waves per SIMD allowed by registers alone"
     assert said in sentences(before, after)
 
 
@@ -101,7 +99,7 @@ def test_the_mix_of_the_inner_loop_in_the_makers_words() -> None:
     after = replace(after, code=replace(after.code, inner_loop=loops[1]))
     found = of(Aspect.INNER_LOOP, differences(side(before), side(after)))
     assert [one.sentence for one in found] == [
-        "instructions of the inner loop: vector 20 → 24, scratch 0 → 2"
+        "inner loop instructions: vector 20 → 24, scratch 0 → 2"
     ]
 
 
@@ -127,7 +125,7 @@ def test_a_step_of_the_clock_is_no_difference() -> None:
         ({"driver": "580.159"}, "driver 580.95 → 580.159"),
         ({"runtime": "ROCm 7.2"}, "runtime ROCm 7.1 → ROCm 7.2"),
         ({"device": "AMD Instinct MI325X"}, "device AMD Instinct MI300X → AMD Instinct MI325X"),
-        ({"unit": "unit 2"}, "device's serial number unit 1 → unit 2"),
+        ({"unit": "unit 2"}, "device serial number unit 1 → unit 2"),
         ({"host": "host 2"}, "host host 1 → host 2"),
         ({"settings": {"power limit": "500 W"}}, "power limit 700 W → 500 W"),
     ],
@@ -160,7 +158,7 @@ def test_the_compilers_version_and_flags() -> None:
     assert "rocm 7.1.0 → 7.2.0" in sentences(point(), recompiled(point(), 120.0))
     flags = replace(point().compiler, flags=("-O3", "-ffast-math"))
     after = replace(point(120.0), compiler=flags)
-    assert sentences(point(), after) == ["compiler's flags -O3 → -O3 -ffast-math"]
+    assert sentences(point(), after) == ["compiler flags -O3 → -O3 -ffast-math"]
 
 
 def test_a_configuration() -> None:
@@ -182,7 +180,7 @@ def test_a_change_next_to_the_step_is_shown_and_is_not_here() -> None:
     before, after = Side((*new, *old)), repeated(edited(point(), 120.0), 8, seed=2)
     (code,) = of(Aspect.CODE, differences(before, after))
     assert not code.here
-    assert code.sentence.endswith("(3 points before the change: not where the level moved)")
+    assert code.sentence.endswith("(3 points before the change, not at the change)")
 
 
 def test_a_place_that_the_noise_leaves_open_counts() -> None:

@@ -168,7 +168,7 @@ def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
     ("more", "says"),
     [
         (["--budget", "soon"], "write a time"),
-        (["--node", "nothing"], "no kernel computes it"),
+        (["--node", "nothing"], "no such kernel"),
         (["--known", "nowhere.jsonl"], "ledger"),
         (["--device", "toaster"], "not known"),
     ],

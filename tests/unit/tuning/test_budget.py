@@ -62,8 +62,8 @@ def test_why_nothing_more_is_tried_is_said_in_figures_that_can_be_read(
     """Candidates of a GPU take milliseconds: not "0.0 s, more than is left"."""
     meter = Meter(Budget(60.0), clock=iter([0.0, 45.0 - takes / 2]).__next__)
     assert meter.no_time_for(takes, "another candidate takes") == (
-        f"another candidate takes about {said}, more than was left of the time for trying"
-        " (45 of 60 s; the rest is for the last rounds)"
+        f"another candidate takes about {said}, more than the remaining exploration time"
+        " (45 of 60 s; the rest is for the final rounds)"
     )
 
 
@@ -73,7 +73,7 @@ def test_what_fits_is_tried_and_time_that_was_spent_is_called_spent() -> None:
     now[0] = 44.0
     assert meter.no_time_for(1.0, "another candidate takes") == ""
     now[0] = 45.0
-    spent = "the time for trying was spent (45 of 60 s; the rest is for the last rounds)"
+    spent = "the exploration time was spent (45 of 60 s; the rest is for the final rounds)"
     for takes in (0.0, 0.001):
         assert meter.no_time_for(takes, "two candidates would take") == spent
     assert meter.no_more_measurements() == meter.no_more_compiles() == spent

@@ -134,7 +134,7 @@ def test_the_key_hangs_on_code_call_and_board(job: ModelJob) -> None:
 
 def test_one_that_takes_too_long_is_ended(job: ModelJob, listing: Path) -> None:
     found = ask("slow", job, listing, limit_s=0.5)
-    assert found == Rejected(Stage.MODEL, "modelling it takes longer than 0.5 s", "")
+    assert found == Rejected(Stage.MODEL, "modelling exceeds the limit of 0.5 s", "")
 
 
 def test_close_ends_what_is_under_way(job: ModelJob, listing: Path) -> None:
@@ -162,7 +162,7 @@ def test_what_cannot_be_modelled_says_why(job: ModelJob, listing: Path) -> None:
     found = ask("refusing", job, listing)
     assert isinstance(found, Rejected) and "no reason" in found.reason
     no_time = ask("timeless", job, listing)
-    assert isinstance(no_time, Rejected) and "gave no time" in no_time.reason
+    assert isinstance(no_time, Rejected) and "no modelled time" in no_time.reason
 
 
 def test_jobs_travel_as_json(job: ModelJob) -> None:

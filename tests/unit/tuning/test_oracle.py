@@ -75,7 +75,7 @@ class TestDecision:
         decided = decide_modelled([default, entry("a", modelled(95))])
         assert chosen(decided) == "default"
         assert [one.tied for one in decided] == [True, True]
-        assert "the default stays: 1 other cannot be told" in decided[0].reason
+        assert "tied with 1 other, as modelled: default kept" in decided[0].reason
 
     def test_candidates_are_compared_end_by_end_and_not_by_overlap(self) -> None:
         # Wide bands come from the same constants: a kernel that is slower with each of them is
@@ -90,7 +90,7 @@ class TestDecision:
         [
             ({"unknown": {"v_new": 3}}, "does not know v_new (3)"),
             ({"unchecked": "takes too long"}, "not checked: takes too long"),
-            ({"cut": True}, "limits cut some of its waves"),
+            ({"cut": True}, "limits stopped some waves"),
         ],
     )
     def test_what_is_not_known_whole_is_kept_and_never_preferred(
@@ -331,7 +331,7 @@ class TestStart:
 
     def test_a_ledger_without_modelled_times_is_refused(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "ledger.jsonl", {}, [entry("a", None)])
-        with pytest.raises(UserError, match="nothing in this ledger is modelled"):
+        with pytest.raises(UserError, match="no modelled times"):
             read_warm_start(tmp_path / "ledger.jsonl")
 
     def test_the_figure_of_another_kernel_is_not_taken_over(self, tmp_path: Path) -> None:

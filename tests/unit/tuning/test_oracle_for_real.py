@@ -63,7 +63,7 @@ def test_candidates_are_ranked_without_a_gpu_and_a_measured_run_begins_with_them
     choice = bundle.calls[0].choice
     assert choice is not None and choice.source == "modelled"
     shown = capsys.readouterr()
-    assert "chosen ms, modelled" in shown.out
+    assert "selected ms, modelled" in shown.out
     assert "3 modelled" in shown.err
 
     again, *same = tune(model, tmp_path / "again", "model:MI300X")
@@ -90,7 +90,7 @@ def test_candidates_are_ranked_without_a_gpu_and_a_measured_run_begins_with_them
     ("more", "words"),
     [
         (("--device", "model:sm_90"), "times are not modelled for sm_90"),
-        (("--device", "isa:gfx942"), "measures nothing: the device model:gfx942"),
+        (("--device", "isa:gfx942"), "measures no times: use model:gfx942"),
         (("--device", "model:gfx942", "--try-unfused"), "--try-unfused"),
         (("--device", "model:gfx942", "--from", "ranked"), "measures nothing"),
         (("--device", "cpu", "--from", "nowhere"), "nowhere"),

@@ -141,5 +141,5 @@ def test_a_large_space_is_searched_in_bounded_steps() -> None:
 
 
 def test_a_name_that_no_strategy_has_is_a_mistake_that_lists_those_there_are() -> None:
-    with pytest.raises(UserError, match=re.escape(f"'fastest': there are {', '.join(STRATEGIES)}")):
+    with pytest.raises(UserError, match=re.escape(f"'fastest'; known: {', '.join(STRATEGIES)}")):
         find_strategy("fastest")

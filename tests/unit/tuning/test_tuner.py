@@ -176,7 +176,7 @@ def test_what_the_budget_leaves_out_is_in_the_ledger_with_the_reason(
     untried = [entry for entry in result.entries if entry.state is CandidateState.UNTRIED]
     assert len(untried) == len(one[0].callers) - result.measurements
     assert 2 <= result.measurements <= 6
-    assert all("budget" in e.reason or "the time for trying" in e.reason for e in untried)
+    assert all("budget" in e.reason or "exploration time" in e.reason for e in untried)
     assert not any("0.0 s" in e.reason for e in untried)
     assert result.configs
 
@@ -261,7 +261,7 @@ def test_layers_that_repeat_are_one_problem_and_names_are_checked() -> None:
     schedule = matmul(64, 64, 64, DType.F16)
     backend = ROCmCPPScheduling(schedule, (CPU,))
     assert [p.nodes for p in find_problems(schedule, backend, CPU, {}, ["node0"])] == [("node0",)]
-    with pytest.raises(UserError, match="no kernel computes it"):
+    with pytest.raises(UserError, match="no such kernel"):
         find_problems(schedule, backend, CPU, {}, ["node7"])
 
 
