@@ -98,5 +98,5 @@ install-dev:
 	@$(SETUP) --dev
 
 clean:
-	@if [ -x $(BIN)/python ]; then $(BIN)/python -m codegen_app.postgres remove; fi
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m codegen_app.platform.postgres remove; fi
 	rm -rf var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from codegen_app.command_line import manage
+from codegen_app.platform.command_line import manage
 
 if __name__ == "__main__":
     sys.exit(manage(sys.argv[1:], "manage.py"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from codegen_app.command_line import main
+from codegen_app.platform.command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

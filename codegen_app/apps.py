@@ -18,10 +18,11 @@ class CodegenAppConfig(AppConfig):
         """Connect the receivers of signals: the audit log, the start of sessions at login, the
         counting of changes for pages, and what one subject tells another."""
         # These need the applications' models, which are loaded only now.
-        from codegen_app.access import events, sessions  # noqa: F401, PLC0415
-        from codegen_app.config import checks  # noqa: F401, PLC0415
-        from codegen_app.pagecache import triggers  # noqa: PLC0415
-        from codegen_app.services import run_receivers, series_receivers  # noqa: PLC0415
+        from codegen_app.accounts import events, sessions  # noqa: F401, PLC0415
+        from codegen_app.site import checks  # noqa: F401, PLC0415
+        from codegen_app.tracking import receivers as series_receivers  # noqa: PLC0415
+        from codegen_app.tuning import receivers as run_receivers  # noqa: PLC0415
+        from codegen_app.web.pagecache import triggers  # noqa: PLC0415
 
         events.connect()
         run_receivers.connect()
@@ -32,4 +33,4 @@ class CodegenAppConfig(AppConfig):
 class KilnAdminConfig(SimpleAdminConfig):
     """Django's admin with our site. Its pages are imported with the URLs: workers need neither."""
 
-    default_site = "codegen_app.admin_site.KilnAdminSite"
+    default_site = "codegen_app.admin.site.KilnAdminSite"

@@ -11,26 +11,20 @@ from typing import TypeVar
 from celery import shared_task
 from django.db.models import QuerySet
 
-from codegen_app.models import Graph, Packing, Work
-from codegen_app.services import (
-    builds,
-    controls,
-    external_kernels,
-    ledger,
-    measurement_tasks,
-    packing,
-    planning,
-    preparation,
-    torch_comparisons,
-    tracking,
-    work,
-    worker_process,  # noqa: F401 - connects the signals of the worker
-)
-from codegen_app.services.modelling import jobs as modelling
-from codegen_app.services.notifying import sender
-from codegen_app.services.queue import Kind, queue_name
-from codegen_app.services.remeasuring import jobs as remeasuring
-from codegen_app.services.remote import build_requests
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import torch_comparisons
+from codegen_app.kernels.modelling import jobs as modelling
+from codegen_app.kernels.models import Packing
+from codegen_app.kernels.services import builds, external_kernels, preparation
+from codegen_app.remote import build_requests
+from codegen_app.site import worker_process  # noqa: F401 - connects the signals of the worker
+from codegen_app.tracking.notifying import sender
+from codegen_app.tracking.remeasuring import jobs as remeasuring
+from codegen_app.tracking.services import tracking
+from codegen_app.tuning.services import ledger, measurement_tasks, packing, planning
+from codegen_app.workers import controls, work
+from codegen_app.workers.models import Work
+from codegen_app.workers.queue import Kind, queue_name
 
 W = TypeVar("W", bound=Work)
 

@@ -25,7 +25,7 @@ PACKAGES = ("scheduler", "codegen_app")
 _NAMED = re.compile(r"(?:scheduler|codegen_app|tests)(?:\.\w+)+(?=$|:)")
 _PAGES = re.compile(r"\b(?:client|live_server|reader|tuner|page|anonymous)\b")
 _FILE = re.compile(r"[\w.]+\.(?:jinja|h)\b")
-_URLS = "codegen_app.config.urls"
+_URLS = "codegen_app.urls"
 _EVERYTHING = re.compile(r"pyproject\.toml|Makefile|deploy/requirements.*|tests/conftest\.py")
 
 

@@ -20,9 +20,9 @@ from django.conf import settings
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
-from codegen_app import postgres
-from codegen_app.config import env
-from codegen_app.postgres.memory import memory
+from codegen_app.platform import postgres
+from codegen_app.platform.config import env
+from codegen_app.platform.postgres.memory import memory
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import bundled_clang

@@ -115,7 +115,7 @@ def _read(url: str) -> Any:
 
 def _pages(url: str) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
     """The pages there are rows for, what the others lack, and the cookie of who administers."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.platform.config.settings")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright's loop runs in this thread
     key = Path(os.environ.get("KILN_VAR", ROOT / "var")) / "secret-key"
     os.environ.setdefault("KILN_SECRET_KEY", key.read_text())

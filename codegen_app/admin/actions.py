@@ -10,10 +10,10 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from codegen_app.access import permissions
+from codegen_app.accounts import permissions
 from codegen_app.admin.readonly import ReadOnlyAdmin
-from codegen_app.models import State, Work
-from codegen_app.services import quarantine
+from codegen_app.tuning.services import quarantine
+from codegen_app.workers.models import State, Work
 
 if TYPE_CHECKING:
     _Mixin = ReadOnlyAdmin

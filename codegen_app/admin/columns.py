@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from codegen_app.templatetags import kiln
+from codegen_app.web.templatetags import kiln
 
 Shown: TypeAlias = Callable[[Any], SafeString | str]
 _WIDE = 60  # characters of a text in a list

@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from codegen_app.served_targets import served_target_names
+from codegen_app.platform.served_targets import served_target_names
 from scheduler.errors import Stage
 
 if TYPE_CHECKING:

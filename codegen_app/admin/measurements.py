@@ -10,10 +10,11 @@ from codegen_app.admin import columns
 from codegen_app.admin.actions import CancelMixin, ReleaseMixin
 from codegen_app.admin.filters import target_filter
 from codegen_app.admin.readonly import ReadOnlyAdmin
-from codegen_app.models import BenchmarkResult, Environment, ForeignKernel, Modelling
-from codegen_app.services import external_kernels
-from codegen_app.services.modelling import requests
-from codegen_app.templatetags import kiln
+from codegen_app.kernels.modelling import requests
+from codegen_app.kernels.models import ForeignKernel, Modelling
+from codegen_app.kernels.services import external_kernels
+from codegen_app.tuning.models import BenchmarkResult, Environment
+from codegen_app.web.templatetags import kiln
 from scheduler.stats.intervals import bounds_cell, bounds_of
 
 

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 
-from codegen_app.services import audit
+from codegen_app.accounts import audit
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Model]

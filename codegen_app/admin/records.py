@@ -7,22 +7,18 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from codegen_app.access import permissions
+from codegen_app.accounts import audit, permissions
 from codegen_app.admin import columns
 from codegen_app.admin.actions import CancelMixin, ReleaseMixin, current_actor, format_summary
 from codegen_app.admin.filters import target_filter
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
-from codegen_app.models import (
-    Build,
-    GeneratedKernel,
-    Graph,
-    Problem,
-    TemplateNode,
-    TorchComparison,
-)
-from codegen_app.selectors.pages.torch_comparison import comparison_view
-from codegen_app.services import audit, builds, graph_deletion, torch_comparisons
+from codegen_app.graphs.models import Graph, Problem, TemplateNode, TorchComparison
+from codegen_app.graphs.pages.graph.torch_comparison import comparison_view
+from codegen_app.graphs.services import torch_comparisons
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.services import builds
+from codegen_app.tuning.services import graph_deletion
 from scheduler.build.flags import Flags
 from scheduler.errors import UserError
 

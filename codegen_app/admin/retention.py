@@ -8,8 +8,9 @@ from django.contrib import admin
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
-from codegen_app.models import RetentionPolicy
-from codegen_app.services import audit, rollup
+from codegen_app.accounts import audit
+from codegen_app.tracking.models import RetentionPolicy
+from codegen_app.tracking.services import rollup
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[RetentionPolicy]

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from codegen_app.access import permissions
+from codegen_app.accounts import permissions
 from codegen_app.admin.readonly import ReadOnlyAdmin
 
 if TYPE_CHECKING:

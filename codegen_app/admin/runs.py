@@ -8,14 +8,14 @@ from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from codegen_app.access import permissions
+from codegen_app.accounts import permissions
 from codegen_app.admin import columns
 from codegen_app.admin.actions import ReleaseMixin, action_reason, current_actor, format_summary
 from codegen_app.admin.filters import stage_filter, target_filter
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
-from codegen_app.models import Candidate, Selection, TuningRun, TuningTask
-from codegen_app.services import ledger, selections
+from codegen_app.tuning.models import Candidate, Selection, TuningRun, TuningTask
+from codegen_app.tuning.services import ledger, selections
 from scheduler.errors import UserError
 
 _GRAPH = ("graph__wrapper", "graph__decisions", "graph__inputs", "graph__outputs")

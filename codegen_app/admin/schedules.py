@@ -9,13 +9,13 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from codegen_app.access import permissions
+from codegen_app.accounts import audit, permissions
 from codegen_app.admin import columns
 from codegen_app.admin.actions import action_reason, current_actor, format_summary
 from codegen_app.admin.readonly import ReasonForm
-from codegen_app.models import Occasion, RetuneSchedule
-from codegen_app.services import audit, schedules
-from codegen_app.services.run_devices import RunDevice, list_run_devices
+from codegen_app.tuning.models import Occasion, RetuneSchedule
+from codegen_app.tuning.services import schedules
+from codegen_app.tuning.services.run_devices import RunDevice, list_run_devices
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:

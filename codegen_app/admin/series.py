@@ -9,12 +9,14 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from codegen_app.accounts import audit, tokens
+from codegen_app.accounts.models import ApiToken
 from codegen_app.admin import columns
 from codegen_app.admin.actions import action_reason, format_summary
 from codegen_app.admin.readonly import ReadOnlyAdmin
-from codegen_app.models import ApiToken, Batch, Conditions, Datum, Revision, Series
-from codegen_app.services import audit, tokens, withdrawals
-from codegen_app.templatetags import kiln
+from codegen_app.tracking.models import Batch, Conditions, Datum, Revision, Series
+from codegen_app.tracking.services import withdrawals
+from codegen_app.web.templatetags import kiln
 from scheduler.stats.intervals import bounds_cell, bounds_of
 
 

@@ -8,12 +8,15 @@ from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from codegen_app.accounts.models import AuditEntry, Identity
 from codegen_app.admin import columns
 from codegen_app.admin.actions import CancelMixin, ReleaseMixin
 from codegen_app.admin.readonly import ReadOnlyAdmin
-from codegen_app.models import Artifact, AuditEntry, Identity, Packing, Worker
-from codegen_app.services import packing
-from codegen_app.templatetags import kiln
+from codegen_app.kernels.models import Packing
+from codegen_app.platform.models import Artifact
+from codegen_app.tuning.services import packing
+from codegen_app.web.templatetags import kiln
+from codegen_app.workers.models import Worker
 
 
 @admin.register(Worker)
@@ -53,11 +56,11 @@ class IdentityAdmin(ReadOnlyAdmin):
     ordering = ("-pk",)
 
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
-        """Delete it; ``access/events.py`` records every deletion in the audit log."""
+        """Delete it; ``accounts/events.py`` records every deletion in the audit log."""
         obj.delete()
 
     def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Delete several; ``access/events.py`` records each."""
+        """Delete several; ``accounts/events.py`` records each."""
         queryset.delete()
 
 

@@ -1,7 +1,7 @@
 """The protocol between a server and a worker without the database: frozen dataclasses as JSON.
 
 The worker sends requests; the server only answers. ``as_json`` encodes the worker's messages, which
-``codegen_app/api/worker_schemas.py`` validates; ``parse_message`` decodes the server's answers.
+``codegen_app/remote/schemas.py`` validates; ``parse_message`` decodes the server's answers.
 """
 
 from __future__ import annotations

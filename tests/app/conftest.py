@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 from psycopg import sql
 
-from codegen_app.access import permissions
+from codegen_app.accounts import permissions
 from scheduler import pipeline, untrusted
 from scheduler.ir.serialize import graph_to_json
 from tests.app.installations import BROKER, Installation

@@ -16,79 +16,79 @@ from collections.abc import Callable
 from typing import Any
 
 PLACES = {
-    "a graph is claimed": ("codegen_app.services.engine.scheduled", "before"),
+    "a graph is claimed": ("codegen_app.kernels.services.engine.scheduled", "before"),
     "a graph is recorded and not committed": (
-        "codegen_app.services.builds.request_defaults",
+        "codegen_app.kernels.services.builds.request_defaults",
         "after",
     ),
-    "a graph is committed and nothing announced": ("codegen_app.services.queue._send", "before"),
+    "a graph is committed and nothing announced": ("codegen_app.workers.queue._send", "before"),
     "a build is claimed": ("scheduler.build.compile.build", "before"),
     "a build is compiled and nothing stored": ("scheduler.build.compile.build", "after"),
-    "a part of a build is stored": ("codegen_app.services.artifacts.store_file", "after"),
+    "a part of a build is stored": ("codegen_app.platform.artifacts.store_file", "after"),
     "a build is recorded and not committed": (
-        "codegen_app.services.ledger.on_build_finished",
+        "codegen_app.tuning.services.ledger.on_build_finished",
         "after",
     ),
-    "a task is claimed": ("codegen_app.services.devices.hold_device", "before"),
-    "a device is held": ("codegen_app.services.tuning_search.begin_task", "after"),
+    "a task is claimed": ("codegen_app.tuning.services.devices.hold_device", "before"),
+    "a device is held": ("codegen_app.tuning.services.search.begin_task", "after"),
     "a candidate is checked": ("scheduler.tuning.evaluator.BenchEvaluator.check", "after"),
     "candidates are measured and not recorded": (
-        "codegen_app.services.tuning_search.record_decision",
+        "codegen_app.tuning.services.search.record_decision",
         "before",
     ),
     "a choice is recorded and not committed": (
-        "codegen_app.services.candidate_results.choose",
+        "codegen_app.tuning.services.candidate_results.choose",
         "after",
     ),
 }
 SEARCHING = {
     "a candidate is asked for": (
-        "codegen_app.services.tuning_search.CandidateBuilds.request_build",
+        "codegen_app.tuning.services.search.CandidateBuilds.request_build",
         "after",
     ),
-    "a candidate is recorded": ("codegen_app.services.tuning_search._Attempt.note", "after"),
+    "a candidate is recorded": ("codegen_app.tuning.services.search._Attempt.note", "after"),
     "a search is over and not recorded": (
-        "codegen_app.services.tuning_search.record_decision",
+        "codegen_app.tuning.services.search.record_decision",
         "before",
     ),
 }
 TRACKING = {
-    "a message is taken": ("codegen_app.services.detection.unchecked_series", "before"),
+    "a message is taken": ("codegen_app.tracking.services.detection.unchecked_series", "before"),
     "changes are written and not committed": (
-        "codegen_app.services.detector.writer.Writer.write",
+        "codegen_app.tracking.detector.writer.Writer.write",
         "after",
     ),
     "changes are committed and not explained": (
-        "codegen_app.services.explanations.unexplained_changes",
+        "codegen_app.tracking.services.explanations.unexplained_changes",
         "before",
     ),
     "causes are found and not written": (
-        "codegen_app.services.detector.sides.change_sides",
+        "codegen_app.tracking.detector.sides.change_sides",
         "after",
     ),
     "causes are committed and nothing is raised": (
-        "codegen_app.services.alerting.creation.pending_changes",
+        "codegen_app.tracking.alerting.creation.pending_changes",
         "before",
     ),
     "an alert is made and nobody is to be told": (
-        "codegen_app.services.alerting.links.link_new",
+        "codegen_app.tracking.alerting.links.link_new",
         "after",
     ),
     "deliveries are written and not committed": (
-        "codegen_app.services.notifying.outbox.enqueue",
+        "codegen_app.tracking.notifying.outbox.enqueue",
         "after",
     ),
     "deliveries are committed and nothing is announced": (
-        "codegen_app.services.queue._send",
+        "codegen_app.workers.queue._send",
         "before",
     ),
 }
 SENDING = {
-    "a delivery waits": ("codegen_app.services.notifying.sender.claim", "before"),
-    "a delivery is claimed": ("codegen_app.services.notifying.sender.claim", "after"),
-    "a message is made and not sent": ("codegen_app.services.notifying.webhook.post", "before"),
+    "a delivery waits": ("codegen_app.tracking.notifying.sender.claim", "before"),
+    "a delivery is claimed": ("codegen_app.tracking.notifying.sender.claim", "after"),
+    "a message is made and not sent": ("codegen_app.tracking.notifying.webhook.post", "before"),
     "a message is sent and nobody has noted it": (
-        "codegen_app.services.notifying.webhook.post",
+        "codegen_app.tracking.notifying.webhook.post",
         "after",
     ),
 }
@@ -108,8 +108,9 @@ def dies(function: Callable[..., Any], when: str) -> Callable[..., Any]:
 def work(place: str) -> None:
     """Do all that waits, as Celery's worker does message by message; die at the place."""
     from codegen_app import tasks
-    from codegen_app.models import Graph, TuningRun
-    from codegen_app.models.work import OPEN_STATES
+    from codegen_app.graphs.models import Graph
+    from codegen_app.tuning.models import TuningRun
+    from codegen_app.workers.models.work import OPEN_STATES
 
     if place != "-":
         target, when = (PLACES | SEARCHING | TRACKING | SENDING)[place]

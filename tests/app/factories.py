@@ -10,20 +10,13 @@ from unittest import mock
 
 from django.utils import timezone
 
-from codegen_app.models import (
-    Artifact,
-    BenchmarkResult,
-    Build,
-    Candidate,
-    Environment,
-    GeneratedKernel,
-    Graph,
-    Problem,
-    TemplateNode,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.services import engine, graphs, kernels, preparation, work
+from codegen_app.graphs.models import Graph, Problem, TemplateNode
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.services import engine, kernels, preparation
+from codegen_app.platform.models import Artifact
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Environment, TuningRun, TuningTask
+from codegen_app.workers import work
 from scheduler import samples
 
 _numbers = count()

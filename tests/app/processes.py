@@ -13,7 +13,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from codegen_app import system_user
+from codegen_app.platform import system_user
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +37,7 @@ def worker_environment(var: Path, broker: str) -> dict[str, str]:
     who = f"{database['USER']}:{database['PASSWORD']}"
     return {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+        "DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings",
         "DATABASE_URL": f"postgresql://{who}@/{database['NAME']}?host={host}&port={port}",
         "KILN_VAR": str(var),
         "TMPDIR": str(var),

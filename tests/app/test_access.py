@@ -14,8 +14,8 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver, resolve
 from django.urls.resolvers import URLResolver
 
-from codegen_app.access import permissions
-from codegen_app.access.permissions import (
+from codegen_app.accounts import permissions
+from codegen_app.accounts.permissions import (
     BUILD,
     IMPORT,
     NOTIFY,
@@ -25,9 +25,11 @@ from codegen_app.access.permissions import (
     TRIAGE,
     WORKERS,
 )
-from codegen_app.models import Build, GeneratedKernel, Graph, Selection, TuningRun
-from codegen_app.server import bodies, rules
-from codegen_app.views.urls import urlpatterns
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.site.urls import urlpatterns
+from codegen_app.tuning.models import Selection, TuningRun
+from codegen_app.web.server import bodies, rules
 from tests.support.pages_world import World
 
 pytestmark = pytest.mark.django_db

@@ -12,24 +12,19 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
-    AuditEntry,
+from codegen_app.accounts.models import AuditEntry, Identity
+from codegen_app.graphs.models import Graph, TorchComparison
+from codegen_app.kernels.models import Build, Modelling, Packing
+from codegen_app.tuning.models import (
     BenchmarkResult,
-    Build,
     Candidate,
-    Graph,
-    Identity,
-    Modelling,
-    Packing,
     RetuneSchedule,
     Selection,
-    State,
-    TorchComparison,
     TuningRun,
     TuningTask,
-    Worker,
 )
-from codegen_app.services import quarantine, schedules
+from codegen_app.tuning.services import quarantine, schedules
+from codegen_app.workers.models import State, Worker
 from tests.app import factories
 from tests.support.queries import most, queries_of, statements_of
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from codegen_app.models import Alert, AlertKind, Channel, ChannelKind, Delivery, EventKind, Revision
-from codegen_app.services.alerting import events
-from codegen_app.services.notifying import outbox
+from codegen_app.tracking.alerting import events
+from codegen_app.tracking.models import (
+    Alert,
+    AlertKind,
+    Channel,
+    ChannelKind,
+    Delivery,
+    EventKind,
+    Revision,
+)
+from codegen_app.tracking.notifying import outbox
 
 pytestmark = pytest.mark.django_db
 

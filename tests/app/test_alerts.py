@@ -12,7 +12,9 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
+from codegen_app.tracking.alerting import triage
+from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.models import (
     Alert,
     AlertEvent,
     AlertKind,
@@ -23,16 +25,14 @@ from codegen_app.models import (
     Relation,
     SeriesRule,
 )
-from codegen_app.plots import THEMES, plot
-from codegen_app.selectors.alert_rows import open_regressions
-from codegen_app.selectors.pages import alerts as listing
-from codegen_app.selectors.pages.alert import alert_page
-from codegen_app.selectors.pages.alerts import PAGE_SIZE, AlertFilter, alert_list, alert_table
-from codegen_app.selectors.plot_data import plot_data
-from codegen_app.selectors.tables import TableQuery
-from codegen_app.services import detection, thresholds
-from codegen_app.services.alerting import triage
-from codegen_app.services.alerting.events import record_event
+from codegen_app.tracking.pages.alert.query import alert_page
+from codegen_app.tracking.pages.alerts import query as listing
+from codegen_app.tracking.pages.alerts.query import PAGE_SIZE, AlertFilter, alert_list, alert_table
+from codegen_app.tracking.pages.history.plots import THEMES, plot
+from codegen_app.tracking.queries.alert_rows import open_regressions
+from codegen_app.tracking.queries.plot_data import plot_data
+from codegen_app.tracking.services import detection, thresholds
+from codegen_app.web.tables import TableQuery
 from tests.support import alerts as made
 from tests.support.queries import assert_steady, most, queries_of
 

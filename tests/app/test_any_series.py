@@ -15,9 +15,17 @@ from django.test import Client
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from codegen_app.models import Alert, AlertEvent, Change, Conditions, Datum, Revision, Series
-from codegen_app.models.series import Source
-from codegen_app.services import series, tracking
+from codegen_app.tracking.models import (
+    Alert,
+    AlertEvent,
+    Change,
+    Conditions,
+    Datum,
+    Revision,
+    Series,
+)
+from codegen_app.tracking.models.series import Source
+from codegen_app.tracking.services import series, tracking
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.stats import changes
 

@@ -16,19 +16,13 @@ from django.test import Client
 from django.utils import timezone
 from waitress.adjustments import Adjustments
 
-from codegen_app.access import tokens as texts
-from codegen_app.models import (
-    ApiToken,
-    AuditEntry,
-    Batch,
-    Conditions,
-    Datum,
-    Revision,
-    Series,
-)
-from codegen_app.server import bodies
-from codegen_app.server.connections import Parser
-from codegen_app.services import series, tokens
+from codegen_app.accounts import token_text as texts
+from codegen_app.accounts import tokens
+from codegen_app.accounts.models import ApiToken, AuditEntry
+from codegen_app.tracking.models import Batch, Conditions, Datum, Revision, Series
+from codegen_app.tracking.services import series
+from codegen_app.web.server import bodies
+from codegen_app.web.server.connections import Parser
 from scheduler.clients import kiln_client
 from tests.support.queries import assert_steady, queries_of
 
@@ -422,7 +416,7 @@ def test_the_same_key_at_once_is_stored_once(
     client: Client, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the other batch was committed after this one had looked for the key."""
-    from codegen_app.services import ingest
+    from codegen_app.tracking.services import ingest
 
     first = send(client, token)
     answers = iter([None, *[first.json()] * 2])

@@ -10,9 +10,16 @@ import pytest
 from django.core.files.storage import default_storage
 from django.test import Client
 
-from codegen_app import files
-from codegen_app.models import Artifact, Build, Candidate, Graph, KernelUse, State
-from codegen_app.services import artifacts, builds, graphs, ledger, preparation, remote_builds, work
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.services import builds, preparation, remote_builds
+from codegen_app.platform import artifacts, files
+from codegen_app.platform.models import Artifact
+from codegen_app.tuning.models import Candidate
+from codegen_app.tuning.services import ledger
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler import files as engine_files
 from scheduler import samples
 from scheduler.build import compile as compiling

@@ -11,8 +11,8 @@ from django.db import ProgrammingError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import AuditEntry
-from codegen_app.services import audit
+from codegen_app.accounts import audit
+from codegen_app.accounts.models import AuditEntry
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db

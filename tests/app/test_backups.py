@@ -15,10 +15,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from codegen_app import postgres
-from codegen_app.models import Artifact, Build, State, TuningRun
-from codegen_app.postgres import Cluster, programs, server
-from codegen_app.services import artifacts, graphs, tuning
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build
+from codegen_app.platform import artifacts, postgres
+from codegen_app.platform.models import Artifact
+from codegen_app.platform.postgres import Cluster, programs, server
+from codegen_app.tuning.models import TuningRun
+from codegen_app.tuning.services import tuning
+from codegen_app.workers.models import State
 from scheduler import samples
 from scheduler.runtime.lock import lock_device
 from tests.app.installations import BROKER, Installation

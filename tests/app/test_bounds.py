@@ -11,10 +11,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from codegen_app import plots
-from codegen_app.models import BenchmarkResult, Datum, Series
-from codegen_app.selectors.plot_data import plot_data
-from codegen_app.services import selection_io, tokens
+from codegen_app.accounts import tokens
+from codegen_app.tracking.models import Datum, Series
+from codegen_app.tracking.pages.history import plots
+from codegen_app.tracking.queries.plot_data import plot_data
+from codegen_app.tuning.models import BenchmarkResult
+from codegen_app.tuning.services import selection_io
 from tests.app import track_factories as make
 from tests.support.pages_world import World
 

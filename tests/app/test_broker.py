@@ -15,12 +15,12 @@ import pytest
 from django.db import connection as database
 from kombu import Connection, Consumer, Producer, Queue
 
-from codegen_app.broker import transport
-from codegen_app.broker.session import Session
-from codegen_app.config import broker as broker_settings
-from codegen_app.config.celery import app
-from codegen_app.models import Message
-from codegen_app.services import queue
+from codegen_app.platform.broker import transport
+from codegen_app.platform.broker.session import Session
+from codegen_app.platform.config import broker as broker_settings
+from codegen_app.platform.config.celery import app
+from codegen_app.platform.models import Message
+from codegen_app.workers import queue
 from tests.app.processes import worker_environment
 from tests.attacks import broker as attack
 from tests.support.patience import PATIENCE_S

@@ -8,8 +8,12 @@ import pytest
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from codegen_app.models import Build, GeneratedKernel, State, Worker
-from codegen_app.services import artifacts, builds, compilers, ledger, remote_builds, work
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.services import builds, remote_builds
+from codegen_app.platform import artifacts
+from codegen_app.tuning.services import ledger
+from codegen_app.workers import compilers, work
+from codegen_app.workers.models import State, Worker
 from scheduler.build.cuda.toolchains import NAME
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build as Built

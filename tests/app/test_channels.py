@@ -11,9 +11,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import AlertEvent, AuditEntry, Channel, Delivery, DeliveryState, EventKind
-from codegen_app.selectors.pages.channels import channel_list, channel_page
-from codegen_app.services.notifying import channels, outbox, signing
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.tracking.models import AlertEvent, Channel, Delivery, DeliveryState, EventKind
+from codegen_app.tracking.notifying import channels, outbox, signing
+from codegen_app.tracking.pages.channels.query import channel_list, channel_page
 from tests.app.test_pages import WHIMSICAL, Inline
 from tests.app.track_factories import channel, regression
 from tests.support.queries import assert_steady, queries_of

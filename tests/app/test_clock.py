@@ -8,8 +8,11 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from codegen_app.models import Graph, Selection, State, Worker
-from codegen_app.services import selections, work
+from codegen_app.graphs.models import Graph
+from codegen_app.tuning.models import Selection
+from codegen_app.tuning.services import selections
+from codegen_app.workers import work
+from codegen_app.workers.models import State, Worker
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db

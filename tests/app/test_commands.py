@@ -7,7 +7,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from codegen_app.models import Graph, State, TuningRun
+from codegen_app.graphs.models import Graph
+from codegen_app.tuning.models import TuningRun
+from codegen_app.workers.models import State
 from scheduler import samples
 
 pytestmark = pytest.mark.django_db

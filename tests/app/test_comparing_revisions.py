@@ -12,16 +12,16 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import Change, Datum, Revision, Series
-from codegen_app.selectors.compare_revisions.address import comparison_url
-from codegen_app.selectors.compare_revisions.comparison import (
+from codegen_app.accounts import tokens
+from codegen_app.tracking.compare_revisions.address import comparison_url
+from codegen_app.tracking.compare_revisions.comparison import (
     Grouping,
     RevisionComparison,
     compare_sides,
 )
-from codegen_app.selectors.compare_revisions.sides import resolve_sides
-from codegen_app.selectors.pages.compare_revisions import revisions_page, side_choices_page
-from codegen_app.services import tokens
+from codegen_app.tracking.compare_revisions.sides import resolve_sides
+from codegen_app.tracking.models import Change, Datum, Revision, Series
+from codegen_app.tracking.pages.compare_revisions.query import revisions_page, side_choices_page
 from scheduler.clients import kiln_client
 from scheduler.errors import UserError
 from tests.app import factories

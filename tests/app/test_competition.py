@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from codegen_app.models import Build, Candidate, Graph, KernelUse, State, TuningTask
-from codegen_app.selectors.serving import Bucket
-from codegen_app.services import (
-    builds,
-    compilers,
-    engine,
-    kernels,
-    planning,
-    tuning,
-    tuning_search,
-    work,
-)
-from codegen_app.services.choices import Choices
-from codegen_app.services.remote_builds import RemoteBuilds, build_result
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.services import builds, engine, kernels
+from codegen_app.kernels.services.remote_builds import RemoteBuilds, build_result
+from codegen_app.tuning.models import Candidate, TuningTask
+from codegen_app.tuning.queries.serving import Bucket
+from codegen_app.tuning.services import planning, tuning
+from codegen_app.tuning.services import search as tuning_search
+from codegen_app.tuning.services.choices import Choices
+from codegen_app.workers import compilers, work
+from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.build.model import AbsentToolchain
 from scheduler.build.model import Build as Built

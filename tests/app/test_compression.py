@@ -17,12 +17,12 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from codegen_app.access import embedding
-from codegen_app.compression import MIN_BYTES, CompressionMiddleware
-from codegen_app.config import settings as installation
-from codegen_app.models import Channel
-from codegen_app.pagecache.compressed import SECRET
-from codegen_app.services.notifying import signing
+from codegen_app.accounts import embedding
+from codegen_app.platform.config import settings as installation
+from codegen_app.tracking.models import Channel
+from codegen_app.tracking.notifying import signing
+from codegen_app.web.compression import MIN_BYTES, CompressionMiddleware
+from codegen_app.web.pagecache.compressed import SECRET
 from tests.app import track_factories
 from tests.app.test_pages import addresses
 from tests.support.pages_world import World

@@ -19,20 +19,17 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Graph,
-    KernelUse,
-    Selection,
-    State,
-    TemplateNode,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.selectors import serving
-from codegen_app.selectors.resource_use import ResourceUse, resource_use
-from codegen_app.services import candidate_results, graphs, preparation, work
-from codegen_app.templatetags.kiln import us
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import KernelUse
+from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
+from codegen_app.kernels.services import preparation
+from codegen_app.tuning.models import BenchmarkResult, Selection, TuningRun, TuningTask
+from codegen_app.tuning.queries import serving
+from codegen_app.tuning.services import candidate_results
+from codegen_app.web.templatetags.kiln import us
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from tests.app import factories
 from tests.support.exported import gemm, write
 from tests.support.html_tables import Found, read

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from codegen_app.server import probes
-from codegen_app.services.queue import Kind
+from codegen_app.site import probes
+from codegen_app.workers.queue import Kind
 from tests.app.processes import ROOT, worker_environment
 from tests.app.test_systemd_units import WORKERS, commands, without_name
 from tests.support import composed

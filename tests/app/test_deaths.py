@@ -14,25 +14,23 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from codegen_app.models import (
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build
+from codegen_app.tracking.models import (
     Alert,
     AlertEvent,
-    BenchmarkResult,
-    Build,
-    Candidate,
     Change,
     Delivery,
     DeliveryState,
     EventKind,
-    Graph,
-    Selection,
     Source,
-    State,
-    TemplateNode,
-    TuningRun,
-    TuningTask,
 )
-from codegen_app.services import graphs, planning, series, tracking, tuning, work
+from codegen_app.tracking.services import series, tracking
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun, TuningTask
+from codegen_app.tuning.services import planning, tuning
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler import samples
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.tuning.budget import Budget

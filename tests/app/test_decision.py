@@ -13,15 +13,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Candidate,
-    Graph,
-    ProblemWork,
-    Selection,
-    TuningRun,
-)
-from codegen_app.services import ledger, measurement_tasks, planning, remote_builds, tuning, work
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import ProblemWork
+from codegen_app.kernels.services import remote_builds
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun
+from codegen_app.tuning.services import ledger, measurement_tasks, planning, tuning
+from codegen_app.workers import work
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.metrics import METRICS, Metric, MetricInputs, MetricRow

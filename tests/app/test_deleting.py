@@ -9,8 +9,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import Build, Graph, State, TemplateNode, TuningRun
-from codegen_app.services import engine, graph_deletion, preparation, work
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.services import engine, preparation
+from codegen_app.tuning.models import TuningRun
+from codegen_app.tuning.services import graph_deletion
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from tests.app import factories
 from tests.support.patience import PATIENCE_S
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from codegen_app import postgres
-from codegen_app.demo.processes import descendants
+from codegen_app.platform import postgres
+from codegen_app.site.demo.processes import descendants
 from scheduler import samples
 from tests.app.processes import alive, interpreter, owners_of
 from tests.support.demos import (

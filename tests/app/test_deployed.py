@@ -22,8 +22,15 @@ PRODUCTION = {
 
 
 MANAGE = ("manage.py", "check", "--deploy", "--fail-level", "WARNING")
-PAGES = ("-m", "gunicorn", "--config", "python:codegen_app.config.web", "--bind", "127.0.0.1:0")
-WORKER = ("-m", "celery", "--quiet", "-A", "codegen_app.config.celery", "worker")
+PAGES = (
+    "-m",
+    "gunicorn",
+    "--config",
+    "python:codegen_app.platform.config.web",
+    "--bind",
+    "127.0.0.1:0",
+)
+WORKER = ("-m", "celery", "--quiet", "-A", "codegen_app.platform.config.celery", "worker")
 
 
 def started(

@@ -14,7 +14,8 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codegen_app.models import (
+from codegen_app.tracking.alerting import creation, missing_data
+from codegen_app.tracking.models import (
     Alert,
     AlertEvent,
     AlertKind,
@@ -32,8 +33,7 @@ from codegen_app.models import (
     SeriesRule,
     Source,
 )
-from codegen_app.services import detection, explanations, series, thresholds, tracking
-from codegen_app.services.alerting import creation, missing_data
+from codegen_app.tracking.services import detection, explanations, series, thresholds, tracking
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.support.queries import assert_steady, queries_of
 
@@ -449,7 +449,7 @@ def test_one_commit_on_two_branches_and_in_two_directions_is_one_thing_to_look_a
 
 
 def test_a_model_is_downstream_of_its_kernels() -> None:
-    from codegen_app.models import TemplateNode
+    from codegen_app.graphs.models import TemplateNode
     from tests.app import factories
 
     task = factories.task()

@@ -19,11 +19,17 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
-from codegen_app.selectors.pages import compare as comparing
-from codegen_app.services import artifacts, builds, bundles, graphs, preparation, work
-from codegen_app.views import bundles as views
-from codegen_app.views import kernel_files
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.pages.compare import query as comparing
+from codegen_app.kernels.pages.kernel import files as kernel_files
+from codegen_app.kernels.services import builds, preparation
+from codegen_app.platform import artifacts
+from codegen_app.tuning.pages.bundles import view as views
+from codegen_app.tuning.services import bundles
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import reader as bundle_reader

@@ -13,8 +13,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import State
-from codegen_app.selectors.pages.run import _candidates, run_page
+from codegen_app.tuning.pages.run.query import _candidates, run_page
+from codegen_app.workers.models import State
 from tests.support.queries import assert_steady, queries_of
 from tests.support.trials_world import SPACE, TrialsWorld, make_trials, time_us
 

@@ -12,9 +12,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 import scheduler.sandbox
-from codegen_app.config import sandbox, serving
-from codegen_app.models import ForeignKernel, Graph
-from codegen_app.services import external_kernels, graphs
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import ForeignKernel
+from codegen_app.kernels.services import external_kernels
+from codegen_app.platform.config import sandbox, serving
 from scheduler import samples
 from scheduler.errors import UserError
 from scheduler.sandbox import Protection, Status

@@ -12,8 +12,13 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.models import Artifact, AuditEntry, ForeignKernel, State
-from codegen_app.services import external_kernels, retention, work
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.kernels.models import ForeignKernel
+from codegen_app.kernels.services import external_kernels
+from codegen_app.platform.models import Artifact
+from codegen_app.site import retention
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from tests.support.foreign_kernels import (
     LAUNCH,
     LISTING,

@@ -9,8 +9,8 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from codegen_app.models import Datum, Revision, Series, Source
-from codegen_app.services import generated_history
+from codegen_app.tracking.models import Datum, Revision, Series, Source
+from codegen_app.tracking.services import generated_history
 from scheduler.track.causes import explain
 from scheduler.track.generated import REVISIONS, generate_history, sides_of
 from scheduler.track.generated_label import LABEL

@@ -9,9 +9,18 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, State, TuningTask
-from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.services import artifacts, graphs, preparation, tuning, work
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.services import preparation
+from codegen_app.platform import artifacts
+from codegen_app.platform.models import Artifact
+from codegen_app.tuning.models import TuningTask
+from codegen_app.tuning.services import tuning
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler import samples
 from scheduler.errors import UserError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from codegen_app.views import csp_reports
+from codegen_app.web import csp_reports
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ print(Client().get("/login/", headers={"Host": "kiln.example"}).headers["Locatio
 def test_https_is_kept_to_and_cookies_are_of_this_host_alone(tmp_path: Path) -> None:
     environment = {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+        "DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings",
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",  # the page needs none
         "KILN_VAR": str(tmp_path),
         "KILN_HTTPS": "1",

@@ -15,9 +15,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app import plots
-from codegen_app.access import embedding
-from codegen_app.models import (
+from codegen_app.accounts import embedding
+from codegen_app.tracking.models import (
     AlertEvent,
     Baseline,
     Change,
@@ -28,14 +27,15 @@ from codegen_app.models import (
     Series,
     Source,
 )
-from codegen_app.selectors.pages import series as listing
-from codegen_app.selectors.pages.change import change_page
-from codegen_app.selectors.pages.history import history_page
-from codegen_app.selectors.pages.history_chart import change_chart, history_chart
-from codegen_app.selectors.pages.series import PAGE_SIZE, Filters, series_list, series_table
-from codegen_app.selectors.plot_data import plot_data
-from codegen_app.selectors.series_summary import MIN_POINTS, forge_diff_url, series_head
-from codegen_app.selectors.tables import TableQuery
+from codegen_app.tracking.pages.change.query import change_page
+from codegen_app.tracking.pages.history import plots
+from codegen_app.tracking.pages.history.chart import change_chart, history_chart
+from codegen_app.tracking.pages.history.query import history_page
+from codegen_app.tracking.pages.series import query as listing
+from codegen_app.tracking.pages.series.query import PAGE_SIZE, Filters, series_list, series_table
+from codegen_app.tracking.queries.plot_data import plot_data
+from codegen_app.tracking.queries.series_summary import MIN_POINTS, forge_diff_url, series_head
+from codegen_app.web.tables import TableQuery
 from scheduler.track.units import format_digits, format_value
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
@@ -292,7 +292,7 @@ def test_levels_go_from_change_to_change_and_relative_is_to_the_first() -> None:
 def test_only_as_many_points_as_are_drawn_are_read_the_latest_ones(
     monkeypatch: pytest.MonkeyPatch, reader: Client
 ) -> None:
-    monkeypatch.setattr("codegen_app.selectors.pages.history_chart.MAX_POINTS", 3)
+    monkeypatch.setattr("codegen_app.tracking.pages.history.chart.MAX_POINTS", 3)
     series = history([float(n + 1) for n in range(5)])
     (one,) = history_chart([series.pk]).series
     assert one.columns.value == (3.0, 4.0, 5.0)

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from codegen_app.models import GeneratedKernel, Graph, State, TemplateNode
-from codegen_app.services import graphs, preparation, work
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import GeneratedKernel
+from codegen_app.kernels.services import preparation
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from tests.support import exported
 from tests.support.pages_world import World
 

@@ -16,11 +16,11 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from codegen_app.config import context
-from codegen_app.config.logs import FIELDS, JsonFormatter
-from codegen_app.models import Worker
-from codegen_app.server.request_ids import HEADER, RequestIdMiddleware
-from codegen_app.services import work
+from codegen_app.platform.config import context
+from codegen_app.platform.config.logs import FIELDS, JsonFormatter
+from codegen_app.web.server.request_ids import HEADER, RequestIdMiddleware
+from codegen_app.workers import work
+from codegen_app.workers.models import Worker
 from tests.app import factories
 from tests.app.processes import ROOT, SECRET_KEY
 from tests.app.test_real_workers import Workers
@@ -177,7 +177,7 @@ def test_a_real_web_server_writes_nothing_else(tmp_path: Path) -> None:
     """Its own lines, those of requests, and those of the pages, about one request each."""
     place, requests = tmp_path / "web.sock", tmp_path / "access.log"
     command = (
-        *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web"),
+        *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.platform.config.web"),
         *("--bind", f"unix:{place}", "--workers", "1", "--graceful-timeout", "60"),
         *("--access-logfile", str(requests)),
     )

@@ -19,13 +19,15 @@ from django.test import Client, RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen_app.models import Build, GeneratedKernel, Graph, State
-from codegen_app.pagecache import cache, triggers, version
-from codegen_app.pagecache import reader as reader_
-from codegen_app.pagecache.compressed import Part
-from codegen_app.pagecache.request import CachedRequest, Reader, page_key
-from codegen_app.pagecache.store import Entry, Store
-from codegen_app.pagecache.version import Version
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.web.pagecache import cache, triggers, version
+from codegen_app.web.pagecache import reader as reader_
+from codegen_app.web.pagecache.compressed import Part
+from codegen_app.web.pagecache.request import CachedRequest, Reader, page_key
+from codegen_app.web.pagecache.store import Entry, Store
+from codegen_app.web.pagecache.version import Version
+from codegen_app.workers.models import State
 from tests.app import factories
 from tests.app.test_pages import addresses, change_of
 from tests.support.pages_world import World, make_graph
@@ -182,7 +184,7 @@ def test_a_kernel_page_stays_while_workers_write_of_others(
     client = account("plain")
     kernel, other = world.kernels[0], factories.kernel()
     rendered: list[str] = []
-    from codegen_app.views import kernel as view
+    from codegen_app.kernels.pages.kernel import view
 
     page = view.kernel_page
     monkeypatch.setattr(view, "kernel_page", lambda *a: (rendered.append(a[0]), page(*a))[1])
@@ -211,7 +213,7 @@ def test_pages_that_show_the_time_are_kept_for_a_second(world: World, clock: Clo
 
 
 def factories_worker_seen() -> None:
-    from codegen_app.models import Worker
+    from codegen_app.workers.models import Worker
 
     Worker.objects.update(name="a-new-name")
 
@@ -383,7 +385,7 @@ def test_an_error_reaches_everybody_and_is_not_kept(monkeypatch: pytest.MonkeyPa
 
 
 def test_pages_are_kept_where_they_are_served() -> None:
-    from codegen_app.config import settings as as_served
+    from codegen_app.platform.config import settings as as_served
 
     assert as_served.PAGES_KEPT_BYTES > 0
     assert project.DATABASES["default"]["CONN_HEALTH_CHECKS"]

@@ -13,14 +13,15 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from codegen_app.codelines import CHUNK
-from codegen_app.codeview import listing_chunk
-from codegen_app.models import Build, State
-from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.kernel import _cached_listing as read_before
-from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.selectors.pages.listing import ListingLine, ListingView, read_listing
-from codegen_app.selectors.pages.node import node_page
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.pages.compare.query import compare_page
+from codegen_app.kernels.pages.kernel.codeview import listing_chunk
+from codegen_app.kernels.pages.kernel.query import _cached_listing as read_before
+from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.kernels.queries.listing import ListingLine, ListingView, read_listing
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.web.codelines import CHUNK
+from codegen_app.workers.models import State
 from scheduler import targets
 from tests.app import factories
 from tests.support.pages_world import World, make_world

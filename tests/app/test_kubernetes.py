@@ -16,8 +16,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from codegen_app.server import bodies, probes
-from codegen_app.services.queue import Kind
+from codegen_app.site import probes
+from codegen_app.web.server import bodies
+from codegen_app.workers.queue import Kind
 from tests.app.processes import ROOT, worker_environment
 from tests.app.test_deployed import PRODUCTION
 from tests.app.test_systemd_units import WORKERS, commands, without_name

@@ -9,16 +9,19 @@ import re
 import pytest
 from django.test import Client
 
-from codegen_app.forms.builds import BuildForm
-from codegen_app.models import Build, Candidate, GeneratedKernel, KernelUse, State, TuningTask
-from codegen_app.selectors import serving
-from codegen_app.selectors.languages import TriedCandidate, language_rows
-from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.selectors.pages.node import node_page
-from codegen_app.selectors.pages.run import run_page
-from codegen_app.services import artifacts, candidate_results
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.pages.compare.query import compare_page
+from codegen_app.kernels.pages.kernel.build_form import BuildForm
+from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.platform import artifacts
+from codegen_app.tuning.models import Candidate, TuningTask
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.tuning.pages.run.query import run_page
+from codegen_app.tuning.queries import serving
+from codegen_app.tuning.queries.languages import TriedCandidate, language_rows
+from codegen_app.tuning.services import candidate_results
+from codegen_app.workers.models import State
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.build.cuda.toolchains import NAME
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain

@@ -12,8 +12,8 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from codegen_app.models import GraphNode
-from codegen_app.pagecache import triggers
+from codegen_app.graphs.models import GraphNode
+from codegen_app.web.pagecache import triggers
 from tests.app import factories, track_factories
 from tests.app.test_migrations import latest, migrate  # noqa: F401 - a fixture
 from tests.support.pages_world import make_graph

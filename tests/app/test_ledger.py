@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from codegen_app.models import Build, State, TuningRun, TuningTask
-from codegen_app.services import ledger, work
+from codegen_app.kernels.models import Build
+from codegen_app.tuning.models import TuningRun, TuningTask
+from codegen_app.tuning.services import ledger
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db
 
 
 def done(build: Build) -> None:
-    from codegen_app.models import Artifact
+    from codegen_app.platform.models import Artifact
 
     file = Artifact.objects.create(
         digest=factories.digest(), size_bytes=1, path=f"sha256/{factories.digest()}"

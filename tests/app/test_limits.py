@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from codegen_app.models import BenchmarkResult, GeneratedKernel, Problem, ProblemWork
-from codegen_app.selectors.pages.limits import limits
-from codegen_app.selectors.pages.node import node_page
-from codegen_app.services import engine
-from codegen_app.services import problem_work as recording
+from codegen_app.graphs.models import Problem
+from codegen_app.kernels.models import GeneratedKernel, ProblemWork
+from codegen_app.kernels.services import engine
+from codegen_app.kernels.services import problem_work as recording
+from codegen_app.tuning.models import BenchmarkResult
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.tuning.queries.limits import limits
 from scheduler import targets
 from scheduler.tuning.roofline import limit
 from scheduler.tuning.work import work_of

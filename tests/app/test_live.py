@@ -11,9 +11,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from codegen_app.models import Build, Graph, State
-from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.services import artifacts
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.kernels.models import Build
+from codegen_app.platform import artifacts
+from codegen_app.workers.models import State
 from scheduler import samples
 from scheduler.frontends import pt2
 from tests.app import factories

@@ -13,18 +13,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from codegen_app.demo.maintenance import _signs_of_life
-from codegen_app.models import (
-    Modelling,
-    Packing,
-    Remeasurement,
-    State,
-    TorchComparison,
-    TuningRun,
-    Worker,
-)
-from codegen_app.services import backlog, compilers, workers
-from codegen_app.services.liveness import STUCK_AFTER, Progress, StallDetector
+from codegen_app.graphs.models import TorchComparison
+from codegen_app.kernels.models import Modelling, Packing
+from codegen_app.site import backlog
+from codegen_app.site.demo.maintenance import _signs_of_life
+from codegen_app.tracking.models import Remeasurement
+from codegen_app.tuning.models import TuningRun
+from codegen_app.workers import compilers
+from codegen_app.workers import heartbeat as workers
+from codegen_app.workers.liveness import STUCK_AFTER, Progress, StallDetector
+from codegen_app.workers.models import State, Worker
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
 from tests.app import factories, track_factories

@@ -17,15 +17,15 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management import call_command
 from django.test import Client, RequestFactory, override_settings
 
-from codegen_app.access import hashing
-from codegen_app.access.addresses import client_address
-from codegen_app.access.throttle import MAX_FAILURES
-from codegen_app.config import env, serving
-from codegen_app.models import AuditEntry
+from codegen_app.accounts import hashing
+from codegen_app.accounts.addresses import client_address
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.accounts.throttle import MAX_FAILURES
+from codegen_app.platform.config import env, serving
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a quiet kiln at night"
-BOUNDED = "codegen_app.access.hashing.BoundedPBKDF2PasswordHasher"
+BOUNDED = "codegen_app.accounts.hashing.BoundedPBKDF2PasswordHasher"
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_slot_is_free_again_after_hashing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_served_passwords_are_hashed_with_that_bound() -> None:
-    from codegen_app.config import settings as as_served
+    from codegen_app.platform.config import settings as as_served
 
     assert as_served.PASSWORD_HASHERS == [BOUNDED]
 
@@ -165,7 +165,7 @@ def test_a_login_ends_without_use_and_in_any_case(
 ) -> None:
     now = time.time()
     clock = SimpleNamespace(time=lambda: now)
-    monkeypatch.setattr("codegen_app.access.sessions.time", clock)
+    monkeypatch.setattr("codegen_app.accounts.sessions.time", clock)
     log_in(client, PASSWORD)
     for _ in range(project.SESSION_COOKIE_AGE // project.SESSION_IDLE_S):
         now += project.SESSION_IDLE_S - 1
@@ -181,7 +181,7 @@ def test_a_page_that_asks_by_itself_does_not_keep_a_login(
     client: Client, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
-    monkeypatch.setattr("codegen_app.access.sessions.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("codegen_app.accounts.sessions.time", SimpleNamespace(time=lambda: now))
     log_in(client, PASSWORD)
     for _ in range(3):
         now += project.SESSION_IDLE_S / 3
@@ -276,7 +276,7 @@ def test_the_way_in_for_servers_asks_for_a_key(
 ) -> None:
     settings.SECRET_KEY_GIVEN = False
     with pytest.raises(SystemExit):
-        runpy.run_module("codegen_app.config.wsgi")
+        runpy.run_module("codegen_app.platform.config.wsgi")
     assert "KILN_SECRET_KEY is not set" in capsys.readouterr().err
 
 

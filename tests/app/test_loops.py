@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from codegen_app.models import Graph, KernelUse, State, TemplateNode
-from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.selectors.pages.graphs import graph_rows
-from codegen_app.selectors.pages.node import node_page
-from codegen_app.services import graphs, preparation, work
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.graphs.pages.graphs.query import graph_rows
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import KernelUse
+from codegen_app.kernels.services import preparation
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 
 # Heartbeats come over a connection of their own and must see the rows.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.apart]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings as site
 
-from codegen_app.models import TuningRun
-from codegen_app.services import devices
+from codegen_app.tuning.models import TuningRun
+from codegen_app.tuning.services import devices
 from scheduler.errors import Rejected, Stage
 from scheduler.runtime.device import AbsentDevice, DeviceInfo
 from scheduler.runtime.lock import lock_device

@@ -13,9 +13,13 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from codegen_app.config import env
-from codegen_app.models import Build, Delivery, DeliveryState, Series, TuningRun, Worker
-from codegen_app.services import metrics, readiness
+from codegen_app.kernels.models import Build
+from codegen_app.platform import readiness
+from codegen_app.platform.config import env
+from codegen_app.site import metrics
+from codegen_app.tracking.models import Delivery, DeliveryState, Series
+from codegen_app.tuning.models import TuningRun
+from codegen_app.workers.models import Worker
 from tests.app import factories, track_factories
 from tests.support.probes import wait_for_probes
 from tests.support.queries import assert_steady, queries_of

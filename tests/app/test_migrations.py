@@ -13,18 +13,27 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from codegen_app.models import (
+from codegen_app.accounts.models import ApiToken, AuditEntry, Identity
+from codegen_app.graphs.models import GraphNode, TorchComparison
+from codegen_app.kernels.models import (
+    Build,
+    ForeignKernel,
+    InstructionUse,
+    KernelUse,
+    Mnemonic,
+    Modelling,
+    Packing,
+    ProblemWork,
+)
+from codegen_app.platform.models import Message, Round
+from codegen_app.remote.models import RemoteLease
+from codegen_app.tracking.models import (
     Alert,
     AlertEvent,
     AlertKind,
     AlertRun,
-    ApiToken,
-    AuditEntry,
     Baseline,
     Batch,
-    BenchmarkResult,
-    Build,
-    Candidate,
     Change,
     Channel,
     ChannelKind,
@@ -32,37 +41,28 @@ from codegen_app.models import (
     Datum,
     Delivery,
     EventKind,
-    ForeignKernel,
-    GraphNode,
-    Identity,
-    InstructionUse,
-    KernelUse,
     MeasurementRequest,
-    Message,
-    Mnemonic,
-    Modelling,
-    Packing,
-    ProblemWork,
     RemeasuredPoint,
     Remeasurement,
-    RemoteLease,
-    ResultImport,
     RetentionPolicy,
-    RetuneSchedule,
     Revision,
-    Round,
-    Selection,
     Series,
     SeriesRule,
-    TorchComparison,
+    Withdrawal,
+)
+from codegen_app.tracking.services import history
+from codegen_app.tuning.models import (
+    BenchmarkResult,
+    Candidate,
+    ResultImport,
+    RetuneSchedule,
+    Selection,
     TuningRun,
     TuningTask,
-    Withdrawal,
-    Worker,
 )
-from codegen_app.pagecache import triggers
-from codegen_app.selectors.ledger import run_ledger
-from codegen_app.services import history
+from codegen_app.tuning.queries.ledger import run_ledger
+from codegen_app.web.pagecache import triggers
+from codegen_app.workers.models import Worker
 from tests.app import factories, track_factories
 from tests.support.foreign_kernels import looked_at
 

@@ -14,18 +14,18 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app import codeview, timelineview
-from codegen_app.models import Build, GeneratedKernel, Modelling
-from codegen_app.selectors.fingerprints import kernel_fingerprint
-from codegen_app.selectors.modelled.candidates import modelled_times
-from codegen_app.selectors.modelled.comparison import compare_modelled
-from codegen_app.selectors.modelled.timeline import MAX_LANES, MAX_SPANS
-from codegen_app.selectors.modelled.view import HEAT_LEVELS, modelled_view
-from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.selectors.pages.listing import read_listing
-from codegen_app.selectors.pages.node import node_page
-from codegen_app.services import artifacts
-from codegen_app.services.modelling import store
+from codegen_app.kernels.modelled.comparison import compare_modelled
+from codegen_app.kernels.modelled.timeline import MAX_LANES, MAX_SPANS
+from codegen_app.kernels.modelled.view import HEAT_LEVELS, modelled_view
+from codegen_app.kernels.modelling import store
+from codegen_app.kernels.models import Build, GeneratedKernel, Modelling
+from codegen_app.kernels.pages.kernel import codeview, timelineview
+from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.kernels.queries.fingerprints import kernel_fingerprint
+from codegen_app.kernels.queries.listing import read_listing
+from codegen_app.platform import artifacts
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.tuning.queries.modelled_candidates import modelled_times
 from scheduler import targets
 from scheduler.cycles.report import Pipe, Report, StallReason
 from scheduler.isa.instructions import Kind

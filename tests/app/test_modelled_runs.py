@@ -11,30 +11,23 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Candidate,
-    Datum,
-    Graph,
-    Selection,
-    State,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.selectors.ledger import run_ledger, run_log
-from codegen_app.selectors.pages.node import node_page
-from codegen_app.selectors.pages.run import run_page
-from codegen_app.services import (
-    engine,
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.services import engine, remote_builds
+from codegen_app.tracking.models import Datum
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun, TuningTask
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.tuning.pages.run.query import run_page
+from codegen_app.tuning.queries.ledger import run_ledger, run_log
+from codegen_app.tuning.services import (
     ledger,
     measurement_tasks,
     modelled_tuning,
     planning,
-    remote_builds,
     retuning,
     tuning,
-    work,
 )
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.cycles.report import Band
 from scheduler.errors import UserError
@@ -148,7 +141,7 @@ def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
         dict(run.bindings),
         [node.name],
     )
-    order = found.first(problem)
+    order = found.first_candidates(problem)
     figures = found.figures(problem)
     times = [figures[place].time_ns.mid for place in order]
     assert len(order) == 4 and times == sorted(times)

@@ -14,27 +14,17 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.models import (
-    Artifact,
-    AuditEntry,
-    Build,
-    GeneratedKernel,
-    KernelUse,
-    Modelling,
-    State,
-)
-from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.services import (
-    artifacts,
-    backlog,
-    builds,
-    periodic_jobs,
-    queue,
-    retention,
-    selections,
-    work,
-)
-from codegen_app.services.modelling import automatic, jobs, requests, store
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.kernels.modelling import automatic, jobs, requests, store
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, Modelling
+from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.kernels.services import builds
+from codegen_app.platform import artifacts
+from codegen_app.platform.models import Artifact
+from codegen_app.site import backlog, periodic_jobs, retention
+from codegen_app.tuning.services import selections
+from codegen_app.workers import queue, work
+from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.cycles import report_json

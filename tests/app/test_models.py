@@ -6,7 +6,8 @@ import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, transaction
 
-from codegen_app.models import Candidate, State
+from codegen_app.tuning.models import Candidate
+from codegen_app.workers.models import State
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db

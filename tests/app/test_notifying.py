@@ -20,7 +20,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.models import (
+from codegen_app.site import backlog
+from codegen_app.tracking.models import (
     AlertEvent,
     AlertKind,
     Channel,
@@ -29,9 +30,9 @@ from codegen_app.models import (
     DeliveryState,
     EventKind,
 )
-from codegen_app.services import backlog, queue
-from codegen_app.services.notifying import channels, outbox, sender, signing, webhook
-from codegen_app.services.notifying.attempt import Attempt
+from codegen_app.tracking.notifying import channels, outbox, sender, signing, webhook
+from codegen_app.tracking.notifying.attempt import Attempt
+from codegen_app.workers import queue
 from scheduler.errors import UserError
 from tests.app.track_factories import channel, missing, regression
 from tests.support.patience import PATIENCE_S

@@ -11,20 +11,19 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from codegen_app.models import (
+from codegen_app.graphs.models import Problem, TemplateNode
+from codegen_app.kernels.models import KernelUse
+from codegen_app.tuning.models import (
     BenchmarkResult,
     Candidate,
     Environment,
-    KernelUse,
-    Problem,
     Selection,
-    State,
-    TemplateNode,
     TuningRun,
     TuningTask,
 )
-from codegen_app.selectors.pages.runs import RunRow, run_rows
-from codegen_app.services import candidate_results, selection_policy
+from codegen_app.tuning.pages.runs.query import RunRow, run_rows
+from codegen_app.tuning.services import candidate_results, selection_policy
+from codegen_app.workers.models import State
 from scheduler.benchmark.metrics import Metric
 from scheduler.tuning.decision import decision_reason
 from tests.app import factories

@@ -11,12 +11,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from codegen_app import codeview
-from codegen_app.models import Build, State
-from codegen_app.models.build import ELSEWHERE
-from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.kernel import KernelPage, kernel_page
-from codegen_app.services import artifacts, bundles
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.models.build import ELSEWHERE
+from codegen_app.kernels.pages.compare.query import compare_page
+from codegen_app.kernels.pages.kernel import codeview
+from codegen_app.kernels.pages.kernel.query import KernelPage, kernel_page
+from codegen_app.platform import artifacts
+from codegen_app.tuning.services import bundles
+from codegen_app.workers.models import State
 from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
 from scheduler.build.toolchains import Search
 from tests.support.caches import KEPT

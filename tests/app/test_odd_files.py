@@ -14,8 +14,10 @@ import pytest
 from django.db import connections
 from django.test import Client
 
-from codegen_app.models import Artifact, AuditEntry, Graph, GraphNode
-from codegen_app.services import graphs
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph, GraphNode
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.platform.models import Artifact
 from scheduler import pipeline, samples, untrusted
 from scheduler.errors import UserError
 from scheduler.ir.serialize import graph_to_json

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from kombu import Connection, Producer
 
-from codegen_app.config import broker as broker_settings
-from codegen_app.config.celery import app
-from codegen_app.models import Graph, State, Worker
-from codegen_app.services import graphs, queue, readiness
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.platform import readiness
+from codegen_app.platform.config import broker as broker_settings
+from codegen_app.platform.config.celery import app
+from codegen_app.workers import queue
+from codegen_app.workers.models import State, Worker
 from tests.app.test_real_workers import Workers
 from tests.support import rabbitmq, redis_server
 from tests.support.exported import pointwise, softmax, write
@@ -104,7 +107,7 @@ def test_work_goes_on_when_the_broker_was_killed_and_is_back(
     workers.wait(server.has_all_acknowledged, "acknowledgement")
     server.kill()
     assert _broker() == "does not answer"
-    with caplog.at_level(logging.WARNING, "codegen_app.services.queue"):
+    with caplog.at_level(logging.WARNING, "codegen_app.workers.queue"):
         second, _ = graphs.import_graph(write(tmp_path / "2.pt2", softmax()), "second", [], None)
     assert "workers are told by the next round" in caplog.text
     server.start()

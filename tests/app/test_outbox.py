@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from codegen_app.models import (
-    Alert,
-    AlertEvent,
-    AlertKind,
-    Channel,
-    Delivery,
-    EventKind,
-)
-from codegen_app.services.alerting.events import record_event
-from codegen_app.services.notifying import outbox
+from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.models import Alert, AlertEvent, AlertKind, Channel, Delivery, EventKind
+from codegen_app.tracking.notifying import outbox
 from tests.app.track_factories import channel, missing, regression
 from tests.support.queries import assert_steady, queries_of
 

@@ -8,21 +8,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Environment,
-    Graph,
-    KernelUse,
-    Problem,
-    Selection,
-    State,
-    TemplateNode,
-)
-from codegen_app.models.worker import Worker
-from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.selectors.pages.overview import overview
+from codegen_app.graphs.models import Graph, Problem, TemplateNode
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.kernels.models import KernelUse
+from codegen_app.kernels.pages.compare.query import compare_page
+from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.site.pages.overview.query import overview
+from codegen_app.tuning.models import BenchmarkResult, Environment, Selection
+from codegen_app.workers.models import State
+from codegen_app.workers.models.worker import Worker
 from tests.app import factories
 from tests.support import alerts
 from tests.support.pages_world import World, make_world

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from codegen_app.models import Datum, Graph, Problem, Selection, State, TemplateNode, TuningRun
-from codegen_app.services import graphs
+from codegen_app.graphs.models import Graph, Problem, TemplateNode
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.tracking.models import Datum
+from codegen_app.tuning.models import Selection, TuningRun
+from codegen_app.workers.models import State
 from scheduler import pipeline
 from scheduler.errors import UserError
 from scheduler.ir.bindings import hint_bindings

@@ -21,9 +21,15 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, Packing, State
-from codegen_app.services import backlog, bundles, packing, queue, retention, work
-from codegen_app.services.bundles import BundleRequest, Progress
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import Build, KernelUse, Packing
+from codegen_app.platform.models import Artifact
+from codegen_app.site import backlog, retention
+from codegen_app.tuning.services import bundles, packing
+from codegen_app.tuning.services.bundles import BundleRequest, Progress
+from codegen_app.workers import queue, work
+from codegen_app.workers.models import State
 from scheduler.errors import UserError
 from tests.app import factories
 from tests.app.test_downloads import made_build

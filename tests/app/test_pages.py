@@ -17,47 +17,41 @@ from django.test import Client
 from django.urls import resolve, reverse
 from django.utils import timezone
 
-from codegen_app.models import (
-    Alert,
-    AuditEntry,
-    Build,
-    Candidate,
-    Change,
-    Graph,
-    Packing,
-    State,
-    TuningRun,
-    Worker,
-)
-from codegen_app.selectors.pages.alert import alert_page
-from codegen_app.selectors.pages.alerts import AlertFilter, alert_list, alert_table
-from codegen_app.selectors.pages.change import change_page
-from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.compare_revisions import side_choices_page
-from codegen_app.selectors.pages.devices import devices
-from codegen_app.selectors.pages.external_kernels import external_kernel_page
-from codegen_app.selectors.pages.glossary import glossary
-from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.selectors.pages.graphs import graph_list
-from codegen_app.selectors.pages.history import history_page
-from codegen_app.selectors.pages.imports import import_page
-from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.selectors.pages.kernels import kernel_list
-from codegen_app.selectors.pages.node import node_page
-from codegen_app.selectors.pages.ops import op_list
-from codegen_app.selectors.pages.origins import own_frame
-from codegen_app.selectors.pages.overview import overview
-from codegen_app.selectors.pages.packing import packing_page
-from codegen_app.selectors.pages.point import point_page
-from codegen_app.selectors.pages.run import run_page
-from codegen_app.selectors.pages.runs import run_list
-from codegen_app.selectors.pages.search import search
-from codegen_app.selectors.pages.selections import selections
-from codegen_app.selectors.pages.series import Filters, series_list, series_table
-from codegen_app.selectors.pages.thresholds import thresholds_page
-from codegen_app.selectors.tables import TableQuery
-from codegen_app.server import rules
-from codegen_app.views.urls import urlpatterns
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.origins import own_frame
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.graphs.pages.graphs.query import graph_list
+from codegen_app.graphs.pages.imports.query import import_page
+from codegen_app.graphs.pages.ops.query import op_list
+from codegen_app.kernels.models import Build, Packing
+from codegen_app.kernels.pages.compare.query import compare_page
+from codegen_app.kernels.pages.external_kernel.query import external_kernel_page
+from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.kernels.pages.kernels.query import kernel_list
+from codegen_app.site.pages.overview.query import overview
+from codegen_app.site.pages.search.query import search
+from codegen_app.site.urls import urlpatterns
+from codegen_app.tracking.models import Alert, Change
+from codegen_app.tracking.pages.alert.query import alert_page
+from codegen_app.tracking.pages.alerts.query import AlertFilter, alert_list, alert_table
+from codegen_app.tracking.pages.change.query import change_page
+from codegen_app.tracking.pages.compare_revisions.query import side_choices_page
+from codegen_app.tracking.pages.history.point import point_page
+from codegen_app.tracking.pages.history.query import history_page
+from codegen_app.tracking.pages.series.query import Filters, series_list, series_table
+from codegen_app.tracking.pages.thresholds.query import thresholds_page
+from codegen_app.tuning.models import Candidate, TuningRun
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.tuning.pages.packing.query import packing_page
+from codegen_app.tuning.pages.run.query import run_page
+from codegen_app.tuning.pages.runs.query import run_list
+from codegen_app.tuning.pages.selections.query import selections
+from codegen_app.web.pages.glossary.query import glossary
+from codegen_app.web.server import rules
+from codegen_app.web.tables import TableQuery
+from codegen_app.workers.models import State, Worker
+from codegen_app.workers.pages.devices.query import devices
 from scheduler import samples
 from scheduler.lowering.ops.table import table
 from tests.app import track_factories

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from codegen_app.models import Selection
+from codegen_app.tuning.models import Selection
 from tests.attacks import parameters
 from tests.support.pages_world import World
 

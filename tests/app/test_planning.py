@@ -13,19 +13,15 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.config import queries
-from codegen_app.models import Candidate, GeneratedKernel, Graph, State, TuningRun, TuningTask
-from codegen_app.services import (
-    budgets,
-    builds,
-    engine,
-    kernels,
-    ledger,
-    planning,
-    tuning,
-    tuning_search,
-    work,
-)
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import GeneratedKernel
+from codegen_app.kernels.services import builds, engine, kernels
+from codegen_app.platform.config import queries
+from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
+from codegen_app.tuning.services import budgets, ledger, planning, tuning
+from codegen_app.tuning.services import search as tuning_search
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.errors import MachineError, UserError
 from scheduler.tuning.budget import Budget

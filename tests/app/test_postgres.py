@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from codegen_app import postgres, system_user
-from codegen_app.postgres import Cluster, PostgresError, memory, programs, server
+from codegen_app.platform import postgres, system_user
+from codegen_app.platform.postgres import Cluster, PostgresError, memory, programs, server
 from tests.app.processes import wait_until_gone
 
 OPTIONS = ("fsync=off",)

@@ -11,10 +11,10 @@ import pytest
 
 _PROGRAM = """
 import gc, sys
-import codegen_app.config.wsgi
-from codegen_app.config import web
+import codegen_app.platform.config.wsgi
+from codegen_app.platform.config import web
 assert web.preload_app
-assert "codegen_app.views.urls" in sys.modules, "the first request would import the pages"
+assert "codegen_app.site.urls" in sys.modules, "the first request would import the pages"
 loaded = len(gc.get_objects())
 web.when_ready(None)
 assert gc.get_freeze_count() > loaded / 2, "collections go through what is loaded for good"

@@ -13,11 +13,11 @@ from django.contrib.staticfiles.storage import staticfiles_storage
 from django.db import OperationalError
 from django.utils.functional import empty
 
-from codegen_app import postgres
-from codegen_app.demo import database, preparation
-from codegen_app.demo.database import DatabaseServer
 from codegen_app.management.commands import demo
-from codegen_app.postgres import PostgresError
+from codegen_app.platform import postgres
+from codegen_app.platform.postgres import PostgresError
+from codegen_app.site.demo import database, preparation
+from codegen_app.site.demo.database import DatabaseServer
 from tests.app.processes import wait_until_gone
 
 

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 
-from codegen_app.services import readiness
-from codegen_app.services.readiness import Check
+from codegen_app.platform import readiness
+from codegen_app.platform.readiness import Check
 from tests.support.probes import wait_for_probes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,7 +137,7 @@ print(readiness.run_checks(120)["broker"])
 def test_a_broker_of_its_own_is_asked_for(tmp_path: Path) -> None:
     environment = {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+        "DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings",
         "DATABASE_URL": f"postgresql://nobody@127.0.0.1:{CLOSED}/none",
         "KILN_VAR": str(tmp_path),
         "KILN_BROKER_URL": f"redis://:hunter2@127.0.0.1:{CLOSED}/0",

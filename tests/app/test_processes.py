@@ -17,8 +17,8 @@ STUBBORN = "trap '' TERM; (setsid sleep 1000 & setsid sh -c 'sleep 1001 & wait' 
 SCRIPT = f"""
 import os, sys, time
 from pathlib import Path
-from codegen_app.demo import processes
-from codegen_app.demo.processes import Program, Supervisor, descendants
+from codegen_app.site.demo import processes
+from codegen_app.site.demo.processes import Program, Supervisor, descendants
 processes._GRACE_S = 0.2
 supervisor = Supervisor(Path("/"), Path(sys.argv[1]), dict(os.environ))
 supervisor.start(Program("stubborn", ("sh", "-c", {STUBBORN!r})))

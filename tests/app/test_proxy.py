@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app.server import bodies
+from codegen_app.web.server import bodies
 from tests.app.processes import ROOT, SECRET_KEY, worker_environment
 from tests.app.test_deployed import PRODUCTION
 from tests.support import nginx
@@ -36,7 +36,7 @@ def proxy(transactional_db: None, tmp_path: Path) -> Iterator[nginx.Proxy]:
         | {"KILN_SECRET_KEY": SECRET_KEY, "KILN_METRICS_NETWORKS": f"{INSIDE}/32"}
     )
     command = (
-        *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web"),
+        *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.platform.config.web"),
         *("--bind", f"127.0.0.1:{port}", "--workers", "1"),
     )
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE) as server:

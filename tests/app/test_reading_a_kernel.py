@@ -9,11 +9,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from codegen_app.codeview import body_line
-from codegen_app.models import Build
-from codegen_app.selectors.pages.headers import header_page
-from codegen_app.selectors.pages.kernel import kernel_listing, kernel_page
-from codegen_app.services import artifacts
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.pages.header.query import header_page
+from codegen_app.kernels.pages.kernel.codeview import body_line
+from codegen_app.kernels.pages.kernel.query import kernel_listing, kernel_page
+from codegen_app.platform import artifacts
 from scheduler.build.sandbox_paths import HEADERS
 from tests.support.inlined import CALL, HEADER, LINE, inlined
 from tests.support.pages_world import World

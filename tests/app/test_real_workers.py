@@ -14,9 +14,13 @@ from typing import Any
 import pytest
 from django.db.models import QuerySet
 
-from codegen_app.demo.processes import descendants
-from codegen_app.models import Build, Candidate, Graph, State, TuningRun, TuningTask, Worker
-from codegen_app.services import graphs, tuning
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build
+from codegen_app.site.demo.processes import descendants
+from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
+from codegen_app.tuning.services import tuning
+from codegen_app.workers.models import State, Worker
 from scheduler import samples
 from tests.app.processes import ROOT, worker_environment
 from tests.support import leases, redis_server
@@ -41,7 +45,14 @@ class Workers:
     def start_one(self, queues: str, *options: str) -> None:
         """One that serves these queues; ``options`` are those of Celery's worker."""
         command = (
-            *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "--quiet"),
+            *(
+                sys.executable,
+                "-m",
+                "celery",
+                "--app",
+                "codegen_app.platform.config.celery",
+                "--quiet",
+            ),
             *("worker", *options, "--queues", queues, "--hostname", f"test{len(self._running)}@%h"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         )

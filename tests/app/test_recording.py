@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from codegen_app.models import KernelUse, Problem, ProblemWork, TemplateNode
-from codegen_app.served_targets import served_targets
-from codegen_app.services import engine, kernels
+from codegen_app.graphs.models import Problem, TemplateNode
+from codegen_app.kernels.models import KernelUse, ProblemWork
+from codegen_app.kernels.services import engine, kernels
+from codegen_app.platform.served_targets import served_targets
 from scheduler import pipeline, targets
 from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.ir.graph import Graph

@@ -12,27 +12,27 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
+from codegen_app.accounts import tokens
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.services import engine
+from codegen_app.tasks import measure
+from codegen_app.tracking.alerting.retuning import retune
+from codegen_app.tracking.models import (
     Alert,
     AlertRun,
-    Build,
     Datum,
     MeasurementRequest,
     RemeasuredPoint,
     Remeasurement,
     Revision,
-    Selection,
     Series,
     Source,
-    State,
-    TuningRun,
-    Worker,
 )
-from codegen_app.selectors.pages.alert_actions import alert_actions
-from codegen_app.services import engine, tokens, work
-from codegen_app.services.alerting.retuning import retune
-from codegen_app.services.remeasuring import jobs, requests
-from codegen_app.tasks import measure
+from codegen_app.tracking.pages.alert.actions_query import alert_actions
+from codegen_app.tracking.remeasuring import jobs, requests
+from codegen_app.tuning.models import Selection, TuningRun
+from codegen_app.workers import work
+from codegen_app.workers.models import State, Worker
 from scheduler.clients import kiln_client
 from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.errors import UserError

@@ -12,21 +12,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Candidate,
-    Control,
-    LeaseEnd,
-    Remeasurement,
-    RemoteLease,
-    Source,
-    State,
-    TuningRun,
-    TuningTask,
-    Worker,
-)
-from codegen_app.services import controls, graphs, ledger, tokens, tuning
-from codegen_app.services.remeasuring import requests
+from codegen_app.accounts import tokens
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.remote.models import LeaseEnd, RemoteLease
+from codegen_app.tracking.models import Remeasurement, Source
+from codegen_app.tracking.remeasuring import requests
+from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
+from codegen_app.tuning.services import ledger, tuning
+from codegen_app.workers import controls
+from codegen_app.workers.models import Control, State, Worker
 from scheduler import samples
 from scheduler.runtime.lock import lock_device
 from scheduler.tuning.budget import Budget

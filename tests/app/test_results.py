@@ -16,29 +16,27 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.demo import models
-from codegen_app.models import (
-    AuditEntry,
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph, Problem, TemplateNode
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.site import retention
+from codegen_app.site.demo import models
+from codegen_app.tracking.services import result_export, result_import
+from codegen_app.tuning.models import (
     BenchmarkResult,
-    Build,
     Candidate,
     Environment,
-    GeneratedKernel,
-    Graph,
-    KernelUse,
-    Problem,
     ResultImport,
     Selection,
-    State,
-    TemplateNode,
     TuningRun,
     TuningTask,
 )
-from codegen_app.selectors import serving
-from codegen_app.selectors.pages.devices import devices
-from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.selectors.pages.selections import selections
-from codegen_app.services import graphs, result_export, result_import, retention
+from codegen_app.tuning.pages.selections.query import selections
+from codegen_app.tuning.queries import serving
+from codegen_app.workers.models import State
+from codegen_app.workers.pages.devices.query import devices
 from scheduler import pipeline, samples
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.problem import problem_of

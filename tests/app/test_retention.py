@@ -15,9 +15,12 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from codegen_app import files
-from codegen_app.models import Artifact, BenchmarkResult, Build, State, TuningRun
-from codegen_app.services import artifacts, retention
+from codegen_app.kernels.models import Build
+from codegen_app.platform import artifacts, files
+from codegen_app.platform.models import Artifact
+from codegen_app.site import retention
+from codegen_app.tuning.models import BenchmarkResult, TuningRun
+from codegen_app.workers.models import State
 from scheduler.build.cache import CodeCache
 from tests.app import factories
 

@@ -15,30 +15,16 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
-    AuditEntry,
-    Candidate,
-    Control,
-    Graph,
-    Occasion,
-    RetuneSchedule,
-    Selection,
-    State,
-    TuningRun,
-    Worker,
-)
-from codegen_app.selectors.ledger import run_ledger
-from codegen_app.selectors.pages.run import run_page
-from codegen_app.services import (
-    compilers,
-    graphs,
-    planning,
-    retuning,
-    schedules,
-    selection_io,
-    tuning,
-)
-from codegen_app.services import selections as services
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.tuning.models import Candidate, Occasion, RetuneSchedule, Selection, TuningRun
+from codegen_app.tuning.pages.run.query import run_page
+from codegen_app.tuning.queries.ledger import run_ledger
+from codegen_app.tuning.services import planning, retuning, schedules, selection_io, tuning
+from codegen_app.tuning.services import selections as services
+from codegen_app.workers import compilers
+from codegen_app.workers.models import Control, State, Worker
 from scheduler import samples
 from scheduler.errors import UserError
 from scheduler.runtime.devices import open_device

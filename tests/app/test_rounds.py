@@ -14,8 +14,11 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from codegen_app.models import Graph, Round, State, Worker
-from codegen_app.services import periodic, periodic_jobs, work
+from codegen_app.graphs.models import Graph
+from codegen_app.platform.models import Round
+from codegen_app.site import periodic, periodic_jobs
+from codegen_app.workers import work
+from codegen_app.workers.models import State, Worker
 from tests.app import factories
 from tests.support.patience import PATIENCE_S
 

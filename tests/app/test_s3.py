@@ -15,11 +15,11 @@ from boto3.s3.transfer import TransferConfig
 from django.core.files.storage import default_storage, storages
 from django.test import Client
 
-from codegen_app import files
-from codegen_app.config import storage
-from codegen_app.files import StorageAwayError
-from codegen_app.models import Artifact
-from codegen_app.services import artifacts, readiness, retention
+from codegen_app.platform import artifacts, files, readiness
+from codegen_app.platform.config import storage
+from codegen_app.platform.files import StorageAwayError
+from codegen_app.platform.models import Artifact
+from codegen_app.site import retention
 from tests.app.installations import BROKER, Installation
 from tests.app.processes import worker_environment
 from tests.support.pages_world import World

@@ -11,10 +11,13 @@ import pytest
 from django.db.models import Q
 from django.test import Client
 
-from codegen_app import files
-from codegen_app.config import storage
-from codegen_app.models import Artifact, Build, Graph, State
-from codegen_app.services import graphs
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build
+from codegen_app.platform import files
+from codegen_app.platform.config import storage
+from codegen_app.platform.models import Artifact
+from codegen_app.workers.models import State
 from scheduler import samples, targets
 from scheduler.build.recipe import recipe_of
 from tests.app.installations import BROKER, Installation

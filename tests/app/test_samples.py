@@ -17,17 +17,11 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
-    AuditEntry,
-    Change,
-    Channel,
-    Datum,
-    Delivery,
-    RetentionPolicy,
-    Round,
-    Source,
-)
-from codegen_app.services import periodic, rollup
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.platform.models import Round
+from codegen_app.site import periodic
+from codegen_app.tracking.models import Change, Channel, Datum, Delivery, RetentionPolicy, Source
+from codegen_app.tracking.services import rollup
 from tests.app import track_factories
 from tests.app.processes import ROOT, worker_environment
 from tests.support.catalogue import Index, indexes

@@ -10,11 +10,13 @@ from django.core.files.storage import default_storage
 from django.db import connection
 from django.test import Client
 
-from codegen_app.models import Build, GeneratedKernel, InstructionUse
-from codegen_app.selectors.pages.search import SearchResult, palette, search
-from codegen_app.selectors.search import timeouts
-from codegen_app.selectors.search.model import Finder, Hit
-from codegen_app.services import artifacts, graphs, instructions
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, GeneratedKernel, InstructionUse
+from codegen_app.kernels.services import instructions
+from codegen_app.platform import artifacts
+from codegen_app.site.pages.search.query import SearchResult, palette, search
+from codegen_app.site.search import timeouts
+from codegen_app.site.search.model import Finder, Hit
 from scheduler import samples
 from tests.app import factories
 from tests.support.catalogue import Index, indexes

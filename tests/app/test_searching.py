@@ -7,31 +7,24 @@ from dataclasses import replace
 import pytest
 from django.db.models import QuerySet
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Build,
-    Candidate,
-    Graph,
-    KernelUse,
-    Selection,
-    State,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.selectors.serving import Bucket
-from codegen_app.services import (
-    engine,
-    graphs,
-    kernels,
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.services import engine, kernels, remote_builds
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun, TuningTask
+from codegen_app.tuning.queries.serving import Bucket
+from codegen_app.tuning.services import (
     ledger,
     measurement_tasks,
     planning,
-    remote_builds,
     tuning,
-    tuning_search,
-    work,
 )
-from codegen_app.services.choices import Choices
+from codegen_app.tuning.services import (
+    search as tuning_search,
+)
+from codegen_app.tuning.services.choices import Choices
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler import samples, targets
 from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget

@@ -9,17 +9,12 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from codegen_app.models import (
-    AuditEntry,
-    BenchmarkResult,
-    Build,
-    Environment,
-    GeneratedKernel,
-    KernelUse,
-    Problem,
-    Selection,
-)
-from codegen_app.services import engine, selection_io, selections
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Problem
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.services import engine
+from codegen_app.tuning.models import BenchmarkResult, Environment, Selection
+from codegen_app.tuning.services import selection_io, selections
 from scheduler.errors import UserError
 from tests.app import factories
 

@@ -10,19 +10,13 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Build,
-    Candidate,
-    Datum,
-    ResultImport,
-    Revision,
-    Series,
-    Source,
-    State,
-)
-from codegen_app.selectors.pages.history_chart import history_chart
-from codegen_app.services import candidate_results, history, series
+from codegen_app.kernels.models import Build
+from codegen_app.tracking.models import Datum, Revision, Series, Source
+from codegen_app.tracking.pages.history.chart import history_chart
+from codegen_app.tracking.services import history, series
+from codegen_app.tuning.models import BenchmarkResult, Candidate, ResultImport
+from codegen_app.tuning.services import candidate_results
+from codegen_app.workers.models import State
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.app import factories
 from tests.support.catalogue import Index, indexes

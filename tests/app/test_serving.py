@@ -10,27 +10,16 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Build,
-    Environment,
-    GeneratedKernel,
-    KernelUse,
-    Problem,
-    Selection,
-    TemplateNode,
-)
-from codegen_app.selectors import serving
-from codegen_app.selectors.pages.graph import GraphPage, graph_page
-from codegen_app.selectors.pages.node import node_page
-from codegen_app.selectors.pages.selections import selections as chosen_everywhere
-from codegen_app.services import (
-    artifacts,
-    choices,
-    engine,
-    selection_io,
-    selections,
-)
+from codegen_app.graphs.models import Problem, TemplateNode
+from codegen_app.graphs.pages.graph.query import GraphPage, graph_page
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.services import engine
+from codegen_app.platform import artifacts
+from codegen_app.tuning.models import BenchmarkResult, Environment, Selection
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.tuning.pages.selections.query import selections as chosen_everywhere
+from codegen_app.tuning.queries import serving
+from codegen_app.tuning.services import choices, selection_io, selections
 from scheduler.errors import UserError
 from tests.app import factories
 from tests.support.pages_world import World, make_world

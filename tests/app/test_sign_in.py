@@ -12,9 +12,9 @@ from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from codegen_app.access import oidc
-from codegen_app.access.throttle import MAX_FAILURES
-from codegen_app.models import AuditEntry, Identity
+from codegen_app.accounts import oidc
+from codegen_app.accounts.models import AuditEntry, Identity
+from codegen_app.accounts.throttle import MAX_FAILURES
 from tests.app.installations import Installation
 from tests.support.oidc_process import PERSON
 from tests.support.oidc_server import OidcServer
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
-    "codegen_app.access.backends.IdentityBackend",
+    "codegen_app.accounts.backends.IdentityBackend",
 ]
 AFTER = "/kernels?q=gemm&sort=-time"
 

@@ -7,7 +7,10 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import AuditEntry, RetentionPolicy, RetuneSchedule, State, TuningRun
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.tracking.models import RetentionPolicy
+from codegen_app.tuning.models import RetuneSchedule, TuningRun
+from codegen_app.workers.models import State
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,13 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.models import AuditEntry, Control, Graph, State, TuningTask, Worker
-from codegen_app.services import backlog, controls, periodic_jobs
-from codegen_app.services.liveness import STUCK_AFTER, Progress, StallDetector
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph
+from codegen_app.site import backlog, periodic_jobs
+from codegen_app.tuning.models import TuningTask
+from codegen_app.workers import controls
+from codegen_app.workers.liveness import STUCK_AFTER, Progress, StallDetector
+from codegen_app.workers.models import Control, State, Worker
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app import system_user
-from codegen_app.demo import privileges
+from codegen_app.platform import system_user
+from codegen_app.site.demo import privileges
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 

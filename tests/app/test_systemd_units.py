@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app.models import Worker
+from codegen_app.workers.models import Worker
 from tests.app.processes import ROOT, worker_environment
 from tests.app.test_deployed import PRODUCTION
 from tests.app.test_real_workers import Workers

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from codegen_app.selectors.pages.candidate_columns import columns
-from codegen_app.selectors.pages.node import node_page
+from codegen_app.tuning.pages.node.query import node_page
+from codegen_app.tuning.pages.run.candidate_columns import columns
 from tests.support.pages_world import World
 
 pytestmark = pytest.mark.django_db

@@ -14,22 +14,17 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.models import Graph, Packing, State, TorchComparison, Worker
-from codegen_app.selectors.pages.graph import graph_page
-from codegen_app.services import (
-    artifacts,
-    backlog,
-    compilers,
-    graph_deletion,
-    graphs,
-    liveness,
-    packing,
-    quarantine,
-    queue,
-    torch_comparisons,
-    work,
-    workers,
-)
+from codegen_app.graphs.models import Graph, TorchComparison
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.graphs.services import torch_comparisons
+from codegen_app.kernels.models import Packing
+from codegen_app.platform import artifacts
+from codegen_app.site import backlog
+from codegen_app.tuning.services import graph_deletion, packing, quarantine
+from codegen_app.workers import compilers, liveness, queue, work
+from codegen_app.workers import heartbeat as workers
+from codegen_app.workers.models import State, Worker
 from scheduler import sandbox, untrusted
 from scheduler.errors import MachineError, UserError
 from scheduler.sandbox import Protection, Status

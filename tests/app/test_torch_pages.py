@@ -11,8 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from codegen_app.models import Graph, State
-from codegen_app.selectors.pages.graph import graph_page
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.pages.graph.query import graph_page
+from codegen_app.workers.models import State
 from tests.app.test_torch_comparisons import prepared
 from tests.support.pages_world import finding, make_torch_comparison
 from tests.support.queries import queries_of

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from codegen_app.config import tracing
-from codegen_app.models import Graph, State
-from codegen_app.services import graphs
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.platform.config import tracing
+from codegen_app.workers.models import State
 from tests.app.processes import ROOT, worker_environment
 from tests.app.test_real_workers import Workers
 from tests.support.exported import gemm, write
@@ -40,7 +41,7 @@ def web(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
     """The socket of the pages as an installation serves them; they end as they are asked to."""
     place = folder / "web.sock"
     command = (
-        *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web"),
+        *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.platform.config.web"),
         *("--bind", f"unix:{place}", "--workers", "1", "--graceful-timeout", "60"),
     )
     everybody = {"KILN_READ_NEEDS_LOGIN": "0"}  # pages as JSON need no static files

@@ -12,9 +12,12 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.models import (
+from codegen_app.accounts import tokens
+from codegen_app.platform import artifacts
+from codegen_app.platform.models import Artifact
+from codegen_app.site import backlog, periodic_jobs
+from codegen_app.tracking.models import (
     Alert,
-    Artifact,
     Change,
     Channel,
     ChannelKind,
@@ -22,18 +25,10 @@ from codegen_app.models import (
     Delivery,
     Series,
     Source,
-    State,
 )
-from codegen_app.services import (
-    artifacts,
-    backlog,
-    explanations,
-    periodic_jobs,
-    queue,
-    series,
-    tokens,
-    tracking,
-)
+from codegen_app.tracking.services import explanations, series, tracking
+from codegen_app.workers import queue
+from codegen_app.workers.models import State
 from scheduler.results.points.model import Point
 from tests.app import factories
 from tests.app.test_detection import LEVELS, facts, look_all, points, values

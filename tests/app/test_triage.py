@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from codegen_app.models import Alert, AlertEvent, AlertState, EventKind, Relation
-from codegen_app.services.alerting import triage
+from codegen_app.tracking.alerting import triage
+from codegen_app.tracking.models import Alert, AlertEvent, AlertState, EventKind, Relation
 from scheduler.errors import UserError
 from tests.support.alerts import alert, missing
 

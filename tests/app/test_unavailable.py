@@ -16,7 +16,7 @@ from django.core.signals import request_started
 from django.db import OperationalError, connection
 from django.test import Client
 
-from codegen_app.views import imports
+from codegen_app.graphs.pages.imports import view as imports
 from scheduler import samples
 
 pytestmark = pytest.mark.django_db
@@ -96,7 +96,7 @@ def test_an_upload_without_room_is_not_taken_and_says_so(
 
 def test_a_bug_is_a_plain_page(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     visitor.force_login(User.objects.create_superuser("somebody"))
-    monkeypatch.setattr("codegen_app.views.imports.ImportGraphForm", lambda: 1 / 0)
+    monkeypatch.setattr("codegen_app.graphs.pages.imports.view.ImportGraphForm", lambda: 1 / 0)
     answer = visitor.get("/import")
     assert answer.status_code == 500
     assert "Traceback" not in answer.text

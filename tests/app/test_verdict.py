@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from codegen_app.models import BenchmarkResult, Build, Environment, Problem
-from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.compare_verdict import ComparisonResult, TimeComparison
+from codegen_app.graphs.models import Problem
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.pages.compare.query import compare_page
+from codegen_app.kernels.pages.compare.verdict import ComparisonResult, TimeComparison
+from codegen_app.tuning.models import BenchmarkResult, Environment
 from tests.support.pages_world import World, make_build
 
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen_app.services.notifying import addresses, webhook
-from codegen_app.services.notifying.attempt import Attempt, Outcome
+from codegen_app.tracking.notifying import addresses, webhook
+from codegen_app.tracking.notifying.attempt import Attempt, Outcome
 from scheduler.errors import UserError
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port

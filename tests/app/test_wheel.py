@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app import postgres
-from codegen_app.demo.processes import descendants
+from codegen_app.platform import postgres
+from codegen_app.site.demo.processes import descendants
 from tests.app.processes import alive, owners_of
 from tests.support import wheels
 from tests.support.demos import LIMIT_S, empty_folder, first_line, started
@@ -130,7 +130,7 @@ import pathlib, sys
 def home(cls):
     raise RuntimeError("Could not determine home directory.")
 pathlib.Path.home = classmethod(home)
-from codegen_app.command_line import main
+from codegen_app.platform.command_line import main
 sys.exit(main(["manage", "check"]))
 """
 

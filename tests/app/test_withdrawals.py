@@ -17,11 +17,11 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codegen_app import plots
-from codegen_app.models import (
+from codegen_app.accounts import tokens
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.tracking.models import (
     Alert,
     AlertEvent,
-    AuditEntry,
     Change,
     Conditions,
     Datum,
@@ -30,9 +30,10 @@ from codegen_app.models import (
     Source,
     Withdrawal,
 )
-from codegen_app.selectors.pages.history_chart import history_chart
-from codegen_app.selectors.plot_data import plot_data
-from codegen_app.services import detection, series, tokens, tracking, withdrawals
+from codegen_app.tracking.pages.history import plots
+from codegen_app.tracking.pages.history.chart import history_chart
+from codegen_app.tracking.queries.plot_data import plot_data
+from codegen_app.tracking.services import detection, series, tracking, withdrawals
 from scheduler.errors import UserError
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 

@@ -14,9 +14,11 @@ from django.conf import settings as project
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from codegen_app.files import MissingFileError
-from codegen_app.models import Build, Graph, State, Worker
-from codegen_app.services import work
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import Build
+from codegen_app.platform.files import MissingFileError
+from codegen_app.workers import work
+from codegen_app.workers.models import State, Worker
 from scheduler.errors import MachineError
 from tests.app import factories
 from tests.support.patience import PATIENCE_S

@@ -11,19 +11,13 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
 
-from codegen_app import files
-from codegen_app.models import (
-    BenchmarkResult,
-    Candidate,
-    Control,
-    LeaseEnd,
-    RemoteLease,
-    State,
-    TuningRun,
-    TuningTask,
-    Worker,
-)
-from codegen_app.services import artifacts, controls, ledger, tokens, work
+from codegen_app.accounts import tokens
+from codegen_app.platform import artifacts, files
+from codegen_app.remote.models import LeaseEnd, RemoteLease
+from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
+from codegen_app.tuning.services import ledger
+from codegen_app.workers import controls, work
+from codegen_app.workers.models import Control, State, Worker
 from scheduler.errors import MachineError
 from tests.app import factories
 from tests.support.remote_worker import (

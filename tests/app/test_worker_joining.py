@@ -9,13 +9,10 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from codegen_app.models import (
-    ApiToken,
-    Artifact,
-    Scope,
-    Worker,
-)
-from codegen_app.services import tokens
+from codegen_app.accounts import tokens
+from codegen_app.accounts.models import ApiToken, Scope
+from codegen_app.platform.models import Artifact
+from codegen_app.workers.models import Worker
 from scheduler.agent.version import PROTOCOL
 from scheduler.errors import UserError
 from tests.support.remote_worker import (

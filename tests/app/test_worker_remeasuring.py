@@ -8,22 +8,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import (
-    Alert,
-    Artifact,
-    Control,
-    Datum,
-    LeaseEnd,
-    Remeasurement,
-    RemoteLease,
-    Series,
-    Source,
-    State,
-    Worker,
-)
-from codegen_app.selectors.remeasurable import device_models
-from codegen_app.services import controls, tokens, work
-from codegen_app.services.remeasuring import requests
+from codegen_app.accounts import tokens
+from codegen_app.platform.models import Artifact
+from codegen_app.remote.models import LeaseEnd, RemoteLease
+from codegen_app.tracking.models import Alert, Datum, Remeasurement, Series, Source
+from codegen_app.tracking.queries.remeasurable import device_models
+from codegen_app.tracking.remeasuring import requests
+from codegen_app.workers import controls, work
+from codegen_app.workers.models import Control, State, Worker
 from tests.support.own_alert import own_alert
 from tests.support.remote_worker import DEVICE, Remote, refused, result
 

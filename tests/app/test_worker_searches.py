@@ -12,30 +12,19 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test import Client
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Build,
-    Candidate,
-    Graph,
-    RemoteLease,
-    State,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.services import (
-    backlog,
-    builds,
-    engine,
-    ledger,
-    measurement_tasks,
-    planning,
-    tokens,
-    tuning,
-    work,
-)
-from codegen_app.services.advisory_lock import LockClass
-from codegen_app.services.remote import leases
+from codegen_app.accounts import tokens
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.services import builds, engine
+from codegen_app.platform.advisory_lock import LockClass
+from codegen_app.remote import leases
+from codegen_app.remote.models import RemoteLease
+from codegen_app.site import backlog
 from codegen_app.tasks import compile
+from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
+from codegen_app.tuning.services import ledger, measurement_tasks, planning, tuning
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler.errors import MachineError, UserError
 from scheduler.tuning.budget import Budget
 from tests.app import factories

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from codegen_app.models import (
+from codegen_app.tracking.models import (
     Alert,
     AlertKind,
     Change,
@@ -18,7 +18,7 @@ from codegen_app.models import (
     Series,
     Source,
 )
-from codegen_app.services.notifying import signing
+from codegen_app.tracking.notifying import signing
 from tests.app import factories
 
 

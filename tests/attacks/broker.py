@@ -29,7 +29,7 @@ from typing import Any
 
 import psycopg
 
-from codegen_app import postgres
+from codegen_app.platform import postgres
 
 ROOT = Path(__file__).resolve().parents[2]
 QUEUE = "attack"
@@ -256,7 +256,7 @@ def consume(name: str, folder: Path) -> None:
 
 
 def broker() -> str:
-    from codegen_app.broker import transport
+    from codegen_app.platform.broker import transport
 
     transport.register()
     return f"{transport.SCHEME}://localhost"
@@ -285,7 +285,7 @@ def own_server(folder: Path) -> Iterator[str]:
 def environment_for(url: str, folder: Path) -> dict[str, str]:
     return {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+        "DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings",
         "DATABASE_URL": url,
         "KILN_VAR": str(folder),
     }

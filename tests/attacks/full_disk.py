@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psycopg
 
-from codegen_app import postgres
+from codegen_app.platform import postgres
 
 SIZE_MIB = 256
 MODELS = Path(__file__).parent / "graphs"
@@ -160,7 +160,9 @@ class Attack:
             self._disk.leave(2**27)  # what can be done between two rounds is done
 
     def _import(self, model: Path) -> None:
-        from codegen_app.services import faults, graphs, tuning
+        from codegen_app.graphs.services import imports as graphs
+        from codegen_app.tuning.services import tuning
+        from codegen_app.workers import faults
 
         try:
             graph, is_new = graphs.import_graph(model, model.stem, ["cpu"], None)
@@ -177,7 +179,7 @@ class Attack:
     def _work(self) -> None:
         """A pass of all workers."""
         from codegen_app import tasks
-        from codegen_app.services import faults
+        from codegen_app.workers import faults
 
         for task in (tasks.prepare, tasks.compile, lambda: tasks.measure("cpu")):
             try:
@@ -189,7 +191,7 @@ class Attack:
         self._pauses_are_over()
 
     def _pauses_are_over(self) -> None:
-        from codegen_app.services import work
+        from codegen_app.workers import work
 
         for model in work.work_models():
             waiting = model._default_manager.filter(again_at__isnull=False)
@@ -200,7 +202,10 @@ class Attack:
 
     @staticmethod
     def _is_open() -> bool:
-        from codegen_app.models import OPEN_STATES, Build, Graph, TuningRun
+        from codegen_app.graphs.models import Graph
+        from codegen_app.kernels.models import Build
+        from codegen_app.tuning.models import TuningRun
+        from codegen_app.workers.models import OPEN_STATES
 
         return any(
             model._default_manager.filter(state__in=OPEN_STATES).exists()
@@ -208,8 +213,11 @@ class Attack:
         )
 
     def _rows(self) -> Iterator[str]:
-        from codegen_app.models import BenchmarkResult, Build, Candidate, Graph, State, TuningRun
-        from codegen_app.services import work
+        from codegen_app.graphs.models import Graph
+        from codegen_app.kernels.models import Build
+        from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun
+        from codegen_app.workers import work
+        from codegen_app.workers.models import State
 
         for model in (*work.work_models(), TuningRun):
             rows = model._default_manager.all()
@@ -227,8 +235,9 @@ class Attack:
             yield "nothing was done"
 
     def _files(self) -> Iterator[str]:
-        from codegen_app.models import Artifact
-        from codegen_app.services import artifacts, compilers
+        from codegen_app.platform import artifacts
+        from codegen_app.platform.models import Artifact
+        from codegen_app.workers import compilers
 
         root = self._disk.place
         for artifact in Artifact.objects.all():
@@ -264,7 +273,7 @@ def main() -> None:
     with small_disk() as disk, database() as url:
         (disk.place / "tmp").mkdir()
         os.environ |= {
-            "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+            "DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings",
             "DATABASE_URL": url,
             "KILN_VAR": str(disk.place / "var"),
             "TMPDIR": str(disk.place / "tmp"),

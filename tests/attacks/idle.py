@@ -26,8 +26,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from codegen_app import postgres
-from codegen_app.demo.processes import descendants
+from codegen_app.platform import postgres
+from codegen_app.site.demo.processes import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 OPEN = "('queued', 'running')"

@@ -22,8 +22,8 @@ from urllib.request import urlopen
 
 import psycopg
 
-from codegen_app import postgres
-from codegen_app.services import preparation
+from codegen_app.kernels.services import preparation
+from codegen_app.platform import postgres
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILED = 6  # kernels whose builds are real; the others' rows have copies of theirs
@@ -49,7 +49,7 @@ def served(folder: Path, graph: str, accounts: int) -> Iterator[Site]:
     cluster = postgres.cluster_for(folder, "load")
     environment = {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+        "DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings",
         "DATABASE_URL": cluster.url("kiln"),
         "KILN_VAR": str(folder),
         "KILN_SECRET_KEY": secrets.token_urlsafe(50),
@@ -122,9 +122,14 @@ def writing(site: Site) -> Iterator[None]:
 
 def fill(graph_name: str, accounts: int, port: int) -> dict[str, object]:
     """Import and schedule a sample model; its kernels' builds and measurements are rows."""
-    from codegen_app.demo.programs import programs
-    from codegen_app.models import Build, GeneratedKernel, Graph, TemplateNode, TuningRun
-    from codegen_app.services import builds, graphs, tuning, work
+    from codegen_app.graphs.models import Graph, TemplateNode
+    from codegen_app.graphs.services import imports as graphs
+    from codegen_app.kernels.models import Build, GeneratedKernel
+    from codegen_app.kernels.services import builds
+    from codegen_app.site.demo.programs import programs
+    from codegen_app.tuning.models import TuningRun
+    from codegen_app.tuning.services import tuning
+    from codegen_app.workers import work
     from scheduler import samples
     from tests.support.pages_world import make_graph
 
@@ -163,7 +168,7 @@ def _copy_kernels() -> None:
     """``KERNELS`` in all: copies under other names, for the same nodes."""
     from django.db.models import Max
 
-    from codegen_app.models import GeneratedKernel, KernelUse
+    from codegen_app.kernels.models import GeneratedKernel, KernelUse
 
     made = list(GeneratedKernel.objects.order_by("pk"))
     last = KernelUse.objects.aggregate(last=Max("position"))["last"] or 0
@@ -183,7 +188,9 @@ def _copy_kernels() -> None:
 
 def _copy_builds() -> None:
     """Builds of every kernel, as those that were made, and a measurement of each."""
-    from codegen_app.models import BenchmarkResult, Build, Environment, GeneratedKernel, Problem
+    from codegen_app.graphs.models import Problem
+    from codegen_app.kernels.models import Build, GeneratedKernel
+    from codegen_app.tuning.models import BenchmarkResult, Environment
 
     made = list(Build.objects.filter(state="done"))
     assert made
@@ -251,7 +258,8 @@ def write() -> None:
     from django.db.models import F
     from django.utils import timezone
 
-    from codegen_app.models import BenchmarkResult, Build, Candidate
+    from codegen_app.kernels.models import Build
+    from codegen_app.tuning.models import BenchmarkResult, Candidate
 
     builds = list(Build.objects.values_list("pk", flat=True))
     sample = BenchmarkResult.objects.order_by("pk").first()

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from codegen_app import postgres
+from codegen_app.platform import postgres
 from tests.app.processes import alive
 from tests.attacks import invariants
 from tests.attacks.kills import Attack, main

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import psycopg
 
-from codegen_app import postgres
-from codegen_app.demo.processes import descendants
+from codegen_app.platform import postgres
+from codegen_app.site.demo.processes import descendants
 from tests.app.processes import ROOT, alive, interpreter
 
 _START_LIMIT_S = 180

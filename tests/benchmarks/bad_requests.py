@@ -22,7 +22,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.services import tokens
+from codegen_app.accounts import tokens
 from tests.support.bad_calls import answers
 
 REQUESTS = 10_000

@@ -20,9 +20,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from codegen_app.models import Datum, Source
-from codegen_app.selectors.compare_revisions.comparison import compare_sides
-from codegen_app.services import series, tokens
+from codegen_app.accounts import tokens
+from codegen_app.tracking.compare_revisions.comparison import compare_sides
+from codegen_app.tracking.models import Datum, Source
+from codegen_app.tracking.services import series
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 SERIES, REVISIONS, POINTS, SAMPLES, TRIES, GOAL_S = 3_000, 8, 3, 20, 5, 1.0

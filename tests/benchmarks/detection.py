@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from codegen_app.models import Alert, Change, Series, Source
-from codegen_app.services import detection, explanations, series
-from codegen_app.services.alerting import creation
+from codegen_app.tracking.alerting import creation
+from codegen_app.tracking.models import Alert, Change, Series, Source
+from codegen_app.tracking.services import detection, explanations, series
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 SERIES, BEFORE, NEW = 3_000, 130, 10_000

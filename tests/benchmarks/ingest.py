@@ -20,8 +20,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import Datum
-from codegen_app.services import tokens
+from codegen_app.accounts import tokens
+from codegen_app.tracking.models import Datum
 
 POINTS, BATCHES, GOAL_S = 10_000, 5, 2.0
 

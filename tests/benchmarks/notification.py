@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from codegen_app.services import tokens, tracking
+from codegen_app.accounts import tokens
+from codegen_app.tracking.services import tracking
 from tests.app.test_real_workers import Workers
 from tests.app.track_factories import channel
 from tests.support import pipeline

@@ -17,8 +17,14 @@ from typing import Any
 
 import pytest
 
-from codegen_app.models import Build, GeneratedKernel, Graph, State
-from codegen_app.services import artifacts, bundles, engine, graphs, kernels, preparation, work
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.services import engine, kernels, preparation
+from codegen_app.platform import artifacts
+from codegen_app.tuning.services import bundles
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler import pipeline, untrusted
 from scheduler.ir.serialize import graph_to_json
 from tests.app import factories

@@ -31,9 +31,9 @@ import pytest
 from django.db import connection
 from playwright.sync_api import Browser, Page, expect
 
-from codegen_app.demo.programs import programs
-from codegen_app.models import Build
-from codegen_app.services import artifacts
+from codegen_app.kernels.models import Build
+from codegen_app.platform import artifacts
+from codegen_app.site.demo.programs import programs
 from tests.app.processes import ROOT, worker_environment
 from tests.e2e.conftest import *  # noqa: F403 - the browser and the small site are its fixtures
 from tests.e2e.conftest import ARGUMENTS

@@ -23,7 +23,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from codegen_app.access import permissions
+from codegen_app.accounts import permissions
 from tests.app.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.caches import KEPT

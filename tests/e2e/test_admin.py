@@ -6,7 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import AuditEntry, RetuneSchedule, State
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.tuning.models import RetuneSchedule
+from codegen_app.workers.models import State
 from tests.support.pages_world import World
 
 pytestmark = pytest.mark.full

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Alert, AlertState, SeriesRule
-from codegen_app.services.alerting import triage
+from codegen_app.tracking.alerting import triage
+from codegen_app.tracking.models import Alert, AlertState, SeriesRule
 from tests.support import alerts as made
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.full]

@@ -9,7 +9,9 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Candidate, Graph, State
+from codegen_app.graphs.models import Graph
+from codegen_app.tuning.models import Candidate
+from codegen_app.workers.models import State
 from scheduler import samples
 from tests.e2e.conftest import PATIENCE_MS
 from tests.support.pages_world import World

@@ -12,7 +12,9 @@ from django.db import transaction
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from codegen_app.models import Candidate, KernelUse, State, TuningRun, TuningTask
+from codegen_app.kernels.models import KernelUse
+from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
+from codegen_app.workers.models import State
 from tests.app import factories
 from tests.support.trials_world import TrialsWorld, make_trials
 

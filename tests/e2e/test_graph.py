@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import GraphNode, TemplateNode
+from codegen_app.graphs.models import GraphNode, TemplateNode
 from tests.support.pages_world import World, make_graph
 
 ON = re.compile(r"\bon\b")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Change
+from codegen_app.tracking.models import Change
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from codegen_app.models import Build, State
-from codegen_app.services import builds, work
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.services import builds
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler.build.cache import CodeCache
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.targets import find

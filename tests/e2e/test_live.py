@@ -11,7 +11,9 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Graph, State, TuningRun
+from codegen_app.graphs.models import Graph
+from codegen_app.tuning.models import TuningRun
+from codegen_app.workers.models import State
 from scheduler import samples
 from tests.app import factories
 from tests.e2e.conftest import PATIENCE_MS

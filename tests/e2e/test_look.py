@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from codegen_app import tasks
-from codegen_app.models import ForeignKernel, State
+from codegen_app.kernels.models import ForeignKernel
+from codegen_app.workers.models import State
 from tests.support.foreign_kernels import LAUNCH, LISTING, looked_at, report
 
 

@@ -7,9 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Build, GeneratedKernel, Modelling
-from codegen_app.services import artifacts, work
-from codegen_app.services.modelling import jobs, store
+from codegen_app.kernels.modelling import jobs, store
+from codegen_app.kernels.models import Build, GeneratedKernel, Modelling
+from codegen_app.platform import artifacts
+from codegen_app.workers import work
 from tests.support import modelled
 from tests.support.pages_world import World
 

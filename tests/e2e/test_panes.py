@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from codegen_app.models import Build
-from codegen_app.services import artifacts
+from codegen_app.kernels.models import Build
+from codegen_app.platform import artifacts
 from tests import screenshots
 from tests.support.inlined import inlined
 from tests.support.pages_world import World

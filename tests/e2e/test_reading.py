@@ -7,8 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Build, Packing, Series
-from codegen_app.services import artifacts
+from codegen_app.kernels.models import Build, Packing
+from codegen_app.platform import artifacts
+from codegen_app.tracking.models import Series
 from tests.app.track_factories import change as make_change
 from tests.app.track_factories import channel, missing, regression
 from tests.support.pages_world import World

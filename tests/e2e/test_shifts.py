@@ -11,7 +11,8 @@ from django.apps import apps
 from django.db.models import DateTimeField, F
 from playwright.sync_api import Page, Route
 
-from codegen_app.models import AuditEntry, Worker
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.workers.models import Worker
 from tests.support import every_page
 from tests.support.pages_world import World
 

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, expect
 
-from codegen_app.access import oidc
+from codegen_app.accounts import oidc
 from tests.e2e.conftest import PATIENCE_MS
 from tests.support.oidc_server import OidcServer
 from tests.support.pages_world import World
@@ -29,7 +29,7 @@ def provider(
     settings.OIDC = made.provider()
     settings.AUTHENTICATION_BACKENDS = [
         *settings.AUTHENTICATION_BACKENDS,
-        "codegen_app.access.backends.IdentityBackend",
+        "codegen_app.accounts.backends.IdentityBackend",
     ]
     yield made
     made.kill()

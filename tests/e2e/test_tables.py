@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import GeneratedKernel
+from codegen_app.kernels.models import GeneratedKernel
 from tests.support import alerts as made
 from tests.support.histories import generated_histories
 from tests.support.pages_world import World

@@ -21,7 +21,7 @@ from django.core.management import call_command, get_commands
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models.worker import Worker
+from codegen_app.workers.models.worker import Worker
 from scheduler import samples
 from scheduler.commands.main import COMMANDS, main
 from tests.app.factories import prepared_graph

@@ -6,16 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from codegen_app.models import (
-    Alert,
-    AlertKind,
-    Change,
-    Datum,
-    Revision,
-    Series,
-    Source,
-)
-from codegen_app.services import series as services
+from codegen_app.tracking.models import Alert, AlertKind, Change, Datum, Revision, Series, Source
+from codegen_app.tracking.services import series as services
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 _numbers = count()

@@ -13,7 +13,7 @@ from hypothesis import settings as limits
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, openapi
 
-from codegen_app.api.urls import openapi as description
+from codegen_app.site.api.urls import openapi as description
 
 _BASE = "http://testserver"
 _NOT_SENT = ("user-agent", "content-length", "authorization", "accept-encoding")

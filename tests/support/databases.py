@@ -20,7 +20,7 @@ PREFIX = "test_kiln_"
 _ROOT = Path(__file__).resolve().parents[2]
 _LOCK = 7_105_641  # of a server's advisory ones; nothing else of ours takes one there
 # What migrations do not say and ``migrate`` makes all the same: permissions, triggers.
-_ALSO = ("codegen_app/models", "codegen_app/pagecache")
+_ALSO = ("codegen_app/models", "codegen_app/web/pagecache")
 
 _MADE_ANEW = {"auth_permission", "django_content_type"}
 

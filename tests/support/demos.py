@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app import postgres
+from codegen_app.platform import postgres
 from tests.app.processes import interpreter
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,22 +11,11 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import Count, Max, Model, QuerySet
 
-from codegen_app.models import (
-    Alert,
-    AlertKind,
-    Build,
-    Change,
-    Channel,
-    Datum,
-    ForeignKernel,
-    GeneratedKernel,
-    Graph,
-    Packing,
-    Series,
-    TemplateNode,
-    TuningRun,
-)
-from codegen_app.models import State as Of
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.kernels.models import Build, ForeignKernel, GeneratedKernel, Packing
+from codegen_app.tracking.models import Alert, AlertKind, Change, Channel, Datum, Series
+from codegen_app.tuning.models import TuningRun
+from codegen_app.workers.models import State as Of
 from tests.app import track_factories
 from tests.support.foreign_kernels import looked_at
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from codegen_app.models import ForeignKernel, State
-from codegen_app.services import artifacts
+from codegen_app.kernels.models import ForeignKernel
+from codegen_app.platform import artifacts
+from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.cycles import report_json
 from scheduler.cycles.kernel_file import KernelFile, model_file

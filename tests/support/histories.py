@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from codegen_app.models import Change, Datum, Series
-from codegen_app.services import generated_history
+from codegen_app.tracking.models import Change, Datum, Series
+from codegen_app.tracking.services import generated_history
 from scheduler.stats import changes
 from scheduler.track.causes import explain
 from scheduler.track.facts import point_of

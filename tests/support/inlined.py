@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from codegen_app.models import Build
-from codegen_app.services import artifacts
+from codegen_app.kernels.models import Build
+from codegen_app.platform import artifacts
 from scheduler.build.sandbox_paths import HEADERS
 
 HEADER, LINE, CALL = "common/kiln/mma.h", 32, 10

@@ -13,8 +13,8 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from codegen_app.models import State, worker
-from codegen_app.services import work
+from codegen_app.workers import work
+from codegen_app.workers.models import State, worker
 
 
 @pytest.fixture(autouse=True)

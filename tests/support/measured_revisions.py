@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from codegen_app.models import Source
-from codegen_app.services import series
+from codegen_app.tracking.models import Source
+from codegen_app.tracking.services import series
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import requests
 
-from codegen_app.config import sign_in
-from codegen_app.config.sign_in import Provider
+from codegen_app.platform.config import sign_in
+from codegen_app.platform.config.sign_in import Provider
 from tests.app.processes import ROOT
 from tests.support.oidc_process import CLIENT, SECRET
 from tests.support.patience import PATIENCE_S

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from codegen_app.models import Alert, Change, Series
-from codegen_app.services import history, planning, remote_builds, tuning
+from codegen_app.kernels.services import remote_builds
 from codegen_app.tasks import measure
+from codegen_app.tracking.models import Alert, Change, Series
+from codegen_app.tracking.services import history
+from codegen_app.tuning.services import planning, tuning
 from scheduler.results.points.model import RevisionKey
 from scheduler.tuning.budget import Budget
 from tests.app import factories

@@ -13,27 +13,20 @@ from typing import Any
 
 from django.utils import timezone
 
-from codegen_app.models import (
+from codegen_app.graphs.models import Graph, GraphNode, Problem, TemplateNode, TorchComparison
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, ProblemWork
+from codegen_app.kernels.services.builds import stored_files
+from codegen_app.platform import artifacts
+from codegen_app.tuning.models import (
     BenchmarkResult,
-    Build,
     Candidate,
     Environment,
-    GeneratedKernel,
-    Graph,
-    GraphNode,
-    KernelUse,
-    Problem,
-    ProblemWork,
     Selection,
-    State,
-    TemplateNode,
-    TorchComparison,
     TuningRun,
     TuningTask,
 )
-from codegen_app.models.worker import Worker
-from codegen_app.services import artifacts
-from codegen_app.services.builds import stored_files
+from codegen_app.workers.models import State
+from codegen_app.workers.models.worker import Worker
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from kombu import Connection, Producer
 
-from codegen_app.config import broker
-from codegen_app.config.celery import app
+from codegen_app.platform.config import broker
+from codegen_app.platform.config.celery import app
 from tests.support.receivers import Request
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

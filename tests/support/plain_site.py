@@ -14,7 +14,7 @@ _PLAIN = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 settings.STORAGES = {**settings.STORAGES, "staticfiles": _PLAIN}
 django.setup()  # which addresses take files is asked of the application's own
 
-from codegen_app.views.ranges import FilePart  # noqa: E402 - needs the settings
+from codegen_app.web.ranges import FilePart  # noqa: E402 - needs the settings
 
 
 def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:

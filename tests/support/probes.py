@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen_app.services import readiness
+from codegen_app.platform import readiness
 from tests.support.patience import PATIENCE_S
 
 

@@ -57,7 +57,7 @@ class RedisServer:
 
     def has_all_acknowledged(self) -> bool:
         """Whether nobody has a message in hand: kombu's worker does not come back when it is the
-        acknowledging that fails, and is left to end itself (services/liveness.py), which takes a
+        acknowledging that fails, and is left to end itself (workers/liveness.py), which takes a
         minute."""
         with redis.Redis.from_url(self.url) as client:
             return client.hlen("unacked") == 0

@@ -19,8 +19,16 @@ from tests.app.processes import ROOT, worker_environment
 from tests.support.ports import free_port
 
 LIMIT_S = 600
-GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web")
-CELERY = (sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "--quiet", "worker")
+GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.platform.config.web")
+CELERY = (
+    sys.executable,
+    "-m",
+    "celery",
+    "--app",
+    "codegen_app.platform.config.celery",
+    "--quiet",
+    "worker",
+)
 JOIN = (sys.executable, "-m", "scheduler.commands.kiln", "worker", "join")
 
 

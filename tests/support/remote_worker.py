@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import Client
 
-from codegen_app.models import TuningTask
+from codegen_app.tuning.models import TuningTask
 from scheduler.agent.protocol import SESSION_HEADER
 from scheduler.agent.version import PROTOCOL, generator
 

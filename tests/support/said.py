@@ -11,8 +11,9 @@ from typing import Any
 
 from playwright.sync_api import APIRequestContext, Locator, Page, expect
 
-from codegen_app.models import BenchmarkResult, Graph, TemplateNode, TuningRun
-from codegen_app.templatetags.kiln import us
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.tuning.models import BenchmarkResult, TuningRun
+from codegen_app.web.templatetags.kiln import us
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,10 @@ from typing import Any
 import numpy as np
 from django.utils import timezone
 
-from codegen_app.models import (
-    Candidate,
-    Environment,
-    Graph,
-    KernelUse,
-    Problem,
-    State,
-    TemplateNode,
-    TuningRun,
-    TuningTask,
-)
+from codegen_app.graphs.models import Graph, Problem, TemplateNode
+from codegen_app.kernels.models import KernelUse
+from codegen_app.tuning.models import Candidate, Environment, TuningRun, TuningTask
+from codegen_app.workers.models import State
 from tests.app import factories
 
 SPACE: dict[str, tuple[Any, ...]] = {

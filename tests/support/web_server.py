@@ -15,8 +15,8 @@ from typing import IO
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = "codegen_app.server.worker.WaitressWorker"
-SETTINGS = {"DJANGO_SETTINGS_MODULE": "codegen_app.config.settings"}
+OURS = "codegen_app.web.server.worker.WaitressWorker"
+SETTINGS = {"DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings"}
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 SLOW = {
     "nothing sent": b"",

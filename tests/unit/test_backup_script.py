@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codegen_app.services.backups import dump_parser
+from codegen_app.site.backups import dump_parser
 from scheduler.errors import UserError
 
 TABLES = {"graph": frozenset({"id", "order"}), "node": frozenset({"id"})}

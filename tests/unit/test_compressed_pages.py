@@ -8,7 +8,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen_app.pagecache.compressed import Part, join_gzip, join_plain
+from codegen_app.web.pagecache.compressed import Part, join_gzip, join_plain
 
 TEXTS = st.lists(st.tuples(st.binary(max_size=200), st.binary(max_size=3000)), max_size=5)
 

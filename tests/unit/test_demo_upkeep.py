@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app.demo import logs, maintenance, preparation, processes
-from codegen_app.demo.processes import Program, Supervisor
-from codegen_app.postgres import Cluster
+from codegen_app.platform.postgres import Cluster
+from codegen_app.site.demo import logs, maintenance, preparation, processes
+from codegen_app.site.demo.processes import Program, Supervisor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

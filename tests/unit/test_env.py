@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from codegen_app.config import broker, env
+from codegen_app.platform.config import broker, env
 
 
 @pytest.mark.parametrize(("text", "meant"), [("1", True), ("Yes", True), ("0", False), ("off", 0)])

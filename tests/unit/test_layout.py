@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app.config import layout
+from codegen_app.platform.config import layout
 
 
 @pytest.fixture

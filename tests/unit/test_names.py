@@ -28,12 +28,12 @@ LOST = {"LeaseLostError", "WorkerLostError", "lease_lost", "on_lease_lost"}
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 #: Command lines of other programs.
 COMMAND_LINES = {
-    "codegen_app/command_line.py",
-    "codegen_app/demo/programs.py",
-    "codegen_app/postgres/programs.py",
-    "codegen_app/postgres/server.py",
-    "codegen_app/services/backups/database.py",
-    "codegen_app/system_user.py",
+    "codegen_app/platform/command_line.py",
+    "codegen_app/site/demo/programs.py",
+    "codegen_app/platform/postgres/programs.py",
+    "codegen_app/platform/postgres/server.py",
+    "codegen_app/site/backups/database.py",
+    "codegen_app/platform/system_user.py",
     "scheduler/build/cuda/commands.py",
     "scheduler/build/cutedsl/child.py",
     "scheduler/build/cutedsl/commands.py",

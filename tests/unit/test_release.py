@@ -16,7 +16,13 @@ import pytest
 from tests.support import wheels
 from tests.unit.test_dependencies import script
 
-BUILT = ("codegen_app/config", "deploy", "static", "docs/glossary.md", "scheduler/version.py")
+BUILT = (
+    "codegen_app/platform/config",
+    "deploy",
+    "static",
+    "docs/glossary.md",
+    "scheduler/version.py",
+)
 BESIDE = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "manage.py", ".gitignore")
 
 
@@ -141,7 +147,7 @@ def test_the_first_release_may_have_the_version_that_is_there(
         release.checked(repository, "0.9.0")
 
 
-@pytest.mark.parametrize("name", ["README.md", "codegen_app/config/new.py"])
+@pytest.mark.parametrize("name", ["README.md", "codegen_app/platform/config/new.py"])
 def test_files_that_no_commit_has_are_named(repository: Path, release: Any, name: str) -> None:
     (repository / name).write_text("changed\n")
     with pytest.raises(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from codegen_app.config import sign_in
+from codegen_app.platform.config import sign_in
 
 LEAST = {
     "KILN_OIDC_ISSUER": "https://login.example/realms/team",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from codegen_app.config import storage
+from codegen_app.platform.config import storage
 
 S3 = {"KILN_STORAGE": "s3", "KILN_S3_BUCKET": "kiln"}
 
@@ -28,7 +28,7 @@ def test_s3_by_its_short_name() -> None:
             "AWS_SESSION_TOKEN": "of another key",
         }
     )
-    assert made["BACKEND"] == "codegen_app.buckets.BucketStorage"
+    assert made["BACKEND"] == "codegen_app.platform.s3_storage.BucketStorage"
     assert made["OPTIONS"] == {
         "bucket_name": "kiln",
         "location": "teams/kernels",

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import codegen_app
-from codegen_app.selectors.tables import (
+from codegen_app.web.tables import (
     Column,
     Kind,
     TableQuery,
@@ -147,13 +147,13 @@ def test_no_cell_of_a_table_is_a_formula_to_a_spreadsheet(name: str, time: float
 
 
 def test_every_export_of_rows_goes_through_one_writer() -> None:
-    """``csv`` is imported in ``codegen_app.delimited`` alone."""
+    """``csv`` is imported in ``codegen_app.web.delimited`` alone."""
     root = Path(codegen_app.__file__).parent
     texts = {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*.py")}
     writers = {at for at, text in texts.items() if re.search(r"^(import|from) csv\b", text, re.M)}
     assert writers == {"delimited.py"}
     exports = {at for at, text in texts.items() if re.search(r"text/(csv|tab-sep)", text)}
-    assert exports == {"views/history_files.py", "views/tables.py"}
+    assert exports == {"tracking/pages/history/files.py", "web/table_view.py"}
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), max_size=30))

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.test import RequestFactory
 from waitress.adjustments import Adjustments
 
-from codegen_app.server import bodies
-from codegen_app.server.connections import BODY_BYTES_PER_S, BODY_S, HEADERS_S, Parser
+from codegen_app.web.server import bodies
+from codegen_app.web.server.connections import BODY_BYTES_PER_S, BODY_S, HEADERS_S, Parser
 from tests.support.web_server import SLOW, answer, connected, holding, served
 
 

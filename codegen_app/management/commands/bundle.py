@@ -8,9 +8,9 @@ from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.models import Graph
-from codegen_app.services import bundles
-from codegen_app.services.bundles import BundleRequest
+from codegen_app.graphs.models import Graph
+from codegen_app.tuning.services import bundles
+from codegen_app.tuning.services.bundles import BundleRequest
 from scheduler.errors import UserError
 
 

@@ -18,14 +18,14 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
-from codegen_app import postgres, system_user
-from codegen_app.config.layout import LAYOUT
-from codegen_app.demo import models, preparation, privileges
-from codegen_app.demo.database import DatabaseServer
-from codegen_app.demo.maintenance import Maintenance
-from codegen_app.demo.processes import Supervisor
-from codegen_app.demo.programs import programs
-from codegen_app.services import work
+from codegen_app.platform import postgres, system_user
+from codegen_app.platform.config.layout import LAYOUT
+from codegen_app.site.demo import models, preparation, privileges
+from codegen_app.site.demo.database import DatabaseServer
+from codegen_app.site.demo.maintenance import Maintenance
+from codegen_app.site.demo.processes import Supervisor
+from codegen_app.site.demo.programs import programs
+from codegen_app.workers import work
 from scheduler import samples
 from scheduler.errors import MachineError, UserError
 

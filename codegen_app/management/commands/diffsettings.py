@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.commands import diffsettings
 
-from codegen_app.config.redaction import SecretsFilter
+from codegen_app.platform.config.redaction import SecretsFilter
 
 
 class Command(diffsettings.Command):

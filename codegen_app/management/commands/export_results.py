@@ -8,8 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.models import OPEN_STATES, TuningRun
-from codegen_app.services import result_export
+from codegen_app.tracking.services import result_export
+from codegen_app.tuning.models import TuningRun
+from codegen_app.workers.models import OPEN_STATES
 from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.targets.modelled import DEVICE_PREFIX

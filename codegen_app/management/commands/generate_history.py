@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services import generated_history
+from codegen_app.tracking.services import generated_history
 from scheduler.track.generated import REVISIONS
 from scheduler.track.generated_label import LABEL
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.selectors.history_findings import Finding, findings
-from codegen_app.services.history import REPOSITORY
+from codegen_app.tracking.queries.history_findings import Finding, findings
+from codegen_app.tracking.services.history import REPOSITORY
 from scheduler.errors import UserError
 from scheduler.results import file as results_file
 

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services.graphs import DEFAULT_TARGETS, import_graph
+from codegen_app.graphs.services.imports import DEFAULT_TARGETS, import_graph
 from scheduler.errors import UserError
 from scheduler.frontends.archive import default_name
 from scheduler.text import one_line

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services import result_import
+from codegen_app.tracking.services import result_import
 from scheduler.errors import UserError
 
 

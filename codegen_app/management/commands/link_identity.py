@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.models import Identity
+from codegen_app.accounts.models import Identity
 
 
 class Command(BaseCommand):

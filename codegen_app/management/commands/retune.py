@@ -8,10 +8,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
-from codegen_app.models import Graph, TemplateNode, TuningRun
-from codegen_app.services import ledger
-from codegen_app.services.retuning import device_for
-from codegen_app.services.tuning import start_run
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.tuning.models import TuningRun
+from codegen_app.tuning.services import ledger
+from codegen_app.tuning.services.retuning import device_for
+from codegen_app.tuning.services.tuning import start_run
 from scheduler.errors import UserError
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled

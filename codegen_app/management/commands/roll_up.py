@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.models import RetentionPolicy
-from codegen_app.services import rollup
+from codegen_app.tracking.models import RetentionPolicy
+from codegen_app.tracking.services import rollup
 
 
 class Command(BaseCommand):

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services import selection_io
+from codegen_app.tuning.services import selection_io
 from scheduler.errors import UserError
 from scheduler.text import one_line
 

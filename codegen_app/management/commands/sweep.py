@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services import retention
+from codegen_app.site import retention
 from scheduler.errors import MachineError
 
 _ALL = 10**9

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
-from codegen_app.services.detector.replay import DEFAULT_SETTINGS
+from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS
 from scheduler.results.points.model import digest_of
 from tests.benchmarks.printing import say
 from tests.benchmarks.tracking import points

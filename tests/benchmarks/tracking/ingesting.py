@@ -14,8 +14,8 @@ import numpy as np
 from django.contrib.auth.models import User
 from django.db import connection
 
-from codegen_app.models import Alert, Change, Series
-from codegen_app.services import tokens
+from codegen_app.accounts import tokens
+from codegen_app.tracking.models import Alert, Change, Series
 from tests.benchmarks.printing import say
 from tests.benchmarks.tracking.content import NOISE, SAMPLES, Content, Suite
 from tests.benchmarks.tracking.goals import Figure, percentile

@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
-from codegen_app.models import Alert
+from codegen_app.tracking.models import Alert
 from tests.benchmarks.printing import say
 from tests.benchmarks.tracking.content import Content
 from tests.benchmarks.tracking.goals import Figure, percentile

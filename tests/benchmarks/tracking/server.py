@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psycopg
 
-from codegen_app import postgres
-from codegen_app.postgres import Cluster
+from codegen_app.platform import postgres
+from codegen_app.platform.postgres import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 _DATABASE = "kiln_tracking"
@@ -57,7 +57,7 @@ class Place:
         much as the server takes."""
         return {
             **os.environ,
-            "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+            "DJANGO_SETTINGS_MODULE": "codegen_app.platform.config.settings",
             "DATABASE_URL": self.url,
             "KILN_VAR": str(self.var),
             "KILN_SECRET_KEY": self._secret(),

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from codegen_app.demo.processes import Supervisor
-from codegen_app.demo.programs import programs
+from codegen_app.site.demo.processes import Supervisor
+from codegen_app.site.demo.programs import programs
 from tests.benchmarks.tracking.server import ROOT, Place
 
 _START_LIMIT_S = 60

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import BenchmarkResult, Build, GeneratedKernel
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.tuning.models import BenchmarkResult
 from tests.e2e.journeys.figures import cells, facts, numbers, shows, shows_all, under
 from tests.support.inlined import inlined
 from tests.support.pages_world import World

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from codegen_app import postgres
+from codegen_app.platform import postgres
 from tests.e2e.journeys.figures import cells, numbers, shows, shows_all, under
 from tests.support.demos import LIMIT_S, demo, empty_folder, first_line
 from tests.support.ports import free_port

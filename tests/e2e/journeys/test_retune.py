@@ -10,17 +10,11 @@ import pytest
 from django.db import transaction
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import (
-    AuditEntry,
-    BenchmarkResult,
-    Candidate,
-    Graph,
-    Selection,
-    State,
-    TemplateNode,
-    TuningRun,
-)
-from codegen_app.services import selections
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun
+from codegen_app.tuning.services import selections
+from codegen_app.workers.models import State
 from tests.app.test_real_workers import COMPILING, MEASURING, Workers
 from tests.support import pipeline
 from tests.support.exported import gemm, write

@@ -14,22 +14,25 @@ import pytest
 from django.db import transaction
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import (
+from codegen_app.accounts.models import AuditEntry
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.services import imports as graphs
+from codegen_app.kernels.models import KernelUse
+from codegen_app.kernels.services import preparation
+from codegen_app.tracking.models import (
     Alert,
     AlertEvent,
     AlertRun,
     AlertState,
-    AuditEntry,
     Change,
     Datum,
     Delivery,
-    Graph,
-    KernelUse,
     Series,
     Source,
-    State,
 )
-from codegen_app.services import graphs, preparation, series, work
+from codegen_app.tracking.services import series
+from codegen_app.workers import work
+from codegen_app.workers.models import State
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.app import factories
 from tests.app.test_real_workers import Workers

@@ -127,12 +127,12 @@ from pathlib import Path
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from tests.unit.build.sources import ADD
 cache = CodeCache(Path({str(cache.root)!r}))
 sys.stdin.readline()
 for target in ("gfx942", "gfx1100", "gfx1201"):
-    result = build(ADD, "add_one", targets.find(target), bundled(cache), cache)
+    result = build(ADD, "add_one", targets.find(target), bundled_clang(cache), cache)
     files = sorted(path.name for path in result.directory.iterdir())
     print(target, result.code_digest, *files)
 """

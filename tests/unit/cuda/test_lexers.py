@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pygments.token import Error
 
-from codegen_app.highlighting import PtxLexer, SassLexer, highlight_lines
-from codegen_app.selectors.pages.listing import read_listing
+from codegen_app.kernels.queries.listing import read_listing
+from codegen_app.web.highlighting import PtxLexer, SassLexer, highlight_lines
 from scheduler import targets
 from tests.unit.cuda.conftest import SAMPLES, SampleBuild
 

@@ -270,7 +270,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words
 def test_neither_django_nor_a_database_is_loaded() -> None:
     program = (
         "import sys, scheduler.agent.worker, scheduler.commands.kiln;"
-        "from codegen_app.command_line import main;"
+        "from codegen_app.platform.command_line import main;"
         "assert main(['worker', 'join', 'https://kiln.example']) == 2;"
         "print({'django', 'psycopg', 'celery', 'codegen_app.models'} & set(sys.modules))"
     )

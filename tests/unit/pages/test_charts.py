@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codegen_app import charts
-from codegen_app.selectors.ledger import Curve
+from codegen_app.tuning import charts
+from codegen_app.tuning.queries.ledger import Curve
 from scheduler.tuning.ledger import CurvePoint
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen_app.templatetags.kiln import us
+from codegen_app.web.templatetags.kiln import us
 
 
 def test_a_time_too_short_for_its_column_is_not_nothing() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pygments.token import Error
 
-from codegen_app.highlighting import (
+from codegen_app.web.highlighting import (
     AmdListingLexer,
     HipLexer,
     PtxLexer,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app.templatetags.nodes import GLYPHS
+from codegen_app.web.templatetags.nodes import GLYPHS
 from scheduler.ir.operations.base import GroupKind
 from tests.support.colours import contrast, difference, hue_and_chroma
 

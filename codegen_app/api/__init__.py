@@ -1,1 +1,0 @@
-"""The programs' way in: ``/api/v1``, by token."""

@@ -1,1 +1,0 @@
-"""Forms: parameters of pages and of changes, one file per subject."""

@@ -1,0 +1,1 @@
+"""Graphs: importing them, their nodes, comparing them with torch."""

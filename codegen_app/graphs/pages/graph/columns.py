@@ -1,0 +1,86 @@
+"""Columns by which tables of graphs, and of one graph's nodes, can be sorted and filtered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen_app.graphs.pages.graph.query import GraphPage, ScheduledRow, ViewNode
+from codegen_app.graphs.pages.graphs.query import GraphRow
+from codegen_app.tuning.queries.measured_columns import time_columns
+from codegen_app.web.tables import Column, Kind
+
+
+def _builds(row: GraphRow) -> str | None:
+    each = (f"{one.target} {one.done}/{one.rejected}/{one.open}" for one in row.builds)
+    return " ".join(each) or None
+
+
+GRAPHS: tuple[Column[GraphRow], ...] = (
+    Column("graph", "Graph", lambda row: row.name),
+    Column("state", "Prepared", lambda row: row.state),
+    Column("nodes", "Graph nodes", lambda row: row.node_count, Kind.WHOLE),
+    Column("scheduled", "Scheduled", lambda row: row.template_nodes, Kind.WHOLE),
+    Column("externs", "Externs", lambda row: row.externs, Kind.WHOLE),
+    Column("kernels", "Kernels", lambda row: row.kernels, Kind.WHOLE),
+    Column("builds", "Builds", _builds, note="done / rejected / open, per target"),
+    Column(
+        "measured",
+        "Measured nodes",
+        lambda row: row.measured.measured if row.measured.with_kernel else None,
+        Kind.WHOLE,
+        note="nodes whose selected kernel is measured, of the nodes with a kernel",
+    ),
+    Column("imported", "Imported", lambda row: row.created_at, Kind.MOMENT),
+    Column("digest", "Hash", lambda row: row.digest, Kind.CODE),
+)
+
+
+def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
+    """Return the columns of the scheduled nodes; times are those of the page's bucket."""
+    times: tuple[Column[ScheduledRow], ...] = time_columns(lambda row: row.serving)
+    median, *others = times
+    of = "" if page.measured.is_whole else f" of {page.measured.measured}"
+    return (
+        Column("position", "#", lambda row: row.position, Kind.WHOLE, note="in execution order"),
+        Column("node", "Node", lambda row: row.name, Kind.CODE),
+        Column("kind", "Kind", lambda row: row.kind),
+        median,
+        Column(
+            "share",
+            "Share",
+            lambda row: None if row.share is None else 100 * row.share,
+            Kind.SHARE,
+            f"%{of}",
+            f"of the sum of medians; {page.measured} nodes",
+        ),
+        *(replace(one, shown=False) for one in others),
+        Column("kernel", "Kernel", _kernel, Kind.CODE),
+        Column("op", "Op and problem", lambda row: f"{row.op} {row.problem}".strip() or None),
+        Column("candidates", "Candidates", lambda row: row.candidates, Kind.WHOLE),
+        Column(
+            "illegal",
+            "Illegal",
+            lambda row: row.not_legal,
+            Kind.WHOLE,
+            note=f"configurations rejected by the rules of {page.target}",
+        ),
+        Column("module", "Module", lambda row: row.module or None, Kind.CODE),
+    )
+
+
+def _kernel(row: ScheduledRow) -> str | None:
+    return row.serving.kernel if row.serving else row.extern_reason or None
+
+
+def _lines(row: ViewNode) -> str | None:
+    return " ".join(dict.fromkeys(one.kernel for one in row.computed)) or None
+
+
+NODES: tuple[Column[ViewNode], ...] = (
+    Column("node", "Node", lambda row: row.name, Kind.CODE),
+    Column("op", "Op", lambda row: row.op, Kind.CODE),
+    Column("kind", "Kind", lambda row: row.kind),
+    Column("lines", "Kernel lines", _lines, Kind.CODE, note="by kernel name"),
+    Column("module", "Module", lambda row: row.module or None, Kind.CODE),
+    Column("line", "Model line", lambda row: row.source or None, Kind.CODE),
+)

@@ -1,0 +1,439 @@
+"""The page of a graph: its scheduled nodes with the selected kernels, and the model's own nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Count, Exists, Prefetch
+from django.urls import reverse
+
+from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
+from codegen_app.graphs.origins import lines_by_node, own_frame
+from codegen_app.graphs.pages.graph.loops import LoopRow, find_loops, innermost_loop
+from codegen_app.graphs.pages.graph.torch_comparison import TorchView, torch_view
+from codegen_app.graphs.pages.graphs.query import TargetBuilds, builds_of_graphs
+from codegen_app.kernels.models import KernelUse
+from codegen_app.tuning.queries import serving
+from codegen_app.tuning.queries.coverage import Coverage, count_coverage
+from codegen_app.tuning.queries.measured_row import MeasuredRow
+from codegen_app.tuning.queries.measurements import measurement_fields
+from codegen_app.tuning.services.choices import NotGeneratedRow
+from codegen_app.workers.models import OPEN_STATES, State, Worker
+from scheduler.ir.operations.base import GroupKind
+
+_RANGE_DASH = " \N{EN DASH} "
+_SHOWN_CONSTANTS = 6  # constants among a model's outputs; the page's JSON has all
+
+
+SHARE_STEPS = (0.01, 0.05, 0.1, 0.25)
+"""Shares of a graph's time, 0 to 1, at which a node's colour changes."""
+
+
+@dataclass(frozen=True)
+class ServingKernel(MeasuredRow):
+    """The kernel that serves a node: the selected one, or the generator's default.
+
+    Its metrics are those in the page's bucket, empty until measured. ``instead`` names the kernel
+    that bundles contain in its place if this version of the generator does not generate it.
+    """
+
+    kernel: str
+    url: str
+    selected: bool
+    instead: str = ""
+
+
+@dataclass(frozen=True)
+class ScheduledRow:
+    """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
+    ``not_legal`` counts the configurations that a legality rule rejected for the page's target;
+    ``loop`` is the innermost loop that runs it at each step; ``after`` are the ids of the nodes
+    whose results it reads."""
+
+    id: int
+    url: str
+    position: int
+    name: str
+    kind: str
+    op: str
+    problem: str
+    graph_nodes: tuple[str, ...]
+    module: str
+    candidates: int
+    not_legal: int
+    serving: ServingKernel | None
+    share: float | None
+    extern_reason: str
+    loop: str = ""
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelLines:
+    """Where a call is computed: the kernel that serves, and lines of its source (first, last)."""
+
+    kernel: str
+    url: str
+    lines: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class ViewNode:
+    """One call of the model's graph, for the node graph. ``inputs`` name nodes; ``writes`` names
+    the model's buffers and inputs that the call writes."""
+
+    name: str
+    op: str
+    kind: str
+    module: str
+    source: str
+    inputs: tuple[str, ...]
+    scheduled: tuple[int, ...]
+    computed: tuple[KernelLines, ...]
+    writes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GraphPage:
+    """One graph. Its times are those of one ``bucket``; ``buckets`` are all that can be shown.
+
+    ``measured`` is the number of nodes in the sum of medians ``total_ns`` (one step per loop),
+    ``drivers`` the drivers of these measurements; ``target`` is the one whose rules rejected the
+    illegal configurations. ``wrapper`` calls the generator's default of every node, unless it is
+    that of the bucket's selections; ``code_error`` is the reason why these cannot be generated.
+    ``torch`` says whether torch itself agrees with the reference; None before the graph is
+    prepared.
+    """
+
+    id: int
+    url: str
+    name: str
+    digest: str
+    producer: str
+    state: str
+    stage: str
+    reason: str
+    detail: str
+    symbols: Mapping[str, Mapping[str, Any]]
+    inputs: tuple[Mapping[str, Any], ...]
+    outputs: tuple[str, ...]
+    constant_outputs: tuple[Mapping[str, Any], ...]
+    accounted: str
+    decisions: tuple[Mapping[str, Any], ...]
+    wrapper: str
+    bucket: serving.Bucket | None
+    buckets: tuple[serving.Bucket, ...]
+    target: str
+    measured: Coverage
+    total_ns: float
+    drivers: tuple[str, ...]
+    scheduled: tuple[ScheduledRow, ...]
+    nodes: tuple[ViewNode, ...]
+    builds: tuple[TargetBuilds, ...] = ()
+    not_made: tuple[NotGeneratedRow, ...] = ()
+    code_error: str = ""
+    torch: TorchView | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether work on the graph is pending or running: the page then polls."""
+        compares = self.torch is not None and self.torch.is_open
+        return self.state in OPEN_STATES or compares or any(one.open for one in self.builds)
+
+    @property
+    def preparation(self) -> str:
+        """The state of its kernels in a word or two."""
+        words = {State.QUEUED: "queued for preparation", State.RUNNING: "being prepared"}
+        return words.get(State(self.state)) or (
+            "prepared" if self.state == State.DONE else f"not prepared: {self.state}"
+        )
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The buffers and inputs that the model writes, by the model's names."""
+        return tuple(
+            each.get("source_name") or each["name"] for each in self.inputs if each.get("written")
+        )
+
+    @property
+    def constants(self) -> str:
+        """The constants among the outputs, as many as fit on a line: ``3 (output 1)``."""
+        shown = [
+            f"{_python_literal(each['value'])} (output {each['place']})"
+            for each in self.constant_outputs[:_SHOWN_CONSTANTS]
+        ]
+        more = len(self.constant_outputs) - len(shown)
+        return ", ".join([*shown, f"{more} more"] if more else shown)
+
+    @property
+    def selected(self) -> int:
+        """The number of scheduled nodes with a selected kernel."""
+        return sum(1 for row in self.scheduled if row.serving and row.serving.selected)
+
+    @property
+    def not_made_count(self) -> int:
+        """The number of serving kernels that bundles do not contain."""
+        return sum(1 for row in self.scheduled if row.serving and row.serving.instead)
+
+    @property
+    def sum_title(self) -> str:
+        """The title of the sum: all nodes that have a kernel, or how many of them."""
+        what = "Sum of medians" + (" (one iteration per loop)" if self.has_loops else "")
+        return what if self.measured.is_whole else f"{what}, {self.measured} nodes"
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether kernels run several times, depending on the data or on the number of slices."""
+        return any(row.loop for row in self.scheduled)
+
+    @property
+    def share_steps(self) -> tuple[float, ...]:
+        """The shares at which a node's colour changes."""
+        return SHARE_STEPS
+
+    @property
+    def share_names(self) -> tuple[str, ...]:
+        """The meaning of each colour of a share, from the lowest on."""
+        names = [f"{100 * step:g}" for step in SHARE_STEPS]
+        between = (f"{one}{_RANGE_DASH}{other} %" for one, other in pairwise(names))
+        return (f"under {names[0]} %", *between, f"{names[-1]} % and more")
+
+    @property
+    def samples(self) -> str:
+        """The number of samples of the medians: 20, or from the fewest to the most."""
+        counts = {row.serving.n for row in self.scheduled if row.serving and row.serving.n}
+        return (
+            _RANGE_DASH.join(str(n) for n in sorted({min(counts), max(counts)})) if counts else ""
+        )
+
+    @property
+    def without_kernel(self) -> str:
+        """The nodes without a kernel by kind: ``2 extern``."""
+        kinds = Counter(row.kind for row in self.scheduled if not GroupKind(row.kind).has_kernel)
+        return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes that occur, for the legend."""
+        return tuple(sorted({row.kind for row in self.scheduled}))
+
+
+def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
+    """Return a graph (11 queries). Raises ``Graph.DoesNotExist``. ``bucket_name`` selects whose
+    times are shown; the first bucket if it is empty or unknown."""
+    rows = Graph.objects.defer("tensors").select_related("torch_comparison")
+    graph = rows.annotate(torch_here=Exists(Worker.alive_with_torch())).get(pk=pk)
+    names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
+    known = serving.node_buckets(
+        TemplateNode.objects.filter(graph=graph)
+        .select_related("problem")
+        .defer("problem__text")
+        .prefetch_related(names)
+        .order_by("position")
+    )
+    scheduled, bucket = known.nodes, known.find(bucket_name)
+    loops, after = find_loops(scheduled), _dependencies(scheduled)
+    found = serving.served_kernels(known, bucket)
+    served = _serving_kernels(found)
+    target = serving.shown_target(serving.recorded_targets(scheduled), bucket)
+    counts = dict(
+        KernelUse.objects.filter(template_node__graph=graph)
+        .order_by()
+        .values_list("template_node")
+        .annotate(Count("pk"))
+    )
+    times = [s.median_ns for s in served.values() if s.median_ns is not None]
+    total = sum(times)
+    return GraphPage(
+        id=graph.pk,
+        url=graph.get_absolute_url(),
+        name=graph.name,
+        digest=graph.digest,
+        producer=graph.producer,
+        state=graph.state,
+        stage=graph.stage,
+        reason=graph.reason,
+        detail=graph.detail,
+        symbols=graph.symbols,
+        inputs=tuple(graph.inputs),
+        outputs=tuple(each for each in graph.outputs if isinstance(each, str)),
+        constant_outputs=tuple(each for each in graph.outputs if not isinstance(each, str)),
+        accounted=graph.accounted,
+        decisions=tuple(graph.decisions),
+        wrapper=graph.wrapper,
+        bucket=bucket,
+        buckets=known.buckets,
+        target=target,
+        measured=count_coverage(
+            (
+                (node.kind, found[node.pk].measured is not None)
+                for node in scheduled
+                if node.pk in found
+            ),
+            emulated=bucket is not None and bucket.emulated,
+        ),
+        total_ns=total,
+        drivers=_drivers(found.values()),
+        scheduled=tuple(
+            _scheduled_row(
+                node,
+                served.get(node.pk),
+                counts.get(node.pk, 0),
+                total,
+                loops,
+                after[node.pk],
+                target,
+            )
+            for node in scheduled
+        ),
+        builds=builds_of_graphs([graph.pk]).get(graph.pk, ()),
+        nodes=_view_nodes(graph, scheduled, _kernel_lines(graph, served)),
+        torch=torch_view(graph, torch_here=graph.torch_here),
+    )
+
+
+def _python_literal(constant: Any) -> str:
+    """Format a constant as Python; a float that JSON has no number for is stored as text."""
+    return str(constant["float"]) if isinstance(constant, Mapping) else repr(constant)
+
+
+def _scheduled_row(
+    node: TemplateNode,
+    serving: ServingKernel | None,
+    candidates: int,
+    total_ns: float,
+    loops: Sequence[LoopRow],
+    after: tuple[int, ...],
+    target: str,
+) -> ScheduledRow:
+    loop = innermost_loop(loops, node.position)
+    members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
+    median = serving.median_ns if serving else None
+    return ScheduledRow(
+        id=node.pk,
+        url=node.get_absolute_url(),
+        position=node.position,
+        name=node.name,
+        kind=node.kind,
+        op=node.op,
+        problem=node.problem.summary if node.problem else "",
+        graph_nodes=tuple(member.name for member in members),
+        module=_common_module([member.module_path for member in members]),
+        candidates=candidates,
+        not_legal=len(node.rejected_for(target)),
+        serving=serving,
+        share=median / total_ns if median is not None and total_ns else None,
+        extern_reason=node.extern_reason,
+        loop=loop.name if loop else "",
+        after=after,
+    )
+
+
+def _dependencies(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...]]:
+    """Return for each node the last nodes before it that wrote what it reads."""
+    writer: dict[str, int] = {}
+    found = {}
+    for node in scheduled:
+        found[node.pk] = tuple(dict.fromkeys(writer[name] for name in node.reads if name in writer))
+        writer |= dict.fromkeys(node.writes, node.pk)
+    return found
+
+
+def _drivers(served: Iterable[serving.ServedKernel]) -> tuple[str, ...]:
+    times = [one.measured.result.environment for one in served if one.measured is not None]
+    return tuple(sorted({each.driver for each in times if each.driver}))
+
+
+def _serving_kernels(served: Mapping[int, serving.ServedKernel]) -> dict[int, ServingKernel]:
+    return {
+        node: ServingKernel(
+            kernel=one.kernel.name,
+            url=reverse("kernel", args=[one.kernel.name]),
+            selected=one.selected,
+            **measurement_fields(one.measured),
+        )
+        for node, one in served.items()
+    }
+
+
+def _kernel_lines(
+    graph: Graph, served: Mapping[int, ServingKernel]
+) -> dict[tuple[int, str], KernelLines]:
+    """Return where calls are computed, by scheduled node and the call's name (1 query)."""
+    uses = KernelUse.objects.filter(
+        template_node__graph=graph, kernel__name__in={each.kernel for each in served.values()}
+    )
+    found = {}
+    for node, kernel, origins in uses.values_list("template_node", "kernel__name", "line_origins"):
+        if node in served and served[node].kernel == kernel:
+            for name, lines in lines_by_node(origins).items():
+                url = f"{served[node].url}?{urlencode({'node': node, 'of': name})}"
+                found[node, name] = KernelLines(kernel, url, lines)
+    return found
+
+
+def _view_nodes(
+    graph: Graph,
+    scheduled: Iterable[TemplateNode],
+    computed: Mapping[tuple[int, str], KernelLines],
+) -> tuple[ViewNode, ...]:
+    """Return the model's nodes with the edges between them (1 query)."""
+    owners: dict[str, list[TemplateNode]] = {}
+    for node in scheduled:
+        for member in node.graph_nodes.all():
+            owners.setdefault(member.name, []).append(node)
+    for nodes in owners.values():  # prefer the loop to the nodes that prepare it
+        nodes.sort(key=lambda node: (node.kind != TemplateNode.LOOP, node.position))
+    writes: dict[str, list[str]] = {}
+    for given in graph.inputs:
+        for node_name in given.get("written_by", ()):
+            writes.setdefault(node_name, []).append(given.get("source_name") or given["name"])
+    rows = list(
+        GraphNode.objects.filter(graph=graph)
+        .only("name", "target", "inputs", "outputs", "module_path", "frames", "graph_id")
+        .order_by("position")
+    )
+    maker = {output: row.name for row in rows for output in row.outputs}
+    return tuple(
+        ViewNode(
+            name=row.name,
+            op=row.target.removeprefix("aten.").removesuffix(".default"),
+            kind=owners[row.name][0].kind if row.name in owners else "view",
+            module=row.module_path,
+            source=_source(row.frames),
+            inputs=tuple(dict.fromkeys(maker[name] for name in row.inputs if name in maker)),
+            scheduled=tuple(node.pk for node in owners.get(row.name, ())),
+            computed=tuple(
+                computed[node.pk, row.name]
+                for node in owners.get(row.name, ())
+                if (node.pk, row.name) in computed
+            ),
+            writes=tuple(writes.get(row.name, ())),
+        )
+        for row in rows
+    )
+
+
+def _source(frames: list[Mapping[str, Any]]) -> str:
+    frame = own_frame(frames)
+    return f"{frame['file']}:{frame['line']}" if frame else ""
+
+
+def _common_module(paths: list[str]) -> str:
+    """Return the module that holds all of these: the common prefix of their dotted paths."""
+    if not paths:
+        return ""
+    common = paths[0].split(".")
+    for path in paths[1:]:
+        parts = path.split(".")
+        length = next(
+            (i for i, (a, b) in enumerate(zip(common, parts, strict=False)) if a != b),
+            min(len(common), len(parts)),
+        )
+        common = common[:length]
+    return ".".join(common)

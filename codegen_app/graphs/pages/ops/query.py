@@ -1,0 +1,145 @@
+"""The ops that the engine knows, as in ``docs/ops.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from codegen_app.web.tables import Column, Kind, Table, TableQuery
+from codegen_app.web.tables import build_table as table_of
+from scheduler.lowering.ops.table import TableRow, catalogue, table
+
+PAGE_SIZE = 200
+KERNEL, REFERENCE = "kernel", "reference"
+MADE_BY = (KERNEL, REFERENCE)
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """One op. ``kernel`` is the family of rules that generates its kernels, "view" for an op
+    without a kernel; ``reason`` says why it is left to the reference. Both are empty for an op of
+    Core ATen that is not supported.
+
+    ``dtypes`` are those of the OpInfo samples that test it, ``samples`` counts these, ``entries``
+    names their entries in OpInfo.
+    """
+
+    name: str
+    overloads: tuple[str, ...]
+    core: bool
+    kernel: str
+    reason: str
+    dtypes: tuple[str, ...]
+    samples: int
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpList:
+    """Ops by name, ``PAGE_SIZE`` at a time from ``start``: ``found`` of ``total`` match.
+    ``kernels`` counts those with kernels, ``references`` those left to the reference,
+    ``core_total`` those of Core ATen, by torch ``torch``."""
+
+    words: str
+    made_by: str
+    core: bool
+    torch: str
+    total: int
+    kernels: int
+    references: int
+    core_total: int
+    found: int
+    start: int
+    ops: tuple[OpRow, ...]
+
+    @property
+    def any(self) -> bool:
+        """Whether the list is filtered."""
+        return bool(self.words or self.made_by or self.core)
+
+
+def _computed_by(row: OpRow) -> str:
+    if row.kernel:
+        return row.kernel
+    return f"reference only: {row.reason}" if row.reason else "not supported"
+
+
+COLUMNS: tuple[Column[OpRow], ...] = (
+    Column("op", "Op", lambda row: row.name, Kind.CODE),
+    Column(
+        "target",
+        "Full overloads",
+        lambda row: " ".join(_targets(row)) or None,
+        Kind.CODE,
+        note="as in graphs: aten.add.Tensor",
+        shown=False,
+    ),
+    Column("core", "Core ATen", lambda row: "core" if row.core else None, shown=False),
+    Column("by", "Kernel family", _computed_by, note="lowering rules that generate its kernels"),
+    Column("types", "Types", lambda row: " ".join(row.dtypes) or None, Kind.CODE),
+    Column("samples", "Samples", lambda row: row.samples or None, Kind.WHOLE, note="in OpInfo"),
+    Column("entries", "OpInfo entries", lambda row: ", ".join(row.entries) or None, Kind.CODE),
+    Column("overloads", "Overloads", lambda row: ", ".join(row.overloads) or None, Kind.CODE),
+)
+
+
+def op_list(
+    words: str = "", made_by: str = "", core: bool = False, asks: TableQuery | None = None
+) -> tuple[OpList, Table[OpRow]]:
+    """Return a table of the ops that have all of these words, are computed by kernels (``KERNEL``)
+    or only by the reference (``REFERENCE``), and belong to Core ATen if ``core`` is set
+    (no queries)."""
+    sought = words.lower().split()
+    found = [
+        row
+        for row, text in _rows()
+        if all(word in text for word in sought)
+        and (made_by != KERNEL or row.kernel)
+        and (made_by != REFERENCE or row.reason)
+        and (row.core or not core)
+    ]
+    every = [row for row, _ in _rows()]
+    shown = table_of("ops", COLUMNS, found, asks or TableQuery(), PAGE_SIZE)
+    page = OpList(
+        words=words,
+        made_by=made_by,
+        core=core,
+        torch=catalogue()["torch"],
+        total=len(every),
+        kernels=sum(bool(row.kernel) for row in every),
+        references=sum(bool(row.reason) for row in every),
+        core_total=sum(row.core for row in every),
+        found=shown.matching,
+        start=shown.start,
+        ops=tuple(shown.rows),
+    )
+    return page, shown
+
+
+@cache
+def _rows() -> tuple[tuple[OpRow, str], ...]:
+    """Return every op with its searchable text; cached for the process."""
+    return tuple((row, _search_text(row)) for row in map(_row, table()))
+
+
+def _row(row: TableRow) -> OpRow:
+    return OpRow(
+        name=row.name,
+        overloads=row.overloads,
+        core=row.core,
+        kernel=row.kernel,
+        reason=row.reason,
+        dtypes=row.dtypes,
+        samples=row.samples,
+        entries=row.entries,
+    )
+
+
+def _search_text(row: OpRow) -> str:
+    return "\n".join((row.name, *_targets(row), row.kernel, row.reason, *row.dtypes)).lower()
+
+
+def _targets(row: OpRow) -> Iterator[str]:
+    """Yield its overloads as graphs name them."""
+    return (f"{row.name}.{overload}" for overload in row.overloads)

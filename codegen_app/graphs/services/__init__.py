@@ -1,0 +1,1 @@
+"""Changes of graphs, each in one transaction."""

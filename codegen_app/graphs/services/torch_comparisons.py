@@ -1,0 +1,133 @@
+"""Comparing an imported graph with torch, by workers that have torch.
+
+torch's reader unpickles the file's content: it runs only where every part of the sandbox is in
+force. Its output is checked like the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import QuerySet
+
+from codegen_app.accounts import audit
+from codegen_app.graphs.models import Graph, TorchComparison
+from codegen_app.platform import artifacts, sanitize
+from codegen_app.workers import compilers, queue, work
+from codegen_app.workers.models import OPEN_STATES, State
+from scheduler import sandbox, untrusted
+from scheduler.errors import MachineError, Stage, UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
+
+_NAME, _DETAIL = 1000, 500  # characters
+_FAILED = (State.REJECTED, State.CANCELLED, State.QUARANTINED)
+
+
+def queued_comparisons() -> QuerySet[TorchComparison]:
+    """Return the comparisons that this process can do: all if torch is installed, else none."""
+    return (
+        TorchComparison.objects.all()
+        if compilers.torch_version()
+        else TorchComparison.objects.none()
+    )
+
+
+def request(graph: Graph) -> None:
+    """Request a prepared graph's comparison, in the caller's transaction; again if it failed or
+    waits after a failure. Does nothing if the site disables comparisons."""
+    if not settings.COMPARE_WITH_TORCH:
+        return
+    row, is_new = TorchComparison.objects.get_or_create(graph=graph)
+    same = TorchComparison.objects.filter(pk=row.pk)
+    failed = same.filter(state__in=_FAILED)
+    paused = same.filter(state=State.QUEUED, again_at__isnull=False)
+    if is_new or failed.update(**work.REQUEUED_FIELDS) or paused.update(again_at=None):
+        queue.notify(queue.Kind.PREPARE)  # its workers compare
+
+
+@transaction.atomic
+def cancel(row: TorchComparison, actor: AbstractBaseUser) -> bool:
+    """Cancel a comparison; return False if it was over already."""
+    left = TorchComparison.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+    stopped = work.close(left, State.CANCELLED, "cancelled")
+    if stopped:
+        audit.record(actor, "cancel", row)
+    return bool(stopped)
+
+
+def run(row: TorchComparison) -> None:
+    """Run a claimed comparison; one that cannot be done is rejected with one line.
+
+    Raises ``work.LeaseLostError`` if it was cancelled, given to another worker, or deleted with its
+    graph.
+    """
+    cancellation = Cancellation()
+    with work.heartbeat(row, cancellation.cancel):
+        try:
+            sandbox.require()
+            fields = _compare(row.graph, cancellation)
+        except Cancelled:
+            raise work.LeaseLostError(
+                f"{row} was cancelled or taken over by another worker"
+            ) from None
+        except MachineError:
+            raise
+        except UserError as error:
+            work.finish(row, State.REJECTED, stage=Stage.RUN, reason=str(error))
+            return
+        work.finish(row, State.DONE, **fields)
+
+
+def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
+    """Return the row's fields, at the hints of the graph's symbols."""
+    hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
+    given = untrusted.compare_with_torch(
+        artifacts.local_file(graph.file, ".pt2"),
+        hints,
+        untrusted.Limits(settings.PREPARE_MAX_S, settings.IMPORT_MAX_MEMORY_BYTES),
+        cancellation,
+    )
+    oracle = f"torch {compilers.torch_version().partition('+')[0]}"
+    try:
+        # An input that torch writes and the graph does not also has a finding.
+        if len(given) > max(1, len(graph.outputs) + len(graph.inputs)):
+            raise ValueError
+        # Data-dependent sizes are those of the inputs.
+        used = given[0]["bindings"] if given else hints
+        bindings = {name: _integer(used[name]) for name in hints}
+        findings = [_finding(one) for one in given]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise UserError(f"{oracle}: the answer is not a list of findings") from None
+    return {"oracle": oracle, "bindings": bindings, "findings": findings}
+
+
+def _finding(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one finding as the row stores it: its process had run the file's content.
+
+    Raises ``KeyError``, ``TypeError`` or ``OverflowError`` for anything else.
+    """
+    passed, output, detail = given["passed"], given["output"], given["detail"]
+    if not (passed is None or isinstance(passed, bool)):
+        raise TypeError
+    return {
+        "output": sanitize.storable_text(output, _NAME),
+        "passed": passed,
+        **{name: _finite_or_none(given[name]) for name in ("max_error", "bound", "ratio")},
+        "detail": sanitize.storable_text(detail, _DETAIL),
+    }
+
+
+def _finite_or_none(value: float) -> float | None:
+    """Return a number that JSON can represent; None for an infinity or a NaN."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value

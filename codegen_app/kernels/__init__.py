@@ -1,0 +1,1 @@
+"""Kernels: generating and building them, listings, modelled times, external kernels."""

@@ -1,0 +1,115 @@
+"""Requesting modelled times of a kernel: a row per board, which a worker models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.accounts import audit
+from codegen_app.graphs.services.sizes import checked_bindings
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, Modelling
+from codegen_app.kernels.services import builds
+from codegen_app.platform import artifacts
+from codegen_app.workers import queue, work
+from codegen_app.workers.models import OPEN_STATES, State
+from scheduler import targets
+from scheduler.build.flags import DEFAULT_FLAGS
+from scheduler.build.recipe import can_build
+from scheduler.cycles.constants import TARGETS
+from scheduler.cycles.report import VERSION
+from scheduler.errors import UserError
+from scheduler.targets import Board
+
+_PRIORITY = 30
+
+
+def boards(source_file: str) -> tuple[Board, ...]:
+    """The boards that kernels of such sources can be modelled on."""
+    return tuple(
+        board
+        for name in TARGETS
+        if can_build(targets.find(name), source_file)
+        for board in targets.boards(name)
+    )
+
+
+@transaction.atomic
+def request_modelling(
+    use: KernelUse,
+    on: Sequence[Board],
+    sizes: Mapping[str, int],
+    actor: AbstractBaseUser | None,
+    shown: Build | None = None,
+) -> list[Modelling]:
+    """Return a row per board, existing or new; it is queued again if it failed, was cancelled, its
+    report was lost, or the build's code has changed.
+
+    ``use`` is the node that calls the kernel, ``sizes`` has the symbols that differ from their
+    hints. The build is ``shown`` for its target, and for others the newest with the default flags,
+    which is requested if there is none. Raises ``UserError`` for an invalid symbol or size, and for
+    a target that no compiler here builds for.
+    """
+    bound = checked_sizes(use, sizes)
+    rows = []
+    for board in on:
+        build = _build(use.kernel, board.target, actor, shown)
+        key = {"build": build, "board": board.name, "sizes": bound, "version": VERSION}
+        given = {"use": use, "priority": _PRIORITY, "requested_by_id": audit.actor_id(actor)}
+        row, is_new = Modelling.objects.get_or_create(**key, defaults=given)
+        if is_new or _requeue(row, given):
+            audit.record(actor, "model", row)
+        row.refresh_from_db()
+        rows.append(row)
+    queue.notify(queue.Kind.COMPILE)  # its workers model kernels
+    return rows
+
+
+def checked_sizes(use: KernelUse, given: Mapping[str, int]) -> dict[str, int]:
+    """Return the problem's sizes, those left out at their hints. Raises ``UserError``."""
+    node = use.template_node
+    chosen = checked_bindings(node.graph, given)
+    symbols = node.problem.symbols if node.problem else chosen
+    return {name: chosen[name] for name in sorted(symbols)}
+
+
+def _build(
+    kernel: GeneratedKernel, target: str, actor: AbstractBaseUser | None, shown: Build | None
+) -> Build:
+    if shown is not None and shown.target == target and shown.state == State.DONE:
+        return shown
+    usual = Build.objects.filter(kernel=kernel, target=target, flags=list(DEFAULT_FLAGS.values))
+    done = usual.filter(state=State.DONE).order_by("-finished_at").first()
+    return done or builds.request_build(kernel, target, DEFAULT_FLAGS, actor)
+
+
+def _requeue(row: Modelling, given: Mapping[str, object]) -> bool:
+    """Queue a finished row again; return False if it is open, or has the requested result."""
+    if row.is_open:
+        Modelling.objects.filter(pk=row.pk, priority__lt=_PRIORITY).update(priority=_PRIORITY)
+        return False
+    report = row.report
+    is_true = row.state == State.DONE and row.code_digest == row.build.code_digest
+    if is_true and report is not None and artifacts.is_whole(report):
+        return False
+    over = Modelling.objects.filter(pk=row.pk).exclude(state__in=OPEN_STATES)
+    return bool(over.update(**work.REQUEUED_FIELDS, **given))
+
+
+@transaction.atomic
+def cancel(row: Modelling, actor: AbstractBaseUser) -> bool:
+    """Cancel a modelling; return False if it was over already."""
+    left = Modelling.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+    stopped = work.close(left, State.CANCELLED, "cancelled")
+    if stopped:
+        audit.record(actor, "cancel", row)
+    return bool(stopped)
+
+
+def board_named(target: str, name: str) -> Board:
+    """Return a row's board. Raises ``UserError`` for one that this version does not know."""
+    for board in targets.boards(target):
+        if board.name == name:
+            return board
+    raise UserError(f"this version of Kiln has no board {name} for {target}")

@@ -1,0 +1,96 @@
+"""Figures that builds share whatever their instruction sets: occupancy and its limiter, registers,
+live registers, the inner loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from codegen_app.kernels.models import Build
+from codegen_app.kernels.queries.resource_use import resource_use
+from scheduler import targets
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function, count_kinds
+from scheduler.isa.occupancy import rules_of
+from scheduler.isa.reader import ListingReader
+
+
+@dataclass(frozen=True)
+class ProfileRow:
+    """One figure of every side as text ("2 of 8"), "" if a side has none."""
+
+    name: str
+    note: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether any side's value differs from the first's."""
+        return len(set(self.values)) > 1
+
+
+def profile_rows(
+    builds: Sequence[Build],
+    functions: Sequence[tuple[ListingReader, Function] | None],
+) -> tuple[ProfileRow, ...]:
+    """Return the rows that any side has. ``functions`` are the instructions of each side's device
+    function with the most registers, None if they are not read."""
+    resources = [_resource_texts(build) for build in builds]
+    loops = [_function_texts(*one) if one else {} for one in functions]
+    sides = [{**one, **other} for one, other in zip(resources, loops, strict=True)]
+    rows = (
+        ProfileRow(name, note, tuple(side.get(name, "") for side in sides))
+        for name, note in _NOTES.items()
+    )
+    return tuple(row for row in rows if any(value not in ("", "0") for value in row.values))
+
+
+_NOTES = {
+    "Occupancy": "resident waves, of the maximum",
+    "Limited by": "the resource that limits occupancy",
+    "Registers": "per thread",
+    "Live registers": "peak number of live vector registers",
+    "Instructions": "of the device function",
+    "Inner loop": "instructions of the loop that takes the most time",
+    "Matrix in loop": "matrix instructions, and their share of the loop",
+    "Vector in loop": "",
+    "Memory in loop": "global memory, LDS and scratch",
+    "Waits in loop": "",
+}
+_MEMORY = (Kind.GLOBAL, Kind.LDS, Kind.SCRATCH)
+
+
+def _resource_texts(build: Build) -> dict[str, str]:
+    used, rules = resource_use(build.resources, build.target), rules_of(targets.find(build.target))
+    if used is None or rules is None:
+        return {}
+    held, by = rules.waves_heading
+    return {
+        "Occupancy": f"{used.words} {held.lower()} {by}",
+        "Limited by": used.limiter,
+        "Registers": str(used.registers),
+    }
+
+
+def _function_texts(reader: ListingReader, function: Function) -> dict[str, str]:
+    live = reader.live_registers(function)
+    found = {"Instructions": str(len(function.instructions))}
+    if live is not None:
+        found["Live registers"] = str(live.peak)
+    loop = function.inner_loop()
+    if loop is None:
+        return found | {"Inner loop": "no loop"}
+    inside = count_kinds(function.loop_instructions(loop))
+    whole = sum(inside.values())
+
+    def of(*kinds: Kind) -> str:
+        count = sum(inside.get(kind, 0) for kind in kinds)
+        return f"{count} ({100 * count / whole:.0f}%)" if count else "0"
+
+    parts: Mapping[str, Callable[[], str]] = {
+        "Matrix in loop": lambda: of(Kind.MATRIX),
+        "Vector in loop": lambda: of(Kind.VECTOR),
+        "Memory in loop": lambda: of(*_MEMORY),
+        "Waits in loop": lambda: of(Kind.WAIT),
+    }
+    return found | {"Inner loop": str(whole)} | {name: made() for name, made in parts.items()}

@@ -1,0 +1,474 @@
+"""Builds side by side: resources and times of all, and the texts of one beside the first's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from codegen_app.kernels.modelled.comparison import ModelledComparison, compare_modelled
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.pages.compare.profile import ProfileRow, profile_rows
+from codegen_app.kernels.pages.compare.verdict import TimeComparison, comparable_times, verdicts
+from codegen_app.platform import files
+from codegen_app.tuning.models import BenchmarkResult
+from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
+from codegen_app.workers.models import State
+from scheduler import targets
+from scheduler.codegen.languages import language_of
+from scheduler.isa.diff import Change, common_runs, count_changes, diff
+from scheduler.isa.instructions import kind_titles
+from scheduler.isa.listing import Function, Instruction, count_kinds
+from scheduler.isa.occupancy import rules_of
+from scheduler.isa.reader import ListingReader, reader_of
+from scheduler.targets import Target
+from scheduler.targets.terms import GENERAL, Terms
+
+CONTEXT_LINES = 3  # equal lines shown around each change
+# Listings in bytes, sources in lines: larger ones take too long to compare in a request.
+MAX_LISTING_BYTES, MAX_SOURCE_LINES = 4 << 20, 20_000
+MAX_SIDES = 8  # as many as fit side by side
+
+
+@dataclass(frozen=True)
+class Side(MeasuredRow):
+    """One build with its compared time. ``label`` identifies it by what differs; ``device`` and
+    ``bindings`` say where its time was measured: sides may differ in these too."""
+
+    build: int
+    label: str
+    kernel: str
+    url: str
+    target: str
+    flags: tuple[str, ...]
+    toolchain: str
+    config: Mapping[str, Any]
+    device: str
+    bindings: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class DiffRow:
+    """One row; ``change`` is same, renamed, changed, removed, added, or gap (``count`` equal rows).
+
+    Line numbers are 1-based, 0 if a side has no line.
+    """
+
+    change: str
+    left: int = 0
+    left_text: str = ""
+    right: int = 0
+    right_text: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """Instructions of a class on both sides, in total and in the inner loop; None if a side has no
+    loop."""
+
+    kind: str
+    title: str
+    whole: tuple[Figure, ...]
+    inner: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class FunctionDiff:
+    """Two device functions, normalised for registers, labels and addresses. ``is_line_by_line``:
+    both use one instruction set; otherwise their instructions are only counted."""
+
+    left: str
+    right: str
+    classes: tuple[ClassRow, ...]
+    is_line_by_line: bool
+    counts: Mapping[str, int]
+    rows: tuple[DiffRow, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of one side and its difference from the first side's; None if missing."""
+
+    value: int | None
+    delta: int | None
+
+
+@dataclass(frozen=True)
+class ResourceRow:
+    """One figure for every side."""
+
+    name: str
+    figures: tuple[Figure, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether any side's value differs from the first's."""
+        return any(figure.delta != 0 for figure in self.figures)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether all sides are zero or missing."""
+        return not any(figure.value for figure in self.figures)
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    """Two or more builds. ``shown`` is the side whose texts are shown beside the first one's.
+
+    ``verdicts`` cover each side but the first, ``profile`` the two whose texts are shown.
+    ``unpaired`` names functions that only one of these two has, ``too_large`` the parts that are
+    too large to compare here. Functions of the runtime, which are not in the source, are left out.
+    """
+
+    sides: tuple[Side, ...]
+    verdicts: tuple[TimeComparison, ...]
+    profile: tuple[ProfileRow, ...]
+    shown: int
+    resources: tuple[ResourceRow, ...]
+    same_source: bool
+    same_language: bool
+    source: tuple[DiffRow, ...]
+    functions: tuple[FunctionDiff, ...]
+    unpaired: tuple[str, ...]
+    missing: tuple[str, ...]
+    too_large: tuple[str, ...] = ()
+    modelled: ModelledComparison | None = None
+
+    @property
+    def emulated(self) -> bool:
+        """Whether any of the times comes from the CPU emulation."""
+        return any(side.emulated for side in self.sides)
+
+    @property
+    def left(self) -> Side:
+        """The side that the others are compared with."""
+        return self.sides[0]
+
+    @property
+    def right(self) -> Side:
+        """The side whose texts are shown."""
+        return self.sides[self.shown]
+
+
+def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
+    """Return builds by number in that order (3 queries, and one per modelled side). Raises
+    ``Build.DoesNotExist``.
+
+    ``shown`` is the position of the build whose texts are shown; the second if out of range.
+    """
+    found = Build.objects.select_related("kernel", "listing").in_bulk(builds)
+    missing = [number for number in builds if number not in found]
+    if missing:
+        raise Build.DoesNotExist(f"there is no build {missing[0]}")
+    rows = [found[number] for number in builds]
+    shown = shown if 0 < shown < len(rows) else 1
+    left, right = rows[0], rows[shown]
+    too_large = tuple(_too_large(left, right))
+    one, other = (None, None) if _LISTINGS in too_large else (_listing(left), _listing(right))
+    same_source = left.kernel_id == right.kernel_id
+    same_language = left.kernel.source_file == right.kernel.source_file
+    is_shown = same_language and not same_source and _SOURCES not in too_large
+    pairs = _pair_functions(
+        left, one.functions if one else (), right, other.functions if other else ()
+    )
+    times = comparable_times(rows)
+    labels = _labels(rows)
+    return ComparePage(
+        sides=tuple(_side(row, label, times) for row, label in zip(rows, labels, strict=True)),
+        verdicts=verdicts(rows, labels, times),
+        profile=profile_rows(
+            (left, right),
+            [_main_function(left, one), _main_function(right, other)],
+        ),
+        shown=shown,
+        resources=_resources(rows),
+        same_source=same_source,
+        same_language=same_language,
+        source=tuple(_source_rows(left.kernel.source, right.kernel.source)) if is_shown else (),
+        functions=tuple(
+            _function_diff((a, b), (one, other)) for a, b in pairs if a and b and one and other
+        ),
+        unpaired=tuple(one.name for pair in pairs if None in pair for one in pair if one),
+        missing=tuple(
+            _label(build, _ALL_PARTS)
+            for build, of in ((left, one), (right, other))
+            if of is None and _LISTINGS not in too_large
+        ),
+        too_large=too_large,
+        modelled=compare_modelled(builds),
+    )
+
+
+_LISTINGS = (
+    f"A listing exceeds the {MAX_LISTING_BYTES >> 20} MiB limit of this page: download both from"
+    " their kernels' pages."
+)
+_SOURCES = (
+    f"A source exceeds the limit of {MAX_SOURCE_LINES} lines of this page: download both from"
+    " their kernels' pages."
+)
+
+
+def _too_large(*pair: Build) -> Iterator[str]:
+    """Yield a line for each part that would take too long."""
+    if any(one.listing is not None and one.listing.size_bytes > MAX_LISTING_BYTES for one in pair):
+        yield _LISTINGS
+    if any(one.kernel.source.count("\n") > MAX_SOURCE_LINES for one in pair):
+        yield _SOURCES
+
+
+def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
+    """Return a build of each kernel in that order (1 query), all for one target: the requested one,
+    or the first that all of them are built for. Raises ``Build.DoesNotExist`` if there is none."""
+    rows = Build.objects.filter(kernel__name__in=kernels, state=State.DONE).order_by("created_at")
+    found: dict[str, dict[str, int]] = {}
+    for name, of, pk in rows.values_list("kernel__name", "target", "pk"):
+        found.setdefault(of, {})[name] = pk
+    usual = sorted(found, key=lambda name: (bool(targets.find(name).emulates), name))
+    for of in [target] if target else usual:
+        if all(name in found.get(of, {}) for name in kernels):
+            return [found[of][name] for name in kernels]
+    raise Build.DoesNotExist(
+        f"these kernels are not all built for {target or 'one target'}: build them first"
+    )
+
+
+_LABELS: Mapping[str, Callable[[Build], str]] = {
+    "language": lambda build: language_of(build.kernel.source_file),
+    "kernel": lambda build: _short_digest(build.kernel),
+    "target": lambda build: build.target,
+    "flags": lambda build: " ".join(build.flags),
+    "toolchain": lambda build: f"{build.toolchain} {build.toolchain_version}",
+}
+_ALL_PARTS = ("kernel", "target", "flags")
+
+
+def _short_digest(kernel: GeneratedKernel) -> str:
+    """Return the eight digest characters at the end of a kernel's name."""
+    return kernel.name.rpartition("_")[2]
+
+
+def _label(build: Build, parts: Sequence[str]) -> str:
+    return " ".join(_LABELS[part](build) for part in parts)
+
+
+def _labels(builds: Sequence[Build]) -> list[str]:
+    """Return a label for each side made of what differs: the compiler if nothing else does, the
+    target if nothing differs."""
+    naming_parts = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
+    shorter = [part for part in naming_parts if part != "toolchain"]
+    if len({_label(build, shorter) for build in builds}) == len(builds):
+        naming_parts = shorter
+    return [_label(build, naming_parts or ["target"]) for build in builds]
+
+
+def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> Side:
+    result = results.get(build.pk)
+    return Side(
+        build=build.pk,
+        label=label,
+        kernel=build.kernel.name,
+        url=f"{build.kernel.get_absolute_url()}?build={build.pk}",
+        target=build.target,
+        flags=tuple(build.flags),
+        toolchain=f"{build.toolchain} {build.toolchain_version}",
+        config=build.kernel.config,
+        metrics=metrics_of(result),
+        emulated=bool(result and result.emulated),
+        origin=result.origin if result else "",
+        device=result.environment.device_name if result else "",
+        bindings=result.bindings if result else {},
+    )
+
+
+@dataclass(frozen=True)
+class _Listing:
+    target: Target
+    reader: ListingReader
+    dialect: str
+    functions: tuple[Function, ...]
+
+
+def _listing(build: Build) -> _Listing | None:
+    """Return a build's listing; None if there is none or its file is missing."""
+    if build.listing is None:
+        return None
+    with suppress(FileNotFoundError):
+        text = files.read(build.listing.path, build.listing.digest).decode(errors="replace")
+        target = targets.find(build.target)
+        reader = reader_of(target)
+        functions = _user_functions(reader.parse(text).functions)
+        return _Listing(target, reader, reader.dialect_of(text), functions)
+    return None
+
+
+def _user_functions(functions: Sequence[Function]) -> tuple[Function, ...]:
+    """Return the functions from the source: the runtime's own (assertions, prints) belong to no
+    line of a source. Returns all if no instruction has a source line."""
+    kept = [one for one in functions if any(each.source_line for each in one.instructions)]
+    return tuple(kept or functions)
+
+
+def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReader, Function] | None:
+    """Return the device function with the most registers, whose resources are compared; the longest
+    one if the listing names it differently."""
+    if listing is None or not listing.functions:
+        return None
+    resources = _largest_function(build)
+    names = [name for name, found in build.resources.items() if found == resources]
+    named = [one for one in listing.functions if one.name in names]
+    longest = max(named or listing.functions, key=lambda one: len(one.instructions))
+    return listing.reader, longest
+
+
+def _pair_functions(
+    left: Build, one: Sequence[Function], right: Build, other: Sequence[Function]
+) -> list[tuple[Function | None, Function | None]]:
+    """Pair functions of the same name, ignoring the kernel's own name in it; a single pair always
+    matches."""
+    if len(one) == len(other) == 1:
+        return [(one[0], other[0])]
+    names = {function.name.replace(left.kernel.name, ""): function for function in one}
+    others = {function.name.replace(right.kernel.name, ""): function for function in other}
+    return [(names.get(name), others.get(name)) for name in {**names, **others}]
+
+
+def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
+    """Return the figures of the device function with the most registers on each side; for different
+    vendors only the figures that all have."""
+    sides = [rules_of(targets.find(build.target)) for build in builds]
+    largest = [_largest_function(build) for build in builds]
+    if len(set(sides) - {None}) > 1:
+        largest = [
+            rules.comparable(one, targets.find(build.target)) if rules and one else {}
+            for rules, one, build in zip(sides, largest, builds, strict=True)
+        ]
+        names = dict.fromkeys(name for one in largest for name in one)
+    else:
+        names = dict.fromkeys(name for rules in sides if rules for name in rules.numbers)
+    return tuple(ResourceRow(name, _figures([one.get(name) for one in largest])) for name in names)
+
+
+def _figures(values: Sequence[int | None]) -> tuple[Figure, ...]:
+    first = values[0]
+    return tuple(
+        Figure(value, None if value is None or first is None else value - first) for value in values
+    )
+
+
+def _largest_function(build: Build) -> Mapping[str, int]:
+    rules = rules_of(targets.find(build.target))
+    functions: list[Mapping[str, int]] = list(build.resources.values())
+    return max(functions, key=rules.registers, default={}) if rules else {}
+
+
+def _source_rows(left: str, right: str) -> Iterator[DiffRow]:
+    old, new = left.split("\n"), right.split("\n")
+    rows: list[DiffRow] = []
+    one = other = 0
+    for at_left, at_right, length in [*common_runs(old, new), (len(old), len(new), 0)]:
+        for step in range(max(at_left - one, at_right - other)):
+            rows.append(_source_row(old, one + step, at_left, new, other + step, at_right))
+        rows += [
+            DiffRow(Change.SAME, a + 1, old[a], b + 1, new[b])
+            for a, b in zip(
+                range(at_left, at_left + length), range(at_right, at_right + length), strict=True
+            )
+        ]
+        one, other = at_left + length, at_right + length
+    return _fold_equal_rows(rows)
+
+
+def _source_row(
+    old: Sequence[str], one: int, old_end: int, new: Sequence[str], other: int, new_end: int
+) -> DiffRow:
+    has_left, has_right = one < old_end, other < new_end
+    change = (
+        Change.CHANGED if has_left and has_right else Change.REMOVED if has_left else Change.ADDED
+    )
+    return DiffRow(
+        change=change,
+        left=one + 1 if has_left else 0,
+        left_text=old[one] if has_left else "",
+        right=other + 1 if has_right else 0,
+        right_text=new[other] if has_right else "",
+    )
+
+
+def _function_diff(
+    functions: tuple[Function, Function], listings: tuple[_Listing, _Listing]
+) -> FunctionDiff:
+    left, right = functions
+    one, other = listings
+    # Generations name instructions differently, so a text comparison is meaningless between them.
+    is_line_by_line = one.dialect == other.dialect and one.target.family == other.target.family
+    found = diff(left, right, (one.reader, other.reader)) if is_line_by_line else ()
+    rows = [
+        DiffRow(
+            change=row.change.value,
+            left=left.instructions[row.left].line if row.left is not None else 0,
+            left_text=_text(left.instructions[row.left]) if row.left is not None else "",
+            right=right.instructions[row.right].line if row.right is not None else 0,
+            right_text=_text(right.instructions[row.right]) if row.right is not None else "",
+        )
+        for row in found
+    ]
+    changes = {change.value: count for change, count in count_changes(found).items()}
+    words = one.target.words if one.target.words == other.target.words else GENERAL
+    return FunctionDiff(
+        left=left.name,
+        right=right.name,
+        classes=tuple(_classes(functions, words)),
+        is_line_by_line=is_line_by_line,
+        counts=changes,
+        rows=tuple(_fold_equal_rows(rows)),
+    )
+
+
+def _classes(functions: Sequence[Function], words: Terms) -> Iterator[ClassRow]:
+    whole = [count_kinds(function.instructions) for function in functions]
+    loops = [function.inner_loop() for function in functions]
+    inner = [
+        None if loop is None else count_kinds(function.loop_instructions(loop))
+        for function, loop in zip(functions, loops, strict=True)
+    ]
+    for kind, title in kind_titles(words).items():
+        if any(kind in each for each in whole):
+            yield ClassRow(
+                kind.value,
+                title,
+                _figures([each.get(kind, 0) for each in whole]),
+                _figures([None if each is None else each.get(kind, 0) for each in inner]),
+            )
+
+
+def _text(instruction: Instruction) -> str:
+    return f"{instruction.mnemonic} {instruction.operands}"
+
+
+def _is_blank(row: DiffRow) -> bool:
+    """Whether the row shows nothing: an empty line that one side does not have."""
+    return not (row.left_text.strip() or row.right_text.strip())
+
+
+def _fold_equal_rows(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
+    """Yield changes with a few equal rows around them, and gaps for the other equal rows."""
+    equal = (Change.SAME, Change.RENAMED)
+    near: set[int] = set()
+    rows = [row for row in rows if row.change in equal or not _is_blank(row)]
+    for at, row in enumerate(rows):
+        if row.change not in equal:
+            near.update(range(at - CONTEXT_LINES, at + CONTEXT_LINES + 1))
+    skipped = 0
+    for at, row in enumerate(rows):
+        if at not in near:
+            skipped += 1
+            continue
+        if skipped:
+            yield DiffRow("gap", count=skipped)
+            skipped = 0
+        yield row
+    if skipped:
+        yield DiffRow("gap", count=skipped)

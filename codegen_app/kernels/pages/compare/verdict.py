@@ -1,0 +1,175 @@
+"""The comparison of the times of two builds: a ratio with its interval, and a verdict in words."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from codegen_app.kernels.models import Build
+from codegen_app.tuning.models import BenchmarkResult
+from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
+from scheduler.ir.bindings import format_bindings
+from scheduler.track.compare import CompareSettings, MeasuredSeries, Status, compare
+from scheduler.track.ratios import MIN_RATIO_SAMPLES
+
+_SETTINGS = CompareSettings()
+Key: TypeAlias = tuple[Any, ...]
+
+
+class ComparisonResult(StrEnum):
+    """The result for a side relative to the first."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    SAME = "the same"
+    UNKNOWN = "cannot be said"
+    INSUFFICIENT = "insufficient data"
+    ENVIRONMENT = "different environment"
+    PROBLEM = "different problem"
+    UNMEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class TimeComparison:
+    """A side relative to the first. ``ratio`` is its median over the first's, above 1 for slower,
+    with its 95% interval; None if the two times cannot be compared. ``n`` are both sides' samples,
+    ``words`` the result in a sentence."""
+
+    build: int
+    outcome: ComparisonResult
+    words: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: tuple[int, int] = (0, 0)
+
+    @property
+    def title(self) -> str:
+        """The displayed outcome."""
+        return "unknown" if self.outcome is ComparisonResult.UNKNOWN else self.outcome.value
+
+    @property
+    def glyph(self) -> str:
+        """The CSS class of its colour and glyph."""
+        classes = {ComparisonResult.SLOWER: "bad", ComparisonResult.FASTER: "ok"}
+        return classes.get(self.outcome, "off")
+
+
+def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
+    """Return a time of each measured build (1 query): the latest for the problem, sizes and
+    environment in which most of these builds were measured, else its own latest."""
+    rows = (
+        BenchmarkResult.objects.filter(build__in=builds)
+        .select_related("environment", WITH_ORIGIN)
+        .defer("rejected_samples", "check_detail", "readings")
+        .order_by("created_at", "pk")
+    )
+    by_build: dict[int, dict[Key, BenchmarkResult]] = defaultdict(dict)
+    for row in rows:
+        by_build[row.build_id].pop(_key(row), None)  # keeps the latest last
+        by_build[row.build_id][_key(row)] = row
+    counts = Counter(key for found in by_build.values() for key in found)
+    latest = {key: row.created_at for found in by_build.values() for key, row in found.items()}
+    ranked = sorted(counts, key=lambda key: (counts[key], latest[key]), reverse=True)
+    return {
+        build: next(
+            (found[key] for key in ranked if counts[key] > 1 and key in found),
+            list(found.values())[-1],
+        )
+        for build, found in by_build.items()
+    }
+
+
+def _key(row: BenchmarkResult) -> Key:
+    return row.problem_id, row.environment_id, tuple(sorted(row.bindings.items()))
+
+
+def verdicts(
+    builds: Sequence[Build], labels: Sequence[str], times: Mapping[int, BenchmarkResult]
+) -> tuple[TimeComparison, ...]:
+    """Compare each side but the first with the first."""
+    first = builds[0]
+    return tuple(
+        _comparison(build.pk, (labels[0], label), times.get(first.pk), times.get(build.pk))
+        for build, label in zip(builds[1:], labels[1:], strict=True)
+    )
+
+
+def _comparison(
+    build: int,
+    labels: tuple[str, str],
+    one: BenchmarkResult | None,
+    other: BenchmarkResult | None,
+) -> TimeComparison:
+    if one is None or other is None:
+        without = [name for name, row in zip(labels, (one, other), strict=True) if row is None]
+        words = f"Not measured yet: {' and '.join(without)}. Measure both sides to compare them."
+        return TimeComparison(build, ComparisonResult.UNMEASURED, words)
+    n = len(one.samples_ns), len(other.samples_ns)
+    if one.problem_id != other.problem_id or one.bindings != other.bindings:
+        sizes = [format_bindings(row.bindings) or "no sizes" for row in (one, other)]
+        what = "problems" if one.problem_id != other.problem_id else "sizes"
+        return TimeComparison(
+            build,
+            ComparisonResult.PROBLEM,
+            f"Different {what} were measured ({sizes[0]} and {sizes[1]}): not compared.",
+            n=n,
+        )
+    if min(n) < MIN_RATIO_SAMPLES:
+        return TimeComparison(
+            build,
+            ComparisonResult.INSUFFICIENT,
+            f"{labels[1]} and {labels[0]} have n = {n[1]} and {n[0]} samples;"
+            f" at least {MIN_RATIO_SAMPLES} of each are required.",
+            n=n,
+        )
+    return _compare_measured(build, labels, one, other)
+
+
+def _compare_measured(
+    build: int, labels: tuple[str, str], one: BenchmarkResult, other: BenchmarkResult
+) -> TimeComparison:
+    before, after = (MeasuredSeries("", "", np.asarray(row.samples_ns)) for row in (one, other))
+    (found,) = compare([before], [after], _SETTINGS).rows
+    ratio, low, high = found.ratio, found.low, found.high
+    assert ratio is not None, "there are enough samples of both"
+    n = len(one.samples_ns), len(other.samples_ns)
+    figures = f"{ratio:.3f} ({low:.3f} to {high:.3f}) times as long as {labels[0]}"
+    samples = f"n = {n[1]} and {n[0]}"
+    if one.environment_id != other.environment_id:
+        names = [row.environment.device_name for row in (other, one)]
+        where = (
+            f"on {names[0]}, the other on {names[1]}"
+            if names[0] != names[1]
+            else f"on {names[0]} with another driver, runtime or compiler"
+        )
+        return TimeComparison(
+            build,
+            ComparisonResult.ENVIRONMENT,
+            f"{labels[1]} takes {figures}, measured {where}: the ratio includes the difference in"
+            f" environment. {samples}.",
+            *(ratio, low, high, n),
+        )
+    outcome, why = _outcome(found.status, ratio)
+    where = f"on {one.environment.device_name}"
+    sizes = format_bindings(one.bindings)
+    return TimeComparison(
+        build,
+        outcome,
+        f"{labels[1]} takes {figures}: {why}. {samples}, {where}{f', {sizes}' if sizes else ''}.",
+        *(ratio, low, high, n),
+    )
+
+
+def _outcome(status: Status, ratio: float) -> tuple[ComparisonResult, str]:
+    if status in (Status.SLOWER, Status.FASTER):
+        outcome = ComparisonResult(status.value)
+        return outcome, f"{abs(ratio - 1) * 100:.1f}% {outcome}"
+    if status is Status.SAME:
+        return ComparisonResult.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
+    return ComparisonResult.UNKNOWN, "which is faster is unknown, the interval is too wide"

@@ -1,0 +1,126 @@
+"""External kernels: upload one, show its modelled results, cancel it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app.accounts import permissions
+from codegen_app.kernels.models import ForeignKernel
+from codegen_app.kernels.pages.external_kernel.form import UploadKernelForm
+from codegen_app.kernels.pages.external_kernel.query import (
+    ExternalKernelPage,
+    external_kernel_page,
+    external_kernels_page,
+    listing_text,
+    load_report,
+)
+from codegen_app.kernels.pages.kernel import codeview, timelineview
+from codegen_app.kernels.services import external_kernels
+from codegen_app.tuning.services import packing
+from codegen_app.web.addresses import replace_query
+from codegen_app.web.forms.query import ExternalKernelForm
+from codegen_app.web.page import Crumb, get_or_404, render_page
+from codegen_app.web.require_permission import actor, require_permission
+from codegen_app.web.server import bodies
+from scheduler.cycles import report_json
+from scheduler.errors import UserError
+
+
+@require_permission(permissions.IMPORT)
+def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """The upload form for a kernel and its launch, and the earlier kernels."""
+    is_post = request.method == "POST"
+    form = UploadKernelForm(request.POST, request.FILES) if is_post else UploadKernelForm()
+    if is_post and form.is_valid():
+        try:
+            return redirect(_create(request, form))
+        except UserError as error:
+            form.add_error(None, str(error))
+    return render_page(
+        request,
+        "pages/look.html",
+        external_kernels_page(),
+        as_json=as_json,
+        title="External kernels",
+        status=422 if is_post else 200,
+        form=form,
+        action=bodies.ticket_url(request, "look"),
+    )
+
+
+def _create(request: HttpRequest, form: UploadKernelForm) -> ForeignKernel:
+    file = form.cleaned_data["file"]
+    launch, board = form.cleaned_data["launch"], form.chosen()
+    return external_kernels.submit(file, file.name or "", launch, board, actor(request))
+
+
+def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """One kernel; while it is open the page polls its inner part."""
+    address = ExternalKernelForm(request.GET)
+    page = get_or_404(f"kernel {pk}", external_kernel_page, pk, 0, address.number("at"))
+    inner = bool(request.headers.get("HX-Request"))
+    answer = render_page(
+        request,
+        "partials/foreign_kernel/state.html" if inner else "pages/foreign_kernel.html",
+        page,
+        as_json=as_json,
+        title=page.row.name,
+        stages=[Crumb("external kernels"), Crumb(page.row.name)],
+        address=address,
+        may_cancel=packing.may_cancel(page.requested_by, request.user),
+        **({} if as_json or inner else _context(request, page)),
+    )
+    if inner and not page.is_open:
+        answer.headers["HX-Refresh"] = "true"  # the result can be shown now
+    return answer
+
+
+def _context(request: HttpRequest, page: ExternalKernelPage) -> dict[str, Any]:
+    if page.modelled is None:
+        return {}
+    whole = replace_query(request, at="")
+    timeline = page.modelled.timeline
+    return {
+        "modelled": page.modelled,
+        "kernel": page.row.function,
+        "whole": whole,
+        "timeline": timelineview.timeline(timeline, whole) if timeline else None,
+        "listing": codeview.whole_listing(page.listing, page.modelled) if page.listing else None,
+    }
+
+
+def external_listing(_request: HttpRequest, pk: int) -> HttpResponse:
+    """The listing as a file."""
+    text = listing_text(pk)
+    if not text:
+        raise Http404(f"kernel {pk} has no listing")
+    answer = HttpResponse(text, content_type="text/plain; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="kernel-{pk}.s"'
+    return answer
+
+
+def external_report(_request: HttpRequest, pk: int) -> HttpResponse:
+    """The model's full report as a file."""
+    report = load_report(pk)
+    if report is None:
+        raise Http404(f"kernel {pk} has no report")
+    return HttpResponse(report_json.write(report), content_type="application/json")
+
+
+@login_required
+@require_POST
+def cancel_external_kernel(request: HttpRequest, pk: int) -> HttpResponse:
+    """Cancel the modelling: allowed for the requester and the site's staff."""
+    row = get_object_or_404(ForeignKernel, pk=pk)
+    if not packing.may_cancel(row.requested_by_id, request.user):
+        raise PermissionDenied("Only the requester and staff can cancel this kernel.")
+    if not external_kernels.cancel(row, actor(request)):
+        messages.info(request, "This kernel was already finished.")
+    return redirect(row)

@@ -1,0 +1,1 @@
+"""The page of a header that a kernel includes."""

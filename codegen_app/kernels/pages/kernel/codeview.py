@@ -1,0 +1,395 @@
+"""The two panes of a kernel's page as HTML: highlighted lines, and the mapping between them.
+
+Lines are written here and not in a template: a listing has tens of thousands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString
+
+from codegen_app.kernels.modelled.view import ModelledView
+from codegen_app.kernels.pages.header.query import HeaderPage
+from codegen_app.kernels.pages.kernel.codecolumns import figures as _figures
+from codegen_app.kernels.pages.kernel.codecolumns import format_mean, listing_head, source_head
+from codegen_app.kernels.pages.kernel.query import KernelPage
+from codegen_app.kernels.queries.listing import (
+    BlockRow,
+    FunctionRow,
+    ListingLine,
+    ListingView,
+    LoopRow,
+)
+from codegen_app.web.codelines import CHUNK, chunk_lines, code_row
+from codegen_app.web.highlighting import highlight_lines, lexer_context, listing_lexer, source_lexer
+
+INLINE = 4  # chunks of a listing in the page itself; the others are loaded when they become visible
+TINTS, BANDS = 6, 3  # backgrounds, and patterns at the edge: 18 distinct combinations
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Source and listing; ``listing`` is empty if there is none.
+
+    ``places`` is what the page's script needs about lines that are not loaded yet: ``source``, the
+    source line of each line of the listing (0 for none), ``peaks``, the numbers of the lines with
+    the most live registers, ``skipped``, a letter per line, 1 for directives, and ``body``, the
+    lines in source and listing where the kernel's own code begins (0: nowhere).
+    """
+
+    source: SafeString
+    listing: SafeString
+    places: Mapping[str, object]
+
+
+def panes(
+    page: KernelPage,
+    loop: LoopRow | None = None,
+    of: str = "",
+    modelled: ModelledView | None = None,
+) -> Panes:
+    """Return the panes of a kernel's page. Each mapped source line has the same tint on both sides.
+
+    With ``loop`` the listing has only that loop's lines. Lines that compute the graph node ``of``
+    are marked. With ``modelled`` both have that report's figures: the source is coloured by waiting
+    time.
+    """
+    view, build = page.listing, page.build
+    tints = _tints(view)
+    source = _source(page, tints, page.use.links if page.use else {}, of, modelled)
+    if view is None or build is None:
+        return Panes(source, SafeString(""), {})
+    if loop is not None:
+        places = {**_places(view, _lines_of(loop)), "body": (body_line(page), 0)}
+        return Panes(source, _loop(view, loop, modelled, headers_at(page.url, build.id)), places)
+    address = f"{page.url}/{build.id}/lines"
+    listing = _listing(view, address, _query(page), modelled, headers_at(page.url, build.id))
+    places = {**_places(view), "body": (body_line(page), _function_line(page, view))}
+    return Panes(source, listing, places)
+
+
+def headers_at(kernel: str, build: int) -> str:
+    """Return the URL of a build's headers, for the page ``kernel``."""
+    return f"{kernel}/{build}/headers/"
+
+
+def body_line(page: KernelPage) -> int:
+    """Return the source line where the kernel's own code begins: its first device function."""
+    names = [str(launch["function"]) for launch in page.launches]
+    marks = [*(f"{name}(" for name in names), "__global__", "@cute.kernel"]
+    lines = page.source.split("\n")
+    found = (number for mark in marks for number, text in enumerate(lines, 1) if mark in text)
+    return next(found, 0)
+
+
+def _function_line(page: KernelPage, view: ListingView) -> int:
+    """Return the listing's line where the function begins that is launched first."""
+    names = [launch["function"] for launch in page.launches]
+    launched = [function for function in view.functions if function.name in names]
+    found = next(
+        iter(launched), max(view.functions, key=lambda one: one.instructions, default=None)
+    )
+    return found.first_line if found else 0
+
+
+def _query(page: KernelPage) -> str:
+    """Return the query of a listing chunk's URL for the page."""
+    shown = page.modelled.shown
+    given = {
+        "view": page.view,
+        "model": page.modelled.row.id if page.modelled.row else "",
+        "launch": shown.shown.number if shown and len(shown.launches) > 1 else "",
+    }
+    return urlencode({name: value for name, value in given.items() if value})
+
+
+def offline_panes(page: KernelPage) -> Panes:
+    """Return the panes with every line in place and no links to the site."""
+    view, build = page.listing, page.build
+    source = _source(page, _tints(view), {})
+    if view is None or build is None:
+        return Panes(source, SafeString(""), {})
+    return Panes(source, _listing(view, ""), {})
+
+
+def whole_listing(view: ListingView, modelled: ModelledView) -> SafeString:
+    """Return a listing without a build, every line in place, with the figures of a report."""
+    return _listing(view, "", "", modelled)
+
+
+def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[str, object]:
+    """Return the script's data, with nothing for lines that are not in ``shown``, the shown
+    numbers."""
+    return {
+        "chunk": CHUNK,
+        "source": [
+            line.source if shown is None or number in shown else 0
+            for number, line in enumerate(view.lines, 1)
+        ],
+        "peaks": [number for number in view.peaks if shown is None or number in shown],
+        "skipped": "".join("1" if _is_directive(line) else "0" for line in view.lines),
+    }
+
+
+def listing_chunk(
+    view: ListingView, first: int, modelled: ModelledView | None = None, headers: str = ""
+) -> SafeString:
+    """Return the lines of the chunk that begins with line ``first`` (1-based) of a listing;
+    ``headers`` is the URL of the headers' sources, "" for none."""
+    return _lines(view, first, first + CHUNK, modelled, headers)
+
+
+def _lines(
+    view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
+) -> SafeString:
+    """Return lines ``first`` to ``end`` (exclusive) in the chunks that the browser lays out."""
+    is_shown = [not _is_directive(line) for line in view.lines[first - 1 : end - 1]]
+    return chunk_lines(_rows(view, first, end, modelled, headers), is_shown)
+
+
+def _rows(
+    view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
+) -> list[str]:
+    """Return the existing lines from ``first`` to ``end`` (exclusive)."""
+    tints = _tints(view)
+    text = view.text.split("\n")
+    lexer = listing_lexer(view.dialect)
+    before = lexer_context(lexer, text[: first - 1])
+    part = "\n".join(before + text[first - 1 : end - 1])
+    html = highlight_lines(part, lexer)[len(before) :]
+    lines = view.lines[first - 1 : end - 1]
+    rows = modelled.by_line if modelled else {}
+    return [
+        _listing_row(
+            *(number, line, one, tints, _figures(rows.get(number), modelled)),
+            _header(line, headers) if view.headers else "",
+        )
+        for number, (line, one) in enumerate(zip(lines, html, strict=True), first)
+    ]
+
+
+def _lines_of(loop: LoopRow) -> set[int]:
+    return {number for first, last in loop.lines for number in range(first, last + 1)}
+
+
+def _header(line: ListingLine, address: str) -> str:
+    """Return the header that a line was inlined from, as a link if it is shown."""
+    if not line.header:
+        return '<span class="h"></span>'
+    name = line.header.rpartition("/")[2].removesuffix(".h")
+    title, anchor = f"inlined from {line.header}", ""
+    if line.header_line:  # 0 is a compiler's own instruction, without a line
+        name += f":{line.header_line}"
+        title += f", line {line.header_line}"
+        anchor = f"#L{line.header_line}"
+    text = f'title="{escape(title)}">{escape(name)}'
+    if not address:
+        return f'<span class="h" {text}</span>'
+    there = f"{escape(address + line.header)}{anchor}"
+    return f'<a class="h" tabindex="-1" href="{there}" {text}</a>'
+
+
+def _loop(
+    view: ListingView, loop: LoopRow, modelled: ModelledView | None, headers: str
+) -> SafeString:
+    """Return a loop's lines, each run of blocks in its own chunk."""
+    chunks = []
+    for first, last in loop.lines:
+        lines = view.lines[first - 1 : last]
+        chunks.append(_chunk(_lines(view, first, last + 1, modelled, headers), lines))
+    return SafeString(listing_head(view, modelled) + "".join(chunks))
+
+
+def block_rows(function: FunctionRow, address: str) -> SafeString:
+    """Return the rows of a table of basic blocks; a long function has hundreds. ``address`` is the
+    URL of the page with the whole listing."""
+    return SafeString("".join(_block_row(block, address) for block in function.blocks))
+
+
+def _block_row(block: BlockRow, address: str) -> str:
+    def link(line: int, text: str) -> str:
+        return f'<a href="{escape(address)}#I{line}">{text}</a>'
+
+    lines = link(block.first_line, f"{block.first_line}\N{EN DASH}{block.last_line}")
+    then = " ".join(link(line, str(line)) for line in block.successors)
+    return (
+        f'<tr><td class="num">{block.number}</td><td class="code">{escape(block.label)}</td>'
+        f'<td class="code">{lines}</td><td class="num">{block.instructions}</td>'
+        f'<td class="num">{block.depth}</td><td class="code">{then}</td></tr>'
+    )
+
+
+def header_lines(page: HeaderPage, kernel: str) -> SafeString:
+    """Return a header's lines, each with its number of instructions, which links to the first one
+    on the page ``kernel``."""
+    rows = []
+    for number, html in enumerate(highlight_lines(page.text, source_lexer("source.hip")), 1):
+        count = page.counts.get(number, 0)
+        there = f"{escape(kernel)}#I{page.first.get(number, 0)}"
+        margin = f'<a class="x" tabindex="-1" href="{there}">{count}</a>' if count else _NO_COUNT
+        css = "of" if count else ""
+        rows.append(code_row("L", number, html, css, margin=margin))
+    head = '<span class="n">line</span><span class="x">instructions</span>'
+    return SafeString(
+        f'<div class="cols">{head}<span class="t">header</span></div>{chunk_lines(rows)}'
+    )
+
+
+_NO_COUNT = '<span class="x"></span>'
+
+
+def _tints(view: ListingView | None) -> dict[int, str]:
+    """Return the classes of each source line with instructions: its background and edge pattern."""
+    mapped = sorted({line.source for line in view.lines if line.source}) if view else []
+    return {
+        number: f"tint{at % TINTS} band{at // TINTS % BANDS}" for at, number in enumerate(mapped)
+    }
+
+
+def _source(
+    page: KernelPage,
+    tints: Mapping[int, str],
+    links: Mapping[str, str],
+    of: str = "",
+    modelled: ModelledView | None = None,
+) -> SafeString:
+    titles = _titles(page)
+    marked = {
+        number
+        for row in page.provenance
+        if row.node == of
+        for first, last in row.lines
+        for number in range(first, last + 1)
+    }
+    messages = {d["line"]: d for d in page.build.diagnostics} if page.build else {}
+    rows = []
+    for number, html in enumerate(
+        highlight_lines(page.source, source_lexer(page.source_file), links), 1
+    ):
+        css = tints.get(number, "")
+        title = titles.get(number, "")
+        if number in marked:
+            css += " of"
+        if number in messages:
+            css += " error"
+            title = f"{messages[number]['severity']}: {messages[number]['message']}"
+        margin, heat, waits = _heat(number, modelled)
+        title = "; ".join(filter(None, (title, waits)))
+        mapped = number if number in tints else 0
+        rows.append(code_row("L", number, html, css + heat, mapped, title, margin))
+    folded = _comment_lines(page)
+    head = source_head(modelled) + _fold(rows[:folded])
+    return SafeString(head + chunk_lines(rows[folded:]))
+
+
+def _comment_lines(page: KernelPage) -> int:
+    """Return the number of lines of the comment that begins the source; 0 for a short one."""
+    mark = "#" if page.source_file.endswith(".py") else "//"
+    lines = page.source.split("\n")
+    end = next((at for at, text in enumerate(lines) if not text.startswith(mark)), 0)
+    return end if end >= _LEAST_FOLDED else 0
+
+
+_LEAST_FOLDED = 3
+
+
+def _fold(rows: Sequence[str]) -> str:
+    """Fold lines that most readers do not need."""
+    if not rows:
+        return ""
+    return (
+        f'<details data-fold="metadata"><summary>lines 1 to {len(rows)}: the metadata comment'
+        f"</summary>{''.join(rows)}</details>"
+    )
+
+
+def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
+    """Return a source line's heat: its figure, its class, and its title."""
+    if modelled is None:
+        return "", "", ""
+    row = modelled.lines.get(number)
+    if row is None:
+        return '<span class="heat"></span>', "", ""
+    says = (
+        f"modelled on {modelled.where}: {format_mean(row.stall)} stall cycles per wave,"
+        f" {100 * row.share:.1f}% of all stall cycles"
+    )
+    return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", says
+
+
+def _titles(page: KernelPage) -> dict[int, str]:
+    """Return the names of the graph nodes that each source line computes."""
+    titles: dict[int, str] = {}
+    for origin in page.use.line_origins if page.use else ():
+        for number in range(origin["first"], origin["last"] + 1):
+            titles[number] = "computes " + ", ".join(origin["nodes"])
+    return titles
+
+
+def _listing(
+    view: ListingView,
+    address: str,
+    query: str = "",
+    modelled: ModelledView | None = None,
+    headers: str = "",
+) -> SafeString:
+    """Return the first chunks, and placeholders with height and URL for the others; without a URL,
+    all chunks. ``query`` is the query of their URLs."""
+    query = f"?{query}" if query else ""
+    chunks = []
+    for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
+        lines = view.lines[first - 1 : first - 1 + CHUNK]
+        here = at < INLINE or not address
+        body = listing_chunk(view, first, modelled, headers) if here else ""
+        chunks.append(_chunk(body, lines, "" if here else f"{address}/{first}{query}"))
+    return SafeString(listing_head(view, modelled) + "".join(chunks))
+
+
+def _chunk(body: str, lines: Sequence[ListingLine], address: str = "") -> str:
+    shown = sum(1 for line in lines if not _is_directive(line))
+    later = f' data-src="{address}"' if address else ""
+    return f'<div class="chunk" data-shown="{shown}" data-lines="{len(lines)}"{later}>{body}</div>'
+
+
+def _is_directive(line: ListingLine) -> bool:
+    """Return whether a line is for the assembler and not for the reader, who can show it again."""
+    return line.kind in ("directive", "blank")
+
+
+_COMPILER_TITLE = "compiler-generated: no source line"
+
+
+def _listing_row(
+    number: int,
+    line: ListingLine,
+    html: SafeString,
+    tints: Mapping[int, str],
+    figures: tuple[str, str],
+    header: str = "",
+) -> str:
+    cells, waits = figures
+    if line.kind != "instruction":
+        css = "dir" if _is_directive(line) else ""
+        return code_row("I", number, html, css, margin=_MARGIN + header + cells)
+    if line.jump:
+        label = escape(line.target)
+        link = f'<a class="nl" tabindex="-1" href="#I{line.jump}">{label}</a>'
+        html = SafeString(html.replace(f'<span class="nl">{label}</span>', link))
+    css = tints.get(line.source, "")
+    title = "; ".join(filter(None, ("" if line.source else _COMPILER_TITLE, waits)))
+    if line.block > 1:
+        css += " block"
+    live = "" if line.live is None else str(line.live)
+    peak = ' peak" title="peak number of live registers' if line.peak else ""
+    margin = (
+        f'<span class="x">{"│" * min(line.depth, 6)} {line.source or "own"}</span>'
+        f'<span class="live{peak}">{live}</span>{header}{cells}'
+    )
+    return code_row("I", number, html, css, line.source, title, margin)
+
+
+_MARGIN = '<span class="x"></span><span class="live"></span>'

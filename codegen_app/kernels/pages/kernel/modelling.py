@@ -1,0 +1,68 @@
+"""Request a kernel's modelling, download its report, cancel it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app.accounts import permissions
+from codegen_app.kernels.modelled.rows import load_report
+from codegen_app.kernels.modelling import requests
+from codegen_app.kernels.models import GeneratedKernel, KernelUse, Modelling
+from codegen_app.kernels.pages.kernel.modelling_form import ModelForm
+from codegen_app.kernels.pages.kernel.view import kernel as kernel_view
+from codegen_app.web.require_permission import actor, require_permission
+from scheduler.cycles import report_json
+from scheduler.errors import UserError
+
+
+@require_permission(permissions.BUILD)
+@require_POST
+def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
+    """Model a kernel on any boards, at the given sizes."""
+    kernel = get_object_or_404(GeneratedKernel, name=name)
+    use = _use(kernel, request.POST.get("node", ""))
+    symbols = use.template_node.problem.symbols if use.template_node.problem else {}
+    form = ModelForm(kernel.source_file, symbols, request.POST, node=use.template_node_id)
+    if form.is_valid():
+        try:
+            sizes = form.cleaned_data.get("sizes") or {}
+            rows = requests.request_modelling(use, form.chosen(), sizes, actor(request))
+            return redirect(f"{kernel.get_absolute_url()}?model={rows[0].pk}#modelled")
+        except UserError as error:
+            form.add_error(None, str(error))
+    request.path = kernel.get_absolute_url()  # the page's links use it
+    return kernel_view(request, name, modelling=form)
+
+
+def _use(kernel: GeneratedKernel, node: str) -> KernelUse:
+    """Return the use of the kernel to model: that of the node, else its first."""
+    uses = KernelUse.objects.filter(kernel=kernel).select_related(
+        "kernel", "template_node__graph", "template_node__problem"
+    )
+    is_key = node.isdecimal() and len(node) < 19
+    use = uses.filter(template_node=int(node) if is_key else 0).first()
+    use = use or uses.first()
+    if use is None:
+        raise Http404(f"no graph uses {kernel}")
+    return use
+
+
+def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
+    """The model's full report as a file."""
+    report = load_report(pk)
+    if report is None:
+        raise Http404(f"modelling {pk} has no report: model the kernel again from its page")
+    return HttpResponse(report_json.write(report), content_type="application/json")
+
+
+@require_permission(permissions.BUILD)
+@require_POST
+def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
+    """Cancel a modelling."""
+    row = get_object_or_404(Modelling.objects.select_related("build__kernel"), pk=pk)
+    if not requests.cancel(row, actor(request)):
+        messages.info(request, "This modelling was already finished.")
+    return redirect(f"{row.build.kernel.get_absolute_url()}#modelled")

@@ -1,0 +1,572 @@
+"""The page of a kernel: its source, the nodes that use it, its builds, and its measurements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from django.urls import reverse
+
+from codegen_app.graphs.origins import lines_by_node
+from codegen_app.kernels.modelled.rows import ModelledRow, load_report, modelled_rows
+from codegen_app.kernels.modelled.view import ModelledView, modelled_view
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models.build import ELSEWHERE
+from codegen_app.kernels.queries.listing import ListingView, next_steps, read_listing
+from codegen_app.platform import files
+from codegen_app.platform.models import Artifact
+from codegen_app.tuning.models import BenchmarkResult
+from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
+from codegen_app.tuning.queries.limits import Limits, limits
+from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
+from codegen_app.tuning.queries.measurements import MIN_SAMPLES
+from codegen_app.workers.models import OPEN_STATES, State
+from scheduler import targets
+from scheduler.build.recipe import recipe_of
+from scheduler.codegen.languages import language_of
+from scheduler.isa.hazards import Hazard
+from scheduler.isa.occupancy import Column, OccupancyRules, rules_of
+from scheduler.targets.terms import GENERAL, Terms
+
+
+@dataclass(frozen=True)
+class UseRow:
+    """A scheduled node that the kernel can serve. ``links`` are the addresses of its nodes."""
+
+    node_id: int
+    problem_id: int | None
+    node: str
+    op: str
+    url: str
+    graph: str
+    graph_url: str
+    problem: str
+    symbols: Mapping[str, Any]
+    is_default: bool
+    description: str
+    metadata_comment: str
+    line_origins: tuple[Mapping[str, Any], ...]
+    links: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class BuildRow:
+    """One build of the kernel. Sizes in bytes, time in seconds. ``views`` are the texts that can be
+    shown as its listing if there are several, the default one first; ``remark`` says why parts of
+    it are missing."""
+
+    id: int
+    target: str
+    state: str
+    stage: str
+    reason: str
+    toolchain: str
+    version: str
+    flags: tuple[str, ...]
+    duration_s: float | None
+    cached: bool
+    code_digest: str
+    resources: Mapping[str, Mapping[str, Any]]
+    diagnostics: tuple[Mapping[str, Any], ...]
+    log: str
+    listing_digest: str
+    intermediate_digest: str
+    views: tuple[str, ...]
+    remark: str
+    listing_title: str
+    intermediate_title: str
+    listing_url: str
+    intermediate_url: str
+    code_object_url: str
+    library_url: str
+    code_object_title: str
+    offline_url: str
+    created_at: datetime
+
+    @property
+    def errors(self) -> int:
+        """The number of errors that the compiler found in the kernel's source."""
+        return sum(1 for found in self.diagnostics if found["severity"] == "error")
+
+    @property
+    def warnings(self) -> int:
+        """The number of warnings."""
+        return sum(1 for found in self.diagnostics if found["severity"] == "warning")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be compiled."""
+        return self.state in OPEN_STATES
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another installation compiled it: its figures are here, its files are not."""
+        return self.state == State.CANCELLED and self.reason == ELSEWHERE
+
+    @property
+    def state_title(self) -> str:
+        """Its state, or the stage that rejected it."""
+        return "built on another machine" if self.elsewhere else self.stage or self.state
+
+
+@dataclass(frozen=True)
+class ResultRow(MeasuredRow):
+    """One measurement."""
+
+    id: int
+    problem: str
+    device: str
+    target: str
+    bindings: Mapping[str, int]
+    batch: int
+    rejected: int
+    check_max_error: float
+    check_bound: float
+    check_ratio: float
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class ResourceRow:
+    """One device function of a build as reported by the compiler, and what would allow one more
+    wave. ``note`` distinguishes the build from others for its target."""
+
+    build: int
+    target: str
+    note: str
+    function: str
+    waves: int
+    max_waves: int
+    resources: Mapping[str, Any]
+    next_step: str
+    hazards: tuple[Hazard, ...]
+
+    def cells(self, columns: tuple[Column, ...]) -> list[list[int | None]]:
+        """Return its figures in these columns; None for one that was not recorded."""
+        return [[self.resources.get(name) for name in column.figures] for column in columns]
+
+
+@dataclass(frozen=True)
+class ResourceTable:
+    """The functions of one vendor's builds, which share their figures; rows with their cells."""
+
+    waves: tuple[str, str]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[ResourceRow, list[list[int | None]]], ...]
+
+
+@dataclass(frozen=True)
+class ProvenanceRow:
+    """A graph node and the lines of the source that compute it; ``waits`` is the modelled share of
+    all stalls at these lines, if modelled."""
+
+    node: str
+    url: str
+    lines: tuple[tuple[int, int], ...]
+    waits: float | None
+
+
+@dataclass(frozen=True)
+class KernelModelling:
+    """The modelled results of the kernel: all rows, and the row whose report is shown beside the
+    build (None if there is none; ``shown`` is also None if its file is missing)."""
+
+    rows: tuple[ModelledRow, ...]
+    row: ModelledRow | None
+    shown: ModelledView | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some are still pending."""
+        return any(row.is_open for row in self.rows)
+
+
+@dataclass(frozen=True)
+class KernelPage:
+    """One kernel; ``build`` is shown beside the source, ``view`` is the text shown as its listing
+    ("" if there is only one)."""
+
+    name: str
+    url: str
+    template: str
+    config: Mapping[str, Any]
+    language: str
+    source: str
+    source_file: str
+    source_digest: str
+    args: tuple[Mapping[str, Any], ...]
+    launches: tuple[Mapping[str, Any], ...]
+    workspace_bytes: str
+    uses: tuple[UseRow, ...]
+    use: UseRow | None
+    builds: tuple[BuildRow, ...]
+    build: BuildRow | None
+    view: str
+    resources: tuple[ResourceRow, ...]
+    listing: ListingView | None
+    modelled: KernelModelling
+    provenance: tuple[ProvenanceRow, ...]
+    results: tuple[ResultRow, ...]
+    limits: Limits | None
+
+    @property
+    def beside(self) -> tuple[int, ...]:
+        """The builds offered for a comparison: the displayed one and the next."""
+        done = [build.id for build in self.builds if build.state == State.DONE]
+        shown = [self.build.id] if self.build and self.build.id in done else []
+        return tuple([*shown, *(build for build in done if build not in shown)][:2])
+
+    @property
+    def built_for(self) -> tuple[str, ...]:
+        """The targets that it has builds for, each once."""
+        return tuple(dict.fromkeys(build.target for build in self.builds))
+
+    @property
+    def words(self) -> Terms:
+        """The vendor's terms for the displayed build's target."""
+        return targets.find(self.build.target).words if self.build else GENERAL
+
+    @property
+    def counting(self) -> ResultRow | None:
+        """The measurement of the page's headline time: preferably on the displayed build's target,
+        then with enough samples to compare, then the latest."""
+        target = self.build.target if self.build else ""
+        ranks = {row.id: (row.target == target, row.n >= MIN_SAMPLES) for row in self.results}
+        return max(self.results, key=lambda row: ranks[row.id], default=None)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The origins of its times measured on other installations, each once."""
+        return tuple(dict.fromkeys(row.origin for row in self.results if row.origin))
+
+    @property
+    def resource_tables(self) -> tuple[ResourceTable, ...]:
+        """The resources, one table per vendor."""
+        return _resource_tables(self.resources)
+
+    @property
+    def shown_resources(self) -> tuple[ResourceTable, ...]:
+        """The resources of the displayed build alone."""
+        build = self.build.id if self.build else None
+        return _resource_tables(row for row in self.resources if row.build == build)
+
+
+def _resource_tables(resources: Iterable[ResourceRow]) -> tuple[ResourceTable, ...]:
+    by_maker: dict[OccupancyRules, list[ResourceRow]] = {}
+    for row in resources:
+        if (rules := rules_of(targets.find(row.target))) is not None:
+            by_maker.setdefault(rules, []).append(row)
+    return tuple(
+        ResourceTable(
+            rules.waves_heading,
+            rules.columns,
+            tuple((row, row.cells(rules.columns)) for row in rows),
+        )
+        for rules, rows in by_maker.items()
+    )
+
+
+def _emulates(target: str) -> bool:
+    return bool(targets.find(target).emulates)
+
+
+def kernel_page(
+    name: str,
+    build_id: int | None,
+    node_id: int | None,
+    sizes: int = 0,
+    view: str = "",
+    model: tuple[int | None, int, int | None] = (None, 0, None),
+) -> KernelPage:
+    """Return a kernel (9 queries, one more with a report). Raises ``GeneratedKernel.DoesNotExist``.
+
+    ``build_id`` and ``node_id`` select the build and the use to show; by default, or if they are
+    not this kernel's, the first finished build and the first use. ``sizes`` is the index of the
+    known sizes for the limits, ``view`` names the build's text that is its listing. ``model`` is
+    the modelling shown with its build, its launch, and the start of its timeline; by default, or if
+    it is not this kernel's, the newest of the build's.
+    """
+    kernel = GeneratedKernel.objects.get(name=name)
+    uses = _uses(kernel)
+    found = (
+        _build_row(kernel, build)
+        for build in Build.objects.filter(kernel=kernel)
+        .select_related("listing", "code_object", "intermediate")
+        .order_by("target", "-created_at")
+    )
+    # The emulation's build is the least useful to read: it comes last.
+    builds = tuple(sorted(found, key=lambda build: (_emulates(build.target), build.target)))
+    use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
+    rows = modelled_rows(kernel.pk)
+    asked = next((row.build for row in rows if row.id == model[0] and row.is_shown), build_id)
+    build = _choose_build(builds, asked)
+    shown = _view_name(build, view)
+    paths = _listing_paths(builds)
+    listing = _listing(build, paths, shown)
+    modelled = _kernel_modelling(rows, build, listing, model)
+    return KernelPage(
+        name=kernel.name,
+        url=kernel.get_absolute_url(),
+        template=kernel.template,
+        config=kernel.config,
+        language=language_of(kernel.source_file),
+        source=kernel.source,
+        source_file=kernel.source_file,
+        source_digest=kernel.source_digest,
+        args=tuple(kernel.args),
+        launches=tuple(kernel.launches),
+        workspace_bytes=kernel.workspace_bytes,
+        uses=uses,
+        use=use,
+        builds=builds,
+        build=build,
+        view=shown,
+        resources=tuple(_resource_rows(builds, paths)),
+        listing=listing,
+        modelled=modelled,
+        provenance=_provenance(use, modelled.shown) if use else (),
+        results=_results(kernel),
+        limits=limits(
+            *(use.problem_id, sizes, kernel.pk), rows, first=build.target if build else ""
+        )
+        if use
+        else None,
+    )
+
+
+def _kernel_modelling(
+    rows: tuple[ModelledRow, ...],
+    build: BuildRow | None,
+    listing: ListingView | None,
+    model: tuple[int | None, int, int | None],
+) -> KernelModelling:
+    """Return the requested report, else the newest of the displayed build (1 query)."""
+    asked, launch, at = model
+    here = [row for row in rows if build and row.build == build.id and row.is_shown]
+    row = next((row for row in here if row.id == asked), max(here, key=_newest, default=None))
+    report = load_report(row.id) if row else None
+    return KernelModelling(
+        rows, row, modelled_view(report, listing, launch, at) if report else None
+    )
+
+
+def _newest(row: ModelledRow) -> tuple[datetime, int]:
+    return row.finished_at or datetime.min.replace(tzinfo=UTC), row.id
+
+
+def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
+    """Return the paths of the builds' listings, and of the intermediate texts, by digest (1
+    query)."""
+    digests = {
+        digest
+        for build in builds
+        for digest in (build.listing_digest, build.intermediate_digest)
+        if digest
+    }
+    return dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
+
+
+# Files are addressed by the digest of their content, so a parsed result stays valid.
+@lru_cache(maxsize=4)
+def _cached_listing(path: str, digest: str, target: str) -> ListingView:
+    return read_listing(_text(path, digest), targets.find(target))
+
+
+@lru_cache(maxsize=1024)
+def _next_steps(path: str, digest: str, target: str, resources: str) -> Mapping[str, str]:
+    """``resources`` is JSON: some limits of occupancy are not in the listing, and some rules need
+    no listing (``path`` is "" if there is none)."""
+    text = _text(path, digest) if path else ""
+    return next_steps(text, json.loads(resources), targets.find(target))
+
+
+def _text(path: str, digest: str) -> str:
+    return files.read(path, digest).decode("utf-8", errors="replace")
+
+
+def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
+    """Return a build's listing, or another of its texts (1 query). Raises
+    ``Build.DoesNotExist``."""
+    build = Build.objects.select_related("listing", "intermediate", "kernel").get(
+        kernel__name=name, pk=build_id, listing__isnull=False
+    )
+    title = recipe_of(targets.find(build.target), build.kernel.source_file).intermediate_title
+    asked = build.intermediate if view and view == title.lower() else None
+    file = asked or build.listing
+    assert file is not None
+    return _cached_listing(file.path, file.digest, build.target)
+
+
+def _view_name(build: BuildRow | None, asked: str) -> str:
+    """Return the requested text of a build as its listing, by default the first."""
+    views = build.views if build else ()
+    return asked if asked in views else next(iter(views), "")
+
+
+def _listing(build: BuildRow | None, paths: Mapping[str, str], view: str) -> ListingView | None:
+    """Return the text of the build shown as its listing; None if its file is missing."""
+    if build is None:
+        return None
+    is_first = not build.views or view == build.views[0]
+    digest = build.listing_digest if is_first else build.intermediate_digest
+    if digest not in paths:
+        return None
+    with suppress(FileNotFoundError):
+        return _cached_listing(paths[digest], digest, build.target)
+    return None
+
+
+def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> Iterator[ResourceRow]:
+    for build in builds:
+        target = targets.find(build.target)
+        rules = rules_of(target)
+        steps: Mapping[str, str] = {}
+        if build.resources:
+            path = paths.get(build.listing_digest, "")
+            figures = json.dumps(build.resources, sort_keys=True)
+            with suppress(FileNotFoundError):
+                steps = _next_steps(path, build.listing_digest, build.target, figures)
+        for function, resources in build.resources.items():
+            yield ResourceRow(
+                build=build.id,
+                target=build.target,
+                note="elsewhere" if build.elsewhere else "",
+                function=function,
+                waves=rules.waves(resources) if rules else 0,
+                max_waves=rules.max_waves(target) if rules else 0,
+                resources=resources,
+                next_step=steps.get(function, ""),
+                hazards=rules.hazards(resources, target) if rules else (),
+            )
+
+
+def _provenance(use: UseRow, modelled: ModelledView | None) -> tuple[ProvenanceRow, ...]:
+    """Return each graph node of the use with its lines, in the order of the source."""
+    lines = lines_by_node(use.line_origins)
+    names = sorted({*use.links, *lines}, key=lambda name: (lines.get(name, ((10**9, 0),)), name))
+    return tuple(
+        ProvenanceRow(
+            name,
+            use.links.get(name, ""),
+            lines.get(name, ()),
+            modelled.share_of(lines.get(name, ())) if modelled else None,
+        )
+        for name in names
+    )
+
+
+def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
+    """Return the nodes that it can serve, with the addresses of the graph nodes (2 queries)."""
+    rows = (
+        KernelUse.objects.filter(kernel=kernel)
+        .select_related("template_node__graph", "template_node__problem")
+        .defer("template_node__graph__tensors", "template_node__graph__wrapper")
+        .prefetch_related("template_node__graph_nodes")
+        .order_by("template_node")
+    )
+    uses = []
+    for use in rows:
+        node = use.template_node
+        graph_url = node.graph.get_absolute_url()
+        row = UseRow(
+            node_id=node.pk,
+            problem_id=node.problem_id,
+            node=node.name,
+            op=node.op,
+            url=node.get_absolute_url(),
+            graph=node.graph.name,
+            graph_url=graph_url,
+            problem=node.problem.summary if node.problem else "",
+            symbols=node.problem.symbols if node.problem else {},
+            is_default=use.is_default,
+            description=use.description,
+            metadata_comment=use.metadata_comment,
+            line_origins=tuple(use.line_origins),
+            links={
+                member.name: f"{graph_url}?node={member.name}" for member in node.graph_nodes.all()
+            },
+        )
+        uses.append(row)
+    return tuple(uses)
+
+
+def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
+    recipe = recipe_of(targets.find(build.target), kernel.source_file)
+    is_done = build.state == State.DONE
+    lacks_code = is_done and bool(recipe.code_object_file) and build.code_object is None
+    between = build.intermediate if build.intermediate_id != build.listing_id else None
+    titles = (recipe.listing_title, recipe.intermediate_title)
+    return BuildRow(
+        id=build.pk,
+        target=build.target,
+        state=build.state,
+        stage=build.stage,
+        reason=build.reason,
+        toolchain=build.toolchain,
+        version=build.toolchain_version,
+        flags=tuple(build.flags),
+        duration_s=build.duration_s,
+        cached=build.cached,
+        code_digest=build.code_digest,
+        resources=build.resources,
+        diagnostics=tuple(build.diagnostics),
+        log=build.log or build.detail,
+        listing_digest=build.listing.digest if build.listing else "",
+        intermediate_digest=between.digest if between else "",
+        views=tuple(title.lower() for title in titles) if between else (),
+        remark=recipe.without_code_object if lacks_code else "",
+        listing_title=recipe.intermediate_title if lacks_code else recipe.listing_title,
+        intermediate_title=recipe.intermediate_title,
+        intermediate_url=_download(kernel, build, recipe.intermediate_file) if between else "",
+        listing_url=_download(kernel, build, recipe.listing_file) if build.listing else "",
+        code_object_url=_download(kernel, build, recipe.code_object_file)
+        if build.code_object
+        else "",
+        code_object_title=recipe.code_object_title,
+        library_url=_download(kernel, build, recipe.library_file) if build.library_id else "",
+        offline_url=_download(kernel, build, "kernel.html") if build.listing else "",
+        created_at=build.created_at,
+    )
+
+
+def _download(kernel: GeneratedKernel, build: Build, file: str) -> str:
+    return reverse("kernel_download", args=[kernel.name, build.pk, file])
+
+
+def _choose_build(builds: tuple[BuildRow, ...], build_id: int | None) -> BuildRow | None:
+    asked = [build for build in builds if build.id == build_id]
+    done = [build for build in builds if build.state == State.DONE]
+    return next(iter([*asked, *done, *builds]), None)
+
+
+def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
+    """Return the latest measurements (1 query)."""
+    rows = (
+        BenchmarkResult.objects.filter(kernel=kernel)
+        .select_related("environment", "problem", WITH_ORIGIN)
+        .order_by("-created_at", "-pk")[:200]
+    )
+    return tuple(
+        ResultRow(
+            id=row.pk,
+            problem=str(row.problem),
+            device=row.environment.device_name,
+            target=row.environment.target,
+            bindings=row.bindings,
+            metrics=metrics_of(row),
+            batch=row.batch,
+            rejected=len(row.rejected_samples),
+            check_max_error=row.check_max_error,
+            check_bound=row.check_bound,
+            check_ratio=row.check_ratio,
+            emulated=row.emulated,
+            origin=row.origin,
+            created_at=row.created_at,
+        )
+        for row in rows
+    )

@@ -1,0 +1,76 @@
+"""The timeline of a few waves as SVG: what each keeps busy, from the top by pipe, and its waits.
+
+Written here and not in a template: it has hundreds of spans. Colours are the style sheet's; a
+span's position within its lane also shows its kind.
+"""
+
+from __future__ import annotations
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString
+
+from codegen_app.kernels.modelled.timeline import LANE_ROWS, LaneRow, SpanRow, Timeline
+from codegen_app.kernels.modelled.view import display_name
+from codegen_app.web.ticks import round_ticks
+
+WIDTH = 1200
+_LEFT, _TOP, _ROW, _GAP = 104, 20, 6, 12
+_LANE = len(LANE_ROWS) * _ROW + _GAP
+_MIN_WIDTH = 1.2  # the minimum that is visible, and can be pointed at
+
+
+def timeline(found: Timeline, address: str = "") -> SafeString:
+    """Return the picture. Each span links to its instruction's line; ``address`` is the URL of the
+    page with the listing, "" for this page."""
+    height = _TOP + len(found.lanes) * _LANE
+    scale = (WIDTH - _LEFT - 4) / (found.end - found.start)
+    ticks = "".join(_tick(found, at, scale, height) for at in round_ticks(found.start, found.end))
+    lanes = "".join(
+        _lane(lane, number, found.start, scale, address) for number, lane in enumerate(found.lanes)
+    )
+    label = f"Modelled timeline of {len(found.lanes)} waves, cycles {found.start} to {found.end}"
+    return SafeString(
+        f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+        f' role="group" aria-label="{label}" data-timeline>{ticks}{lanes}</svg>'
+    )
+
+
+def _tick(found: Timeline, at: float, scale: float, height: int) -> str:
+    x = round(_LEFT + (at - found.start) * scale, 1)
+    text = f'<text x="{x + 3}" y="12">{at:,.0f}</text>'.replace(",", "\u202f")
+    return f'<line class="tick" x1="{x}" x2="{x}" y1="4" y2="{height}"/>{text}'
+
+
+def _lane(lane: LaneRow, number: int, start: int, scale: float, address: str) -> str:
+    top = _TOP + number * _LANE
+    name = f"block {lane.block}, wave {lane.wave}"
+    head = (
+        f'<line class="lane" x1="0" x2="{WIDTH}" y1="{top - _GAP / 2}" y2="{top - _GAP / 2}"/>'
+        f'<text x="0" y="{top + 12}">{name}</text>'
+        f'<text class="faint" x="0" y="{top + 28}">SIMD {lane.simd}</text>'
+    )
+    spans = "".join(_span(span, name, top, start, scale, address) for span in lane.spans)
+    return f'<g data-lane aria-label="{name}">{head}{spans}</g>'
+
+
+def _span(span: SpanRow, name: str, top: int, start: int, scale: float, address: str) -> str:
+    x = round(_LEFT + (span.start - start) * scale, 1)
+    width = max(_MIN_WIDTH, round((span.end - span.start) * scale, 1))
+    row = LANE_ROWS.index(span.row)
+    row_name = display_name(span.row)
+    what = f"stall ({display_name(span.reason)})" if span.reason else f"{row_name} pipe"
+    cycles = span.end - span.start
+    title = f"{name}, cycle {span.start}: {what}, {cycles} cycle{'s' if cycles != 1 else ''}"
+    title += f", line {span.line}: {span.text}" if span.line else ""
+    rect = (
+        f'<rect class="s-{span.row}" x="{x}" y="{top + row * _ROW}" width="{width}"'
+        f' height="{_ROW - 1}">'
+        f"<title>{escape(title)}</title></rect>"
+    )
+    if not span.line:
+        return rect
+    # Tab reaches one span, arrow keys the others (timeline.js).
+    return (
+        f'<a href="{escape(address)}#I{span.line}" tabindex="-1"'
+        f' aria-label="{escape(title)}">{rect}</a>'
+    )

@@ -1,0 +1,1 @@
+"""Reads about kernels that several pages share."""

@@ -1,0 +1,1 @@
+"""Changes of kernels and builds, each in one transaction."""

@@ -1,0 +1,1 @@
+"""What the site runs on: settings, files, the database, the broker."""

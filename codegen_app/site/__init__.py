@@ -1,0 +1,1 @@
+"""What spans all subjects: URLs, overview, search, periodic jobs, metrics, backups, the demo."""

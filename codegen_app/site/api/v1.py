@@ -1,0 +1,410 @@
+"""``/api/v1``: results in, series out. Addresses, answers and what each refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import NinjaAPI, Query
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from codegen_app.accounts import permissions, tokens
+from codegen_app.accounts.api_authentication import ScopeError, TokenAuth, token_of
+from codegen_app.accounts.models import Scope
+from codegen_app.remote import leases, sessions
+from codegen_app.remote.api import router as worker_router
+from codegen_app.tracking.api_schemas import (
+    Comparing,
+    ComparisonAnswer,
+    DataPage,
+    Limit,
+    Parameters,
+    Problem,
+    Reason,
+    Receipt,
+    RequestsPage,
+    SeriesPage,
+    SeriesRow,
+    WithdrawnRow,
+)
+from codegen_app.tracking.compare_revisions.address import comparison_url
+from codegen_app.tracking.compare_revisions.comparison import Grouping, compare_sides
+from codegen_app.tracking.models import Datum, Series, Withdrawal
+from codegen_app.tracking.queries import histories, measurement_requests
+from codegen_app.tracking.services import ingest, withdrawals
+from codegen_app.web.addresses import absolute_url
+from scheduler.errors import MachineError, UserError
+from scheduler.results import points
+from scheduler.results.points import fields
+from scheduler.text import one_line
+from scheduler.track.compare import CompareSettings
+
+KEY_HEADER = "Idempotency-Key"
+_MAX_KEY_LENGTH = 200
+_READ = TokenAuth(Scope.READ)
+_REFUSALS = dict.fromkeys((401, 403, 422, 429), Problem)
+
+api = NinjaAPI(
+    title="Kiln",
+    version="1",
+    description=(
+        "Upload results in batches and read series with their points. A batch is stored as a"
+        " whole or not at all. Authenticate with “Authorization: Bearer TOKEN”."
+    ),
+    docs_url=None,
+    openapi_url=None,
+    urls_namespace="api-v1",
+)
+
+
+api.add_router("/worker", worker_router)
+
+
+class HeaderError(Exception):
+    """A header is missing, or none that can be used."""
+
+
+class TooLargeError(Exception):
+    """More bytes than an address takes."""
+
+
+@cache
+def point_schema() -> dict[str, Any]:
+    """The JSON schema of points, whose parts are among OpenAPI's components."""
+    text = resources.files(points).joinpath("schema.json").read_text(encoding="utf-8")
+    schema = json.loads(text.replace("#/$defs/", "#/components/schemas/"))
+    return {name: part for name, part in schema.items() if name != "$schema"}
+
+
+_BODY = {
+    "parameters": [
+        {
+            "name": KEY_HEADER,
+            "in": "header",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "maxLength": _MAX_KEY_LENGTH},
+            "description": (
+                "A unique string per batch. Repeating a batch with its key is safe: it is stored"
+                " once and gets the same answer. Another batch with that key is a conflict (409)."
+            ),
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "description": (
+            "Points in Kiln's format, an unmodified file of pytest-benchmark, Google Benchmark or"
+            " Bencher (BMF), or Inductor output with AUTOTUNE blocks."
+        ),
+        "content": {
+            "application/json": {
+                "schema": {k: v for k, v in point_schema().items() if k != "$defs"}
+            },
+            "text/plain": {"schema": {"type": "string"}},
+        },
+    },
+}
+
+
+@api.post(
+    "/results",
+    url_name="api_results",
+    auth=TokenAuth(Scope.INGEST),
+    response={200: Receipt, **_REFUSALS, 400: Problem, 409: Problem, 413: Problem},
+    summary="Upload a batch of results",
+    openapi_extra=_BODY,
+)
+def send_results(request: HttpRequest, parameters: Query[Parameters]) -> dict[str, Any]:
+    """Store all points of the body, or none, and queue their series for change detection.
+
+    The history is ordered by the time of the revision if it is known, else by the time of the
+    measurement. Re-measuring a revision later does not change its position.
+    """
+    _parameters(request, Parameters.model_fields)
+    key = _key(request)
+    body = _body(request)
+    return ingest.receive(
+        token_of(request), key, body, parameters.context(timezone.now()), parameters.model_dump()
+    )
+
+
+@api.get(
+    "/series",
+    url_name="api_series",
+    auth=_READ,
+    response={200: SeriesPage, **_REFUSALS},
+    summary="List series",
+)
+def list_series(
+    request: HttpRequest,
+    problem: str = "",
+    target: str = "",
+    device_name: str = "",
+    toolchain: str = "",
+    metric: str = "",
+    after: int = 0,
+    limit: Limit = 1_000,
+) -> dict[str, Any]:
+    """List series, filtered by problem, target, device, toolchain and metric."""
+    _parameters(request, (*histories.FILTERS, "after", "limit"))
+    values = (problem, target, device_name, toolchain, metric)
+    rows, following = histories.series_page(
+        dict(zip(histories.FILTERS, values, strict=True)), _cursor(after), limit
+    )
+    return {"series": rows, "next": following}
+
+
+@api.get(
+    "/requests",
+    url_name="api_requests",
+    auth=_READ,
+    response={200: RequestsPage, **_REFUSALS},
+    summary="List requests for re-measurement",
+)
+def list_requests(
+    request: HttpRequest,
+    device_name: str = "",
+    repository: str = "",
+    branch: str = "",
+    revision: str = "",
+    after: int = 0,
+    limit: Limit = 1_000,
+) -> dict[str, Any]:
+    """List open requests of alerts. The first uploaded point of the series at the revision that was
+    measured after the request closes it."""
+    _parameters(request, (*measurement_requests.FILTERS, "after", "limit"))
+    values = (device_name, repository, branch, revision)
+    rows, following = measurement_requests.requests_page(
+        dict(zip(measurement_requests.FILTERS, values, strict=True)), _cursor(after), limit
+    )
+    return {"requests": rows, "next": following}
+
+
+@api.get(
+    "/series/{int:pk}",
+    url_name="api_one_series",
+    auth=_READ,
+    response={200: SeriesRow, **_REFUSALS, 404: Problem},
+    summary="Get a series",
+)
+def one_series(request: HttpRequest, pk: int) -> Any:  # noqa: ARG001
+    """Return the identity of a series and its number of points."""
+    return _get_series(pk)
+
+
+@api.get(
+    "/series/{int:pk}/data",
+    url_name="api_data",
+    auth=_READ,
+    response={200: DataPage, **_REFUSALS, 404: Problem},
+    summary="List the points of a series",
+)
+def series_data(
+    request: HttpRequest,
+    pk: int,
+    after: str = "",
+    limit: Limit = 1_000,
+    samples: bool = False,
+) -> dict[str, Any]:
+    """List points in the order of the history. With “samples”, also return their conditions."""
+    _parameters(request, ("after", "limit", "samples"))
+    _get_series(pk)
+    place = histories.Cursor.parse(after) if after else None
+    rows, following = histories.data_page(pk, place, limit, with_samples=samples)
+    return {"data": rows, "next": str(following) if following else None}
+
+
+@api.post(
+    "/series/{int:pk}/data/{int:datum}/withdraw",
+    url_name="api_withdraw",
+    auth=TokenAuth(Scope.INGEST),
+    response={200: WithdrawnRow, **_REFUSALS, 404: Problem},
+    summary="Withdraw a point",
+)
+def withdraw_point(request: HttpRequest, pk: int, datum: int, body: Reason) -> Any:
+    """Exclude a point from comparisons. The point is kept, with user, time and reason. The owner of
+    the token needs the permission to triage alerts."""
+    _parameters(request, ())
+    return _withdrawn(withdrawals.withdraw(_get_point(pk, datum), body.reason, _triager(request)))
+
+
+@api.post(
+    "/series/{int:pk}/data/{int:datum}/restore",
+    url_name="api_restore",
+    auth=TokenAuth(Scope.INGEST),
+    response={200: WithdrawnRow, **_REFUSALS, 404: Problem},
+    summary="Restore a point",
+)
+def restore_point(request: HttpRequest, pk: int, datum: int) -> Any:
+    """Include a withdrawn point in comparisons again, and return the withdrawal. The owner of the
+    token needs the permission to triage alerts."""
+    _parameters(request, ())
+    return _withdrawn(withdrawals.restore(_get_point(pk, datum), _triager(request)))
+
+
+@api.get(
+    "/compare",
+    url_name="api_compare",
+    auth=_READ,
+    response={200: ComparisonAnswer, **_REFUSALS},
+    summary="Compare two revisions, branches or runs",
+)
+def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
+    """Compare all series: slower, faster, same, new, gone or unknown.
+
+    A side that does not exist or is ambiguous is an error (422), which lists the candidates.
+    """
+    _parameters(request, Comparing.model_fields)
+    settings = CompareSettings(least_effect=asked.least_effect)
+    found = compare_sides(asked.before, asked.after, asked.repository, asked.group, settings)
+    rows = found.select(asked.status or "")
+    changed = {"group": asked.group.value} if asked.group is not Grouping.GRAPH else {}
+    if asked.least_effect != CompareSettings().least_effect:
+        changed["least_effect"] = str(asked.least_effect)
+    url = absolute_url(
+        comparison_url(asked.before, asked.after, repository=asked.repository, **changed)
+    )
+    return {
+        "before": found.before,
+        "after": found.after,
+        "counts": found.counts,
+        "compared": found.comparison.compared,
+        "floor": found.comparison.floor,
+        "pairs": found.comparison.pairs,
+        "group": found.grouping,
+        "groups": found.groups,
+        "rows": found.shown(rows[: asked.limit]),
+        "total": len(rows),
+        "url": url,
+        "markdown": found.markdown(url),
+    }
+
+
+def _cursor(after: int) -> int:
+    """The place that a page begins after. Raises ``UserError`` for one that no page named."""
+    if abs(after) > 2**62:
+        raise UserError("after: use the “next” value of the previous page")
+    return after
+
+
+class NotFoundError(Exception):
+    """There is no such row."""
+
+
+def _get_series(pk: int) -> Series:
+    row = Series.objects.filter(pk=pk).first() if pk < 2**63 else None
+    if row is None:
+        raise NotFoundError(f"series {pk} does not exist")
+    return row
+
+
+def _get_point(series: int, pk: int) -> Datum:
+    row = Datum.objects.filter(pk=pk, series=series).first() if max(series, pk) < 2**63 else None
+    if row is None:
+        raise NotFoundError(f"series {series} has no point {pk}")
+    return row
+
+
+class OwnerError(Exception):
+    """The token's owner may not do that."""
+
+
+def _triager(request: HttpRequest) -> User:
+    owner = token_of(request).owner
+    if not owner.has_perm(permissions.TRIAGE):
+        title = permissions.TITLES[permissions.TRIAGE]
+        raise OwnerError(f"the owner of this token lacks the permission “{title}”")
+    return owner
+
+
+def _withdrawn(row: Withdrawal) -> dict[str, Any]:
+    by = row.by.get_username() if row.by else None
+    return {"at": row.at, "by": by, "reason": row.reason}
+
+
+def _parameters(request: HttpRequest, names: Container[str]) -> None:
+    """A misspelt parameter would be as if it was not there."""
+    fields.reject_unknown(request.GET, names, "query")
+
+
+def _key(request: HttpRequest) -> str:
+    key = request.headers.get(KEY_HEADER, "").strip()
+    if not key or len(key) > _MAX_KEY_LENGTH or not key.isprintable():
+        raise HeaderError(
+            f"{KEY_HEADER}: expected 1 to {_MAX_KEY_LENGTH} printable characters, unique for each"
+            " batch"
+        )
+    return key
+
+
+def _body(request: HttpRequest) -> bytes:
+    """All of it, and not a byte more than may be sent."""
+    most = settings.API_BODY_MAX_BYTES
+    body = request.read(most + 1)
+    if len(body) > most:
+        raise TooLargeError(f"a request has at most {most} bytes: split the batch")
+    return bytes(body)
+
+
+def _answer(request: HttpRequest, status: int, line: str) -> HttpResponse:
+    return api.create_response(request, {"error": one_line(line, 1_000)}, status=status)
+
+
+def _answers_with(kind: type[Exception], status: int) -> None:
+    @api.exception_handler(kind)
+    def handler(request: HttpRequest, error: Any) -> HttpResponse:
+        return _answer(request, status, str(error))
+
+
+for _kind, _status in (
+    (UserError, 422),
+    (MachineError, 503),
+    (HeaderError, 400),
+    (TooLargeError, 413),
+    (NotFoundError, 404),
+    (ScopeError, 403),
+    (OwnerError, 403),
+    (leases.UnknownFileError, 404),
+    (leases.LeaseOverError, 409),
+    (sessions.SessionError, 409),
+):
+    _answers_with(_kind, _status)
+
+
+@api.exception_handler(ingest.KeyReusedError)
+def _key_reused(request: HttpRequest, _: Exception) -> HttpResponse:
+    line = f"{KEY_HEADER}: the key was used for another batch: use a new key for each batch"
+    return _answer(request, 409, line)
+
+
+@api.exception_handler(tokens.RateError)
+def _rate_limited(request: HttpRequest, error: Any) -> HttpResponse:
+    answer = _answer(request, 429, str(error))
+    answer.headers["Retry-After"] = str(error.seconds)
+    return answer
+
+
+@api.exception_handler(AuthenticationError)
+def _not_found(request: HttpRequest, _: Exception) -> HttpResponse:
+    line = "Authorization: expected a valid API token, as “Bearer kiln_…”"
+    answer = _answer(request, 401, line)
+    answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+@api.exception_handler(HttpError)
+def _unreadable(request: HttpRequest, error: Any) -> HttpResponse:
+    return _answer(request, error.status_code, str(error))
+
+
+@api.exception_handler(ValidationError)
+def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
+    first = error.errors[0]
+    where = ".".join(str(part) for part in first["loc"][1:] if part != "parameters")
+    return _answer(request, 422, f"{where}: {first['msg']}")

@@ -1,0 +1,116 @@
+"""The database as one file, by PostgreSQL's own programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from psycopg.pq import Conninfo
+
+from codegen_app.platform.broker import transport
+from codegen_app.platform.postgres.cluster import PostgresError
+from codegen_app.platform.postgres.programs import last_line, versions
+from scheduler.errors import MachineError
+
+# Sessions are private; everybody logs in again.
+EXCLUDED_TABLES = ("django_session",)
+
+
+def dump(file: Path, snapshot: str) -> None:
+    """Write all tables as of an exported snapshot. ``MachineError`` says why it fails."""
+    left_out = [f"--exclude-table-data=public.{table}" for table in EXCLUDED_TABLES]
+    options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
+    _run("pg_dump", *options, *left_out, f"--file={file}")
+
+
+def rows_command(file: Path) -> tuple[str, ...]:
+    """Return the command that writes a dump's rows as text."""
+    return find_program("pg_restore"), "--data-only", "--file=-", str(file)
+
+
+def is_empty() -> bool:
+    """Return whether the database has no tables."""
+    return not connection.introspection.table_names()
+
+
+def applied_migrations() -> tuple[str, ...]:
+    """Return the migrations of this database, as ``app.name``."""
+    found = MigrationRecorder(connection).applied_migrations()
+    return tuple(sorted(f"{app}.{name}" for app, name in found))
+
+
+def known_migrations() -> frozenset[str]:
+    """Return the migrations of this Kiln, replaced ones included."""
+    there = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    names = {*there, *(name for one in there.values() for name in one.replaces)}
+    return frozenset(f"{app}.{name}" for app, name in names)
+
+
+def _run(name: str, *arguments: str) -> None:
+    try:
+        done = subprocess.run(
+            [find_program(name), *arguments],
+            check=False,
+            env=libpq_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    except OSError as error:
+        raise MachineError(f"{name} cannot be run: {error.strerror or error}") from None
+    if done.returncode != 0:
+        raise program_error(name, done.stderr)
+
+
+def program_error(name: str, stderr: str) -> MachineError:
+    """Return the error of a failed PostgreSQL program, from the last line of its output."""
+    reason = last_line(stderr)
+    if "unsupported version" in reason:
+        reason = (
+            "this backup is of a newer PostgreSQL than the server"
+            f" ({_server_version()}): restore it into a newer one"
+        )
+    return MachineError(f"{name}: {reason}")
+
+
+def find_program(name: str) -> str:
+    """Return a program's path: our oldest version that is not older than the server, since newer
+    ones write settings that an older server does not know. For a server newer than all of ours, the
+    system's program."""
+    try:
+        there = versions()
+    except PostgresError:
+        there = {}
+    server = _server_version()
+    fitting = [version for version in there if version >= server]
+    if fitting:
+        return str(there[min(fitting)] / "bin" / name)
+    found = shutil.which(name)
+    if found is None:
+        raise MachineError(f"{name} is not here: install PostgreSQL's client programs")
+    return found
+
+
+def _server_version() -> int:
+    """Return the server's major version."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version_num")
+        return int(cursor.fetchone()[0]) // 10_000
+
+
+def libpq_environment() -> dict[str, str]:
+    """Return the database's address for libpq's programs; no command line has the password."""
+    names = {one.keyword.decode(): one.envvar for one in Conninfo.get_defaults()}
+    given = transport.parameters()
+    found = {
+        variable.decode(): str(value)
+        for name, value in given.items()
+        if (variable := names.get(name)) is not None
+    }
+    return {**os.environ, **found, "LC_ALL": "C"}

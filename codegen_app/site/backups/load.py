@@ -1,0 +1,201 @@
+"""Filling the database from a dump: only its rows, into tables that Kiln's own migrations created.
+
+A dump is SQL of its author's choice, and a restore often runs as a superuser. So it is never
+executed: ``pg_restore`` writes it as text, and only rows are taken from that, for tables and
+columns that Kiln has, in our own statements. PostgreSQL checks them by our columns' types and
+constraints, as a role that may do nothing else.
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
+from psycopg import sql
+
+from codegen_app.site.backups import database, dump_parser
+from codegen_app.web.pagecache import triggers
+from scheduler.errors import UserError
+from scheduler.text import one_line
+
+# The restore's own migrations fill this table.
+_MIGRATIONS_TABLE = MigrationRecorder.Migration._meta.db_table
+_COUNTERS = frozenset({triggers.WORK, triggers.REST})  # of page versions; they start again
+_SERVER_FILE_ROLES = ("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files")
+
+
+def load(file: Path, migrations: Collection[str]) -> None:
+    """Create the tables of these migrations (``app.name``), and fill them.
+
+    Raises ``UserError`` for rows, tables or columns that Kiln does not have, and for migrations
+    that are no state of Kiln's; ``MachineError`` if PostgreSQL's program fails. The database is
+    then empty, as before.
+    """
+    try:
+        _migrate(migrations)
+        _fill(file)
+    except BaseException as error:
+        connection.close()
+        _drop_all()
+        if isinstance(error, DatabaseError | psycopg.Error):  # Django does not wrap COPY's errors
+            first = one_line(str(error).splitlines()[0])
+            raise UserError(f"the backup does not fit Kiln's tables: {first}") from None
+        raise
+
+
+def _migrate(migrations: Collection[str]) -> None:
+    """Apply the migrations without ``post_migrate``, which is for the newest tables alone."""
+    executor = MigrationExecutor(connection)
+    graph = executor.loader.graph
+    recorded = {node for node in graph.nodes if ".".join(node) in migrations}
+    leaves = [
+        node
+        for node in recorded
+        if not recorded & {child.key for child in graph.node_map[node].children}
+    ]
+    plan = [step for step, _ in executor.migration_plan(leaves)]
+    if unknown := sorted({f"{step.app_label}.{step.name}" for step in plan} - set(migrations)):
+        raise UserError(
+            f"backup.json is damaged: it has migrations that follow {unknown[0]}, but not that one"
+        )
+    executor.migrate(leaves)
+
+
+def _fill(file: Path) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        tables = {name: _columns(cursor, name) for name in connection.introspection.table_names()}
+        sequences = _sequences(cursor)
+        filled = sorted(tables.keys() - {_MIGRATIONS_TABLE})
+        names = sql.SQL(", ").join(map(sql.Identifier, filled))
+        # The dump also has the rows that migrations inserted.
+        cursor.execute(sql.SQL("TRUNCATE {}").format(names))
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        with _insert_only_role(cursor, filled, sequences):
+            with _dump_text(file) as text:
+                found = _copy(cursor, dump_parser.parse_dump(text, tables), sequences)
+            if missing := tables.keys() - found - set(database.EXCLUDED_TABLES):
+                raise UserError(f"the backup is not whole: it has no table {min(missing)}")
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def _copy(
+    cursor: Any,
+    parts: Iterator[dump_parser.TableRows | dump_parser.SequenceValue],
+    sequences: Collection[str],
+) -> set[str]:
+    """Copy each part; return the tables with rows."""
+    seen: set[str] = set()
+    for part in parts:
+        if isinstance(part, dump_parser.SequenceValue):
+            _set_sequence(cursor, part, sequences)
+            continue
+        if part.table in seen:
+            raise UserError(f"the backup has the table {part.table} twice")
+        seen.add(part.table)
+        if part.table == _MIGRATIONS_TABLE:
+            deque(part.lines, maxlen=0)
+            continue
+        columns = sql.SQL(", ").join(map(sql.Identifier, part.columns))
+        statement = sql.SQL("COPY public.{} ({}) FROM STDIN")
+        with cursor.copy(statement.format(sql.Identifier(part.table), columns)) as copy:
+            for line in part.lines:
+                copy.write(line)
+    return seen
+
+
+def _set_sequence(cursor: Any, part: dump_parser.SequenceValue, sequences: Collection[str]) -> None:
+    if part.name in sequences:
+        name = sql.Identifier("public", part.name).as_string()
+        cursor.execute("SELECT setval(%s::regclass, %s, %s)", [name, part.value, part.is_called])
+    elif part.name not in _COUNTERS:
+        raise UserError(f"the backup has a sequence that Kiln has not: {part.name}")
+
+
+@contextmanager
+def _insert_only_role(
+    cursor: Any, tables: Collection[str], sequences: Collection[str]
+) -> Iterator[None]:
+    """Use a role that may add rows to the tables and nothing else if ours may run programs or
+    access files on the server (a superuser may)."""
+    cursor.execute(
+        "SELECT bool_or(pg_has_role(power::name, 'USAGE')) FROM unnest(%s::text[]) AS power",
+        [list(_SERVER_FILE_ROLES)],
+    )
+    if not cursor.fetchone()[0]:
+        yield
+        return
+    role = sql.Identifier(f"kiln_restore_{secrets.token_hex(8)}")
+    relations = {"INSERT": tables, "UPDATE": sequences}
+    cursor.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(role))
+    cursor.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role))
+    for right, names in relations.items():
+        kind = sql.SQL("TABLE" if right == "INSERT" else "SEQUENCE")
+        cursor.execute(
+            sql.SQL("GRANT {} ON {} {} TO {}").format(
+                sql.SQL(right), kind, sql.SQL(", ").join(map(sql.Identifier, sorted(names))), role
+            )
+        )
+    cursor.execute(sql.SQL("SET LOCAL ROLE {}").format(role))
+    yield  # after an error nothing of this is committed
+    cursor.execute("RESET ROLE")
+    cursor.execute(sql.SQL("DROP OWNED BY {}").format(role))
+    cursor.execute(sql.SQL("DROP ROLE {}").format(role))
+
+
+@contextmanager
+def _dump_text(file: Path) -> Iterator[IO[bytes]]:
+    """Yield the dump's rows as text; ``MachineError`` at its end if it is no dump."""
+    with (
+        tempfile.TemporaryFile() as stderr,
+        subprocess.Popen(
+            database.rows_command(file),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=database.libpq_environment(),
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            yield process.stdout
+        except BaseException:
+            process.kill()
+            raise
+        process.stdout.close()
+        if process.wait() != 0:
+            stderr.seek(0)
+            raise database.program_error("pg_restore", stderr.read().decode(errors="replace"))
+
+
+def _columns(cursor: Any, table: str) -> frozenset[str]:
+    found = connection.introspection.get_table_description(cursor, table)
+    return frozenset(column.name for column in found)
+
+
+def _sequences(cursor: Any) -> frozenset[str]:
+    cursor.execute("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'")
+    return frozenset(name for (name,) in cursor.fetchall())
+
+
+def _drop_all() -> None:
+    """Drop everything that migrations created in a database without tables."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        if names := connection.introspection.table_names(cursor):
+            tables = sql.SQL(", ").join(map(sql.Identifier, names))
+            cursor.execute(sql.SQL("DROP TABLE {} CASCADE").format(tables))
+        cursor.execute(
+            "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+            " AND proname LIKE 'kiln\\_%%'"
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(sql.SQL("DROP FUNCTION public.{}").format(sql.Identifier(name)))

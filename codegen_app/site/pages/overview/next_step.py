@@ -1,0 +1,137 @@
+"""The recommended next step: the first missing setup step, or the most expensive problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from codegen_app.accounts import permissions
+from codegen_app.site.pages.overview.changes import OverviewChanges
+from codegen_app.site.pages.overview.summary import OverviewSummary
+from codegen_app.workers.models import OPEN_STATES, State
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """A step, its reason, and its button; ``permission`` is the one it requires, "" for none.
+    ``command`` is the equivalent command, if there is one."""
+
+    text: str
+    why: str
+    url: str
+    button: str
+    permission: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """One of the first three steps: whether it is done, and how to do it."""
+
+    title: str
+    is_done: bool
+    text: str
+    command: str
+    url: str = ""
+    link: str = ""
+    permission: str = ""
+
+
+_EXPORT = 'torch.export.save(torch.export.export(model, args), "model.pt2")'
+
+
+def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
+    """Return a newcomer's steps in order; none once a graph has times."""
+    if glance is not None and glance.measured.measured:
+        return ()
+    graph = glance.graph if glance else "GRAPH"
+    prepared = glance is not None and glance.state == State.DONE
+    return (
+        FirstStep(
+            "Save a model",
+            glance is not None,
+            "In Python, on the machine with the model. Kiln reads the file without executing it.",
+            _EXPORT,
+        ),
+        FirstStep(
+            "Import the model",
+            glance is not None,
+            "Kiln generates several kernels for each node and compiles them.",
+            "kiln manage import_graph model.pt2",
+            reverse("import"),
+            "Drop the file here",
+            permissions.IMPORT,
+        ),
+        FirstStep(
+            "Measure the kernels",
+            False,
+            "A tuning run checks and measures the kernels on a device, or on the CPU emulation."
+            + ("" if prepared or glance is None else " The graph is still being prepared."),
+            f"kiln manage retune {graph}",
+            f"{reverse('retune')}?{urlencode({'graph': graph})}" if glance else "",
+            "Start a run",
+            permissions.RETUNE,
+        ),
+    )
+
+
+def next_step(
+    glance: OverviewSummary | None, changes: OverviewChanges, *, alive: bool
+) -> NextStep | None:
+    """Return the most urgent step; None on an empty site, which shows the first steps instead.
+    ``alive``: a worker is available."""
+    if glance is None:
+        return None
+    return next(_steps(glance, changes, alive), None)
+
+
+def _steps(glance: OverviewSummary, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
+    if changes.worst_regressions:
+        alert = changes.worst_regressions[0]
+        text = f"Review {changes.regressions} open regression"
+        text += "s" if changes.regressions > 1 else ""
+        why = f"Start with {alert.revision}" + (" (generated history)" if alert.generated else "")
+        yield NextStep(text, why, alert.url, "Open the alert")
+    if glance.state in OPEN_STATES and not alive:
+        why = "The graph is queued for preparation, and no worker is online"
+        yield NextStep("Start a worker", why, reverse("devices"), "Workers and devices")
+    if glance.state in (State.REJECTED, State.QUARANTINED):
+        why = "Its kernels could not be generated"
+        yield NextStep(f"See why {glance.name} failed", why, glance.url, "Open the graph")
+    if glance.state in OPEN_STATES:
+        why = "Its kernels are being generated"
+        yield NextStep(f"Watch the preparation of {glance.name}", why, glance.url, "Open the graph")
+        return
+    yield from _timing_steps(glance)
+
+
+def _timing_steps(glance: OverviewSummary) -> Iterator[NextStep]:
+    measured, top = glance.measured, glance.top
+    if measured.with_kernel and not measured.is_whole:
+        left = measured.with_kernel - measured.measured
+        yield NextStep(
+            f"Measure the remaining {left} node{'s' if left > 1 else ''}"
+            if measured.measured
+            else f"Measure the kernels of {glance.name}",
+            f"{measured} nodes measured; missing: {measured.missing_text}",
+            f"{reverse('retune')}?{urlencode({'graph': glance.graph})}",
+            "Start a run",
+            permissions.RETUNE,
+            f"kiln manage retune {glance.graph}",
+        )
+    if top is not None:
+        tuned = (
+            "the fastest kernel tried so far is selected"
+            if top.selected
+            else "no kernel has beaten the default"
+        )
+        yield NextStep(
+            f"Search for a faster {top.name}",
+            f"{100 * top.share:.1f}% of the measured time; {tuned}",
+            f"{reverse('retune')}?{urlencode({'node': top.id})}",
+            f"Retune {top.name}",
+            permissions.RETUNE,
+        )

@@ -1,0 +1,128 @@
+"""The overview: a graph's summary and the next step, then recent changes, runs, graphs and
+rejections, and the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Count
+from django.urls import reverse
+
+from codegen_app.graphs.models import Graph
+from codegen_app.graphs.pages.graphs.query import GraphRow, graph_rows
+from codegen_app.kernels.models import Build
+from codegen_app.site.pages.overview.changes import OverviewChanges, overview_changes
+from codegen_app.site.pages.overview.next_step import FirstStep, NextStep, first_steps, next_step
+from codegen_app.site.pages.overview.summary import OverviewSummary, overview_summary
+from codegen_app.tuning.models import Candidate, TuningRun
+from codegen_app.tuning.pages.runs.query import RunRow, run_rows
+from codegen_app.workers.models import State
+from codegen_app.workers.rows import WorkerRow, worker_rows
+
+_REJECTED = (State.REJECTED, State.QUARANTINED)
+
+
+@dataclass(frozen=True)
+class RejectionCount:
+    """A reason for which builds or candidates were rejected, and its count."""
+
+    what: str
+    stage: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
+class OfferedGraph:
+    """The default graph, offered in place of the displayed one because it is newer, or because the
+    displayed one has no time."""
+
+    id: int
+    name: str
+    url: str
+    is_newer: bool
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The first page. ``glance`` summarises the requested graph, else the default one
+    (``_default_graph``); ``offered`` is set if another was requested. ``first_steps`` are those of
+    a site without any time."""
+
+    glance: OverviewSummary | None
+    offered: OfferedGraph | None
+    next_step: NextStep | None
+    first_steps: tuple[FirstStep, ...]
+    graphs: tuple[GraphRow, ...]
+    runs: tuple[RunRow, ...]
+    workers: tuple[WorkerRow, ...]
+    rejections: tuple[RejectionCount, ...]
+    changes: OverviewChanges
+
+
+def overview(graph: int | None = None) -> Overview:
+    """Return everything on the first page (27 queries, 3 more if a gain is shown)."""
+    rows, workers, changes = (
+        graph_rows(Graph.objects.all()[:12]),
+        worker_rows(),
+        overview_changes(),
+    )
+    usual = _default_graph(rows)
+    shown = _summary(usual, graph)
+    return Overview(
+        glance=shown,
+        offered=_offered_graph(rows, usual, shown),
+        next_step=next_step(shown, changes, alive=any(worker.alive for worker in workers)),
+        first_steps=first_steps(shown),
+        graphs=rows,
+        runs=run_rows(TuningRun.objects.all()[:12]),
+        workers=workers,
+        rejections=_rejections(),
+        changes=changes,
+    )
+
+
+def _default_graph(rows: tuple[GraphRow, ...]) -> GraphRow | None:
+    """Return the graph shown by default: the newest that is at least half measured, since the
+    hottest of two nodes in fourteen says little; else the newest with times; else the newest."""
+    measured = [row for row in rows if row.measured.measured]
+    half = [row for row in measured if 2 * row.measured.measured >= row.measured.with_kernel]
+    return next(iter((*half, *measured, *rows)), None)
+
+
+def _summary(usual: GraphRow | None, asked: int | None) -> OverviewSummary | None:
+    """Return the summary of the requested graph, else of the default one (1 query, plus the
+    summary's)."""
+    graphs = Graph.objects.only("name", "state", "digest")
+    keys = [key for key in (asked, usual.id if usual else None) if key is not None]
+    chosen = sorted(graphs.filter(pk__in=keys), key=lambda row: row.pk != asked)
+    return overview_summary(chosen[0]) if chosen else None
+
+
+def _offered_graph(
+    rows: tuple[GraphRow, ...], usual: GraphRow | None, shown: OverviewSummary | None
+) -> OfferedGraph | None:
+    """Return the graph offered to a reader of another one; ``rows`` are the newest graphs first."""
+    if usual is None or shown is None or not usual.measured.measured:
+        return None
+    order = [row.id for row in rows]
+    is_newer = shown.graph not in order or order.index(usual.id) < order.index(shown.graph)
+    if usual.id == shown.graph or not (is_newer or not shown.measured.measured):
+        return None
+    return OfferedGraph(usual.id, usual.name, reverse("overview"), is_newer)
+
+
+def _rejections() -> tuple[RejectionCount, ...]:
+    """Return the most frequent rejections of configurations that the legality rules allowed (2
+    queries)."""
+    rejections = []
+    for what, rows in (
+        ("build", Build.objects.filter(state__in=_REJECTED)),
+        ("measurement", Candidate.objects.filter(state__in=_REJECTED).exclude(stage="rule")),
+    ):
+        counted = rows.order_by().values("stage", "reason").annotate(count=Count("pk"))
+        rejections += [
+            RejectionCount(what, row["stage"], row["reason"], row["count"])
+            for row in counted.order_by("-count", "reason")[:6]
+        ]
+    return tuple(rejections)

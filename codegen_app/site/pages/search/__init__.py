@@ -1,0 +1,1 @@
+"""The search, and the command palette."""

@@ -1,0 +1,96 @@
+"""Search by name, grouped by kind; and the palette's short list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from codegen_app.site.search import actions, code, row_finders, static_finders
+from codegen_app.site.search.model import Finder, Group
+from codegen_app.site.search.timeouts import run_finders
+
+LIMIT, PALETTE_LIMIT = 50, 6
+_MAX_PAGES = 50
+_SHORTEST = 2  # characters: shorter queries match nearly every name
+
+_ROW_FINDERS = (
+    Finder("graphs", "Graphs", row_finders.graphs),
+    Finder("nodes", "Scheduled nodes", row_finders.scheduled),
+    Finder("kernels", "Kernels", row_finders.kernels),
+    Finder("parameters", "Parameters", code.parameters),
+    Finder("instructions", "Instructions", code.instructions),
+    Finder("with_instruction", "Kernels with the instruction", code.with_instruction),
+    Finder("modules", "Module paths", row_finders.modules),
+    Finder("sources", "Model lines", row_finders.sources),
+    Finder("graph_nodes", "Graph nodes", row_finders.graph_nodes),
+    Finder("runs", "Tuning runs", row_finders.runs),
+    Finder("series", "Series", row_finders.series),
+)
+_STATIC_FINDERS = (
+    Finder("targets", "Targets", static_finders.find_targets, asks_database=False),
+    Finder("ops", "Ops", static_finders.ops, asks_database=False),
+    Finder("pages", "Pages", static_finders.pages, asks_database=False),
+)
+_PEOPLE = Finder("people", "Users", row_finders.people)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The results of a search, at most ``limit`` of each kind; ``groups`` without results are left
+    out. ``is_short``: the query is too short."""
+
+    query: str
+    groups: tuple[Group, ...]
+    limit: int = LIMIT
+    is_short: bool = False
+
+    @property
+    def total(self) -> int:
+        """The number of listed results."""
+        return sum(len(group.hits) for group in self.groups)
+
+    @property
+    def more(self) -> bool:
+        """Whether there are more than are listed."""
+        return any(group.more for group in self.groups)
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """The kinds whose search timed out."""
+        return tuple(group.title for group in self.groups if group.is_cut)
+
+
+def search(query: str, *, with_people: bool = False) -> SearchResult:
+    """Return everything that has the query in its name (39 queries, each with a time limit; none if
+    the query is too short)."""
+    query = query.strip()
+    if _is_short(query):
+        return SearchResult(query, (), is_short=bool(query))
+    finders = (*_ROW_FINDERS, *([_PEOPLE] if with_people else []), *_STATIC_FINDERS)
+    return SearchResult(query, run_finders(finders, query, LIMIT, settings.SEARCH_MS))
+
+
+def palette(query: str, at: str, account: actions.Account) -> SearchResult:
+    """Return the palette's list: actions first, then a few results of each kind; without a query
+    the actions for the page ``at``, the pages, and the newest objects."""
+    query = query.strip()
+    doing = Finder(
+        "actions", "Actions", lambda text, most: actions.actions(text, at, account, most)
+    )
+    if not query:
+        newest = Finder("latest", "Newest", lambda _, most: row_finders.latest(most // 2))
+        found = run_finders((doing, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
+        pages = Group("pages", "Pages", tuple(static_finders.pages("", _MAX_PAGES)))
+        return SearchResult("", (*found, pages), PALETTE_LIMIT)
+    finders = [doing]
+    if not _is_short(query):
+        finders += [*_ROW_FINDERS, *([_PEOPLE] if account.is_authenticated else [])]
+    finders += _STATIC_FINDERS
+    return SearchResult(
+        query, run_finders(finders, query, PALETTE_LIMIT, settings.SEARCH_MS), PALETTE_LIMIT
+    )
+
+
+def _is_short(query: str) -> bool:
+    return len(query) < _SHORTEST and not query.isdigit()

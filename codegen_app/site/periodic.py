@@ -1,0 +1,107 @@
+"""The periodic round, run by a thread of whichever worker takes the turn.
+
+It needs no process of its own, and its messages do not queue behind long work: as long as one
+worker lives, the round runs. A turn is taken with one conditional UPDATE.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from codegen_app.platform.models import Round
+from codegen_app.site import backlog, periodic_jobs
+from codegen_app.tracking.services import rollup
+from scheduler.errors import MachineError
+from scheduler.text import one_line
+
+EVERY = timedelta(seconds=5)
+_MISSING_EVERY = timedelta(minutes=1)
+_CLEANUP_EVERY = timedelta(hours=1)
+
+log = logging.getLogger(__name__)
+
+
+def take_turn(name: str, every: timedelta) -> bool:
+    """Return whether the round of that name is due, and this process takes it.
+
+    A time in the future comes from a clock that was set back, and counts as long ago.
+    """
+    due = Q(begun_at__lt=Now() - every) | Q(begun_at__gt=Now() + every)
+    if Round.objects.filter(due, name=name).update(begun_at=Now()):
+        return True
+    if Round.objects.filter(name=name).exists():
+        return False
+    _, new = Round.objects.get_or_create(name=name, defaults={"begun_at": Now()})
+    return new
+
+
+def run_due() -> None:
+    """Run the rounds that are due."""
+    if take_turn("look after", EVERY):
+        periodic_jobs.run_maintenance()
+    if take_turn("missing data", _MISSING_EVERY):
+        periodic_jobs.check_missing_data()
+    if take_turn("roll up", EVERY):
+        rollup.roll_up_due()
+    if take_turn("clear out", _CLEANUP_EVERY):
+        periodic_jobs.clean_up()
+    if take_turn(f"clear out {_host()}", _CLEANUP_EVERY):
+        periodic_jobs.clean_up_host()
+
+
+def _host() -> str:
+    """Return this host's digest, in as many characters as a round's name has room for."""
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:16]
+
+
+class PeriodicThread:
+    """Tries to take a turn every ``EVERY`` until stopped; begins by announcing waiting work."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rounds", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Start no more rounds."""
+        self._over.set()
+
+    def _run(self) -> None:
+        _attempt(_announce)
+        while True:
+            _attempt(run_due)
+            if self._over.wait(EVERY.total_seconds()):
+                break
+        connection.close()
+
+
+def _announce() -> None:
+    """Announce waiting work: it may have been announced before this new worker listened."""
+    with transaction.atomic():
+        backlog.notify_workers()
+
+
+def _attempt(step: Callable[[], None]) -> None:
+    """Run a step; a failure is one line or a traceback in the log, and the next round comes."""
+    try:
+        step()
+    except DatabaseError as error:  # the database restarts: the next round gets through
+        log.warning("a round was not done: %s", one_line(str(error)))
+        connection.close()
+    except MachineError as error:  # the storage is unavailable, or a disk is full
+        log.warning("a round was not done: %s", error)
+    except Exception:
+        log.exception("a round failed")
+        connection.close()

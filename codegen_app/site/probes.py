@@ -1,0 +1,72 @@
+"""Endpoints for monitoring: whether the process answers, whether it could serve, and what waits.
+
+They are answered before everything else: load balancers use HTTP, an IP address instead of a host
+name, and no session; and the first two must not fail because the database does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+
+from codegen_app.accounts import metrics_access
+from codegen_app.platform import readiness
+from codegen_app.site import metrics
+
+SAFE_METHODS = ("GET", "HEAD")
+_TEXT = "text/plain; charset=utf-8"
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class ProbesMiddleware:
+    """The first middleware: ``/healthz``, ``/readyz``, and ``/metrics`` if it is enabled."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        answer = ANSWERS.get(request.path_info)
+        if answer is None or (answer is _metrics and not metrics_access.is_enabled()):
+            return self.get_response(request)
+        if request.method not in SAFE_METHODS:
+            return HttpResponseNotAllowed(SAFE_METHODS)
+        response = answer(request)
+        for name, value in _HEADERS.items():
+            response.headers[name] = value
+        response.headers["Content-Length"] = str(len(response.content))
+        if request.method == "HEAD":
+            response.content = b""
+        return response
+
+
+def _health(_: HttpRequest) -> HttpResponse:
+    """Report that this process answers; nothing else is checked."""
+    return HttpResponse("ok\n", content_type=_TEXT)
+
+
+def _ready(_: HttpRequest) -> HttpResponse:
+    """Report each dependency by name; 503 if one is missing."""
+    found = readiness.run_checks()
+    ready = all(one == readiness.OK for one in found.values())
+    response = JsonResponse({"ready": ready, "checks": found}, status=200 if ready else 503)
+    response._has_been_logged = True  # type: ignore[attr-defined]  # each check has said why
+    return response
+
+
+def _metrics(request: HttpRequest) -> HttpResponse:
+    """Return the metrics to clients that may read them."""
+    if not metrics_access.may_read(request):
+        denied = HttpResponse("A token is needed.\n", status=401, content_type=_TEXT)
+        denied.headers["WWW-Authenticate"] = "Bearer"
+        return denied
+    if readiness.database() != readiness.OK:
+        return HttpResponse("The database does not answer.\n", status=503, content_type=_TEXT)
+    return HttpResponse(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
+
+
+ANSWERS: dict[str, Callable[[HttpRequest], HttpResponse]] = {
+    "/healthz": _health,
+    "/readyz": _ready,
+    "/metrics": _metrics,
+}

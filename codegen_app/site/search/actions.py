@@ -1,0 +1,151 @@
+"""Actions that match the typed text, on the current page or on a named object.
+
+Only actions that the account may do are offered; the target pages check again. Nothing is done
+here: each action links to the page that does it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
+from django.db.models import Q
+from django.urls import Resolver404, ResolverMatch, resolve, reverse
+
+from codegen_app.accounts import permissions
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.site.search.model import Hit
+from codegen_app.workers.models import State
+from scheduler import targets
+
+Account = AbstractBaseUser | AnonymousUser
+
+_RETUNE = re.compile(r"(?:re)?tune\s+(\S.*)", re.IGNORECASE)
+_COMPARE = re.compile(r"compare(?:\s+with)?(?:\s+(\S+))?", re.IGNORECASE)
+# Objects that can be tuned, by URL name, and the parameter of the retune page for their keys.
+_TUNABLE = {"graph": "pk", "template_node": "pk", "kernel": "name", "tuning_run": "pk"}
+_CALLED = {"graph": "graph", "template_node": "node", "kernel": "kernel", "tuning_run": "run"}
+
+
+def actions(query: str, at: str, account: Account, most: int) -> list[Hit]:
+    """Return at most ``most`` actions; ``at`` is the address of the current page, "" for none."""
+    place = _resolve_page(at)
+    found: list[Hit] = []
+    if _has_permission(account, permissions.RETUNE):
+        found += _retune_here(query, place)
+        found += _retune_named(query, place, most)
+    found += _compare_here(query, at, place)
+    found += [hit for hit in _static_actions(account) if _matches(query, hit)]
+    return found[:most]
+
+
+def _has_permission(account: Account, permission: str) -> bool:
+    return isinstance(account, PermissionsMixin) and account.has_perm(permission)
+
+
+def _resolve_page(at: str) -> ResolverMatch | None:
+    try:
+        return resolve(urlsplit(at).path)
+    except Resolver404:
+        return None
+
+
+def _matches(query: str, hit: Hit) -> bool:
+    text = f"{hit.text} {hit.where}".lower()
+    return all(word in text for word in query.lower().split())
+
+
+def _static_actions(account: Account) -> Iterator[Hit]:
+    if _has_permission(account, permissions.IMPORT):
+        yield Hit("action", "Import a graph", reverse("import"), "from a .pt2 file")
+        yield Hit("action", "Model an external kernel", reverse("look"), "from a file")
+    if _has_permission(account, permissions.NOTIFY):
+        yield Hit("action", "Set up notifications", reverse("channels"), "of alerts")
+    if _has_permission(account, permissions.TOKENS):
+        yield Hit("action", "Create an API token", reverse("tokens"))
+    if account.is_authenticated:
+        yield Hit("action", "Change my password", reverse("password"))
+
+
+def _retune_url(what: str, key: object) -> str:
+    return f"{reverse('retune')}?{urlencode({what: key})}"
+
+
+def _retune_here(query: str, place: ResolverMatch | None) -> list[Hit]:
+    name = place.url_name if place else None
+    if place is None or name not in _TUNABLE:
+        return []
+    what = _CALLED[name]
+    hit = Hit("action", f"Retune this {what}", _retune_url(what, place.kwargs[_TUNABLE[name]]))
+    return [hit] if _matches(query, hit) else []
+
+
+def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hit]:
+    """Match ``retune op17``: nodes, those of the displayed graph first, graphs and kernels (3
+    queries)."""
+    given = _RETUNE.fullmatch(query.strip())
+    if given is None or given[1].lower().startswith("this "):
+        return []
+    name = given[1].strip()
+    nodes = TemplateNode.objects.filter(Q(name__iexact=name) | Q(name__istartswith=name))
+    here = place.kwargs["pk"] if place and place.url_name == "graph" else None
+    rows = list(
+        nodes.filter(problem__isnull=False)
+        .select_related("graph")
+        .only("name", "op", "graph__name")
+        .order_by("-pk")[: 10 * most]
+    )
+    rows.sort(key=lambda row: (row.name.lower() != name.lower(), row.graph_id != here))
+    found = [
+        Hit("action", f"Retune {row.name}", _retune_url("node", row.pk), f"{row.op} of {row.graph}")
+        for row in rows[:most]
+    ]
+    graphs = Graph.objects.filter(name__icontains=name).order_by("-pk").only("name")[:most]
+    found += [
+        Hit("action", f"Retune {row.name}", _retune_url("graph", row.pk), "all nodes of the graph")
+        for row in graphs
+    ]
+    kernels = GeneratedKernel.objects.filter(name__istartswith=name).only("name")[:most]
+    return found + [
+        Hit(
+            "action",
+            f"Retune {row.name}",
+            _retune_url("kernel", row.name),
+            "all nodes that use this kernel",
+        )
+        for row in kernels
+    ]
+
+
+def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]:
+    """On a kernel's page: compare its displayed build with its builds for other targets (1
+    query)."""
+    given = _COMPARE.fullmatch(query.strip()) if query.strip() else None
+    if place is None or place.url_name != "kernel" or (query.strip() and given is None):
+        return []
+    builds = list(
+        Build.objects.filter(kernel__name=place.kwargs["name"], state=State.DONE)
+        .order_by("target", "-created_at")
+        .only("target", "flags")
+    )
+    # The default order of the page: the emulation's build comes last.
+    builds.sort(key=lambda build: (bool(targets.find(build.target).emulates), build.target))
+    asked = parse_qs(urlsplit(at).query).get("build", [""])[0]
+    shown = next((build for build in builds if str(build.pk) == asked), next(iter(builds), None))
+    if shown is None:
+        return []
+    other = {build.target: build for build in reversed(builds) if build.target != shown.target}
+    named = (given[1] or "").lower() if given else ""
+    return [
+        Hit(
+            "action",
+            f"Compare with {target}",
+            f"{reverse('compare')}?{urlencode({'build': [shown.pk, build.pk]}, doseq=True)}",
+            f"this kernel, with {shown.target}",
+        )
+        for target, build in sorted(other.items())
+        if named in target
+    ]

@@ -1,0 +1,126 @@
+"""Search kernels by their parameters and by the instructions of their listings.
+
+Both use indexes: of the configurations (GIN), and of instruction names, which are no more than
+instruction sets have (``kernels/services/instructions.py`` counts them).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from contextlib import suppress
+from urllib.parse import urlencode
+
+from django.db.models import Count, Q
+from django.db.models.fields.json import KeyTransform
+from django.urls import reverse
+
+from codegen_app.kernels.models import GeneratedKernel, InstructionUse, Mnemonic
+from codegen_app.site.search.model import Hit
+
+_PARAMETER = re.compile(r"([A-Za-z]\w{0,60})\s*=\s*(\S{0,60})")
+_NAME = re.compile(r"[A-Za-z]\w{1,60}")
+_MNEMONIC = re.compile(r"[A-Za-z][\w.]{1,99}")
+_MAX_KERNELS = 5_000  # kernels whose values of a parameter are counted
+_LISTED_FROM = 3  # for more instructions than these, kernels would be mixed up
+
+
+def parameters(query: str, most: int) -> list[Hit]:
+    """Find kernels with ``BLOCK_K=128``; for a parameter's name alone (``BLOCK_K``) its values."""
+    given = _PARAMETER.fullmatch(query)
+    if given and given[2]:
+        return _kernels_with_value(given[1], given[2], most)
+    name = given[1] if given else query
+    return _value_hits(name, most) if _NAME.fullmatch(name) else []
+
+
+def _kernels_with_value(name: str, text: str, most: int) -> list[Hit]:
+    matching = Q()
+    for key in _spellings(name):
+        for value in _as_values(text):
+            matching |= Q(config__contains={key: value})
+    rows = (
+        GeneratedKernel.objects.filter(matching).order_by("-pk").only("name", "config", "template")
+    )
+    return [
+        Hit("kernel", row.name, row.get_absolute_url(), f"{name}={text}, {row.template}")
+        for row in rows[:most]
+    ]
+
+
+def _value_hits(name: str, most: int) -> list[Hit]:
+    hits = []
+    for key in _spellings(name):
+        rows = GeneratedKernel.objects.filter(config__has_key=key).order_by()
+        found = rows.annotate(value=KeyTransform(key, "config")).values_list("value", flat=True)
+        counts = Counter(json.dumps(value) for value in found[:_MAX_KERNELS])
+        hits += [
+            _narrower_hit("parameter", f"{key}={json.loads(value)}", _kernels(count))
+            for value, count in counts.most_common()
+        ]
+    return hits[:most]
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((name, name.lower(), name.upper())))
+
+
+def _as_values(text: str) -> list[object]:
+    """Return the possible values of the typed text: a configuration may hold a number or a word."""
+    values: list[object] = [text]
+    with suppress(ValueError):
+        values.append(json.loads(text.lower()))
+    return values
+
+
+def instructions(query: str, most: int) -> list[Hit]:
+    """Find instructions by part of their names, each with the number of builds that have it."""
+    if not _MNEMONIC.fullmatch(query):
+        return []
+    found = Mnemonic.objects.filter(name__icontains=query).order_by("name")
+    names = dict(found.values_list("pk", "name")[:most])
+    counts = dict(
+        InstructionUse.objects.filter(mnemonic__in=names)
+        .order_by()
+        .values_list("mnemonic")
+        .annotate(Count("pk"))
+    )
+    return [
+        _narrower_hit("instruction", name, f"in {counts.get(key, 0)} builds")
+        for key, name in names.items()
+    ]
+
+
+def with_instruction(query: str, most: int) -> list[Hit]:
+    """Find builds with an instruction, if the query identifies one."""
+    if not _MNEMONIC.fullmatch(query):
+        return []
+    names = Mnemonic.objects.filter(name__iexact=query) or Mnemonic.objects.filter(
+        name__icontains=query
+    )
+    keys = list(names.order_by("name").values_list("pk", flat=True)[: _LISTED_FROM + 1])
+    if len(keys) > _LISTED_FROM:
+        return []
+    rows = InstructionUse.objects.filter(mnemonic__in=keys).order_by("-pk")
+    found = rows.select_related("mnemonic", "build__kernel").only(
+        "count", "mnemonic__name", "build__target", "build__kernel__name"
+    )
+    return [
+        Hit(
+            "kernel",
+            use.build.kernel.name,
+            f"{use.build.kernel.get_absolute_url()}?build={use.build_id}",
+            f"{use.count} times {use.mnemonic.name} on {use.build.target}",
+        )
+        for use in found[:most]
+    ]
+
+
+def _narrower_hit(kind: str, text: str, where: str) -> Hit:
+    """Return a hit that narrows the search."""
+    return Hit(kind, text, f"{reverse('search')}?{urlencode({'q': text})}", where)
+
+
+def _kernels(count: int) -> str:
+    return f"{count} kernel{'' if count == 1 else 's'}"

@@ -1,0 +1,160 @@
+"""Find rows by name: graphs, nodes, modules, model source lines, kernels, runs, series, people.
+
+Each is one query limited to the requested number of rows (no sort without an index).
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
+from django.db.models import Min, Q
+from django.urls import reverse
+
+from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
+from codegen_app.kernels.models import GeneratedKernel
+from codegen_app.site.search.model import Hit
+from codegen_app.tracking.models import Series
+from codegen_app.tuning.models import TuningRun
+
+_RUN = re.compile(r"(?:run\s*)?#?(\d{1,18})", re.IGNORECASE)
+_DIGEST = re.compile(r"[0-9a-f]{6,64}")
+
+
+def graphs(query: str, most: int) -> list[Hit]:
+    """Find graphs by name or the beginning of the digest."""
+    rows = Graph.objects.filter(Q(name__icontains=query) | _digest("digest", query))
+    found = rows.order_by("-pk").only("name", "digest", "node_count")[:most]
+    return [
+        Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes, {row.digest[:12]}")
+        for row in found
+    ]
+
+
+def scheduled(query: str, most: int) -> list[Hit]:
+    """Find scheduled nodes by name, op, or the words of their problem."""
+    matching = Q(name__iexact=query) | Q(op__icontains=query) | Q(name__istartswith=query)
+    rows = TemplateNode.objects.filter(matching).select_related("graph").order_by("-pk")
+    return [
+        Hit("node", f"{row.name} {row.op}", row.get_absolute_url(), f"{row.kind} of {row.graph}")
+        for row in rows.only("name", "op", "kind", "graph__name")[:most]
+    ]
+
+
+def graph_nodes(query: str, most: int) -> list[Hit]:
+    """Find calls of models by name or op."""
+    rows = GraphNode.objects.filter(Q(name__icontains=query) | Q(target__icontains=query))
+    found = rows.select_related("graph").order_by("-pk")
+    return [
+        Hit(
+            "graph node",
+            row.name,
+            _node_url(row.graph_id, row.name),
+            f"{row.target} of {row.graph}",
+        )
+        for row in found.only("name", "target", "graph__name")[:most]
+    ]
+
+
+def modules(query: str, most: int) -> list[Hit]:
+    """Find module paths of models, each once per graph."""
+    return _distinct_hits("module_path", "module", query, most)
+
+
+def sources(query: str, most: int) -> list[Hit]:
+    """Find lines of models' sources (``mlp.py``, ``mlp.py:12``), each once per graph."""
+    return _distinct_hits("source", "source line", query, most)
+
+
+def _distinct_hits(field: str, kind: str, query: str, most: int) -> list[Hit]:
+    rows = (
+        GraphNode.objects.filter(**{f"{field}__icontains": query})
+        .order_by()
+        .values(field, "graph", "graph__name")
+        .annotate(first=Min("name"))
+    )
+    return [
+        Hit(kind, row[field], _node_url(row["graph"], row["first"]), f"of {row['graph__name']}")
+        for row in rows[:most]
+    ]
+
+
+def kernels(query: str, most: int) -> list[Hit]:
+    """Find kernels by name, template, or the beginning of the source hash."""
+    matching = (
+        Q(name__icontains=query) | Q(template__iexact=query) | _digest("source_digest", query)
+    )
+    rows = GeneratedKernel.objects.filter(matching).order_by("-pk")
+    return [
+        Hit("kernel", row.name, row.get_absolute_url(), row.template)
+        for row in rows.only("name", "template")[:most]
+    ]
+
+
+def runs(query: str, most: int) -> list[Hit]:
+    """Find runs by number (``run 12``), device, target, reason, or the graph's name."""
+    numbered = _RUN.fullmatch(query.strip())
+    matching = (
+        Q(device__icontains=query) | Q(why__icontains=query) | Q(graph__name__icontains=query)
+    )
+    if numbered:
+        matching = Q(pk=int(numbered[1]))
+    rows = TuningRun.objects.filter(matching).select_related("graph").order_by("-pk")
+    return [
+        Hit("run", f"run {row.pk}", row.get_absolute_url(), _run_text(row))
+        for row in rows.only("device", "target", "state", "graph__name")[:most]
+    ]
+
+
+def series(query: str, most: int) -> list[Hit]:
+    """Find series by problem."""
+    rows = Series.objects.filter(problem__icontains=query).order_by("-pk")
+    return [
+        Hit(
+            "series",
+            row.problem,
+            reverse("series", args=[row.pk]),
+            f"{row.metric}, {row.device_name}",
+        )
+        for row in rows.only("problem", "metric", "device_name")[:most]
+    ]
+
+
+def people(query: str, most: int) -> list[Hit]:
+    """Find accounts by name; each links to the alerts assigned to it."""
+    rows = User.objects.filter(is_active=True, username__icontains=query).order_by("username")
+    return [
+        Hit("person", name, _alerts_of(name), "alerts assigned to this user")
+        for name in rows.values_list("username", flat=True)[:most]
+    ]
+
+
+def latest(most: int) -> list[Hit]:
+    """Return the newest graphs and runs, for an empty query (2 queries)."""
+    newest = Graph.objects.order_by("-pk").only("name", "node_count")[:most]
+    found = [
+        Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes") for row in newest
+    ]
+    rows = TuningRun.objects.select_related("graph").order_by("-pk")
+    return found + [
+        Hit("run", f"run {row.pk}", row.get_absolute_url(), _run_text(row))
+        for row in rows.only("device", "target", "state", "graph__name")[:most]
+    ]
+
+
+def _run_text(row: TuningRun) -> str:
+    return f"{row.graph}, {row.device}, {row.target}, {row.state}"
+
+
+def _digest(field: str, query: str) -> Q:
+    """Match the beginning of a digest, if the query can be one."""
+    return Q(**{f"{field}__startswith": query}) if _DIGEST.fullmatch(query) else Q(pk__in=[])
+
+
+def _node_url(graph: int, node: str) -> str:
+    return f"{reverse('graph', args=[graph])}?{urlencode({'node': node})}"
+
+
+def _alerts_of(name: str) -> str:
+    return f"{reverse('alerts')}?{urlencode({'assignee': name, 'state': 'all'})}"

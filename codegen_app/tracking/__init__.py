@@ -1,0 +1,1 @@
+"""Tracking: series, changes, their causes, alerts, notifications, the results API."""

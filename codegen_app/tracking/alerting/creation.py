@@ -1,0 +1,199 @@
+"""Alerts for explained changes: one per revision and direction, which more series may join.
+
+``Change.raised_at`` is the queue: null if a change is new, withdrawn, or differs from when its
+alerts were updated. One run's alerts, events, deliveries and marks are one transaction, so that a
+killed worker neither repeats nor loses a notification.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from codegen_app.tracking.alerting import links
+from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.alerting.status import AlertStatus, alert_statuses
+from codegen_app.tracking.alerting.triage import lock_links
+from codegen_app.tracking.models import (
+    OPEN_ALERT_STATES,
+    Alert,
+    AlertEvent,
+    AlertKind,
+    AlertState,
+    Change,
+    EventKind,
+)
+from scheduler.track.evidence import Cause
+
+BATCH_SIZE = 2000
+_OPEN = {str(state) for state in OPEN_ALERT_STATES}
+_Key = tuple[str, int]
+
+
+def pending_changes() -> QuerySet[Change]:
+    """Return changes whose alerts are to be updated and can be."""
+    ready = Q(withdrawn_at__isnull=False) | Q(explained_at__isnull=False)
+    return Change.objects.filter(ready, raised_at=None)
+
+
+@transaction.atomic
+def raise_alerts() -> int:
+    """Update the alerts of some waiting changes; return how many changes (0: none waits, or others
+    are updating them)."""
+    rows = list(
+        pending_changes()
+        .select_for_update(skip_locked=True, of=("self",))
+        .select_related("series__rule", "revision")
+        .order_by("revision_id", "pk")[:BATCH_SIZE]
+    )
+    if not rows:
+        return 0
+    joining = [row for row in rows if _needs_alert(row)]
+    if joining:
+        lock_links()
+    left = {row.alert_id for row in rows if row.alert_id and not _is_alertable(row)}
+    alerts = _lock_alerts(joining, rows)
+    by_key = {(alert.kind, alert.revision_id): alert for alert in alerts}
+    for row in joining:
+        row.alert = by_key[_key(row)]
+    _mark_raised(rows)
+    new = _new_alert_ids(alerts)
+    # A link says what an alert belongs to: create it before anybody is notified.
+    links.link_new([alert for alert in alerts if alert.pk in new])
+    grown = Counter(row.alert_id for row in joining)
+    found = alert_statuses(alerts)
+    for alert in alerts:
+        _update_summary(alert, found[alert.pk])
+        if alert.pk in new:
+            record_event(alert, EventKind.RAISED)
+        elif alert.pk in grown:
+            _reopen(alert)
+            record_event(alert, EventKind.GREW, note=_count_series(grown[alert.pk], "more"))
+        _update_recovery(alert, found[alert.pk], is_left=alert.pk in left)
+    return len(rows)
+
+
+def _is_alertable(row: Change) -> bool:
+    """Return whether a change raises alerts: one of the same code in the same environment, or one
+    that may be chance, is noise."""
+    is_noise = row.cause == Cause.NOISE or row.explanation.get("feeds_noise_floor", False)
+    return row.withdrawn_at is None and not is_noise
+
+
+def _needs_alert(row: Change) -> bool:
+    rule = getattr(row.series, "rule", None)
+    is_muted = rule is not None and rule.muted
+    return row.alert_id is None and _is_alertable(row) and not is_muted
+
+
+def _key(row: Change) -> _Key:
+    kind = AlertKind.REGRESSION if row.worse else AlertKind.IMPROVEMENT
+    return str(kind), row.revision_id
+
+
+def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Alert]:
+    """Return all alerts that these changes may affect, locked in one order: those that they join
+    (created if new), belong to, or have brought back to the earlier level."""
+    moments: dict[_Key, Change] = {}
+    for row in joining:
+        moments.setdefault(_key(row), row)
+    Alert.objects.bulk_create(
+        [
+            Alert(kind=kind, revision_id=revision, at=row.revision.at or row.at)
+            for (kind, revision), row in sorted(moments.items())
+        ],
+        ignore_conflicts=True,
+    )
+    revisions = {revision for _, revision in moments}
+    series = {row.series_id for row in rows}
+    of_series = Change.objects.filter(
+        series__in=series, withdrawn_at=None, alert__state__in=OPEN_ALERT_STATES
+    )
+    keys = {row.alert_id for row in rows if row.alert_id}
+    keys |= set(of_series.values_list("alert_id", flat=True))
+    found = Alert.objects.filter(
+        Q(pk__in=keys) | Q(revision__in=revisions, kind__in={kind for kind, _ in moments})
+    )
+    wide = found.select_for_update(of=("self",)).select_related("revision").order_by("pk")
+    return [one for one in wide if one.pk in keys or (one.kind, one.revision_id) in moments]
+
+
+def _new_alert_ids(alerts: Iterable[Alert]) -> set[int]:
+    """Return the new alerts, which have no event yet."""
+    keys = {alert.pk for alert in alerts}
+    raised = AlertEvent.objects.filter(alert__in=keys, kind=EventKind.RAISED)
+    return keys - set(raised.values_list("alert_id", flat=True))
+
+
+def _mark_raised(rows: Sequence[Change]) -> None:
+    """Mark changes as handled. Noise has no alert; a withdrawn change keeps its alert."""
+    now = timezone.now()
+    for row in rows:
+        row.raised_at = now
+        if row.withdrawn_at is None and not _is_alertable(row):
+            row.alert = None
+    Change.objects.bulk_update(rows, ["alert", "raised_at"], batch_size=500)
+
+
+def _update_summary(alert: Alert, standing: AlertStatus) -> None:
+    """Update the columns that lists show."""
+    worst = standing.worst
+    columns = {
+        "n_series": standing.n_series,
+        "worst_ratio": worst.after / worst.before if worst else None,
+        "cause": worst.cause if worst else "",
+    }
+    if any(getattr(alert, name) != value for name, value in columns.items()):
+        for name, value in columns.items():
+            setattr(alert, name, value)
+        alert.save(update_fields=[*columns, "changed_at"])
+
+
+def _update_recovery(alert: Alert, standing: AlertStatus, *, is_left: bool) -> None:
+    """Record that the alert is back at the earlier level, no longer is, or has no change left."""
+    if alert.state not in _OPEN:
+        return
+    since, known = standing.recovered_since, alert.recovered_at
+    if since != known:
+        alert.recovered_at = since
+        alert.save(update_fields=["recovered_at", "changed_at"])
+    if since is not None and known is None:
+        record_event(alert, EventKind.RECOVERED, note=_count_series(standing.n_series, "back"))
+    elif since is None and known is not None:
+        record_event(alert, EventKind.NOTE, note="no longer at the previous level")
+    if not standing.n_series and is_left:
+        _close_disproved(alert)
+
+
+def _close_disproved(alert: Alert) -> None:
+    """Close an alert whose changes later points all disproved, if nobody has looked at it yet.
+    Otherwise its people are notified, and decide."""
+    note = "later points no longer show a change"
+    if alert.state != AlertState.NEW:
+        record_event(alert, EventKind.NOTE, note=note)
+        return
+    alert.state = AlertState.INVALID.value
+    alert.save(update_fields=["state", "changed_at"])
+    columns = {"state": AlertState.NEW.value}, {"state": AlertState.INVALID.value}
+    record_event(alert, EventKind.STATE, None, note, *columns)
+
+
+def _reopen(alert: Alert) -> None:
+    """Reopen an alert that Kiln closed because it had no changes, and that has some again."""
+    if alert.state != AlertState.INVALID:
+        return
+    last = alert.events.filter(kind__in=(EventKind.STATE, EventKind.UNDO)).last()
+    if last is not None and last.by_id is None:
+        alert.state = AlertState.NEW.value
+        alert.save(update_fields=["state", "changed_at"])
+        columns = {"state": AlertState.INVALID.value}, {"state": AlertState.NEW.value}
+        record_event(alert, EventKind.STATE, None, "changes were found again", *columns)
+
+
+def _count_series(count: int, what: str) -> str:
+    """Return "3 series more", "1 series back"."""
+    return f"{count} series {what}"

@@ -1,0 +1,51 @@
+"""Events of alerts: one row each, with the notified channels, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.tracking.models import Alert, AlertEvent, EventKind
+from codegen_app.tracking.notifying import outbox
+
+
+@transaction.atomic
+def record_event(
+    alert: Alert,
+    kind: EventKind,
+    by: AbstractBaseUser | None = None,
+    note: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> AlertEvent:
+    """Record the event, and its deliveries to the channels for such alerts.
+
+    ``by`` is None if Kiln itself did it. ``before`` and ``after`` are the alert's changed columns,
+    as JSON. Call it in the transaction that changes the alert.
+    Kiln's own events of an alert that repeats another are only sent to channels that the other
+    alert was not for.
+    """
+    event = AlertEvent.objects.create(
+        alert=alert,
+        kind=kind,
+        by_id=by.pk if by is not None else None,
+        note=note,
+        before=dict(before or {}),
+        after=dict(after or {}),
+    )
+    if kind in outbox.SENT_EVENTS:
+        outbox.enqueue(event, tuple(one.pk for one in _originals(alert)))
+    return event
+
+
+def _originals(alert: Alert) -> Iterator[Alert]:
+    """Yield the alerts that this alert repeats, the nearest first: links have no cycles."""
+    other = alert.downstream_of
+    if other is None and alert.duplicate_of is not None and alert.duplicate_of.kind == alert.kind:
+        other = alert.duplicate_of
+    if other is not None:
+        yield other
+        yield from _originals(other)

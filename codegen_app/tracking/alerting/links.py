@@ -1,0 +1,120 @@
+"""Alerts of one cause: a new alert is linked to the alert that it repeats, or follows from.
+
+A link goes to an alert without a link of its own. People create, change and remove links in
+``triage``; a person's link stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.db import connection
+from django.db.models import Q
+
+from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.models import Alert, AlertKind, EventKind, Relation
+
+_Commit = tuple[str, str]
+_SAME_COMMIT_NOTE = "same commit"
+_DOWNSTREAM_NOTE = "the time of a model depends on its kernels"
+
+# External series of a whole model (named like a graph here) that changed at a point; series of the
+# model's own kernels on that device that changed in the same direction since the point before.
+_DOWNSTREAM = """
+SELECT DISTINCT model.alert_id, kernel.alert_id
+FROM codegen_app_change AS kernel
+JOIN codegen_app_series AS own ON own.id = kernel.series_id
+JOIN codegen_app_templatenode AS node ON node.problem_id = own.own_problem_id
+JOIN codegen_app_graph AS graph ON graph.id = node.graph_id
+JOIN codegen_app_series AS whole ON whole.problem = graph.name AND whole.own_problem_id IS NULL
+    AND whole.device_name = own.device_name
+JOIN codegen_app_change AS model ON model.series_id = whole.id AND model.worse = kernel.worse
+    AND model.alert_id <> kernel.alert_id AND kernel.at <= model.at
+CROSS JOIN LATERAL (
+    SELECT max(at) AS at FROM codegen_app_datum
+    WHERE series_id = whole.id AND at < model.at
+) AS earlier
+WHERE model.withdrawn_at IS NULL AND kernel.withdrawn_at IS NULL AND kernel.at > earlier.at
+    AND (model.alert_id = ANY(%(new)s) OR kernel.alert_id = ANY(%(new)s))
+    AND NOT EXISTS (
+        SELECT 1 FROM codegen_app_change AS also
+        JOIN codegen_app_series AS its ON its.id = also.series_id
+        WHERE also.alert_id = model.alert_id AND also.withdrawn_at IS NULL
+            AND (its.own_problem_id IS NOT NULL
+                OR NOT EXISTS (SELECT 1 FROM codegen_app_graph WHERE name = its.problem))
+    )
+ORDER BY 1, 2
+"""
+
+
+def link_new(new: Sequence[Alert]) -> None:
+    """Link new alerts, in the transaction that created them and has locked all links.
+
+    The same commit on another branch is a duplicate of the first alert; a commit's improvements
+    belong to its regressions. A whole model's series is downstream of its kernels'.
+    """
+    if not new:
+        return
+    at_hand = {alert.pk: alert for alert in new}
+    by_commit = _by_commit(new, at_hand)
+    for alert in new:
+        of = by_commit[_commit(alert)]
+        first = _primary(of)
+        for other in of:
+            if other.pk != first.pk and (alert in (other, first)):
+                _link_to(other, Relation.DUPLICATE, first, _SAME_COMMIT_NOTE)
+    for model, kernel in _downstream(new, at_hand):
+        _link_to(model, Relation.DOWNSTREAM, kernel, _DOWNSTREAM_NOTE)
+
+
+def _commit(alert: Alert) -> _Commit:
+    assert alert.revision is not None
+    return alert.revision.repository, alert.revision.name
+
+
+def _by_commit(new: Iterable[Alert], at_hand: dict[int, Alert]) -> dict[_Commit, list[Alert]]:
+    """Return alerts of these commits, on any branch and in either direction."""
+    commits = {_commit(alert) for alert in new}
+    same = Q()
+    for repository, name in commits:
+        same |= Q(revision__repository=repository, revision__name=name)
+    result: dict[_Commit, list[Alert]] = {commit: [] for commit in commits}
+    for row in Alert.objects.filter(same).select_related("revision").order_by("pk"):
+        alert = at_hand.get(row.pk, row)
+        result[_commit(alert)].append(alert)
+    return result
+
+
+def _primary(of: Sequence[Alert]) -> Alert:
+    """Return the alert that a commit's others belong to: the earliest regression, if any."""
+    return min(of, key=lambda alert: (alert.kind != AlertKind.REGRESSION, alert.pk))
+
+
+def _downstream(new: Iterable[Alert], at_hand: dict[int, Alert]) -> list[tuple[Alert, Alert]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_DOWNSTREAM, {"new": [alert.pk for alert in new]})
+        pairs = cursor.fetchall()
+    missing = {key for pair in pairs for key in pair} - set(at_hand)
+    known = at_hand | Alert.objects.in_bulk(missing) if missing else at_hand
+    return [(known[model], known[kernel]) for model, kernel in pairs]
+
+
+def _link_to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
+    """Link to an alert, or to the alert that it is linked to. Does nothing if there is a link, if a
+    person decided on one, or if it would close a cycle."""
+    root = other.duplicate_of or other.downstream_of or other
+    decided = alert.events.filter(kind=EventKind.LINK)
+    if alert.duplicate_of_id or alert.downstream_of_id or root.pk == alert.pk or decided.exists():
+        return
+    if root.duplicate_of_id or root.downstream_of_id:
+        return
+    column = relation.value
+    setattr(alert, column, root)
+    alert.save(update_fields=[column, "changed_at"])
+    record_event(alert, EventKind.LINK, None, note, {column: None}, {column: root.pk})
+    for one in Alert.objects.filter(Q(duplicate_of=alert) | Q(downstream_of=alert)):
+        held = Relation.DUPLICATE if one.duplicate_of_id == alert.pk else Relation.DOWNSTREAM
+        setattr(one, held.value, root)
+        one.save(update_fields=[held.value, "changed_at"])
+        columns = {held.value: alert.pk}, {held.value: root.pk}
+        record_event(one, EventKind.LINK, None, note, *columns)

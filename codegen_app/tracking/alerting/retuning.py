@@ -1,0 +1,61 @@
+"""Tuning the problems of an alert's series again: one request, one run per problem."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.graphs.models import TemplateNode
+from codegen_app.tracking.models import Alert, AlertRun, Series
+from codegen_app.tracking.queries.remeasurable import changes_of, own_series
+from codegen_app.tuning.models import TuningRun
+from codegen_app.tuning.services import retuning, tuning
+from codegen_app.workers.models import OPEN_STATES
+from scheduler.errors import UserError
+from scheduler.tuning.budget import Budget
+
+BUDGET_S = 60.0
+MAX_RUNS = 10
+
+
+@transaction.atomic
+def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
+    """Start a run with a budget of ``BUDGET_S`` for each of the alert's own problems, the largest
+    change first; an open run is reused. Raises ``UserError`` if there is nothing to tune."""
+    alert = Alert.objects.select_for_update().get(pk=alert.pk)
+    own = own_series(alert, changes_of(alert))
+    if not own:
+        raise UserError("no series of this alert is measured here: nothing to tune")
+    known = AlertRun.objects.filter(alert=alert, run__state__in=OPEN_STATES)
+    running = {one.series_id: one.run for one in known.select_related("run")}
+    return [running.get(series.pk) or _start(alert, series, actor) for series in own[:MAX_RUNS]]
+
+
+def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> TuningRun:
+    node = _node(series)
+    if node is None:
+        raise UserError(f"no imported graph contains {series.problem}: import its model again")
+    symbols = node.graph.symbols
+    run = tuning.start_run(
+        node.graph,
+        retuning.device_for(series.target),
+        series.target,
+        {name: size for name, size in series.sizes.items() if name in symbols},
+        actor,
+        template_node=node,
+        budget=Budget(seconds=BUDGET_S),
+        why=f"alert {alert.pk}: {alert}"[:500],
+    )
+    AlertRun.objects.create(alert=alert, series=series, run=run)
+    return run
+
+
+def _node(series: Series) -> TemplateNode | None:
+    """Return a node of the problem: in the graph of the last point's run, else in the newest."""
+    nodes = TemplateNode.objects.filter(problem=series.own_problem).select_related("graph")
+    last = series.data.filter(run__isnull=False).order_by("-at", "-pk").first()
+    if last is not None and last.run is not None:
+        of_run = nodes.filter(graph=last.run.graph_id).order_by("position").first()
+        if of_run is not None:
+            return of_run
+    return nodes.order_by("-graph", "position").first()

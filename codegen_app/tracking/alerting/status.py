@@ -1,0 +1,118 @@
+"""The status of alerts from their current changes: how many series, the worst, and since when the
+series have recovered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS
+from codegen_app.tracking.models import Alert, Change
+
+_HALFWAY = 0.5
+"""The fraction of the way back, in logarithms, that a level must cover if its interval is wide."""
+
+
+class LiveChange(NamedTuple):
+    """A change that was not withdrawn."""
+
+    pk: int
+    series: int
+    alert: int | None
+    at: datetime
+    before: float
+    after: float
+    low: float | None
+    high: float | None
+    worse: bool
+    cause: str
+    least_effect: float | None
+
+    @property
+    def distance(self) -> float:
+        """The distance between the levels, as a logarithm."""
+        return math.log(self.after / self.before)
+
+
+@dataclass(frozen=True)
+class AlertStatus:
+    """``recovered_since``: the place in the history of the point since which every changed series
+    is back at the earlier level; None if one is not."""
+
+    n_series: int
+    worst: LiveChange | None
+    recovered_since: datetime | None
+
+
+_FIELDS = (
+    *("pk", "series_id", "alert_id", "at", "before", "after", "low", "high", "worse", "cause"),
+    "series__rule__least_effect",
+)
+
+
+def alert_statuses(alerts: Collection[Alert]) -> dict[int, AlertStatus]:
+    """Return the statuses by the alerts' keys, in two queries."""
+    keys = [alert.pk for alert in alerts]
+    live = Change.objects.filter(withdrawn_at=None)
+    own = [LiveChange(*row) for row in live.filter(alert__in=keys).values_list(*_FIELDS)]
+    of_series = live.filter(series__in={one.series for one in own})
+    histories: dict[int, list[LiveChange]] = {}
+    for row in of_series.order_by("series_id", "at", "pk").values_list(*_FIELDS):
+        moved = LiveChange(*row)
+        histories.setdefault(moved.series, []).append(moved)
+    return {key: _alert_status(moves, histories) for key, moves in _by_alert(keys, own).items()}
+
+
+def recovered_since(change: LiveChange, history: Sequence[LiveChange]) -> datetime | None:
+    """Return when the current level of a series, or an earlier one that lasted up to it, returned
+    to the level before a change; None if the current level has not. ``history`` has the series'
+    changes in order."""
+    since = None
+    for later in reversed(history):
+        if not has_recovered(change, later):
+            break
+        since = later.at
+    return since
+
+
+def has_recovered(change: LiveChange, latest: LiveChange) -> bool:
+    """Return whether a series' level since a later change is no longer worse (for an improvement:
+    better) than the level before a change: within the interval of the way back, or the least
+    effect."""
+    if latest.at <= change.at:
+        return False
+    way = 1.0 if change.distance > 0 else -1.0
+    remains = way * math.log(latest.after / change.before)
+    least = (
+        change.least_effect if change.least_effect is not None else DEFAULT_SETTINGS.least_effect
+    )
+    if remains <= least:
+        return True
+    if latest.low is None or latest.high is None:
+        return False
+    since = math.log(latest.before / change.before)
+    nearest = min(way * (math.log(bound) + since) for bound in (latest.low, latest.high))
+    return nearest <= 0 and remains <= _HALFWAY * abs(change.distance)
+
+
+def _by_alert(keys: Iterable[int], moves: Sequence[LiveChange]) -> dict[int, list[LiveChange]]:
+    result: dict[int, list[LiveChange]] = {key: [] for key in keys}
+    for one in moves:
+        if one.alert is not None:
+            result[one.alert].append(one)
+    return result
+
+
+def _alert_status(
+    moves: Sequence[LiveChange], histories: Mapping[int, Sequence[LiveChange]]
+) -> AlertStatus:
+    back = [recovered_since(one, histories[one.series]) for one in moves]
+    known = [moment for moment in back if moment is not None]
+    return AlertStatus(
+        n_series=len({one.series for one in moves}),
+        worst=max(moves, key=lambda one: (abs(one.distance), -one.pk), default=None),
+        recovered_since=max(known) if known and len(known) == len(back) else None,
+    )

@@ -1,0 +1,158 @@
+"""Load the points of both sides in a few queries, however many series there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from codegen_app.tracking.compare_revisions.sides import ComparedSide
+from codegen_app.tracking.models import VALID
+from scheduler.track.facts import CODE_FACTS, INSTRUCTIONS_DIGEST
+
+MAX_POINTS = 50
+"""The newest points of a series on a side."""
+
+WITH_SAMPLES = 4
+"""Samples are loaded for this many points: with more points their values are the samples."""
+
+# Newest first within a series. Formatted separately for revisions and runs, so that each uses its
+# index.
+_POINTS = """
+SELECT series_id, id, value, low, high, n, conditions_id, source,
+    CASE WHEN place <= %s THEN samples END
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY series_id ORDER BY measured_at DESC, id DESC) AS place
+    FROM codegen_app_datum AS datum WHERE {column} = ANY(%s) AND {valid}
+) AS points
+WHERE place <= %s ORDER BY series_id, place
+"""
+_SERIES = """
+SELECT id, problem, own_problem_id, sizes, target, device_name, toolchain, metric, unit, better
+FROM codegen_app_series WHERE id = ANY(%s)
+"""
+# Thousands of conditions share few environments and clocks, but each has its own code.
+_CONDITIONS = """
+SELECT id,
+    jsonb_build_object(
+        'driver', facts->'driver', 'runtime', facts->'runtime', 'host', facts->'host',
+        'attributes', CASE jsonb_typeof(facts->'attributes') WHEN 'object'
+            THEN (facts->'attributes') - %s::text[] END
+    )::text,
+    (facts->'clocks')::text,
+    CASE jsonb_typeof(facts->'code_digest') WHEN 'string' THEN facts->>'code_digest' ELSE '' END,
+    CASE jsonb_typeof(facts#>%s) WHEN 'string' THEN facts#>>%s ELSE '' END
+FROM codegen_app_conditions WHERE id = ANY(%s)
+"""
+_FACTS = "SELECT id, facts FROM codegen_app_conditions WHERE id = ANY(%s)"
+_GRAPHS = """
+SELECT DISTINCT node.problem_id, graph.name
+FROM codegen_app_templatenode AS node JOIN codegen_app_graph AS graph ON graph.id = node.graph_id
+WHERE node.problem_id = ANY(%s) ORDER BY graph.name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPoint:
+    """The columns of a point."""
+
+    id: int
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    conditions: int
+    source: str
+    samples: Sequence[float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSeries:
+    """The columns of a series."""
+
+    id: int
+    problem: str
+    own_problem: int | None
+    sizes: Mapping[str, int]
+    target: str
+    device: str
+    toolchain: str
+    metric: str
+    unit: str
+    better: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConditions:
+    """The part of the conditions that decides whether points can be compared: the facts of the
+    environment and the clocks as JSON texts, equal if these are equal; and the digests of the code,
+    "" if there is none."""
+
+    environment: str
+    clocks: str | None
+    code_digest: str
+    instructions_digest: str
+
+
+@dataclass(frozen=True)
+class StoredSides:
+    """Both sides by series, newest point first, with the rows that their points refer to."""
+
+    before: Mapping[int, Sequence[StoredPoint]]
+    after: Mapping[int, Sequence[StoredPoint]]
+    series: Mapping[int, StoredSeries]
+    conditions: Mapping[int, StoredConditions]
+    graphs: Mapping[int, Sequence[str]]
+
+
+def load_sides(before: ComparedSide, after: ComparedSide) -> StoredSides:
+    """Load all points of both sides, at most ``MAX_POINTS`` per series (5 queries)."""
+    old, new = _points(before), _points(after)
+    series = _series(old.keys() | new.keys())
+    return StoredSides(old, new, series, _conditions(old, new), _graphs(series.values()))
+
+
+def _points(side: ComparedSide) -> dict[int, list[StoredPoint]]:
+    column, keys = ("run_id", [side.run]) if side.run else ("revision_id", list(side.keys))
+    found: dict[int, list[StoredPoint]] = {}
+    statement = _POINTS.format(column=column, valid=VALID.format(datum="datum"))
+    for series, *columns in _rows(statement, [WITH_SAMPLES, keys, MAX_POINTS]):
+        found.setdefault(series, []).append(StoredPoint(*columns))
+    return found
+
+
+def _series(keys: Iterable[int]) -> dict[int, StoredSeries]:
+    return {
+        key: StoredSeries(key, problem, own, json.loads(sizes), *others)
+        for key, problem, own, sizes, *others in _rows(_SERIES, [list(keys)])
+    }
+
+
+def _conditions(*sides: Mapping[int, Sequence[StoredPoint]]) -> dict[int, StoredConditions]:
+    keys = {point.conditions for side in sides for points in side.values() for point in points}
+    instructions = ["attributes", INSTRUCTIONS_DIGEST]
+    values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
+    return {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
+
+
+def load_facts(conditions: Iterable[int]) -> dict[int, Mapping[str, Any]]:
+    """Return all recorded facts of a few conditions, in which causes are searched (1 query)."""
+    return {key: json.loads(text) for key, text in _rows(_FACTS, [list(conditions)])}
+
+
+def _graphs(series: Iterable[StoredSeries]) -> dict[int, list[str]]:
+    """Return the graphs that use a problem, by the problem's key."""
+    found: dict[int, list[str]] = {}
+    keys = {one.own_problem for one in series if one.own_problem is not None}
+    for problem, name in _rows(_GRAPHS, [list(keys)]):
+        found.setdefault(problem, []).append(name)
+    return found
+
+
+def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())

@@ -1,0 +1,150 @@
+"""Convert stored points to the samples that are compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from codegen_app.tracking.compare_revisions.queries import (
+    StoredConditions,
+    StoredPoint,
+    StoredSeries,
+)
+from scheduler.stats.intervals import Interval
+from scheduler.track.compare import MeasuredSeries
+from scheduler.track.facts import environment_of, parse_readings, point_of
+from scheduler.track.ratios import MIN_RATIO_SAMPLES
+from scheduler.track.sides import CodeObject, Environment, Point
+
+HIGHER = "higher"
+_EMPTY = np.empty(0)
+_SMALLEST = 1e-300  # smaller values have no finite inverse
+
+
+class Conditions:
+    """The conditions that points were measured under: each environment is parsed once, however many
+    points share it."""
+
+    def __init__(self, stored: Mapping[int, StoredConditions]) -> None:
+        self._stored = stored
+        self._environments: dict[tuple[str, str], Environment] = {}
+        self._readings: dict[str | None, Mapping[str, float]] = {}
+
+    def environment(self, conditions: int) -> str:
+        """Return a key that is equal for points measured in the same recorded environment."""
+        return self._stored[conditions].environment
+
+    def point(self, series: StoredSeries, point: StoredPoint) -> Point:
+        """Return the point with the fields that decide whether it can be compared; finding a cause
+        needs all of them (``full_point``)."""
+        of = self._stored[point.conditions]
+        return Point(
+            value=point.value,
+            low=point.value if point.low is None else point.low,
+            high=point.value if point.high is None else point.high,
+            n=point.n,
+            code=CodeObject(of.code_digest, of.instructions_digest),
+            environment=self._environment(of.environment, series.device),
+            readings=self._clocks(of.clocks),
+        )
+
+    def _environment(self, text: str, device: str) -> Environment:
+        key = text, device
+        if key not in self._environments:
+            self._environments[key] = environment_of(json.loads(text), device)
+        return self._environments[key]
+
+    def _clocks(self, text: str | None) -> Mapping[str, float]:
+        if text not in self._readings:
+            self._readings[text] = parse_readings(json.loads(text) if text else None)
+        return self._readings[text]
+
+
+def full_point(
+    facts: Mapping[str, Any], series: StoredSeries, point: StoredPoint, revision: str
+) -> Point:
+    """Return a point with everything recorded about it."""
+    return point_of(
+        facts,
+        value=point.value,
+        low=point.low,
+        high=point.high,
+        n=point.n,
+        revision=revision,
+        target=series.target,
+        device=series.device,
+        toolchain=series.toolchain,
+    )
+
+
+def match_environments(
+    before: Sequence[StoredPoint], after: Sequence[StoredPoint], conditions: Conditions
+) -> tuple[Sequence[StoredPoint], Sequence[StoredPoint]]:
+    """Return the points of each side to compare: if a side was measured in several environments,
+    those of the newest environment that both have, else of each side's newest. Points are newest
+    first."""
+    if len({point.conditions for side in (before, after) for point in side}) <= 1:
+        return before, after
+    old, new = (
+        {conditions.environment(point.conditions): None for point in side}
+        for side in (before, after)
+    )
+    if len(old) <= 1 and len(new) <= 1:
+        return before, after
+    common = next((one for one in new if one in old), None)
+    chosen = [common or next(iter(old), ""), common or next(iter(new), "")]
+    return tuple(  # type: ignore[return-value]
+        [point for point in side if conditions.environment(point.conditions) == of]
+        for side, of in zip((before, after), chosen, strict=True)
+    )
+
+
+def side_samples(
+    name: str,
+    groups: Sequence[str],
+    series: StoredSeries,
+    points: Sequence[StoredPoint],
+    point: Point | None,
+) -> MeasuredSeries:
+    """Return a side's samples as times: values for which higher is better are inverted (1 / value).
+
+    With ``MIN_RATIO_SAMPLES`` points or more, the samples are their values. With fewer, they are
+    the samples of the points that have at least as many; if none has, the interval of the newest
+    point that has one over as many; else the values.
+    """
+    values = [one.value for one in points]
+    kept: list[float] = []
+    interval = None
+    if len(points) < MIN_RATIO_SAMPLES:
+        least = 1 if len(points) == 1 else MIN_RATIO_SAMPLES
+        rich = [one.samples for one in points if one.samples and len(one.samples) >= least]
+        kept = [sample for each in rich for sample in each]
+        if not kept:
+            interval = next(filter(None, map(_interval, points)), None)
+    if not kept and interval is None:
+        kept = values
+    lowest = min(interval.low if interval else min(kept), *values)
+    samples = np.array(kept) if kept else _EMPTY
+    unusable = "" if lowest >= _SMALLEST else "a value is at or below 0, so no ratio can be formed"
+    if series.better == HIGHER and not unusable:
+        samples, interval = _inverted(samples, interval)
+    return MeasuredSeries(name, groups[0], samples, point, interval, tuple(groups[1:]), unusable)
+
+
+def _interval(point: StoredPoint) -> Interval | None:
+    if point.n < MIN_RATIO_SAMPLES or point.low is None or point.high is None:
+        return None
+    return Interval(point.value, point.low, point.high, point.n)
+
+
+def _inverted(
+    samples: npt.NDArray[np.float64], interval: Interval | None
+) -> tuple[npt.NDArray[np.float64], Interval | None]:
+    if interval is None:
+        return 1 / samples, None
+    turned = Interval(1 / interval.median, 1 / interval.high, 1 / interval.low, interval.n)
+    return samples, turned

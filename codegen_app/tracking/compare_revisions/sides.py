@@ -1,0 +1,179 @@
+"""Resolve a side: a revision, a branch's newest revision, a branch's merge base, or a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, QuerySet, Subquery
+from django.db.models.functions import Left
+
+from codegen_app.tracking.compare_revisions.address import BASE, BRANCH, REVISION, RUN
+from codegen_app.tracking.models import Revision
+from codegen_app.tuning.models import TuningRun
+from scheduler.errors import UserError
+
+_SHORTEST = 4
+_MAX_NAMED = 4
+_LONGEST_NAME = 500
+
+
+@dataclass(frozen=True)
+class ComparedSide:
+    """One side. ``text`` is the requested text, ``name`` the resolved revision (or run), ``keys``
+    its rows: one commit may have been sent on several branches. ``at`` is when the revision was
+    made or the run began; None if unknown."""
+
+    text: str
+    name: str
+    branches: tuple[str, ...]
+    repository: str
+    at: datetime | None
+    keys: tuple[int, ...]
+    run: int | None = None
+    run_url: str = ""
+
+    @property
+    def title(self) -> str:
+        """The title for readers: ``3f2a9c01b4de (main)``."""
+        short = self.name[:12] if len(self.name) == 40 else self.name
+        return f"{short} ({', '.join(self.branches)})" if self.branches else short
+
+
+def resolve_sides(
+    before: str, after: str, repository: str = ""
+) -> tuple[ComparedSide, ComparedSide]:
+    """Resolve both sides (2 queries; 3 for a branch against its merge base, at most 4 if a name
+    must be looked up by prefix). Raises ``UserError`` if a side does not exist, is ambiguous, or
+    equals the other."""
+    new = _side(after, "after", repository)
+    if before.startswith(BASE):
+        old = _merge_base(before, new, after, repository)
+    else:
+        old = _side(before, "before", repository)
+    if (old.keys, old.run) == (new.keys, new.run):
+        raise UserError(f"before and after are the same: {old.title}")
+    return old, new
+
+
+def _side(text: str, parameter: str, repository: str) -> ComparedSide:
+    if not text:
+        raise UserError(f"{parameter}: specify a revision, branch:NAME or run:NUMBER")
+    if len(text) > _LONGEST_NAME:
+        raise UserError(f"{parameter}: a name has at most {_LONGEST_NAME} characters")
+    if text.startswith(RUN):
+        return _run(text, parameter)
+    if text.startswith(BRANCH):
+        return _branch(text, parameter, repository)
+    if text.startswith(BASE):
+        raise UserError(f"{parameter}: {BASE}NAME is valid for the side before only")
+    return _revision(text, parameter, repository)
+
+
+def _revisions(repository: str) -> QuerySet[Revision]:
+    rows = Revision.objects.all()
+    return rows.filter(repository=repository) if repository else rows
+
+
+def _revision(text: str, parameter: str, repository: str) -> ComparedSide:
+    name = text.removeprefix(REVISION)
+    rows = list(_revisions(repository).filter(name=name).order_by("pk"))
+    if not rows and len(name) >= _SHORTEST:
+        begins = _revisions(repository).annotate(start=Left("name", len(name))).filter(start=name)
+        rows = list(begins.order_by("name", "pk")[:100])
+    if not rows:
+        least = f" (a prefix needs {_SHORTEST} characters)" if len(name) < 40 else ""
+        raise UserError(f"{parameter}: no measured revision is named “{name}”{least}")
+    names = sorted({row.name for row in rows})
+    if len(names) > 1:
+        raise UserError(f"{parameter}: “{name}” matches several revisions: {_name_list(names)}")
+    return _make_side(text, rows, parameter)
+
+
+def _branch(text: str, parameter: str, repository: str) -> ComparedSide:
+    """Return the branch's newest revision, with all rows of that commit."""
+    name = text.removeprefix(BRANCH)
+    newest = _newest(_revisions(repository).filter(branch=name))
+    return _make_side(
+        text, _commit_rows(newest), parameter, f"{parameter}: branch “{name}” has no revisions"
+    )
+
+
+def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) -> ComparedSide:
+    """Return the newest revision of the base that is not newer than the branch's first one."""
+    base = text.removeprefix(BASE)
+    names = [after.removeprefix(BRANCH)] if after.startswith(BRANCH) else list(branch.branches)
+    if len(names) != 1 or names[0] == base:
+        raise UserError(
+            f"before: {text} requires branch:NAME after it, with another branch than “{base}”"
+        )
+    of_branch = _revisions(repository or branch.repository).filter(branch=names[0])
+    first = of_branch.order_by(F("at").asc(nulls_first=True), "pk").first()
+    if first is None or first.at is None:
+        raise UserError(
+            f"before: the revisions of “{names[0]}” have no time (send revision_at):"
+            " specify the revision that the branch forked from"
+        )
+    earlier = _revisions(repository or branch.repository).filter(branch=base, at__lte=first.at)
+    of_base = earlier.exclude(name__in=of_branch.values("name"))
+    nothing = f"before: no revision of “{base}” is older than the first one of “{names[0]}”"
+    return _make_side(text, _commit_rows(_newest(of_base)), "before", nothing)
+
+
+def _newest(rows: QuerySet[Revision]) -> QuerySet[Revision]:
+    return rows.order_by(F("at").desc(nulls_last=True), "-pk")
+
+
+def _commit_rows(newest: QuerySet[Revision]) -> list[Revision]:
+    """Return all rows of the commit of the first revision (1 query)."""
+    rows = Revision.objects.filter(
+        name=Subquery(newest.values("name")[:1]),
+        repository=Subquery(newest.values("repository")[:1]),
+    )
+    return list(rows.order_by("pk"))
+
+
+def _make_side(
+    text: str, rows: Sequence[Revision], parameter: str, nothing: str = ""
+) -> ComparedSide:
+    if not rows:
+        raise UserError(nothing)
+    repositories = sorted({row.repository for row in rows})
+    if len(repositories) > 1:
+        raise UserError(
+            f"{parameter}: “{rows[0].name}” is in several repositories"
+            f" ({_name_list(repositories)}): specify the repository"
+        )
+    moments = [row.at for row in rows if row.at]
+    return ComparedSide(
+        text=text,
+        name=rows[0].name,
+        branches=tuple(dict.fromkeys(row.branch for row in rows if row.branch)),
+        repository=rows[0].repository,
+        at=min(moments, default=None),
+        keys=tuple(row.pk for row in rows),
+    )
+
+
+def _run(text: str, parameter: str) -> ComparedSide:
+    number = text.removeprefix(RUN)
+    key = int(number) if number.isascii() and number.isdecimal() and len(number) < 19 else 0
+    row = TuningRun.objects.select_related("graph").filter(pk=key).first()
+    if row is None:
+        raise UserError(f"{parameter}: tuning run “{number}” does not exist")
+    return ComparedSide(
+        text=text,
+        name=f"run {row.pk} of {row.graph.name}",
+        branches=(),
+        repository="",
+        at=row.created_at,
+        keys=(),
+        run=row.pk,
+        run_url=row.get_absolute_url(),
+    )
+
+
+def _name_list(names: Sequence[str]) -> str:
+    shown = ", ".join(name or "none" for name in names[:_MAX_NAMED])
+    return f"{shown} …" if len(names) > _MAX_NAMED else shown

@@ -1,0 +1,219 @@
+"""The two sides of changes, as ``scheduler.track`` needs them: points with all their records.
+
+For Kiln's own points the rows, while they exist, know more than was recorded: other builds of the
+same problem that were not chosen, and the instructions of the code object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from codegen_app.kernels.models import Build
+from codegen_app.platform import artifacts
+from codegen_app.platform.files import StorageAwayError
+from codegen_app.tracking.models import VALID, Change, Conditions, Series
+from codegen_app.tuning.models import Candidate
+from scheduler.errors import MachineError, UserError
+from scheduler.track.code_object import code_object
+from scheduler.track.facts import configuration_of, point_of
+from scheduler.track.resources import target_of
+from scheduler.track.sides import NEAREST_COUNT, Alternative, CodeObject, Point, Side
+
+LISTING_BYTES = 4 << 20
+"""Longer listings are not read: their code objects are compared only by digest."""
+
+# The points on both sides that the change's figures are computed from.
+_POINTS = """
+SELECT asked.change, found.after, found.at, found.measured_at, found.id, found.value, found.low,
+    found.high, found.n, revision.name, found.conditions_id, found.build_id, found.result_id
+FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS asked(change, n_before, n_after)
+JOIN codegen_app_change AS change ON change.id = asked.change
+JOIN codegen_app_datum AS first ON first.id = change.datum_id
+CROSS JOIN LATERAL (
+    (SELECT TRUE AS after, datum.* FROM codegen_app_datum AS datum
+        WHERE datum.series_id = change.series_id AND datum.at >= change.at
+            AND (datum.at, datum.measured_at, datum.id) >= (first.at, first.measured_at, first.id)
+            AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
+        ORDER BY datum.at, datum.measured_at, datum.id LIMIT asked.n_after)
+    UNION ALL
+    (SELECT FALSE AS after, datum.* FROM codegen_app_datum AS datum
+        WHERE datum.series_id = change.series_id AND datum.at <= change.at
+            AND (datum.at, datum.measured_at, datum.id) < (first.at, first.measured_at, first.id)
+            AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
+        ORDER BY datum.at DESC, datum.measured_at DESC, datum.id DESC LIMIT asked.n_before)
+) AS found
+JOIN codegen_app_revision AS revision ON revision.id = found.revision_id
+""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
+
+
+class _Row(NamedTuple):
+    change: int
+    after: bool
+    at: datetime
+    measured_at: datetime
+    pk: int
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    revision: str
+    conditions: int
+    build: int | None
+    result: int | None
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sides before and after a change."""
+
+    before: Side
+    after: Side
+
+
+def change_sides(changes: Sequence[Change]) -> dict[int, Sides]:
+    """Return the sides by the changes' keys, in a number of queries that does not grow with them;
+    each change's ``series`` is loaded. A change whose points are gone has none."""
+    rows = _rows(changes)
+    near = _Recorded(
+        [row for sides in rows.values() for side in sides for row in side[:NEAREST_COUNT]]
+    )
+    series = {change.pk: change.series for change in changes}
+    return {
+        pk: Sides(*(_side(side, series[pk], near) for side in sides))
+        for pk, sides in rows.items()
+        if all(sides)
+    }
+
+
+def _rows(changes: Sequence[Change]) -> dict[int, tuple[list[_Row], list[_Row]]]:
+    """Return the rows before and after each change, the nearest first."""
+    result: dict[int, tuple[list[_Row], list[_Row]]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _POINTS,
+            [
+                [one.pk for one in changes],
+                [one.n_before for one in changes],
+                [one.n_after for one in changes],
+            ],
+        )
+        for values in cursor.fetchall():
+            row = _Row(*values)
+            result.setdefault(row.change, ([], []))[row.after].append(row)
+    for before, after in result.values():
+        before.sort(key=_order, reverse=True)
+        after.sort(key=_order)
+    return result
+
+
+def _order(row: _Row) -> tuple[datetime, datetime, int]:
+    return row.at, row.measured_at, row.pk
+
+
+def _side(rows: Sequence[_Row], series: Series, near: _Recorded) -> Side:
+    """Return a side. The conditions of points further away are not needed: they are unknown, which
+    is stated once."""
+    found = [_point(row, series, near) for row in rows[:NEAREST_COUNT]]
+    if len(rows) > NEAREST_COUNT:
+        blank = _basic_point(rows[NEAREST_COUNT], series, {})
+        found += [_with_value(row, blank) for row in rows[NEAREST_COUNT:]]
+    return Side(tuple(found))
+
+
+def _point(row: _Row, series: Series, recorded: _Recorded) -> Point:
+    point = _basic_point(row, series, recorded.facts.get(row.conditions, {}))
+    code = recorded.code.get(row.build or 0, point.code)
+    return replace(point, code=code, others=recorded.others.get(row.result or 0, {}))
+
+
+def _basic_point(row: _Row, series: Series, facts: Mapping[str, Any]) -> Point:
+    return point_of(
+        facts,
+        value=row.value,
+        low=row.low,
+        high=row.high,
+        n=row.n,
+        revision=row.revision,
+        target=series.target,
+        device=series.device_name,
+        toolchain=series.toolchain,
+    )
+
+
+def _with_value(row: _Row, blank: Point) -> Point:
+    low, high = (row.value if one is None else one for one in (row.low, row.high))
+    return replace(blank, value=row.value, low=low, high=high, n=row.n, revision=row.revision)
+
+
+class _Recorded:
+    """What was recorded with points, and what our own rows add."""
+
+    def __init__(self, rows: Collection[_Row]) -> None:
+        found = Conditions.objects.in_bulk({row.conditions for row in rows})
+        self.facts = {pk: one.facts for pk, one in found.items()}
+        self.others = _alternatives({row.result for row in rows if row.result is not None})
+        self.code = _code_objects({row.build for row in rows if row.build is not None})
+
+
+def _alternatives(results: set[int]) -> dict[int, dict[str, Alternative]]:
+    """Return for each result the other builds of the same task with the same compiler, by
+    configuration."""
+    if not results:
+        return {}
+    chosen = Candidate.objects.filter(result__in=results, build__isnull=False)
+    tasks = {
+        task: (result, toolchain)
+        for task, result, toolchain in chosen.values_list(
+            "task_id", "result_id", "build__toolchain_version"
+        )
+    }
+    found: dict[int, dict[str, Alternative]] = {}
+    built = Candidate.objects.filter(task__in=tasks, build__isnull=False).exclude(
+        build__code_digest=""
+    )
+    for task, toolchain, config, source, code in built.values_list(
+        "task_id",
+        "build__toolchain_version",
+        "kernel__config",
+        "kernel__source_digest",
+        "build__code_digest",
+    ):
+        result, same = tasks[task]
+        if toolchain == same:
+            text = configuration_of({"config": config})
+            found.setdefault(result, {})[text] = Alternative(source, code)
+    return found
+
+
+def _code_objects(builds: set[int]) -> dict[int, CodeObject]:
+    """Return the code objects with their instructions from the listings, each read once."""
+    rows = Build.objects.select_related("listing").filter(pk__in=builds) if builds else ()
+    made: dict[str, CodeObject] = {}
+    result: dict[int, CodeObject] = {}
+    for build in rows:
+        if build.code_digest and build.code_digest not in made:
+            found = _read_code_object(build)
+            if found is not None:
+                made[build.code_digest] = found
+        if build.code_digest in made:
+            result[build.pk] = made[build.code_digest]
+    return result
+
+
+def _read_code_object(build: Build) -> CodeObject | None:
+    """Return None if the listing cannot be read: the point's own records are still known."""
+    target, listing = target_of(build.target), build.listing
+    if target is None or listing is None or listing.size_bytes > LISTING_BYTES:
+        return None
+    try:
+        text = artifacts.read(listing).decode("utf-8", "replace")
+        return code_object(target, build.code_digest, build.resources, text)
+    except StorageAwayError:  # it exists: the change is explained once it can be read
+        raise
+    except (MachineError, UserError, OSError):
+        return None

@@ -1,0 +1,115 @@
+"""The detector's results as rows: a change that is found again keeps its row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db import connection
+from django.utils import timezone
+
+from codegen_app.tracking.detector.queries import DetectionInput
+from codegen_app.tracking.detector.replay import DetectedChange, KnownChange
+from codegen_app.tracking.models import Change
+
+_FIGURES = ("before", "after", "low", "high", "n_before", "n_after")
+_UPDATED_COLUMNS = (*_FIGURES, "shown_at", "previous_id", "errors", "worse")
+# One statement with one text: an expression per figure and row takes as long as the detector.
+_UPDATE = """
+UPDATE codegen_app_change AS change SET
+    before = new.before, after = new.after, low = new.low, high = new.high,
+    n_before = new.n_before, n_after = new.n_after, shown_at = new.shown_at,
+    previous_id = new.previous_id, errors = new.errors, worse = new.worse,
+    explained_at = NULL, raised_at = NULL
+FROM json_to_recordset(%s::json) AS new(
+    id bigint, before float8, after float8, low float8, high float8, n_before integer,
+    n_after integer, shown_at timestamptz, previous_id bigint, errors float8, worse boolean)
+WHERE change.id = new.id
+"""
+
+# Checked points are done; if more wait, the next run continues from there.
+_DONE = """
+UPDATE codegen_app_series AS series SET
+    unchecked_from = next.at,
+    stale_at = CASE WHEN next.at IS NULL THEN done.stale_at ELSE series.stale_at END
+FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS done(id, upto, stale_at)
+CROSS JOIN LATERAL (
+    SELECT min(at) AS at FROM codegen_app_datum WHERE series_id = done.id AND at > done.upto
+) AS next
+WHERE series.id = done.id
+"""
+
+
+class Writer:
+    """Collects the results of many series, and writes them in a few statements."""
+
+    def __init__(self) -> None:
+        self._new: list[Change] = []
+        self._other: list[Change] = []
+        self._withdrawn: list[int] = []
+        self._done: list[tuple[int, datetime, datetime | None]] = []
+
+    def add(
+        self,
+        look: DetectionInput,
+        found: Iterable[DetectedChange],
+        again: tuple[KnownChange, DetectedChange] | None,
+        stale_at: datetime | None,
+    ) -> None:
+        """Add the results of one series."""
+        live = {one.datum_id: one for one in look.live}
+        for one in found:
+            row = live.pop(one.datum_id, None)
+            if row is None:
+                self._new.append(_row(look, one))
+            elif _apply(row, one, _UPDATED_COLUMNS):
+                self._other.append(row)
+        upto = look.asked.upto
+        self._withdrawn += [row.pk for row in live.values() if (row.shown_at or row.at) <= upto]
+        if again is not None and look.last is not None and _apply(look.last, again[1], _FIGURES):
+            self._other.append(look.last)
+        self._done.append((look.asked.series.pk, upto, stale_at))
+
+    def write(self) -> int:
+        """Write all results, in the transaction that has locked the series; return how many changes
+        differ."""
+        now = timezone.now()
+        if self._withdrawn:  # first: a point begins one change at a time
+            Change.objects.filter(pk__in=self._withdrawn).update(withdrawn_at=now, raised_at=None)
+        if self._other:
+            _update(self._other)
+        if self._new:
+            Change.objects.bulk_create(self._new, batch_size=1000)
+        keys, ends, stale = zip(*self._done, strict=True)
+        with connection.cursor() as cursor:
+            cursor.execute(_DONE, [list(keys), list(ends), list(stale)])
+        return len(self._withdrawn) + len(self._other) + len(self._new)
+
+
+def _update(rows: Iterable[Change]) -> None:
+    new = [
+        {"id": row.pk, **{name: getattr(row, name) for name in _UPDATED_COLUMNS}} for row in rows
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_UPDATE, [json.dumps(new, default=str)])
+
+
+def _row(look: DetectionInput, found: DetectedChange) -> Change:
+    return Change(
+        series_id=look.asked.series.pk,
+        datum_id=found.datum_id,
+        at=found.at,
+        revision_id=found.revision_id,
+        **{name: getattr(found, name) for name in _UPDATED_COLUMNS},
+    )
+
+
+def _apply(row: Change, found: DetectedChange, names: Sequence[str]) -> bool:
+    """Copy the figures; return whether any differs. A change is then explained again."""
+    if all(getattr(row, name) == getattr(found, name) for name in names):
+        return False
+    for name in names:
+        setattr(row, name, getattr(found, name))
+    row.explained_at = row.raised_at = None
+    return True

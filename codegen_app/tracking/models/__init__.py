@@ -1,0 +1,62 @@
+"""Series, points, changes, alerts, notifications."""
+
+from __future__ import annotations
+
+from codegen_app.tracking.models.alert import (
+    OPEN_ALERT_STATES,
+    Alert,
+    AlertEvent,
+    AlertKind,
+    AlertState,
+    EventKind,
+    Relation,
+)
+from codegen_app.tracking.models.batch import Batch
+from codegen_app.tracking.models.change import Baseline, Change, SeriesRule
+from codegen_app.tracking.models.notification import Channel, ChannelKind, Delivery, DeliveryState
+from codegen_app.tracking.models.remeasuring import (
+    AlertRun,
+    MeasurementRequest,
+    RemeasuredPoint,
+    Remeasurement,
+)
+from codegen_app.tracking.models.retention import RetentionPolicy
+from codegen_app.tracking.models.series import (
+    VALID,
+    Conditions,
+    Datum,
+    Revision,
+    Series,
+    Source,
+    Withdrawal,
+)
+
+__all__ = [
+    "OPEN_ALERT_STATES",
+    "VALID",
+    "Alert",
+    "AlertEvent",
+    "AlertKind",
+    "AlertRun",
+    "AlertState",
+    "Baseline",
+    "Batch",
+    "Change",
+    "Channel",
+    "ChannelKind",
+    "Conditions",
+    "Datum",
+    "Delivery",
+    "DeliveryState",
+    "EventKind",
+    "MeasurementRequest",
+    "Relation",
+    "RemeasuredPoint",
+    "Remeasurement",
+    "RetentionPolicy",
+    "Revision",
+    "Series",
+    "SeriesRule",
+    "Source",
+    "Withdrawal",
+]

@@ -1,0 +1,64 @@
+"""Retention policies: without a policy, nothing is deleted by age."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from codegen_app.tracking.models.series import Source
+
+MOST = 36_500  # days; the maximum of a policy
+
+
+class Kept(models.TextChoices):
+    """What a policy applies to."""
+
+    SAMPLES = "samples", "raw samples of points"
+    DELIVERIES = "deliveries", "deliveries of notifications"
+
+
+class RetentionPolicy(models.Model):
+    """What is deleted once it is older than ``days``: raw samples of points of ``source`` ("" for
+    all), whose value, interval, n, conditions and changes stay for ever; or finished deliveries,
+    whose alerts and events stay.
+
+    It runs in steps: ``begun_at`` is when the current pass began (null if none is running),
+    ``last_rows`` how many points it has rolled up, or deliveries deleted, so far, or in the last
+    pass, which ended at ``last_at``; ``total_rows`` counts all passes.
+    """
+
+    name = models.CharField(max_length=100, unique=True)
+    what = models.CharField(max_length=10, choices=Kept.choices, default=Kept.SAMPLES.value)
+    source = models.CharField(
+        max_length=12, choices=Source.choices, blank=True, help_text="Of points; empty: of all"
+    )
+    days = models.PositiveIntegerField(validators=[MinValueValidator(1), MaxValueValidator(MOST)])
+    active = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    begun_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_rows = models.PositiveBigIntegerField(default=0, editable=False)
+    total_rows = models.PositiveBigIntegerField(default=0, editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name_plural = "retention policies"
+        constraints = [
+            models.CheckConstraint(
+                name="retention_keeps_days",
+                condition=Q(days__gte=1, days__lte=MOST),
+            ),
+            models.CheckConstraint(
+                name="retention_of_what_there_is",
+                condition=Q(what="samples") | Q(what="deliveries", source=""),
+                violation_error_message="deliveries have no source: leave it empty",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,327 @@
+"""Histories: a figure of a problem over time, whoever measured it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Exists, F, OuterRef, Q
+from django.urls import reverse
+
+from codegen_app.graphs.models.template_node import Problem
+from codegen_app.kernels.models.build import Build
+from codegen_app.kernels.models.generated_kernel import GeneratedKernel
+from codegen_app.tracking.models.batch import Batch
+from codegen_app.tuning.models.benchmark_result import BenchmarkResult
+from codegen_app.tuning.models.tuning_run import TuningRun
+from scheduler.track.generated_label import LABEL
+
+LOWER, HIGHER = "lower", "higher"
+
+
+class Series(models.Model):
+    """One metric of one problem at one binding of its sizes, on one device model for one target,
+    with one kind of toolchain (its name without the version).
+
+    ``digest`` covers all these (``scheduler.results.points.model.SeriesKey``): a new kernel, driver
+    or compiler version continues the series. ``own_problem`` is the row for figures of Kiln's own
+    problems, whose digest is then part of the identity; else ``problem`` is a name that somebody
+    sent. ``better`` says which direction is an improvement.
+
+    ``points``, ``first_at`` and ``last_at`` are stored besides the points, for lists that must not
+    count them. ``withdrawn`` points were withdrawn, and ``not_positive`` others are at or below 0:
+    neither are compared, the latter because changes are ratios. ``unchecked_from`` is the earliest
+    place in history at which a point was added or removed that no detector has checked: null if
+    there is none. ``stale_at`` is when its data count as missing unless points come: null if their
+    rhythm is unknown.
+    """
+
+    digest = models.CharField(max_length=64)
+    problem = models.CharField(max_length=500)
+    own_problem = models.ForeignKey(
+        Problem,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="series",
+        db_index=False,
+    )
+    sizes = models.JSONField(default=dict)
+    target = models.CharField(max_length=40, blank=True)
+    device_name = models.CharField(max_length=200)
+    toolchain = models.CharField(max_length=40, blank=True)
+    metric = models.CharField(max_length=80)
+    unit = models.CharField(max_length=40, blank=True)
+    better = models.CharField(max_length=6, default=LOWER)
+    points = models.PositiveIntegerField(default=0)
+    not_positive = models.PositiveIntegerField(default=0, db_default=0)
+    withdrawn = models.PositiveIntegerField(default=0, db_default=0)
+    first_at = models.DateTimeField(null=True, blank=True)
+    last_at = models.DateTimeField(null=True, blank=True)
+    unchecked_from = models.DateTimeField(null=True, blank=True)
+    stale_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["problem", "metric", "pk"]
+        verbose_name_plural = "series"
+        indexes = [
+            models.Index(fields=["-last_at", "-id"], name="series_by_latest"),
+            models.Index(
+                fields=["unchecked_from", "id"],
+                condition=Q(unchecked_from__isnull=False),
+                name="series_unchecked",
+            ),
+            models.Index(
+                fields=["stale_at", "id"],
+                condition=Q(stale_at__isnull=False),
+                name="series_stale",
+            ),
+            # Each point writes to every index of its series: external series are in none of our
+            # indexes, and no digest is looked up by prefix.
+            models.Index(
+                fields=["own_problem"],
+                condition=Q(own_problem__isnull=False),
+                name="series_by_own_problem",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["digest"], name="series_once"),
+            models.CheckConstraint(
+                name="series_is_of_something", condition=~Q(problem="") & ~Q(metric="")
+            ),
+            models.CheckConstraint(
+                name="series_better_known", condition=Q(better__in=(LOWER, HIGHER))
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.metric} of {self.problem} on {self.device_name}"
+
+    @property
+    def is_generated(self) -> bool:
+        """Return whether its points were generated (``scheduler.track.generated``); this is shown
+        wherever the series is named."""
+        return self.device_name.startswith(LABEL)
+
+    def get_absolute_url(self) -> str:
+        return reverse("series", args=[self.pk])
+
+
+class Revision(models.Model):
+    """A state of some source, as named by those who measured it; points of one revision are
+    compared with points of another. ``at`` is when it was created, if known."""
+
+    repository = models.CharField(max_length=300, blank=True)
+    name = models.CharField(max_length=100, help_text="A commit, a version …")
+    branch = models.CharField(max_length=200, blank=True)
+    at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["repository", "name", "branch"], name="revision_once_a_branch"
+            ),
+            models.CheckConstraint(name="revision_has_name", condition=~Q(name="")),
+        ]
+
+    def __str__(self) -> str:
+        return self.name[:12] if len(self.name) == 40 else self.name
+
+    @property
+    def is_generated(self) -> bool:
+        """Return whether it is of a generated history, in which nothing was measured."""
+        return self.repository.startswith(LABEL)
+
+
+class Conditions(models.Model):
+    """What a figure was measured of and under, besides its series: equal ones are one row.
+
+    ``facts`` are the known ones of ``scheduler.results.points.model.FACTS``: compiler and its
+    version, flags, driver, runtime, host, clocks; digests of source and code object, configuration,
+    resources. They stay when their kernel or build is deleted.
+    """
+
+    digest = models.CharField(max_length=64)
+    facts = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name_plural = "conditions"
+        constraints = [models.UniqueConstraint(fields=["digest"], name="conditions_once")]
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class Source(models.TextChoices):
+    """How a point was stored."""
+
+    TUNING = "tuning", "a tuning run here"
+    AGAIN = "again", "measured again here"
+    IMPORT = "import", "imported results of Kiln"
+    API = "api", "sent with a token"
+    GENERATED = "generated", "generated, not measured"
+
+
+VALID = """NOT EXISTS (
+    SELECT FROM codegen_app_withdrawal AS withdrawal
+    WHERE withdrawal.datum_id = {datum}.id AND withdrawal.restored_at IS NULL
+)"""
+"""The condition that a point was not withdrawn, for statements that call it ``datum``."""
+
+
+class DatumQuerySet(models.QuerySet["Datum"]):
+    """Points."""
+
+    def valid(self) -> DatumQuerySet:
+        """Return the points that were not withdrawn."""
+        held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
+        return self.filter(~Exists(held))
+
+
+class Datum(models.Model):
+    """One point of a series: ``value`` in the series' unit, its interval (null if unknown), ``n``
+    samples of which ``samples`` are stored (null once they were rolled up).
+
+    ``at`` is its place in the history: the revision's time if it is known, so that a revision that
+    is measured later has its proper place; else ``measured_at``. Kiln's own points have ``kernel``,
+    ``build``, ``run`` and ``result`` while these rows exist; a result is in a series once.
+
+    Ten million rows: a column has its own index only if it is needed to read a history or to delete
+    what a point refers to, and the latter cover only points with such a reference
+    (docs/adr/0020-series.md).
+    """
+
+    series = models.ForeignKey(
+        Series, on_delete=models.PROTECT, related_name="data", db_index=False
+    )
+    at = models.DateTimeField()
+    measured_at = models.DateTimeField()
+    value = models.FloatField()
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    n = models.PositiveIntegerField(default=1)
+    samples = ArrayField(models.FloatField(), null=True, blank=True)
+    revision = models.ForeignKey(
+        Revision, on_delete=models.PROTECT, related_name="data", db_index=False
+    )
+    conditions = models.ForeignKey(
+        Conditions, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    source = models.CharField(max_length=12, choices=Source.choices)
+    batch = models.ForeignKey(
+        Batch, null=True, blank=True, on_delete=models.PROTECT, related_name="data", db_index=False
+    )
+    kernel = models.ForeignKey(
+        GeneratedKernel,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="data",
+        db_index=False,
+    )
+    build = models.ForeignKey(
+        Build, null=True, blank=True, on_delete=models.SET_NULL, related_name="data", db_index=False
+    )
+    run = models.ForeignKey(
+        TuningRun,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="data",
+        db_index=False,
+    )
+    result = models.ForeignKey(
+        BenchmarkResult,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="data",
+        db_index=False,
+    )
+
+    objects = DatumQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["series", "at", "pk"]
+        verbose_name_plural = "data"
+        indexes = [
+            # With all that a history shows: points of a series arrive one by one, each on its own
+            # page, and 5,000 pages take up to a second to read where 80 of the index suffice.
+            models.Index(
+                fields=["series", "at", "id"],
+                include=["value", "low", "high", "n", "revision", "conditions", "source"],
+                name="datum_history",
+            ),
+            models.Index(fields=["revision", "series"], name="datum_by_revision"),
+            models.Index(
+                fields=["source", "measured_at"],
+                condition=Q(samples__isnull=False),
+                name="datum_samples_by_age",
+            ),
+            *(
+                models.Index(
+                    fields=[name],
+                    condition=Q(**{f"{name}__isnull": False}),
+                    name=f"datum_by_{name}",
+                )
+                for name in ("batch", "kernel", "build", "run")
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["result", "series"],
+                condition=Q(result__isnull=False),
+                name="datum_result_once",
+            ),
+            models.CheckConstraint(name="datum_n_is_positive", condition=Q(n__gte=1)),
+            models.CheckConstraint(
+                name="datum_interval_holds_value",
+                condition=Q(low__isnull=True, high__isnull=True)
+                | (Q(low__lte=F("value")) & Q(high__gte=F("value"))),
+            ),
+            models.CheckConstraint(
+                name="datum_source_known", condition=Q(source__in=Source.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.value:g} at {self.at:%Y-%m-%d %H:%M}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("series_point", args=[self.series_id, self.pk])
+
+
+class Withdrawal(models.Model):
+    """A point is excluded from comparisons while this holds. ``restored_at``: it was restored.
+
+    A separate table: few points are ever withdrawn, and histories are read from an index of the
+    points alone.
+    """
+
+    datum = models.ForeignKey(Datum, on_delete=models.CASCADE, related_name="withdrawals")
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="withdrawals")
+    reason = models.CharField(max_length=500)
+    at = models.DateTimeField(auto_now_add=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    restored_at = models.DateTimeField(null=True, blank=True)
+    restored_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ["series", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["datum"],
+                condition=Q(restored_at__isnull=True),
+                name="withdrawal_once_a_point",
+            ),
+            models.CheckConstraint(name="withdrawal_has_reason", condition=~Q(reason="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.datum}: {self.reason}"

@@ -1,0 +1,218 @@
+"""The content of an alert's notification: JSON for a webhook, plain text for an e-mail.
+
+It is built when it is sent and describes the alert at that time; the event says why it is sent.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+from django.db.models.functions import Abs, Ln
+from django.utils import timezone
+
+from codegen_app.tracking.models import Alert, AlertKind, Change, Delivery, Revision, Series
+from codegen_app.web.addresses import absolute_url
+
+FORMAT = 1
+TEST = "test"
+MAX_SERIES = 50
+
+
+@dataclass(frozen=True)
+class ChangeNote:
+    """A change of a series: levels in its unit, and after / before with its 95% interval."""
+
+    before: float
+    after: float
+    ratio: float
+    ratio_low: float | None
+    ratio_high: float | None
+    n_before: int
+    n_after: int
+    cause: str
+    reason: str
+    source: str
+    before_revision: str
+    after_revision: str
+    url: str
+
+    @property
+    def low(self) -> float | None:
+        """The lower bound, named as ``scheduler.track.effect`` needs it."""
+        return self.ratio_low
+
+    @property
+    def high(self) -> float | None:
+        """The upper bound."""
+        return self.ratio_high
+
+
+@dataclass(frozen=True)
+class SeriesNote:
+    """A series of an alert; ``change`` is None if its points stopped coming."""
+
+    problem: str
+    sizes: dict[str, Any]
+    device: str
+    target: str
+    toolchain: str
+    metric: str
+    unit: str
+    better: str
+    is_generated: bool
+    last_point_at: datetime | None
+    url: str
+    change: ChangeNote | None
+
+
+@dataclass(frozen=True)
+class AlertNote:
+    """An alert as it is now; ``series`` has the largest changes, of ``n_series``."""
+
+    id: int
+    kind: str
+    state: str
+    cause: str
+    n_series: int
+    worst_ratio: float | None
+    raised_at: datetime
+    recovered_at: datetime | None
+    url: str
+    duplicate_of: str
+    downstream_of: str
+
+
+@dataclass(frozen=True)
+class RevisionNote:
+    """The source revision at which an alert begins."""
+
+    name: str
+    repository: str
+    branch: str
+    at: datetime | None
+
+
+@dataclass(frozen=True)
+class Message:
+    """The content of a notification; ``alert`` is None in a test."""
+
+    format: int
+    event: str
+    delivery: str
+    channel: str
+    sent_at: datetime
+    event_at: datetime
+    alert: AlertNote | None = None
+    revision: RevisionNote | None = None
+    series: tuple[SeriesNote, ...] = ()
+
+    def as_json(self) -> bytes:
+        """Return the body of a webhook."""
+        return json.dumps(asdict(self), default=_moment, ensure_ascii=False).encode()
+
+
+def build_message(delivery: Delivery) -> Message:
+    """Return a delivery's message (1 query); its channel, event, alert and revision are loaded."""
+    event = delivery.event
+    empty = Message(
+        format=FORMAT,
+        event=TEST,
+        delivery=str(delivery.key),
+        channel=delivery.channel.name,
+        sent_at=timezone.now(),
+        event_at=delivery.created_at,
+    )
+    if event is None:
+        return empty
+    alert = event.alert
+    return replace(
+        empty,
+        event=event.kind,
+        event_at=event.at,
+        alert=_alert(alert),
+        revision=_revision(alert.revision),
+        series=_series(alert),
+    )
+
+
+def _alert(alert: Alert) -> AlertNote:
+    return AlertNote(
+        id=alert.pk,
+        kind=alert.kind,
+        state=alert.state,
+        cause=alert.cause,
+        n_series=alert.n_series,
+        worst_ratio=alert.worst_ratio,
+        raised_at=alert.created_at,
+        recovered_at=alert.recovered_at,
+        url=_alert_url(alert.pk),
+        duplicate_of=_alert_url(alert.duplicate_of_id),
+        downstream_of=_alert_url(alert.downstream_of_id),
+    )
+
+
+def _revision(revision: Revision | None) -> RevisionNote | None:
+    if revision is None:
+        return None
+    return RevisionNote(revision.name, revision.repository, revision.branch, revision.at)
+
+
+def _series(alert: Alert) -> tuple[SeriesNote, ...]:
+    if alert.kind == AlertKind.MISSING:
+        return (_one_series(alert.series, None),) if alert.series else ()
+    changes = (
+        Change.objects.filter(alert=alert, withdrawn_at=None)
+        .select_related("series", "revision", "previous", "datum")
+        .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")
+    )
+    return tuple(_one_series(one.series, _change(one)) for one in changes[:MAX_SERIES])
+
+
+def _one_series(series: Series, change: ChangeNote | None) -> SeriesNote:
+    return SeriesNote(
+        problem=series.problem,
+        sizes=dict(series.sizes),
+        device=series.device_name,
+        target=series.target,
+        toolchain=series.toolchain,
+        metric=series.metric,
+        unit=series.unit,
+        better=series.better,
+        is_generated=series.is_generated,
+        last_point_at=series.last_at,
+        url=absolute_url(f"/series/{series.pk}"),
+        change=change,
+    )
+
+
+def _change(change: Change) -> ChangeNote:
+    reasons = change.explanation.get("reasons") or [""]
+    return ChangeNote(
+        before=change.before,
+        after=change.after,
+        ratio=change.ratio,
+        ratio_low=change.low,
+        ratio_high=change.high,
+        n_before=change.n_before,
+        n_after=change.n_after,
+        cause=change.cause,
+        reason=str(reasons[0]),
+        source=change.datum.source,
+        before_revision=change.previous.name if change.previous else "",
+        after_revision=change.revision.name,
+        url=absolute_url(f"/changes/{change.pk}"),
+    )
+
+
+def _alert_url(pk: int | None) -> str:
+    return absolute_url(f"/alerts/{pk}") if pk is not None else ""
+
+
+def _moment(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(type(value))

@@ -1,0 +1,240 @@
+"""The page of an alert: its changes with their details, its events, and its links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Abs, Ln
+
+from codegen_app.tracking.compare_revisions.address import comparison_url, revision_text
+from codegen_app.tracking.models import Alert, AlertEvent, AlertState, Change, EventKind, Relation
+from codegen_app.tracking.pages.alert.causes import CauseGroup, group_causes
+from codegen_app.tracking.queries.alert_rows import AlertRow, FoldedAlert, alert_rows, triagers
+from codegen_app.tracking.queries.series_summary import (
+    ChangeSummary,
+    SeriesHead,
+    change_summary,
+    series_head,
+    source_url,
+)
+from codegen_app.tracking.queries.series_summary import forge_diff_url as diff_url
+
+PAGE_SIZE = 100
+MAX_EVENTS = 500
+_RELATION_TEXTS = {
+    Relation.DUPLICATE: "duplicated by this alert",
+    Relation.DOWNSTREAM: "upstream of this alert",
+}
+_UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change of the alert: the size of the change, and details beyond those that its cause group
+    states for all its changes."""
+
+    moved: ChangeSummary
+    series: SeriesHead
+    rule: str
+    besides: tuple[str, ...]
+    explained: bool
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """An event of the alert. ``act`` is set if it can be undone."""
+
+    id: int
+    at: datetime
+    by: str
+    kind: str
+    what: str
+    note: str
+    undone: bool
+    act: UUID | None
+
+
+@dataclass(frozen=True)
+class LinkedAlert:
+    """Another alert: one that this is linked to, one that is linked to this (directly or through
+    others), or one of the same revision. ``relation`` names the relation, from the other's side."""
+
+    id: int
+    url: str
+    title: str
+    relation: str
+    state: str
+    state_label: str
+    generated: bool
+
+
+@dataclass(frozen=True)
+class AlertPage:
+    """An alert; ``changes`` are one page of its changes, the worst first, and ``why`` covers these.
+
+    ``series`` is the series with missing data if the alert is about that; ``silent`` is how long it
+    had no point. ``compare_url`` leads to all series at the two revisions.
+    """
+
+    alert: AlertRow
+    repository: str
+    source_url: str
+    diff_url: str
+    compare_url: str
+    why: tuple[CauseGroup, ...]
+    series: SeriesHead | None
+    last_point_at: datetime | None
+    silent: timedelta | None
+    changes: tuple[ChangeRow, ...]
+    start: int
+    more: bool
+    events: tuple[EventRow, ...]
+    others: tuple[LinkedAlert, ...]
+
+    @property
+    def previous(self) -> int | None:
+        """The start of the previous page of changes."""
+        return max(0, self.start - PAGE_SIZE) if self.start else None
+
+    @property
+    def has_besides(self) -> bool:
+        """Whether a change has details of its own."""
+        return any(one.besides for one in self.changes)
+
+    @property
+    def end(self) -> int:
+        """The position after the last displayed change."""
+        return self.start + len(self.changes)
+
+
+def alert_page(pk: int, start: int = 0) -> AlertPage:
+    """Return an alert by number (7 queries). Raises ``Alert.DoesNotExist``."""
+    linked = (f"{one.value}__{of}" for one in Relation for of in ("revision", "series"))
+    related = ("revision", "series", "assignee", *linked)
+    alert = Alert.objects.select_related(*related).get(pk=pk)
+    changes = list(
+        Change.objects.filter(alert=pk, withdrawn_at=None)
+        .select_related("series", "revision", "previous", "alert")
+        .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")[start : start + PAGE_SIZE + 1]
+    )
+    first = changes[0] if changes else None
+    reasons, besides = group_causes(changes[:PAGE_SIZE])
+    row = alert_rows([alert])[0]
+    series = alert.series
+    return AlertPage(
+        alert=row,
+        repository=alert.revision.repository if alert.revision else "",
+        source_url=source_url(alert.revision) if alert.revision else "",
+        diff_url=diff_url(first.previous, first.revision) if first and first.previous else "",
+        compare_url=_comparison_url(first) if first else "",
+        why=reasons,
+        series=series_head(series) if series else None,
+        last_point_at=series.last_at if series else None,
+        silent=alert.created_at - series.last_at if series and series.last_at else None,
+        changes=tuple(_change(one, besides.get(one.pk, ())) for one in changes[:PAGE_SIZE]),
+        start=start,
+        more=len(changes) > PAGE_SIZE,
+        events=_events(alert),
+        others=_linked_alerts(alert, row.folded),
+    )
+
+
+def _change(row: Change, besides: tuple[str, ...]) -> ChangeRow:
+    return ChangeRow(
+        moved=change_summary(row, row.series.unit),
+        series=series_head(row.series),
+        rule=row.rule,
+        besides=besides,
+        explained=row.explained_at is not None,
+    )
+
+
+def _comparison_url(change: Change) -> str:
+    """Return the comparison of both revisions over all series; "" if either has no name or there is
+    no earlier one."""
+    names = [revision_text(one.name) for one in (change.previous, change.revision) if one]
+    return comparison_url(*names) if len(names) == 2 and all(names) else ""
+
+
+def _events(alert: Alert) -> tuple[EventRow, ...]:
+    """Return the events, the oldest first; only the latest if there are too many (2 queries)."""
+    rows = list(
+        AlertEvent.objects.filter(alert=alert)
+        .select_related("by", "undone_by", "undoes")
+        .order_by("-pk")[:MAX_EVENTS]
+    )
+    named = {
+        key for row in rows for side in (row.before, row.after) if (key := side.get("assignee"))
+    }
+    names = {key: name for key, (name, _) in triagers(named).items()}
+    changed_later: set[str] = set()
+    found = []
+    for row in rows:
+        undone = getattr(row, "undone_by", None) is not None
+        open_to_undo = row.kind in _UNDOABLE and row.act is not None and not undone
+        latest = not changed_later & row.after.keys()
+        found.append(
+            EventRow(
+                id=row.pk,
+                at=row.at,
+                by=row.by.get_username() if row.by else "",
+                kind=row.kind,
+                what=_event_text(row, names),
+                note=row.note,
+                undone=undone,
+                act=row.act if open_to_undo and latest else None,
+            )
+        )
+        if not undone and row.kind != EventKind.UNDO:
+            changed_later |= row.after.keys()
+    return tuple(reversed(found))
+
+
+def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
+    """Describe the event in words."""
+    if row.kind == EventKind.UNDO:
+        return f"undid: {_event_text(row.undoes, names)}" if row.undoes else "undid an action"
+    before, after = row.before, row.after
+    if row.kind == EventKind.STATE:
+        states = dict(AlertState.choices)
+        sides = [str(states.get(side.get("state"), "")) for side in (before, after)]
+        return " → ".join(side for side in sides if side)
+    if row.kind == EventKind.ASSIGNEE:
+        key = after.get("assignee")
+        return f"assigned to {names.get(key, 'a deleted account')}" if key else "unassigned"
+    if row.kind == EventKind.LINK:
+        to = [f"{one.label} #{after[one.value]}" for one in Relation if after.get(one.value)]
+        return to[0] if to else "link removed"
+    return str(row.get_kind_display())
+
+
+def _linked_alerts(alert: Alert, folded: Sequence[FoldedAlert]) -> tuple[LinkedAlert, ...]:
+    """Return the alert that it is linked to, the alerts linked to it, and other alerts of its
+    revision, each once (1 query)."""
+    siblings = Alert.objects.filter(revision=alert.revision_id or 0).exclude(pk=alert.pk)
+    found = {one.id: _folded_alert(one, alert.pk) for one in folded}
+    for relation in Relation:
+        above: Alert | None = getattr(alert, relation.value)
+        if above is not None:
+            found[above.pk] = _linked_alert(above, _RELATION_TEXTS[relation])
+    for row in siblings.select_related("revision", "series").order_by("pk"):
+        found.setdefault(row.pk, _linked_alert(row, "same revision"))
+    return tuple(found.values())
+
+
+def _folded_alert(one: FoldedAlert, pk: int) -> LinkedAlert:
+    to = "this" if one.to == pk else f"#{one.to}"
+    title, relation = f"#{one.id} {one.title}", f"{one.relation} {to}"
+    return LinkedAlert(
+        one.id, one.url, title, relation, one.state, one.state_label, generated=one.generated
+    )
+
+
+def _linked_alert(row: Alert, relation: str) -> LinkedAlert:
+    url, label = row.get_absolute_url(), row.get_state_display()
+    title = f"#{row.pk} {row}"
+    return LinkedAlert(row.pk, url, title, relation, row.state, label, generated=row.is_generated)

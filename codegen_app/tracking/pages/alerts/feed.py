@@ -1,0 +1,125 @@
+"""Alerts for feed readers: an Atom feed with conditional responses, by login or token."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from binascii import Error as BinasciiError
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.feedgenerator import Atom1Feed
+from django.utils.html import escape
+
+from codegen_app.accounts import token_text as texts
+from codegen_app.accounts import tokens
+from codegen_app.accounts.models import Scope
+from codegen_app.tracking.pages.alerts.feed_form import FeedForm
+from codegen_app.tracking.queries.alert_feed import FeedEntry, feed_entries
+from codegen_app.web.addresses import absolute_url
+
+_BASIC = re.compile(r"basic +(\S+) *", re.IGNORECASE)
+_CHALLENGE = 'Basic realm="Kiln: an API token with the scope read as the password", charset="UTF-8"'
+# Characters that XML 1.0 cannot represent, even escaped.
+_INVALID_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # the date of a feed without entries
+
+
+@login_not_required
+def alerts_feed(request: HttpRequest) -> HttpResponse:
+    """The feed, for anyone who may read pages; a reader without a login sends a token with the
+    scope read, as the password of HTTP basic authentication or as a bearer token."""
+    if (rejected := _access_error(request)) is not None:
+        return rejected
+    if not settings.SITE_URL:
+        return _plain(
+            "The feed is disabled: the operator must set KILN_SITE_URL to the site's address.", 503
+        )
+    form = FeedForm(request.GET)
+    if form.lines:
+        return _plain("\n".join(form.lines), 400)
+    found = feed_entries(form.text("state"), form.text("kind"), form.text("q"))
+    content = _atom(request, found)
+    response = HttpResponse(content, content_type="application/atom+xml; charset=utf-8")
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    response.headers["ETag"] = etag
+    response.headers["Cache-Control"] = "private, no-cache"
+    patch_vary_headers(response, ("Cookie", "Authorization"))
+    # Only by content: entries that left a filtered feed do not change its latest date.
+    return get_conditional_response(request, etag=etag, response=response) or response
+
+
+def _access_error(request: HttpRequest) -> HttpResponse | None:
+    """Return an error response for a client that may not read the feed, else None."""
+    if request.user.is_authenticated or not settings.READ_NEEDS_LOGIN:
+        return None
+    token = tokens.find_token(_token(request.headers.get("Authorization", "")))
+    if token is None:
+        response = _plain("The feed requires a login or an API token with the scope read.", 401)
+        response.headers["WWW-Authenticate"] = _CHALLENGE
+        return response
+    if Scope.READ not in token.scopes:
+        return _plain("This token lacks the scope “read”.", 403)
+    try:
+        tokens.charge_rate(token, requests=1)
+    except tokens.RateError as error:
+        response = _plain(str(error), 429)
+        response.headers["Retry-After"] = str(error.seconds)
+        return response
+    return None
+
+
+def _token(header: str) -> str:
+    """Return the token of a header in either form; "" for none."""
+    found = _BASIC.fullmatch(header)
+    if found is None:
+        return texts.bearer_token(header)
+    try:
+        return base64.b64decode(found[1], validate=True).decode().partition(":")[2]
+    except (BinasciiError, UnicodeDecodeError):
+        return ""
+
+
+class _Feed(Atom1Feed):
+    """A feed without entries has never changed; Django would use the current time."""
+
+    def latest_post_date(self) -> datetime:
+        """When the last entry changed."""
+        return super().latest_post_date() if self.items else _NEVER
+
+
+def _atom(request: HttpRequest, found: list[FeedEntry]) -> bytes:
+    here = absolute_url(request.get_full_path())
+    feed = _Feed(
+        title="Kiln: alerts",
+        link=absolute_url(reverse("alerts")),
+        description="",
+        feed_url=here,
+        feed_guid=here,
+    )
+    for entry in found:
+        address = absolute_url(reverse("alert", args=[entry.id]))
+        feed.add_item(
+            title=_xml(entry.title),
+            link=address,
+            description="<br>".join(escape(_xml(line)) for line in entry.lines),
+            unique_id=entry.uid,
+            pubdate=entry.published,
+            updateddate=entry.updated,
+            categories=(entry.kind, entry.state),
+            author_name="Kiln",
+        )
+    return feed.writeString("utf-8").encode()
+
+
+def _xml(text: str) -> str:
+    return _INVALID_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _plain(text: str, status: int) -> HttpResponse:
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")

@@ -1,0 +1,125 @@
+"""Channels that receive alerts."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.validators import validate_email
+
+from codegen_app.tracking.models import AlertKind, Channel, ChannelKind, DeliveryState
+from codegen_app.tracking.notifying import addresses
+from codegen_app.web.forms.query import OptionalChoiceField, QueryForm
+from scheduler.errors import UserError
+
+MAX_EMAILS = 20
+_KINDS = [
+    (ChannelKind.WEBHOOK.value, "webhook: signed JSON POST"),
+    (ChannelKind.EMAIL.value, "e-mail"),
+]
+
+
+DELIVERY_STATES = [("", "all"), *DeliveryState.choices]
+
+
+class DeliveriesForm(QueryForm):
+    """The deliveries to show."""
+
+    state = OptionalChoiceField(DeliveryState.values)
+
+
+class ChannelForm(forms.Form):
+    """A name, a destination, and a filter of alerts."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=100,
+        widget=forms.TextInput(attrs={"placeholder": "kernel team"}),
+        error_messages={
+            "required": "Enter a name.",
+            "max_length": "At most %(limit_value)d characters.",
+        },
+    )
+    kind = forms.ChoiceField(
+        label="Type", choices=_KINDS, error_messages={"required": "Choose a webhook or e-mail."}
+    )
+    address = forms.CharField(
+        label="Destination: a URL, or e-mail addresses, one per line",
+        max_length=5000,
+        widget=forms.Textarea(
+            attrs={
+                "rows": 3,
+                "placeholder": "https://hooks.example.org/kiln",
+                "spellcheck": "false",
+            }
+        ),
+        error_messages={"required": "Enter a URL or e-mail addresses."},
+    )
+    alerts = forms.MultipleChoiceField(
+        label="Alerts",
+        choices=AlertKind.choices,
+        initial=[AlertKind.REGRESSION, AlertKind.MISSING],
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Select at least one kind of alert."},
+    )
+    search = forms.CharField(
+        label="Only series with all of these words in problem or device (empty: all series)",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": "attention H200"}),
+        error_messages={"max_length": "At most %(limit_value)d characters."},
+    )
+
+    def clean_search(self) -> str:
+        """Return the words with single spaces between them."""
+        return " ".join(str(self.cleaned_data["search"]).split())
+
+    def clean(self) -> dict[str, Any]:
+        """Check that the address fits the kind."""
+        given = self.cleaned_data
+        if "address" in given and "kind" in given:
+            check = _url if given["kind"] == ChannelKind.WEBHOOK else _emails
+            try:
+                given["address"] = check(given["address"])
+            except UserError as error:
+                self.add_error("address", f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return given
+
+
+class EditChannelForm(ChannelForm):
+    """The same for an existing channel; its kind, webhook or e-mail, is fixed."""
+
+    def __init__(self, row: Channel, given: Any = None) -> None:
+        super().__init__(given, initial={name: getattr(row, name) for name in self.base_fields})
+        self.fields["kind"].disabled = True
+        self.fields["kind"].widget = forms.HiddenInput()
+
+
+def _url(text: str) -> str:
+    parts = addresses.parse(text.strip())
+    try:
+        address = ip_address(parts.host)
+    except ValueError:
+        return text.strip()  # a name: its addresses are checked at each use
+    if not addresses.is_allowed(address, settings.WEBHOOK_NETWORKS):
+        raise UserError(
+            f"{address} is not a public address and not in an allowed network"
+            " (KILN_WEBHOOK_NETWORKS)"
+        )
+    return text.strip()
+
+
+def _emails(text: str) -> str:
+    found = list(dict.fromkeys(text.replace(",", " ").split()))
+    if not 1 <= len(found) <= MAX_EMAILS:
+        raise UserError(f"enter 1 to {MAX_EMAILS} e-mail addresses")
+    for one in found:
+        try:
+            validate_email(one)
+        except forms.ValidationError:
+            raise UserError(f"{one!r} is not an e-mail address") from None
+        if not one.isascii():
+            raise UserError(f"{one!r}: only ASCII characters are supported")
+    return "\n".join(found)

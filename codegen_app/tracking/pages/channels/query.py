@@ -1,0 +1,162 @@
+"""The page of channels: who receives alerts, and what was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from codegen_app.tracking.models import (
+    AlertKind,
+    Channel,
+    ChannelKind,
+    Delivery,
+    DeliveryState,
+    EventKind,
+)
+
+MAX_DELIVERIES = 50
+_LABELS = dict(AlertKind.choices)
+_EVENTS = dict(EventKind.choices)
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The operator's settings: the site's address in messages, the mail server, and non-public
+    networks that webhooks may reach."""
+
+    site_url: str
+    mail_host: str
+    networks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChannelRow:
+    """A channel with its newest deliveries."""
+
+    id: int
+    name: str
+    kind: str
+    address: str
+    alerts: tuple[str, ...]
+    alert_labels: tuple[str, ...]
+    search: str
+    active: bool
+    last_state: str
+    last_at: datetime | None
+
+
+@dataclass(frozen=True)
+class DeliveryRow:
+    """A delivery; ``alert`` is None for a test. ``next_at`` is when a pending delivery is retried,
+    or until when a worker holds it."""
+
+    id: int
+    key: str
+    channel: int
+    channel_name: str
+    event: str
+    alert: int | None
+    alert_name: str
+    alert_url: str
+    state: str
+    attempts: int
+    status: int | None
+    error: str
+    created_at: datetime
+    next_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True)
+class ChannelList:
+    """All channels, and the latest deliveries to any of them."""
+
+    installation: Installation
+    channels: tuple[ChannelRow, ...]
+    state: str
+    deliveries: tuple[DeliveryRow, ...]
+
+
+@dataclass(frozen=True)
+class ChannelPage:
+    """A channel and its latest deliveries."""
+
+    installation: Installation
+    channel: ChannelRow
+    state: str
+    deliveries: tuple[DeliveryRow, ...]
+
+
+def channel_list(state: str = "") -> ChannelList:
+    """Return all channels, with deliveries in a state or in any (2 queries)."""
+    rows = tuple(map(_channel, _channels()))
+    return ChannelList(_installation(), rows, state, _deliveries(Delivery.objects.all(), state))
+
+
+def channel_page(pk: int, state: str = "") -> ChannelPage:
+    """Return a channel (2 queries). Raises ``Channel.DoesNotExist``."""
+    row = _channel(_channels().get(pk=pk))
+    sent = _deliveries(Delivery.objects.filter(channel=pk), state)
+    return ChannelPage(_installation(), row, state, sent)
+
+
+def _installation() -> Installation:
+    return Installation(
+        settings.SITE_URL, settings.EMAIL_HOST, tuple(map(str, settings.WEBHOOK_NETWORKS))
+    )
+
+
+def _channels() -> QuerySet[Channel]:
+    newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk")
+    return Channel.objects.annotate(
+        last_state=Subquery(newest.values("state")[:1]),
+        last_at=Subquery(newest.values("created_at")[:1]),
+    )
+
+
+def _channel(row: Channel) -> ChannelRow:
+    return ChannelRow(
+        id=row.pk,
+        name=row.name,
+        kind=row.get_kind_display(),
+        address=row.address if row.kind == ChannelKind.WEBHOOK else ", ".join(row.address.split()),
+        alerts=tuple(row.alerts),
+        alert_labels=tuple(_LABELS.get(one, one) for one in row.alerts),
+        search=row.search,
+        active=row.active,
+        last_state=getattr(row, "last_state", None) or "",
+        last_at=getattr(row, "last_at", None),
+    )
+
+
+def _deliveries(rows: QuerySet[Delivery], state: str) -> tuple[DeliveryRow, ...]:
+    if state:
+        rows = rows.filter(state=state)
+    rows = rows.select_related("channel", "event__alert__revision", "event__alert__series")
+    return tuple(_shown(rows.order_by("-pk")[:MAX_DELIVERIES]))
+
+
+def _shown(rows: Iterable[Delivery]) -> Iterable[DeliveryRow]:
+    for row in rows:
+        event = row.event
+        yield DeliveryRow(
+            id=row.pk,
+            key=str(row.key),
+            channel=row.channel_id,
+            channel_name=row.channel.name,
+            event=_EVENTS[event.kind] if event else "test",
+            alert=event.alert_id if event else None,
+            alert_name=str(event.alert) if event else "",
+            alert_url=f"/alerts/{event.alert_id}" if event else "",
+            state=row.state,
+            attempts=row.attempts,
+            status=row.status,
+            error=row.error,
+            created_at=row.created_at,
+            next_at=row.next_at if row.state == DeliveryState.PENDING else None,
+            ended_at=row.ended_at,
+        )

@@ -1,0 +1,206 @@
+"""The page that compares two revisions, branches or runs over all their series, or lists them to
+choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Count, Exists, F, Max, OuterRef, Q
+from django.urls import reverse
+
+from codegen_app.tracking.compare_revisions.address import BRANCH, RUN, revision_text
+from codegen_app.tracking.compare_revisions.comparison import (
+    DEFAULT_SETTINGS,
+    ComparedRow,
+    Grouping,
+    GroupRow,
+    RevisionComparison,
+    compare_sides,
+)
+from codegen_app.tracking.compare_revisions.sides import ComparedSide
+from codegen_app.tracking.models import Datum, Revision
+from codegen_app.tuning.models import TuningRun
+from scheduler.track.compare import CompareSettings
+
+PAGE_SIZE = 100
+_MAX_BRANCHES, _MAX_REVISIONS, _MAX_RUNS = 12, 40, 12
+
+# The newest change between the newest points of both sides, whichever side is older.
+_CHANGES = """
+SELECT DISTINCT ON (change.series_id) change.series_id, change.id
+FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS shown(series, before, after)
+JOIN codegen_app_datum AS before ON before.id = shown.before
+JOIN codegen_app_datum AS after ON after.id = shown.after
+JOIN codegen_app_change AS change ON change.series_id = shown.series
+    AND change.at > LEAST(before.at, after.at) AND change.at <= GREATEST(before.at, after.at)
+WHERE change.withdrawn_at IS NULL
+ORDER BY change.series_id, change.at DESC, change.id DESC
+"""
+
+
+@dataclass(frozen=True)
+class SideChoice:
+    """A choice for a side: its text for the address, its name, and its description."""
+
+    text: str
+    kind: str
+    title: str
+    of: str
+    repository: str
+    at: datetime | None
+
+
+@dataclass(frozen=True)
+class RevisionRow:
+    """A row with the change found between its sides; "" if there is none."""
+
+    row: ComparedRow
+    change_url: str
+
+
+@dataclass(frozen=True)
+class RevisionsPage:
+    """A comparison and a part of its rows; or ``choices`` if a side is missing or ``problem`` says
+    what is wrong with one.
+
+    ``counts`` covers all series by status; ``total`` rows match the status and the words, and those
+    from ``start`` on are shown. ``pairs`` of the same code gave the noise ``floor`` (0: assumed).
+    """
+
+    find: str = ""
+    problem: str = ""
+    choices: tuple[SideChoice, ...] = ()
+    before: ComparedSide | None = None
+    after: ComparedSide | None = None
+    grouping: str = Grouping.GRAPH.value
+    least_effect: float = DEFAULT_SETTINGS.least_effect
+    status: str = ""
+    search: str = ""
+    within: str = ""
+    counts: Mapping[str, int] | None = None
+    could_be_compared: int = 0
+    floor: float = 0.0
+    pairs: int = 0
+    groups: tuple[GroupRow, ...] = ()
+    total: int = 0
+    start: int = 0
+    rows: tuple[RevisionRow, ...] = ()
+
+    @property
+    def previous(self) -> int | None:
+        """The start of the previous page; None on the first."""
+        return max(0, self.start - PAGE_SIZE) if self.start else None
+
+    @property
+    def end(self) -> int:
+        """The position after the last displayed row."""
+        return self.start + len(self.rows)
+
+    @property
+    def all(self) -> int:
+        """The number of series on either side."""
+        return sum((self.counts or {}).values())
+
+
+def side_choices_page(find: str = "", problem: str = "", other: str = "") -> RevisionsPage:
+    """Return the choices (3 queries), newest first; ``find`` is a part of the name, ``other`` the
+    side already chosen, which is left out."""
+    found = (*_branches(find), *_revisions(find), *_runs(find))
+    return RevisionsPage(find, problem, tuple(one for one in found if one.text != other))
+
+
+def revisions_page(
+    before: str,
+    after: str,
+    repository: str = "",
+    grouping: Grouping = Grouping.GRAPH,
+    settings: CompareSettings = DEFAULT_SETTINGS,
+    status: str = "",
+    search: str = "",
+    within: str = "",
+    start: int = 0,
+) -> RevisionsPage:
+    """Compare two revisions by their names (9 queries; 10 for a branch against its base), and show
+    ``PAGE_SIZE`` rows. Raises ``UserError`` if a side cannot be found."""
+    found = compare_sides(before, after, repository, grouping, settings)
+    rows = found.select(status, search, within)
+    shown = found.shown(rows[start : start + PAGE_SIZE])
+    changes = _change_urls(found, shown)
+    return RevisionsPage(
+        before=found.before,
+        after=found.after,
+        grouping=grouping.value,
+        least_effect=settings.least_effect,
+        status=status,
+        search=search,
+        within=within,
+        counts=found.counts,
+        could_be_compared=found.comparison.compared,
+        floor=found.comparison.floor,
+        pairs=found.comparison.pairs,
+        groups=found.groups,
+        total=len(rows),
+        start=start,
+        rows=tuple(RevisionRow(row, changes.get(row.series, "")) for row in shown),
+    )
+
+
+def _change_urls(found: RevisionComparison, shown: Sequence[ComparedRow]) -> dict[int, str]:
+    """Return the address of the change between the sides of each series that has one (1 query)."""
+    both = [row for row in shown if row.n_before and row.n_after]
+    points = [found.newest_points(row.name) for row in both]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _CHANGES,
+            [
+                [row.series for row in both],
+                [before for before, _ in points],
+                [after for _, after in points],
+            ],
+        )
+        return {series: reverse("change", args=[change]) for series, change in cursor.fetchall()}
+
+
+def _branches(find: str) -> list[SideChoice]:
+    rows = Revision.objects.exclude(branch="").filter(branch__icontains=find).order_by()
+    counted = rows.values("repository", "branch").annotate(newest=Max("at"), n=Count("pk"))
+    return [
+        SideChoice(
+            text=f"{BRANCH}{row['branch']}",
+            kind="branch",
+            title=row["branch"],
+            of=f"newest of {row['n']:,} revisions",
+            repository=row["repository"],
+            at=row["newest"],
+        )
+        for row in counted.order_by(F("newest").desc(nulls_last=True), "branch")[:_MAX_BRANCHES]
+    ]
+
+
+def _revisions(find: str) -> list[SideChoice]:
+    rows = Revision.objects.filter(Q(name__icontains=find) | Q(branch__icontains=find))
+    return [
+        SideChoice(
+            revision_text(row.name), "revision", str(row), row.branch, row.repository, row.at
+        )
+        for row in rows.order_by(F("at").desc(nulls_last=True), "-pk")[:_MAX_REVISIONS]
+    ]
+
+
+def _runs(find: str) -> list[SideChoice]:
+    points = Datum.objects.filter(run=OuterRef("pk"))
+    rows = TuningRun.objects.select_related("graph").filter(graph__name__icontains=find)
+    return [
+        SideChoice(
+            text=f"{RUN}{row.pk}",
+            kind="run",
+            title=f"run {row.pk}",
+            of=f"{row.graph.name} for {row.target}",
+            repository="",
+            at=row.created_at,
+        )
+        for row in rows.filter(Exists(points)).order_by("-pk")[:_MAX_RUNS]
+    ]

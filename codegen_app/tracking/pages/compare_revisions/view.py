@@ -1,0 +1,110 @@
+"""The pages that compare two revisions, branches or runs over all their series."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from codegen_app.tracking.compare_revisions.address import BASE, comparison_url, revision_text
+from codegen_app.tracking.compare_revisions.comparison import STATUSES, Grouping, compare_sides
+from codegen_app.tracking.pages.compare_revisions.form import RevisionsForm
+from codegen_app.tracking.pages.compare_revisions.query import (
+    RevisionsPage,
+    revisions_page,
+    side_choices_page,
+)
+from codegen_app.web.addresses import absolute_url, replace_query
+from codegen_app.web.forms.query import HiddenParams, hidden_params
+from codegen_app.web.page import render_page
+from scheduler.errors import UserError
+
+_UNPROCESSABLE = 422
+_LEAST_EFFECTS = (0.005, 0.01, 0.02, 0.05)
+_TEMPLATE = "pages/compare_revisions.html"
+
+
+def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """``?before=…&after=…``: the address holds the whole comparison and the displayed part; if a
+    side is missing, the page lists the choices."""
+    address = RevisionsForm(request.GET)
+    page = _page(address)
+    return render_page(
+        request,
+        _TEMPLATE,
+        page,
+        as_json=as_json,
+        title="Compare revisions",
+        address=address,
+        status=_UNPROCESSABLE if page.problem else 200,
+        side=_side(address, page.problem),
+        sides=(("before", page.before), ("after", page.after)),
+        kept=_hidden_params(request, "search" if page.after else "find"),
+        swapped=_swapped_url(request, page),
+        statuses=STATUSES,
+        groupings=tuple(Grouping),
+        least_effects=sorted({*_LEAST_EFFECTS, page.least_effect}),
+        markdown_url=f"{reverse('compare_revisions_md')}?{request.GET.urlencode()}",
+    )
+
+
+def _side(address: RevisionsForm, problem: str) -> str:
+    """Return the side to choose: the invalid or the missing one."""
+    if problem:
+        return "after" if problem.startswith("after") else "before"
+    return "after" if address.text("before") else "before"
+
+
+def _swapped_url(request: HttpRequest, page: RevisionsPage) -> str:
+    """Return the address with its sides exchanged: a merge base by its own name, since it is
+    defined only relative to the other side."""
+    if page.before is None or page.after is None:
+        return ""
+    base = page.before
+    text = revision_text(base.name) if base.text.startswith(BASE) else base.text
+    return replace_query(request, before=page.after.text, after=text, start="")
+
+
+def _hidden_params(request: HttpRequest, box: str) -> HiddenParams:
+    """Return the hidden parameters of the form with this field."""
+    return hidden_params(request.GET, [name for name in request.GET if name not in (box, "start")])
+
+
+def _page(address: RevisionsForm) -> RevisionsPage:
+    before, after = address.text("before"), address.text("after")
+    if not (before and after):
+        return _side_choices(address)
+    try:
+        return revisions_page(
+            before,
+            after,
+            address.text("repository"),
+            address.grouping,
+            address.settings,
+            address.text("status"),
+            address.text("search"),
+            address.text("within"),
+            address.number("start") or 0,
+        )
+    except UserError as error:
+        return _side_choices(address, str(error))
+
+
+def _side_choices(address: RevisionsForm, problem: str = "") -> RevisionsPage:
+    other = "before" if _side(address, problem) == "after" else "after"
+    return side_choices_page(address.text("find"), problem, address.text(other))
+
+
+def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:
+    """The comparison for a pull request; one error line with status 422."""
+    address = RevisionsForm(request.GET)
+    kind = "text/markdown; charset=utf-8"
+    before, after, repository = map(address.text, ("before", "after", "repository"))
+    try:
+        if address.lines:
+            raise UserError(address.lines[0])
+        found = compare_sides(before, after, repository, address.grouping, address.settings)
+    except UserError as error:
+        return HttpResponse(f"{error}\n", kind, _UNPROCESSABLE)
+    shown = {name: request.GET.get(name, "") for name in ("repository", "group", "least_effect")}
+    link = absolute_url(comparison_url(before, after, **shown))
+    return HttpResponse(found.markdown(link), kind)

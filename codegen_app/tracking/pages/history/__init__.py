@@ -1,0 +1,1 @@
+"""The page of a series, its points, plot and badge."""

@@ -1,0 +1,78 @@
+"""Files of a history: all its points as CSV, and plots to embed in other pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from itertools import chain
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils.cache import patch_cache_control
+
+from codegen_app.accounts import embedding
+from codegen_app.tracking.models import Series
+from codegen_app.tracking.pages.history import plots
+from codegen_app.tracking.pages.history.form import EmbedForm
+from codegen_app.tracking.queries.history_rows import COLUMNS, csv_rows
+from codegen_app.tracking.queries.plot_data import plot_data
+from codegen_app.web import delimited
+from codegen_app.web.page import get_or_404
+
+PICTURE_MAX_AGE_S = 300
+# A plot runs nothing, loads nothing and is isolated from our pages, wherever it is opened.
+_POLICY = "default-src 'none'; sandbox"
+
+
+def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
+    """Every point, oldest first, streamed from the database."""
+    series = get_object_or_404(Series, pk=pk)
+    return StreamingHttpResponse(
+        delimited.format_rows(chain([COLUMNS], csv_rows(series)), delimited.CSV),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="series-{pk}.csv"'},
+    )
+
+
+def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Serve a plot to holders of its key and to readers of the site; others must log in. Shared
+    caches keep only what needs no login."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, pk: int) -> HttpResponse:
+        is_public = embedding.has_series_key(request, pk)
+        if not is_public and not embedding.may_see(request):
+            return redirect_to_login(request.get_full_path())
+        response = view(request, pk)
+        kept: dict[str, Any] = {"public": True} if is_public else {"private": True}
+        patch_cache_control(response, max_age=PICTURE_MAX_AGE_S, **kept)
+        return response
+
+    return login_not_required(answer)
+
+
+@_embeddable
+def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
+    """The history as a plot; ``?theme=dark`` for dark pages."""
+    address = EmbedForm(request.GET)
+    of = get_or_404(f"series {pk}", plot_data, pk)
+    return _picture(plots.plot(of, address.text("theme") or "light"))
+
+
+@_embeddable
+def series_badge(request: HttpRequest, pk: int) -> HttpResponse:
+    """The latest value and the change of the last ``?days=30``."""
+    address = EmbedForm(request.GET)
+    days = min(address.number("days") or plots.DAYS, plots.MAX_DAYS)
+    of = get_or_404(f"series {pk}", plot_data, pk)
+    return _picture(plots.badge(of, address.text("theme") or "light", days))
+
+
+def _picture(svg: str) -> HttpResponse:
+    answer = HttpResponse(svg, content_type="image/svg+xml; charset=utf-8")
+    answer.headers["Content-Security-Policy"] = _POLICY
+    answer.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return answer

@@ -1,0 +1,93 @@
+"""The page of a point of a series: its value and everything recorded with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from codegen_app.tracking.models import Datum
+from codegen_app.tracking.pages.change.query import RevisionFacts, fact_texts, revision_facts
+from codegen_app.tracking.queries.series_summary import (
+    PointValue,
+    SeriesHead,
+    point_value,
+    series_head,
+)
+from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawals_of_point
+
+
+@dataclass(frozen=True)
+class PointPage:
+    """One point. ``samples`` is the number of kept samples: none once they were rolled up.
+    ``facts`` are its conditions by name; ``change`` is the number of the change that begins with
+    it; ``not_compared`` is why it is not compared with others, "" if it is."""
+
+    id: int
+    url: str
+    series: SeriesHead
+    reading: PointValue
+    revision: RevisionFacts
+    measured_at: datetime
+    samples: int
+    facts: tuple[tuple[str, str], ...]
+    kernel: str
+    kernel_url: str
+    run: int | None
+    run_url: str
+    change_url: str
+    not_compared: str
+    withdrawals: tuple[WithdrawalRow, ...]
+
+    @property
+    def withdrawn(self) -> WithdrawalRow | None:
+        """The active withdrawal; None for a valid point."""
+        return next((row for row in self.withdrawals if row.restored_at is None), None)
+
+    @property
+    def of_parts(self) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+        """The conditions named "part: name", by part: the functions of a kernel."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for name, text in self.facts:
+            part, mark, rest = name.partition(": ")
+            if mark:
+                found.setdefault(part, []).append((rest, text))
+        return tuple((part, tuple(rows)) for part, rows in found.items())
+
+    @property
+    def of_all(self) -> tuple[tuple[str, str], ...]:
+        """The conditions that belong to no part."""
+        return tuple((name, text) for name, text in self.facts if ": " not in name)
+
+
+def point_page(series: int, pk: int) -> PointPage:
+    """Return a point of a series by numbers (3 queries). Raises ``Datum.DoesNotExist``."""
+    datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
+        pk=pk, series=series
+    )
+    change = datum.changes.filter(withdrawn_at=None).first()
+    kernel, run = datum.kernel, datum.run
+    withdrawals = withdrawals_of_point(datum.pk, datum.series.unit)
+    return PointPage(
+        id=datum.pk,
+        url=datum.get_absolute_url(),
+        series=series_head(datum.series),
+        reading=point_value(datum, datum.series.unit),
+        revision=revision_facts(datum.revision),
+        measured_at=datum.measured_at,
+        samples=len(datum.samples or ()),
+        facts=tuple(fact_texts(datum.conditions.facts)),
+        kernel=kernel.name if kernel else "",
+        kernel_url=kernel.get_absolute_url() if kernel else "",
+        run=datum.run_id,
+        run_url=run.get_absolute_url() if run else "",
+        change_url=change.get_absolute_url() if change else "",
+        not_compared=_not_compared(datum, withdrawals),
+        withdrawals=withdrawals,
+    )
+
+
+def _not_compared(datum: Datum, withdrawals: Iterable[WithdrawalRow]) -> str:
+    if any(row.restored_at is None for row in withdrawals):
+        return "withdrawn"
+    return "at or below 0, so no ratio can be formed" if datum.value <= 0 else ""

@@ -1,0 +1,205 @@
+"""The page of a series: its identity, its changes, and people's notes. The chart fetches the points
+(``history_chart.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from codegen_app.graphs.models import TemplateNode
+from codegen_app.tracking.models import AlertEvent, Baseline, Change, EventKind, Series, SeriesRule
+from codegen_app.tracking.queries.series_summary import (
+    ChangeSummary,
+    PointValue,
+    SeriesHead,
+    change_summary,
+    latest_values,
+    series_head,
+)
+from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawals_of_series
+from scheduler.track.differences import Aspect
+
+MAX_BESIDE = 7  # series beside the page's own: one per colour
+MAX_CHANGES = 200
+MAX_ALIKE = 24
+_NOT_ENVIRONMENT = {Aspect.REVISION, Aspect.SOURCE, Aspect.CODE}
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """A user's baseline: the level begins anew here."""
+
+    at: datetime
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class NoteRow:
+    """A user's note on an alert of a change of the series; ``at`` is the position of the change."""
+
+    at: datetime
+    text: str
+    by: str
+    alert: int
+    alert_url: str
+    written_at: datetime
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change of one of the shown series, and the differences in a few words."""
+
+    moved: ChangeSummary
+    series: int
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OtherSeries:
+    """Another series on the same chart."""
+
+    head: SeriesHead
+    latest: PointValue | None
+
+
+@dataclass(frozen=True)
+class HistoryPage:
+    """A series and those beside it. ``rule`` is the series' threshold rule; ``changes`` are the
+    latest of all shown series, ``more_changes``: there are more; ``node`` links to the problem's
+    node if the problem is ours; ``alike`` are other series of the same metric of that problem."""
+
+    head: SeriesHead
+    latest: PointValue | None
+    first_at: datetime | None
+    last_at: datetime | None
+    unchecked: bool
+    own_problem: int | None
+    node: str
+    node_url: str
+    muted: bool
+    least_effect: float | None
+    rule_reason: str
+    beside: tuple[OtherSeries, ...]
+    alike: tuple[SeriesHead, ...]
+    missing: tuple[int, ...]
+    changes: tuple[ChangeRow, ...]
+    more_changes: bool
+    baselines: tuple[BaselineRow, ...]
+    notes: tuple[NoteRow, ...]
+    withdrawals: tuple[WithdrawalRow, ...]
+
+    @property
+    def last_change(self) -> ChangeSummary | None:
+        """The latest change of the series itself that was not withdrawn."""
+        own = (row.moved for row in self.changes if row.series == self.head.id)
+        return max(
+            (moved for moved in own if not moved.withdrawn), key=lambda one: one.at, default=None
+        )
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The units of all shown series."""
+        return tuple(dict.fromkeys(one.unit for one in (self.head, *(b.head for b in self.beside))))
+
+
+def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
+    """Return a series by number, with others beside it (9 queries). Raises
+    ``Series.DoesNotExist``."""
+    keys = [pk, *beside]
+    found = Series.objects.in_bulk(keys)
+    if pk not in found:
+        raise Series.DoesNotExist
+    series = found[pk]
+    shown = [found[key] for key in keys if key in found]
+    latest = latest_values(shown)
+    rule = SeriesRule.objects.filter(series=pk).first()
+    node = TemplateNode.objects.filter(problem=series.own_problem_id or 0).order_by("-pk").first()
+    changes = _changes(shown)
+    return HistoryPage(
+        head=series_head(series),
+        latest=latest.get(pk),
+        first_at=series.first_at,
+        last_at=series.last_at,
+        unchecked=series.unchecked_from is not None,
+        own_problem=series.own_problem_id,
+        node=node.name if node else "",
+        node_url=node.get_absolute_url() if node else "",
+        muted=bool(rule and rule.muted),
+        least_effect=rule.least_effect if rule else None,
+        rule_reason=rule.reason if rule else "",
+        beside=tuple(OtherSeries(series_head(one), latest.get(one.pk)) for one in shown[1:]),
+        alike=_similar_series(series, [one.pk for one in shown]),
+        missing=tuple(key for key in beside if key not in found),
+        changes=tuple(changes[:MAX_CHANGES]),
+        more_changes=len(changes) > MAX_CHANGES,
+        baselines=baselines_of([pk]).get(pk, ()),
+        notes=notes_of([pk]).get(pk, ()),
+        withdrawals=withdrawals_of_series(pk, series.unit),
+    )
+
+
+def _similar_series(series: Series, shown: Sequence[int]) -> tuple[SeriesHead, ...]:
+    """Return series of the same metric of the same problem: at other sizes, on other devices (1
+    query)."""
+    own = series.own_problem_id
+    rows = Series.objects.filter(metric=series.metric, unit=series.unit).exclude(pk__in=shown)
+    rows = rows.filter(own_problem=own) if own else rows.filter(problem=series.problem)
+    return tuple(series_head(one) for one in rows.order_by("-last_at", "-pk")[:MAX_ALIKE])
+
+
+def _changes(series: Iterable[Series]) -> list[ChangeRow]:
+    units = {one.pk: one.unit for one in series}
+    rows = (
+        Change.objects.filter(series__in=units)
+        .select_related("revision", "previous", "alert")
+        .order_by("-at", "-pk")[: MAX_CHANGES + 1]
+    )
+    return [
+        ChangeRow(
+            change_summary(row, units[row.series_id]), row.series_id, difference_sentences(row)
+        )
+        for row in rows
+    ]
+
+
+def difference_sentences(change: Change, most: int = 3) -> tuple[str, ...]:
+    """Return sentences of the differences at the point of the change; differences that are only
+    digests are left out if there are others."""
+    found: list[Any] = change.explanation.get("differences", [])
+    here = [one for one in found if one.get("here", True)]
+    telling = [one for one in here if one.get("aspect") not in _NOT_ENVIRONMENT] or here
+    return tuple(str(one.get("sentence", "")) for one in telling[:most])
+
+
+def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:
+    """Return the active baselines by series (1 query)."""
+    found: dict[int, tuple[BaselineRow, ...]] = {}
+    rows = Baseline.objects.filter(series__in=series, removed_at=None)
+    for row in rows.select_related("created_by").order_by("at"):
+        by = row.created_by.get_username() if row.created_by else ""
+        line = BaselineRow(row.at, row.reason, by)
+        found[row.series_id] = (*found.get(row.series_id, ()), line)
+    return found
+
+
+def notes_of(series: Sequence[int]) -> dict[int, tuple[NoteRow, ...]]:
+    """Return notes on alerts of the series' changes, by series (1 query)."""
+    found: dict[int, tuple[NoteRow, ...]] = {}
+    rows = (
+        AlertEvent.objects.filter(kind=EventKind.NOTE, alert__changes__series__in=series)
+        .exclude(note="")
+        .values_list(
+            *("alert__changes__series", "alert__changes__at", "note", "by__username"),
+            *("alert", "at"),
+        )
+        .order_by("alert__changes__at", "pk")
+    )
+    for key, at, text, by, alert, written_at in rows[:500]:
+        found[key] = (
+            *found.get(key, ()),
+            NoteRow(at, text, by or "", alert, f"/alerts/{alert}", written_at),
+        )
+    return found

@@ -1,0 +1,75 @@
+"""The history of a series: its page, its chart's data, and its points."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from codegen_app.accounts import embedding
+from codegen_app.tracking.pages.history.chart import change_chart, encode_chart, history_chart
+from codegen_app.tracking.pages.history.form import (
+    LINEAR,
+    LOG,
+    RELATIVE,
+    REVISION,
+    TIME,
+    HistoryForm,
+)
+from codegen_app.tracking.pages.history.point import point_page
+from codegen_app.tracking.pages.history.query import history_page
+from codegen_app.web.addresses import absolute_url
+from codegen_app.web.page import Crumb, get_or_404, render_page
+
+
+def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """A series. ``?with=3,5`` shows others beside it; ``?x=`` and ``?scale=`` set the axes."""
+    address = HistoryForm(request.GET)
+    beside = [key for key in address.beside if key != pk]
+    page = get_or_404(f"series {pk}", history_page, pk, beside)
+    return render_page(
+        request,
+        "pages/history.html",
+        page,
+        as_json=as_json,
+        title=page.head.name,
+        stages=[Crumb("series", reverse("series_list")), Crumb(page.head.problem)],
+        address=address,
+        beside=",".join(str(one.head.id) for one in page.beside),
+        scales=(LINEAR, LOG, RELATIVE),
+        axes=(TIME, REVISION),
+        embed_root=absolute_url(page.head.url) if settings.SITE_URL else "",
+        embed_key=embedding.series_key(pk),
+    )
+
+
+def series_points(request: HttpRequest, pk: int) -> HttpResponse:
+    """Columns for the chart, as JSON without spaces: it is the largest response of a history."""
+    address = HistoryForm(request.GET)
+    change = address.number("change")
+    if change:
+        chart = get_or_404(f"change {change}", change_chart, change)
+    else:
+        keys = [pk, *(key for key in address.beside if key != pk)]
+        chart = get_or_404(f"series {pk}", history_chart, keys, address.cleaned_data.get("until"))
+    return HttpResponse(encode_chart(chart), content_type="application/json")
+
+
+def series_point(
+    request: HttpRequest, pk: int, datum: int, *, as_json: bool = False
+) -> HttpResponse:
+    """A point; without a frame when embedded in the history's page."""
+    page = get_or_404(f"point {datum} of series {pk}", point_page, pk, datum)
+    inner = bool(request.headers.get("HX-Request"))
+    return render_page(
+        request,
+        "partials/history/point.html" if inner else "pages/point.html",
+        page,
+        as_json=as_json,
+        title=f"{page.reading.revision} of {page.series.name}",
+        stages=[
+            Crumb("series", reverse("series_list")),
+            Crumb(page.series.problem, page.series.url),
+            Crumb(page.reading.revision),
+        ],
+    )

@@ -1,0 +1,188 @@
+"""The list of series: the latest first, each with its latest value and its latest change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
+from django.utils import timezone
+
+from codegen_app.graphs.models import Problem
+from codegen_app.tracking.models import Change, Series
+from codegen_app.tracking.pages.series.columns import COLUMNS, SeriesRow
+from codegen_app.tracking.queries.histories import Cursor
+from codegen_app.tracking.queries.series_summary import (
+    ChangeSummary,
+    change_summary,
+    latest_values,
+    series_head,
+)
+from codegen_app.web.tables import Table, TableQuery, build_table
+
+PAGE_SIZE = 100
+MAX_ROWS = 5_000  # rows that are sorted, filtered by columns and copied
+MAX_CHOICES = 200  # values of a filter
+MAX_WORDS = 8
+FILTERS = {"metric": "metric", "device": "device_name", "target": "target"}
+#: Days since the change, for the filter of series that changed.
+PERIODS = (1, 7, 30, 90)
+
+# Uses the index change_history: one row per series, however many changes it has.
+_LATEST = f"""
+    SELECT c.id FROM unnest(%s::bigint[]) AS series(id)
+    CROSS JOIN LATERAL (
+        SELECT id FROM {Change._meta.db_table}
+        WHERE series_id = series.id AND withdrawn_at IS NULL ORDER BY at DESC, id DESC LIMIT 1
+    ) AS c
+"""  # noqa: S608 - our own names
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The list's filters: words anywhere, exact values by filter, a problem's row, and the number
+    of days within which there was a change (0: any)."""
+
+    words: str = ""
+    exact: Mapping[str, str] | None = None
+    problem: int = 0
+    changed: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether any filter is set."""
+        return bool(self.words or any((self.exact or {}).values()) or self.problem or self.changed)
+
+
+@dataclass(frozen=True)
+class SeriesList:
+    """A page of series, out of ``found``. ``choices`` are the values of each filter, ``shortened``
+    the filters with more values than are listed; ``next`` is the start of the next page."""
+
+    rows: tuple[SeriesRow, ...]
+    found: int
+    filters: Filters
+    problem: str
+    choices: Mapping[str, tuple[str, ...]]
+    shortened: tuple[str, ...]
+    next: str
+    is_first: bool
+
+    @property
+    def most(self) -> int:
+        """The number of series that are sorted and filtered by columns if there are more; 0 if all
+        are."""
+        return MAX_ROWS if self.found > MAX_ROWS else 0
+
+
+def series_list(filters: Filters | None = None, after: Cursor | None = None) -> SeriesList:
+    """Return series by their latest point, ``PAGE_SIZE`` at a time after a cursor (5 queries, one
+    more if not all fit)."""
+    filters = filters or Filters()
+    found = list(_after_cursor(_filtered_series(filters), after)[: PAGE_SIZE + 1])
+    shown = found[:PAGE_SIZE]
+    is_all = after is None and len(found) <= PAGE_SIZE
+    last = shown[-1] if len(found) > PAGE_SIZE else None
+    return _series_page(
+        filters,
+        rows=_rows(shown),
+        found=len(found) if is_all else _filtered_series(filters).count(),
+        next=str(Cursor(_moment(last), last.pk)) if last else "",
+        is_first=after is None,
+    )
+
+
+def series_table(filters: Filters, asks: TableQuery) -> tuple[SeriesList, Table[SeriesRow]]:
+    """Return series sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the ``MAX_ROWS``
+    with the latest points if there are more (6 queries)."""
+    chosen = _filtered_series(filters)
+    shown = build_table(
+        "series", COLUMNS, _rows(list(_after_cursor(chosen)[:MAX_ROWS])), asks, PAGE_SIZE
+    )
+    page = _series_page(
+        filters, rows=tuple(shown.rows), found=chosen.count(), next="", is_first=not shown.start
+    )
+    return page, shown
+
+
+def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
+    """Return the page with everything except its rows (2 queries)."""
+    choices = _choices()
+    problem = Problem.objects.filter(pk=filters.problem).only("op", "summary").first()
+    return SeriesList(
+        filters=filters,
+        problem=str(problem) if problem else "",
+        choices={name: values[:MAX_CHOICES] for name, values in choices.items()},
+        shortened=tuple(name for name, values in choices.items() if len(values) > MAX_CHOICES),
+        **of_rows,
+    )
+
+
+def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
+    """Return rows with their latest point and change (2 queries)."""
+    latest, changes = latest_values(series), _changes(series)
+    return tuple(
+        SeriesRow(series_head(one), latest.get(one.pk), changes.get(one.pk)) for one in series
+    )
+
+
+def _moment(series: Series) -> datetime:
+    assert series.last_at is not None, "of a series without points"
+    return series.last_at
+
+
+def _filtered_series(filters: Filters) -> QuerySet[Series]:
+    rows = Series.objects.filter(last_at__isnull=False)
+    for word in filters.words.split()[:MAX_WORDS]:
+        rows = rows.filter(
+            Q(problem__icontains=word)
+            | Q(device_name__icontains=word)
+            | Q(target__icontains=word)
+            | Q(metric__icontains=word)
+        )
+    exact = {FILTERS[name]: value for name, value in (filters.exact or {}).items() if value}
+    rows = rows.filter(**exact)
+    if filters.problem:
+        rows = rows.filter(own_problem=filters.problem)
+    if filters.changed:
+        since = timezone.now() - timedelta(days=filters.changed)
+        moved = Change.objects.filter(series=OuterRef("pk"), at__gte=since, withdrawn_at=None)
+        rows = rows.filter(Exists(moved))
+    return rows
+
+
+def _after_cursor(rows: QuerySet[Series], after: Cursor | None = None) -> QuerySet[Series]:
+    if after is not None:
+        behind = Q(last_at__lt=after.at) | Q(last_at=after.at, id__lt=after.id)
+        rows = rows.filter(behind, last_at__lte=after.at)
+    return rows.order_by("-last_at", "-id")
+
+
+def _changes(series: Iterable[Series]) -> dict[int, ChangeSummary]:
+    """Return the latest change of each series (1 query)."""
+    units = {one.pk: one.unit for one in series}
+    keys = RawSQL(_LATEST, [list(units)])  # noqa: S611 - no text of others
+    rows = (
+        Change.objects.filter(pk__in=keys)
+        .select_related("revision", "previous", "alert")
+        .defer("explanation")
+    )
+    return {row.series_id: change_summary(row, units[row.series_id]) for row in rows}
+
+
+def _choices() -> dict[str, tuple[str, ...]]:
+    """Return the values of each filter (1 query)."""
+    columns = tuple(FILTERS.values())
+    rows = list(Series.objects.order_by().values_list(*columns).distinct()[: 50 * MAX_CHOICES])
+    return {
+        name: tuple(sorted({row[number] for row in rows} - {""}))
+        for number, name in enumerate(FILTERS)
+    }
+
+
+def series_count(problem: int) -> int:
+    """Count the series of a problem of ours (1 query)."""
+    return Series.objects.filter(own_problem=problem).count()

@@ -1,0 +1,1 @@
+"""Reads about series and alerts that several pages share."""

@@ -1,0 +1,104 @@
+"""Changes found in imported histories, compared with how the code changed at these commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codegen_app.tracking.models import Change, Datum, Source
+from scheduler.results.model import RevisionRecord
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A change, at the first commit of its new level; ``ratio`` is after / before, with its 95%
+    interval (None if unknown). ``code_changed``: whether the code of the series' kernel differs
+    from that of the previous commit in the series."""
+
+    commit: str
+    subject: str
+    series: str
+    ratio: float
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+    cause: str
+    code_changed: bool
+
+
+@dataclass(frozen=True)
+class FindingsReport:
+    """All findings in the order of commits. ``code_changes`` counts commits that changed the code
+    of a series, once per series; ``waiting`` counts series that no detector has checked yet."""
+
+    found: tuple[Finding, ...]
+    points: int
+    series: int
+    revisions: int
+    code_changes: int
+    code_changes_found: int
+    waiting: int
+
+
+def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsReport:
+    """Return the findings of the series that have imported points at these commits (3 queries)."""
+    subjects = {one.commit: one.subject for one in revisions}
+    points = list(
+        Datum.objects.valid()
+        .filter(
+            source=Source.IMPORT,
+            revision__repository=repository,
+            revision__name__in=subjects,
+            result=None,
+        )
+        .order_by("series", "at", "pk")
+        .values_list(
+            "series", "revision__name", "conditions__facts__code_digest", "series__unchecked_from"
+        )
+    )
+    changed = _code_changes(points)
+    series = {one[0] for one in points}
+    rows = (
+        Change.objects.filter(series__in=series, withdrawn_at=None)
+        .select_related("series", "revision")
+        .order_by("at", "series", "pk")
+    )
+    found = tuple(_finding(row, subjects, changed) for row in rows)
+    at = {(row.series_id, row.revision.name) for row in rows}
+    return FindingsReport(
+        found,
+        len(points),
+        len(series),
+        len({one[1] for one in points}),
+        len(changed),
+        len(changed & at),
+        len({one[0] for one in points if one[3] is not None}),
+    )
+
+
+def _code_changes(points: Iterable[tuple[int, str, str, object]]) -> set[tuple[int, str]]:
+    """Return each series and commit whose code differs from that of the previous point."""
+    changed = set()
+    last: dict[int, str] = {}
+    for series, commit, code, _ in points:
+        if last.get(series, code) != code:
+            changed.add((series, commit))
+        last[series] = code
+    return changed
+
+
+def _finding(row: Change, subjects: dict[str, str], changed: set[tuple[int, str]]) -> Finding:
+    commit = row.revision.name
+    return Finding(
+        commit,
+        subjects.get(commit, ""),
+        f"{row.series.problem} {row.series.toolchain}".strip(),
+        row.ratio,
+        row.low,
+        row.high,
+        row.n_before,
+        row.n_after,
+        row.cause,
+        (row.series_id, commit) in changed,
+    )

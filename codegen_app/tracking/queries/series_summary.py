@@ -1,0 +1,267 @@
+"""Descriptions of a series and of its changes that all pages share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from django.db.models import OuterRef, Subquery
+
+from codegen_app.tracking.models import Change, Datum, Revision, Series, Source
+from codegen_app.tracking.models.series import HIGHER
+from scheduler.ir.bindings import format_bindings
+from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
+from scheduler.stats.settings import Settings
+from scheduler.track.resources import target_of
+from scheduler.track.units import format_value
+
+MIN_POINTS = Settings().least_before + 1
+"""The minimum number of points to find changes."""
+
+ORIGINS = {
+    Source.TUNING: "measured here",
+    Source.AGAIN: "measured again here",
+    Source.IMPORT: "imported",
+    Source.API: "sent",
+    Source.GENERATED: "generated",
+}
+
+
+@dataclass(frozen=True)
+class SeriesHead:
+    """A series' identity. Of its ``points``, ``withdrawn`` were withdrawn and ``not_positive``
+    others are at or below 0: these are not compared. ``generated``: its data was generated, not
+    measured; ``emulated``: its target's times are those of the CPU emulation."""
+
+    id: int
+    url: str
+    problem: str
+    sizes: str
+    target: str
+    device: str
+    toolchain: str
+    metric: str
+    unit: str
+    better: str
+    points: int
+    not_positive: int
+    withdrawn: int
+    generated: bool
+    emulated: bool
+
+    @property
+    def name(self) -> str:
+        """The name in one line."""
+        sizes = f" at {self.sizes}" if self.sizes else ""
+        target = f" ({self.target})" if self.target else ""
+        return f"{self.metric} of {self.problem}{sizes} on {self.device}{target}"
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are enough points to find changes."""
+        return self.compared >= MIN_POINTS
+
+    @property
+    def compared(self) -> int:
+        """The number of points that are compared with others."""
+        return self.points - self.not_positive - self.withdrawn
+
+    @property
+    def not_compared(self) -> str:
+        """Which points are not compared with others, and why; "" if all are."""
+        found = []
+        if self.not_positive:
+            found.append(f"{self.not_positive:,} at or below 0, so no ratio can be formed")
+        if self.withdrawn:
+            found.append(f"{self.withdrawn:,} withdrawn")
+        return "; ".join(found)
+
+    @property
+    def least_points(self) -> int:
+        """The minimum number of points to find changes."""
+        return MIN_POINTS
+
+
+@dataclass(frozen=True)
+class PointValue:
+    """A value in the series' unit with its bounds over ``n`` samples, at a revision."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    unit: str
+    revision: str
+    at: datetime
+    origin: str
+
+    @property
+    def text(self) -> str:
+        return format_value(self.value, self.unit)
+
+    @property
+    def interval(self) -> str:
+        """Both bounds with their units for a column of intervals, a range labelled as one; "" if
+        none are known, as for a single sample."""
+        if not self._has_bounds:
+            return ""
+        return bounds_cell(self.n, *self._ends)
+
+    @property
+    def bounds(self) -> str:
+        """Both bounds with their label, for a sentence; "" if none are known."""
+        if not self._has_bounds:
+            return ""
+        return bounds_text(self.n, *self._ends)
+
+    @property
+    def _has_bounds(self) -> bool:
+        return self.low is not None and self.high is not None and bool(bounds_of(self.n))
+
+    @property
+    def _ends(self) -> tuple[str, str]:
+        return format_value(self.low or 0.0, self.unit), format_value(self.high or 0.0, self.unit)
+
+
+@dataclass(frozen=True)
+class ChangeSummary:
+    """A change as lists show it. ``ratio`` is after / before, ``low`` and ``high`` its 95%
+    interval, over ``n_before`` and ``n_after`` points."""
+
+    id: int
+    url: str
+    at: datetime
+    revision: str
+    previous: str
+    before: float
+    after: float
+    ratio: float
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+    worse: bool
+    cause: str
+    withdrawn: bool
+    unit: str
+    alert: int | None
+    alert_url: str
+    alert_state: str
+
+    @property
+    def before_text(self) -> str:
+        return format_value(self.before, self.unit)
+
+    @property
+    def after_text(self) -> str:
+        return format_value(self.after, self.unit)
+
+
+def series_head(series: Series) -> SeriesHead:
+    """Return the head of a series, without a query."""
+    gpu = target_of(series.target)
+    return SeriesHead(
+        id=series.pk,
+        url=series.get_absolute_url(),
+        problem=series.problem,
+        sizes=format_bindings(series.sizes),
+        target=series.target,
+        device=series.device_name,
+        toolchain=series.toolchain,
+        metric=series.metric,
+        unit=series.unit,
+        better=series.better,
+        points=series.points,
+        not_positive=series.not_positive,
+        withdrawn=series.withdrawn,
+        generated=series.is_generated,
+        emulated=bool(gpu and gpu.emulates),
+    )
+
+
+def point_value(datum: Datum, unit: str) -> PointValue:
+    """Return the value of a row that has its revision."""
+    return PointValue(
+        value=datum.value,
+        low=datum.low,
+        high=datum.high,
+        n=datum.n,
+        unit=unit,
+        revision=str(datum.revision),
+        at=datum.at,
+        origin=ORIGINS[Source(datum.source)],
+    )
+
+
+def latest_values(series: Iterable[Series]) -> dict[int, PointValue]:
+    """Return the latest valid point of each series, by the index of histories (1 query)."""
+    units = {one.pk: one.unit for one in series}
+    of_each = Datum.objects.valid().filter(series=OuterRef("pk")).order_by("-at", "-id")
+    latest = Subquery(of_each.values("pk")[:1])
+    keys = Series.objects.filter(pk__in=units).order_by().values(latest=latest)
+    rows = Datum.objects.filter(pk__in=keys).select_related("revision").defer("samples")
+    return {row.series_id: point_value(row, units[row.series_id]) for row in rows}
+
+
+def change_summary(change: Change, unit: str) -> ChangeSummary:
+    """Return the summary of a row that has its revisions and its alert."""
+    alert: Any = change.alert
+    return ChangeSummary(
+        id=change.pk,
+        url=change.get_absolute_url(),
+        at=change.at,
+        revision=str(change.revision),
+        previous=str(change.previous) if change.previous else "",
+        before=change.before,
+        after=change.after,
+        ratio=change.ratio,
+        low=change.low,
+        high=change.high,
+        n_before=change.n_before,
+        n_after=change.n_after,
+        worse=change.worse,
+        cause=change.cause,
+        withdrawn=change.withdrawn_at is not None,
+        unit=unit,
+        alert=alert.pk if alert else None,
+        alert_url=f"/alerts/{alert.pk}" if alert else "",
+        alert_state=alert.get_state_display() if alert else "",
+    )
+
+
+def is_worse(series: Series, ratio: float) -> bool:
+    """Whether a later / earlier ratio is a step in the wrong direction."""
+    return ratio < 1 if series.better == HIGHER else ratio > 1
+
+
+def source_url(revision: Revision) -> str:
+    """Return the web page of the revision; "" unless its repository is a web address."""
+    root = _repository_url(revision.repository)
+    return f"{root}/commit/{quote(revision.name, safe='')}" if root else ""
+
+
+def forge_diff_url(before: Revision, after: Revision) -> str:
+    """Return the forge's comparison page of two revisions of one repository; "" if the repository
+    is not a web address."""
+    root = _repository_url(after.repository)
+    if not root or before.repository != after.repository or before.name == after.name:
+        return ""
+    between = f"{quote(before.name, safe='')}...{quote(after.name, safe='')}"
+    inner = "/-/compare/" if "gitlab" in root.partition("//")[2].partition("/")[0] else "/compare/"
+    return f"{root}{inner}{between}"
+
+
+def _repository_url(repository: str) -> str:
+    """Return ``https://github.com/owner/name`` from a browsing or clone address."""
+    text = repository.strip()
+    if text.startswith("git@") and ":" in text:
+        host, _, path = text.removeprefix("git@").partition(":")
+        text = f"https://{host}/{path}"
+    if not text.startswith(("https://", "http://")) or any(
+        c.isspace() or c in "\"'<>\\?#@" for c in text
+    ):
+        return ""
+    return text.rstrip("/").removesuffix(".git")

@@ -1,0 +1,162 @@
+"""Requesting measurements from an alert: a worker repeats the stored builds of our own series;
+senders of other series are asked for revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models.functions import Now
+
+from codegen_app.accounts import audit
+from codegen_app.tracking.models import (
+    Alert,
+    Change,
+    Datum,
+    MeasurementRequest,
+    RemeasuredPoint,
+    Remeasurement,
+    Revision,
+    Series,
+)
+from codegen_app.tracking.queries.remeasurable import (
+    MAX_SERIES,
+    blocked_reason,
+    changes_of,
+    device_models,
+    points_between,
+    side_points,
+)
+from codegen_app.workers import queue, work
+from codegen_app.workers.models import OPEN_STATES, State
+from scheduler.errors import UserError
+
+MAX_REVISIONS = 50
+_PRIORITY = 50
+
+
+@dataclass(frozen=True)
+class SeriesAnswer:
+    """The result for one series: work here, revisions requested from its senders, or the ``reason``
+    why neither is possible."""
+
+    series: Series
+    remeasurement: Remeasurement | None = None
+    requests: int = 0
+    reason: str = ""
+
+
+@transaction.atomic
+def request_remeasurement(alert: Alert, actor: AbstractBaseUser | None) -> list[SeriesAnswer]:
+    """Request measurements of every series of the alert; open requests are not repeated.
+
+    Raises ``UserError`` with the reasons if nothing can be measured.
+    """
+    alert = Alert.objects.select_for_update().get(pk=alert.pk)
+    answers = [_request_change(alert, change, actor) for change in changes_of(alert)[:MAX_SERIES]]
+    if alert.series is not None:
+        answers.append(_request_missing(alert, alert.series, actor))
+    if all(answer.reason for answer in answers):
+        reasons = dict.fromkeys(answer.reason for answer in answers)
+        raise UserError("; ".join(reasons) or "this alert no longer has changes")
+    audit.record(actor, "measure again", alert)
+    return answers
+
+
+def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None) -> SeriesAnswer:
+    series = change.series
+    if series.is_generated:
+        return SeriesAnswer(series, reason="generated series cannot be measured")
+    if series.own_problem_id is None:
+        revisions = _revisions(change)
+        return SeriesAnswer(series, requests=_request_revisions(alert, series, revisions, actor))
+    known = Remeasurement.objects.filter(alert=alert, series=series, state__in=OPEN_STATES).first()
+    if known is not None:
+        return SeriesAnswer(series, known)
+    points = side_points(change)
+    later = [point.at >= change.at for point in points]
+    reason = blocked_reason(series, not all(later), any(later), device_models())
+    if reason:
+        return SeriesAnswer(series, reason=reason)
+    row = Remeasurement.objects.create(
+        alert=alert,
+        series=series,
+        boundary=change.at,
+        priority=_PRIORITY,
+        requested_by_id=audit.actor_id(actor),
+    )
+    RemeasuredPoint.objects.bulk_create(
+        RemeasuredPoint(remeasurement=row, original=point)
+        for point in (*points, *points_between(change))
+    )
+    queue.notify(queue.Kind.MEASURE, target=series.target)
+    return SeriesAnswer(series, row)
+
+
+def _revisions(change: Change) -> list[Revision]:
+    """Return the revisions of both sides, and those of the same source between them."""
+    found = [change.revision] + ([change.previous] if change.previous else [])
+    first = change.previous.at if change.previous else None
+    last = change.revision.at
+    if first is not None and last is not None:
+        between = Revision.objects.filter(
+            repository=change.revision.repository,
+            branch=change.revision.branch,
+            at__gt=first,
+            at__lt=last,
+        )
+        found += between.order_by("at")[:MAX_REVISIONS]
+    return sorted(found, key=lambda row: row.pk)
+
+
+def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> SeriesAnswer:
+    """Request the revisions since the last point of a series whose points stopped coming."""
+    if series.is_generated or series.own_problem_id is not None:
+        what = "generated" if series.is_generated else "measured by tuning runs: retune instead"
+        return SeriesAnswer(series, reason=f"the series is {what}")
+    last = Datum.objects.filter(series=series).order_by("-at", "-id").first()
+    if last is None:
+        return SeriesAnswer(series, reason="the series has no points")
+    later = Revision.objects.filter(
+        repository=last.revision.repository, branch=last.revision.branch, at__gt=last.at
+    )
+    found = list(later.order_by("-at")[:MAX_REVISIONS]) or [last.revision]
+    return SeriesAnswer(series, requests=_request_revisions(alert, series, found, actor))
+
+
+def _request_revisions(
+    alert: Alert, series: Series, revisions: Iterable[Revision], actor: AbstractBaseUser | None
+) -> int:
+    """Request these revisions from the senders; return how many."""
+    rows = [
+        MeasurementRequest(
+            alert=alert, series=series, revision=one, requested_by_id=audit.actor_id(actor)
+        )
+        for one in revisions
+    ]
+    MeasurementRequest.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)
+
+
+@transaction.atomic
+def cancel(row: Remeasurement, actor: AbstractBaseUser) -> bool:
+    """Cancel a remeasurement; return False if it was over already."""
+    left = Remeasurement.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+    stopped = work.close(left, State.CANCELLED, "cancelled")
+    if stopped:
+        audit.record(actor, "cancel", row)
+    return bool(stopped)
+
+
+@transaction.atomic
+def withdraw(alert: Alert, actor: AbstractBaseUser) -> int:
+    """Withdraw the alert's requests to senders; return how many were open."""
+    left = MeasurementRequest.objects.filter(
+        alert=alert, answered_at__isnull=True, withdrawn_at__isnull=True
+    )
+    count = left.update(withdrawn_at=Now())
+    if count:
+        audit.record(actor, "withdraw requests", alert)
+    return count

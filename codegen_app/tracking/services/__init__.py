@@ -1,0 +1,1 @@
+"""Changes of series, each in one transaction."""

@@ -1,0 +1,87 @@
+"""The detector's runs: series with unchecked points, and the changes in them.
+
+``Series.unchecked_from`` is the queue, ``Change`` rows are the result; both are written in one
+transaction under the lock of the series' row. So any number of workers run at once, a killed one
+leaves nothing half done, and points that arrive meanwhile wait for the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F, Func, QuerySet, Value
+from django.utils import timezone
+
+from codegen_app.tracking.detector import cadence, queries
+from codegen_app.tracking.detector.replay import DetectedChange, replay
+from codegen_app.tracking.detector.writer import Writer
+from codegen_app.tracking.models import Series
+from codegen_app.workers import queue
+
+MAX_SERIES = 200
+MAX_POINTS = 600
+"""Limit of one run: whoever adds points to one of its series waits until the run ends."""
+
+
+def unchecked_series() -> QuerySet[Series]:
+    """Return series with points that no detector has checked."""
+    return Series.objects.filter(unchecked_from__isnull=False)
+
+
+@transaction.atomic
+def detect_changes() -> int:
+    """Check some waiting series; return how many (0: none waits, or others are checking them)."""
+    rows = list(
+        unchecked_series()
+        .select_related("rule")
+        .defer("sizes")
+        .select_for_update(skip_locked=True, of=("self",))
+        .order_by("unchecked_from", "pk")[:MAX_SERIES]
+    )
+    if not rows:
+        return 0
+    asked = queries.pending_series(rows, MAX_POINTS)
+    now, writer = timezone.now(), Writer()
+    for one in queries.detection_inputs(asked):
+        found, again = replay(one.stretch, is_moving=one.is_moving)
+        writer.add(one, found, again, _stale_at(one, now))
+    writer.write()
+    return len(asked)
+
+
+def recheck(series: Series, since: datetime | None = None) -> None:
+    """Check a series again since a moment (None: all of it), after its rule or baseline changed.
+
+    Call it in the same transaction; a worker is notified once it is committed. Changes that are no
+    longer found are withdrawn.
+    """
+    start = since or series.first_at
+    if start is None:
+        return  # no points, no changes
+    earliest = Func(F("unchecked_from"), Value(start), function="LEAST")  # LEAST ignores NULL
+    Series.objects.filter(pk=series.pk).update(unchecked_from=earliest)
+    queue.notify(queue.Kind.DETECT)
+
+
+def dry_run(
+    series: Series,
+    least_effect: float | None,
+    baselines: Sequence[datetime] = (),
+    since: datetime | None = None,
+) -> list[DetectedChange]:
+    """Return the changes of a whole history (or since a moment) for this threshold and these
+    baselines; nothing is written. They are what the detector finds, in whatever order points came.
+    """
+    found = replay(queries.full_history(series, least_effect, sorted(baselines), since))[0]
+    return [one for one in found if since is None or one.at >= since]
+
+
+def _stale_at(one: queries.DetectionInput, now: datetime) -> datetime | None:
+    rule = getattr(one.asked.series, "rule", None)
+    places = one.stretch.places
+    if not len(places):
+        return None
+    set_for_it = rule.stale_after if rule else None
+    return cadence.stale_at(places.last_measured_at, places.hours, set_for_it, now)

@@ -1,0 +1,72 @@
+"""Data sent with an API token: parsed, validated as a whole, stored once per key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from codegen_app.accounts import tokens
+from codegen_app.accounts.models import ApiToken
+from codegen_app.tracking.models import Batch, Source
+from codegen_app.tracking.remeasuring import responses
+from codegen_app.tracking.services import series
+from scheduler.results.points import importer
+from scheduler.results.points.model import ImportContext
+
+
+class KeyReusedError(Exception):
+    """The idempotency key was used for other data."""
+
+
+def receive(
+    token: ApiToken, key: str, body: bytes, context: ImportContext, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Store the data, or return the earlier answer to the same request with the same key.
+
+    ``parameters`` are the URL's parameters, including ``format``; ``context`` is made from them.
+    Raises ``UserError`` naming row and field, with nothing stored; ``KeyReusedError``;
+    ``tokens.RateError``.
+    """
+    digest = _digest(body, parameters)
+    if (answer := _previous_answer(token, key, digest)) is not None:
+        return answer
+    found = importer.read(body, context, str(parameters.get("format") or importer.AUTO))
+    tokens.charge_rate(token, points=len(found.points))
+    try:
+        with transaction.atomic():
+            batch = Batch.objects.create(token=token, key=key, body_digest=digest)
+            stored = series.store(found.points, Source.API, batch)
+            responses.close_answered(batch)
+            batch.answer = {
+                "batch": batch.pk,
+                **asdict(stored),
+                "left_out": [asdict(one) for one in found.left_out],
+            }
+            batch.save(update_fields=["answer"])
+    except IntegrityError:  # the same key arrived twice at once, and the other request was first
+        answer = _previous_answer(token, key, digest)
+        if answer is None:
+            raise
+        return answer
+    return dict(batch.answer)
+
+
+def _previous_answer(token: ApiToken, key: str, digest: str) -> dict[str, Any] | None:
+    known = Batch.objects.filter(token=token, key=key).first()
+    if known is None:
+        return None
+    if known.body_digest != digest:
+        raise KeyReusedError
+    return dict(known.answer)
+
+
+def _digest(body: bytes, parameters: Mapping[str, Any]) -> str:
+    made = hashlib.sha256()
+    for name in sorted(parameters):
+        made.update(f"{name}={parameters[name]!r}\n".encode("utf-8", "surrogatepass"))
+    made.update(b"\n" + body)
+    return made.hexdigest()

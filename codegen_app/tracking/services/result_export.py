@@ -1,0 +1,206 @@
+"""Finished runs as the records of a file, which another installation can import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, TypeVar
+
+from cattrs import Converter
+
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.tuning.models import Candidate, Environment, TuningRun, TuningTask
+from codegen_app.tuning.models.benchmark_result import IMPORTED
+from scheduler.codegen.kernel import KernelArg, Launch, LineOrigin
+from scheduler.codegen.problem import ProblemShape
+from scheduler.errors import UserError
+from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.index.text import parse_expr
+from scheduler.results.collect import timed_record
+from scheduler.results.model import (
+    BuildFacts,
+    CandidateRecord,
+    Compiler,
+    GraphId,
+    KernelText,
+    OperandRecord,
+    Origin,
+    Results,
+    RunRecord,
+    TaskRecord,
+)
+from scheduler.results.origin import kiln_commit
+from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.budget import Budget
+from scheduler.version import kiln_version
+
+T = TypeVar("T")
+
+
+def export(runs: Iterable[TuningRun]) -> Results:
+    """Return the results of these runs. Raises ``UserError`` for an open run, and if there are
+    none."""
+    kernels: dict[str, KernelText] = {}
+    records = [_Run(run, kernels).record() for run in runs]
+    if not records:
+        raise UserError("no finished run to export")
+    return Results(dict(sorted(kernels.items())), tuple(records))
+
+
+class _Run:
+    """One run; devices and compilers are numbered as they first appear."""
+
+    def __init__(self, run: TuningRun, kernels: dict[str, KernelText]) -> None:
+        if run.is_open or run.finished_at is None:
+            raise UserError(f"run {run.pk} has not finished: export it later")
+        if run.is_modelled:
+            raise UserError(f"run {run.pk}: modelled times cannot be exported as results")
+        self._run = run
+        self._since = run.started_at or run.created_at
+        self._over = max(run.finished_at, self._since)  # the clock may have been set back
+        self._kernels = kernels
+        self._devices: list[DeviceInfo] = []
+        self._compilers: list[Compiler] = []
+
+    def record(self) -> RunRecord:
+        run = self._run
+        tasks = tuple(self._task(task) for task in _tasks(run))
+        imported = getattr(run, "imported", None)
+        return RunRecord(
+            origin=_origin(run, self._over),
+            graph=GraphId(run.graph.name, run.graph.digest),
+            device=run.device,
+            target=run.target,
+            bindings=run.bindings,
+            seed=imported.seed if imported else None,
+            strategy=run.strategy if run.has_budget else "",
+            budget=Budget(run.budget_s, run.max_compiles, run.max_measurements),
+            candidate_limit=run.candidate_limit,
+            state=run.state,
+            reason=run.reason,
+            note=run.note,
+            started_at=_iso(self._since),
+            finished_at=_iso(self._over),
+            devices=tuple(self._devices),
+            compilers=tuple(self._compilers),
+            tasks=tasks,
+        )
+
+    def _task(self, task: TuningTask) -> TaskRecord:
+        uses = {
+            use.kernel_id: use for use in KernelUse.objects.filter(template_node=task.template_node)
+        }
+        rows = task.candidates.select_related("kernel", "build", "result__environment")
+        return TaskRecord(
+            problem=task.problem.digest,
+            text=task.problem.text,
+            node=task.template_node.name,
+            title=task.title,
+            operands=_read(task.operands, tuple[OperandRecord, ...], task.title),
+            shape=_read(task.shape, ProblemShape, task.title) if task.shape else None,
+            state=task.state,
+            reason=task.reason,
+            spent_s=task.spent_s,
+            candidates=tuple(self._candidate(row, uses) for row in rows.order_by("position")),
+        )
+
+    def _candidate(self, row: Candidate, uses: Mapping[int, KernelUse]) -> CandidateRecord:
+        kernel, result = row.kernel, row.result
+        use = uses.get(row.kernel_id or 0)
+        name, timed = "", None
+        if kernel is not None and row.build is not None:
+            name = kernel.name
+            self._kernels.setdefault(name, _kernel(kernel))
+        if result is not None:
+            device = _index(self._devices, device_of(result.environment))
+            timed = timed_record(result.measurement(name, self._run.device), device)
+        return CandidateRecord(
+            position=row.position,
+            state=row.state,
+            config=row.config,
+            stage=row.stage,
+            reason=row.reason,
+            detail=row.detail,
+            chosen=row.chosen,
+            tied=row.tied,
+            at_s=self._seconds(row.finished_at),
+            kernel=name,
+            description=use.description if use else "",
+            call=use.call if use else {},
+            line_origins=_read(use.line_origins if use else [], tuple[LineOrigin, ...], name),
+            build=self._build(row.build) if row.build else None,
+            timed=timed,
+        )
+
+    def _build(self, build: Build) -> BuildFacts:
+        made_by = Compiler(
+            build.toolchain, build.toolchain_version, build.toolchain_digest, tuple(build.flags)
+        )
+        compiler = _index(self._compilers, made_by)
+        return BuildFacts(compiler, build.code_digest, build.duration_s or 0.0, build.resources)
+
+    def _seconds(self, moment: datetime | None) -> float | None:
+        return None if moment is None else max(0.0, (moment - self._since).total_seconds())
+
+
+def device_of(environment: Environment) -> DeviceInfo:
+    """Return the device as the engine represents it."""
+    return DeviceInfo(
+        id=environment.device,
+        target=environment.target,
+        name=environment.device_name.removesuffix(IMPORTED),
+        driver=environment.driver,
+        runtime=environment.runtime,
+        compute_units=environment.compute_units,
+        memory_bytes=environment.memory_bytes,
+        emulated=environment.emulated,
+        attributes=environment.attributes,
+    )
+
+
+def _tasks(run: TuningRun) -> Iterable[TuningTask]:
+    rows = run.tasks.select_related("problem", "template_node")
+    return rows.order_by("template_node__position", "pk")
+
+
+def _origin(run: TuningRun, over: datetime) -> Origin:
+    """Return an imported run's origin from its file; otherwise this installation."""
+    imported = getattr(run, "imported", None)
+    if imported is None:
+        return Origin(kiln_version(), kiln_commit(), _iso(over), "")
+    date = _iso(imported.measured_at)
+    return Origin(imported.version, imported.commit, date, imported.host)
+
+
+def _kernel(kernel: GeneratedKernel) -> KernelText:
+    return KernelText(
+        source_digest=kernel.source_digest,
+        template=kernel.template,
+        config=kernel.config,
+        source_file=kernel.source_file,
+        source=kernel.source,
+        args=_read(kernel.args, tuple[KernelArg, ...], kernel.name),
+        launches=_read(kernel.launches, tuple[Launch, ...], kernel.name),
+        workspace_bytes=parse_expr(kernel.workspace_bytes),
+    )
+
+
+def _read(data: Any, kind: type[T], what: str) -> T:
+    """Return a JSON column's content as the engine's type."""
+    return decode(_codec(), data, kind, what)
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()
+
+
+def _index(known: list[T], one: T) -> int:
+    if one not in known:
+        known.append(one)
+    return known.index(one)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()

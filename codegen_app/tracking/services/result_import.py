@@ -1,0 +1,238 @@
+"""Results recorded on another installation become rows: a whole file or nothing, each run once.
+
+They never mix with local measurements: their device's name says that they are imported, and so does
+every bucket. Kernels are rendered again from their configurations; a file's text becomes a kernel's
+source only on request, and such a kernel is shown, never called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import connection, transaction
+from django.utils import timezone
+
+from codegen_app.accounts import audit
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.tracking.services import result_history
+from codegen_app.tracking.services.result_kernels import RecordedKernels, as_json_lists
+from codegen_app.tuning.models import (
+    BenchmarkResult,
+    Candidate,
+    ResultImport,
+    TuningRun,
+    TuningTask,
+)
+from codegen_app.tuning.models.benchmark_result import IMPORTED
+from codegen_app.tuning.services import candidate_results, environments
+from scheduler.benchmark.measurement import Measurement
+from scheduler.errors import UserError
+from scheduler.results import file as results_file
+from scheduler.results.checks import check_timestamps
+from scheduler.results.model import (
+    CandidateRecord,
+    KernelText,
+    MeasurementRecord,
+    Results,
+    RunRecord,
+    TaskRecord,
+)
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
+
+_RECORDING = 0x52455355  # the advisory lock's number: "RESU"
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """How many runs of a file are new, how many exist already, and how many points were added to
+    histories, for kernels of other commits."""
+
+    new: tuple[TuningRun, ...]
+    known: int
+    points: int = 0
+
+
+def import_file(
+    path: Path, actor: AbstractBaseUser | None, why: str = "", *, with_sources: bool = False
+) -> ImportSummary:
+    """Record a file's runs. Raises ``UserError`` naming the row and the field, with nothing
+    recorded. ``with_sources``: also record kernels that this generator does not make, from the
+    file's text."""
+    return record(results_file.read(path), path.name, actor, why, with_sources=with_sources)
+
+
+def record(
+    results: Results,
+    what: str,
+    actor: AbstractBaseUser | None,
+    why: str = "",
+    *,
+    with_sources: bool = False,
+) -> ImportSummary:
+    """Record results that were parsed before; ``what`` names them in errors."""
+    check_timestamps(results, timezone.now(), what)
+    texts = results.kernels if with_sources else {}
+    new: list[TuningRun] = []
+    with transaction.atomic():
+        with connection.cursor() as cursor:  # two imports of the same file wait for each other
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING])
+        past = [(place, run) for place, run in enumerate(results.runs) if run.revision]
+        points = result_history.store(past, texts, what)
+        for place, run in enumerate(results.runs):
+            if run.revision is not None:
+                continue
+            digest = results_file.run_digest(run)
+            if ResultImport.objects.filter(digest=digest).exists():
+                continue
+            try:
+                new.append(_Run(run, texts, actor).record(digest))
+            except UserError as error:
+                raise UserError(f"{what}: runs[{place}].{error}") from None
+        known = len(results.runs) - len(past) - len(new)
+        summary = f"{what}: {len(new)} new runs, {known} already imported"
+        if past:
+            summary = f"{what}: {points} new history points"
+        audit.note(actor, "import results", summary, why)
+    return ImportSummary(tuple(new), known, points)
+
+
+class _Run:
+    """A run that is being recorded."""
+
+    def __init__(
+        self,
+        run: RunRecord,
+        texts: Mapping[str, KernelText],
+        actor: AbstractBaseUser | None,
+    ) -> None:
+        self._record = run
+        self._actor = actor
+        self._since = datetime.fromisoformat(run.started_at)
+        self._over = datetime.fromisoformat(run.finished_at)
+        self._kernels = RecordedKernels(run, texts)
+
+    def record(self, digest: str) -> TuningRun:
+        record = self._record
+        row = TuningRun.objects.create(
+            graph=self._kernels.graph,
+            device=record.device,
+            target=record.target,
+            bindings=dict(record.bindings),
+            note=record.note,
+            candidate_limit=record.candidate_limit,
+            budget_s=record.budget.seconds,
+            max_compiles=record.budget.compiles,
+            max_measurements=record.budget.measurements,
+            strategy=record.strategy or DEFAULT_STRATEGY,
+            state=record.state,
+            reason=record.reason,
+            requested_by_id=audit.actor_id(self._actor),
+            planned_at=self._since,
+            started_at=self._since,
+            finished_at=self._over,
+        )
+        device = record.devices[0] if record.devices else None
+        ResultImport.objects.create(
+            run=row,
+            digest=digest,
+            version=record.origin.version,
+            commit=record.origin.commit,
+            host=record.origin.host,
+            device_name=device.name if device else "",
+            driver=device.driver if device else "",
+            measured_at=datetime.fromisoformat(record.origin.date),
+            seed=record.seed,
+            imported_by_id=audit.actor_id(self._actor),
+        )
+        for place, task in enumerate(record.tasks):
+            try:
+                self._task(row, task)
+            except UserError as error:
+                raise UserError(f"tasks[{place}].{error}") from None
+        return row
+
+    def _task(self, run: TuningRun, task: TaskRecord) -> None:
+        node, problem = self._kernels.node(task)
+        row = TuningTask.objects.create(
+            run=run,
+            problem=problem,
+            template_node=node,
+            title=task.title,
+            operands=[as_json_lists(asdict(operand)) for operand in task.operands],
+            shape=as_json_lists(asdict(task.shape)) if task.shape else {},
+            state=task.state,
+            reason=task.reason,
+            spent_s=task.spent_s,
+            started_at=self._since,
+            finished_at=self._over,
+        )
+        tied: list[Candidate] = []
+        chosen: Candidate | None = None
+        for place, one in enumerate(task.candidates):
+            try:
+                candidate = self._candidate(row, one)
+            except UserError as error:
+                raise UserError(f"candidates[{place}].{error}") from None
+            if one.tied:
+                tied.append(candidate)
+            if one.chosen:
+                chosen = candidate
+        if chosen is not None and chosen.result is not None:
+            moment = chosen.finished_at or self._over
+            candidate_results.choose(chosen, chosen.result, tied, moment)
+
+    def _candidate(self, task: TuningTask, one: CandidateRecord) -> Candidate:
+        kernel = self._kernels.kernel(task.template_node, one) if one.kernel else None
+        build = self._kernels.build(kernel, one) if kernel is not None else None
+        moment = self._moment(one)
+        result = None
+        if kernel is not None and build is not None and one.timed is not None:
+            result = self._result(task, kernel, build, one.timed)
+            # The time of the measurement: the latest result of a bucket is shown.
+            BenchmarkResult.objects.filter(pk=result.pk).update(created_at=moment or self._over)
+        return Candidate.objects.create(
+            task=task,
+            position=one.position,
+            kernel=kernel,
+            build=build,
+            result=result,
+            config=dict(one.config),
+            state=one.state,
+            stage=one.stage,
+            reason=one.reason,
+            detail=one.detail,
+            finished_at=moment,
+        )
+
+    def _moment(self, one: CandidateRecord) -> datetime | None:
+        return None if one.at_s is None else self._since + timedelta(seconds=one.at_s)
+
+    def _result(
+        self, task: TuningTask, kernel: GeneratedKernel, build: Build, timed: MeasurementRecord
+    ) -> BenchmarkResult:
+        device = self._record.devices[timed.device]
+        measured = Measurement(
+            kernel=kernel.name,
+            device=device.id,
+            bindings=self._record.bindings,
+            samples_ns=timed.samples_ns,
+            batch=timed.batch,
+            metrics=timed.metrics,
+            rejected=timed.rejected,
+            check=timed.check,
+            emulated=device.emulated,
+            readings=timed.readings,
+        )
+        marked = replace(device, name=f"{device.name}{IMPORTED}")
+        return BenchmarkResult.objects.create(
+            task=task,
+            kernel=kernel,
+            build=build,
+            problem_id=task.problem_id,
+            environment=environments.record(marked, build),
+            **BenchmarkResult.fields_of(measured),
+        )

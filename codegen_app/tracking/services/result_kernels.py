@@ -1,0 +1,207 @@
+"""The rows that recorded results refer to: graphs, problems, kernels and builds.
+
+Kernels are rendered again from their configurations; a file's text becomes a kernel's source only
+on request, and such a kernel is shown, never called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from functools import cached_property
+
+from codegen_app.graphs.models import Graph, Problem, TemplateNode
+from codegen_app.graphs.services.sizes import checked_bindings
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models.build import ELSEWHERE
+from codegen_app.kernels.services import engine, kernels, problem_work
+from codegen_app.workers.models import State
+from scheduler import pipeline
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.names import is_named_by_code
+from scheduler.codegen.scheduling import BaseScheduling
+from scheduler.errors import UserError
+from scheduler.ir.index.text import print_expr
+from scheduler.results.model import CandidateRecord, KernelText, RunRecord, TaskRecord
+from scheduler.targets import find
+
+
+class RecordedKernels:
+    """The kernels of one run of another installation, at its sizes and for its target. Raises
+    ``UserError`` if its graph is not here."""
+
+    def __init__(self, run: RunRecord, texts: Mapping[str, KernelText]) -> None:
+        """``texts`` has the kernels that may be shown with the file's source."""
+        self.run = run
+        self.over = datetime.fromisoformat(run.finished_at)
+        self.graph = _graph(run)
+        self._texts = texts
+        self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
+
+    def node(self, task: TaskRecord) -> tuple[TemplateNode, Problem]:
+        """Return the first node that has the task's problem."""
+        nodes = self.graph.template_nodes.filter(problem__digest=task.problem)
+        node = nodes.select_related("problem").order_by("position").first()
+        if node is None or node.problem is None:
+            raise UserError(
+                f"problem: no kernel of {self.graph} implements {task.problem[:12]} ({task.title})"
+                " in this version of Kiln"
+            )
+        problem_work.record(
+            node.problem,
+            self.scheduled.node(node.name),
+            self.scheduled.schedule.lowered,
+            self.run.bindings,
+        )
+        return node, node.problem
+
+    @cached_property
+    def scheduled(self) -> engine.Scheduled:
+        try:
+            return engine.scheduled(self.graph.file.digest)
+        except FileNotFoundError:
+            message = f"graph: the file of {self.graph} is missing from the storage"
+            raise UserError(message) from None
+
+    @cached_property
+    def _backend(self) -> BaseScheduling:
+        """Return the backend that generates kernels for the run's target alone, as a tuning run
+        does."""
+        return pipeline.scheduling(self.scheduled.schedule, (find(self.run.target),))
+
+    def build(self, kernel: GeneratedKernel, one: CandidateRecord) -> Build:
+        """Return the build with that very compiler if it exists; else a row with what is known,
+        which is compiled on request."""
+        assert one.build is not None
+        compiler = self.run.compilers[one.build.compiler]
+        row, _ = Build.objects.get_or_create(
+            kernel=kernel,
+            target=self.run.target,
+            flags=list(compiler.flags),
+            toolchain=compiler.name,
+            toolchain_version=compiler.version,
+            toolchain_digest=compiler.digest,
+            defaults={
+                "state": State.CANCELLED,
+                "reason": ELSEWHERE,
+                "code_digest": one.build.code_digest,
+                "duration_s": one.build.duration_s,
+                "resources": {name: dict(part) for name, part in one.build.resources.items()},
+                "finished_at": self.over,
+            },
+        )
+        return row
+
+    def kernel(self, node: TemplateNode, one: CandidateRecord) -> GeneratedKernel:
+        """Return the row of the candidate's kernel: the generator's own, or from the file's text.
+
+        The name depends on the code; the comment above the code is from whichever model came first.
+        """
+        caller = self._rendered(node, one)
+        if caller is not None:
+            row = kernels.record_candidate(
+                *(node, one.position, self.scheduled, caller, self._backend)
+            )
+            scheduled, made = self.scheduled.node(node.name), caller.kernel
+            if not self._backend.is_candidate(scheduled, made.template, made.config):
+                # Recorded under other rules: shown, but never called by code here.
+                uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
+                uses.update(generator="")
+            return row
+        text = self._texts.get(one.kernel)
+        if text is None:
+            raise UserError(
+                f"kernel: this version does not generate {one.kernel}; import with sources to show"
+                " it from the text in the file"
+            )
+        if not is_named_by_code(one.kernel, text.source, self._comment_mark(text.source_file)):
+            raise UserError(
+                f"kernel: the source of {one.kernel} in the file does not match its name"
+            )
+        return _display_only_kernel(one, text, node)
+
+    def _comment_mark(self, source_file: str) -> str:
+        known = {one.source_file: one.comment_mark for one in self._backend.members}
+        if source_file not in known:
+            raise UserError(f"kernel: no generator for {source_file} on {self.run.target}")
+        return known[source_file]
+
+    def _rendered(self, node: TemplateNode, one: CandidateRecord) -> TemplateCaller | None:
+        scheduled, config = self.scheduled.node(node.name), dict(one.config)
+        for member in self._backend.members:
+            if member.serves(scheduled) and config in self._configs(member, node):
+                caller = member.template(scheduled).generate(config)
+                if caller.name == one.kernel:
+                    return caller
+        return None
+
+    def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
+        """Return a backend's configurations for a node, the default first."""
+        key = id(backend), node.name
+        if key not in self._offered:
+            template = backend.template(self.scheduled.node(node.name))
+            configs = [dict(config) for config in template.configs()]
+            if backend in (self._backend.members[0], self.scheduled.backend):
+                configs = [dict(template.default_config()), *configs]
+            self._offered[key] = configs
+        return self._offered[key]
+
+
+def _graph(run: RunRecord) -> Graph:
+    graph = Graph.objects.filter(digest=run.graph.digest).select_related("file").first()
+    if graph is None:
+        raise UserError(
+            f"graph: {run.graph.name} ({run.graph.digest[:12]}) is not imported: import its model"
+        )
+    if graph.state != State.DONE:
+        raise UserError(f"graph: {graph} is not prepared yet ({graph.state}): try again later")
+    if set(run.bindings) != set(graph.symbols):
+        raise UserError(f"bindings: {graph} has the sizes {', '.join(graph.symbols) or 'none'}")
+    try:
+        checked_bindings(graph, run.bindings)
+    except UserError as error:
+        raise UserError(f"bindings: {error}") from None
+    return graph
+
+
+def _display_only_kernel(
+    one: CandidateRecord, text: KernelText, node: TemplateNode
+) -> GeneratedKernel:
+    """Return a kernel that this generator does not make, from what the file says."""
+    row, _ = GeneratedKernel.objects.get_or_create(
+        name=one.kernel,
+        defaults={
+            "source_digest": text.source_digest,
+            "template": text.template,
+            "config": dict(text.config),
+            "source": text.source,
+            "source_file": text.source_file,
+            "args": [asdict(arg) for arg in text.args],
+            "launches": [
+                as_json_lists(
+                    {**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]}
+                )
+                for launch in text.launches
+            ],
+            "workspace_bytes": print_expr(text.workspace_bytes)[:500],
+        },
+    )
+    KernelUse.objects.get_or_create(
+        kernel=row,
+        template_node=node,
+        defaults={
+            "position": kernels.MAX_RECORDED + one.position,
+            "description": one.description,
+            "call": dict(one.call),
+            "line_origins": [as_json_lists(asdict(origin)) for origin in one.line_origins],
+        },
+    )
+    return row
+
+
+def as_json_lists(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields with lists as JSON has them, so that new rows read like rows from the
+    database."""
+    return {name: list(part) if isinstance(part, tuple) else part for name, part in fields.items()}

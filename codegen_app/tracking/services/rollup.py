@@ -1,0 +1,126 @@
+"""Deletion by age, as policies define it, in steps of one transaction each: raw samples of points,
+and deliveries that are over (``notifying/retention.py``).
+
+Value, interval, n, conditions and changes are other columns and rows, and stay. An index holds the
+points that still have samples by source and age (``datum_samples_by_age``). So a step reads no more
+than it writes, the next step continues where a killed one began, and the next pass finds points
+that arrive late with an old date.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from codegen_app.tracking.models import Datum, RetentionPolicy, Source
+from codegen_app.tracking.models.retention import Kept
+from codegen_app.tracking.notifying import retention
+
+STEP_ROWS = 5_000  # points per transaction: half a second
+_STEPS_PER_TURN = 2  # per turn, so that no other step of the round waits long
+PASS_INTERVAL = timedelta(hours=1)  # from one pass to the next
+MAX_COUNTED = 1_000_000  # limit of the preview on a page
+_ROLL_UP = """
+UPDATE codegen_app_datum SET samples = NULL WHERE id IN (
+    SELECT id FROM codegen_app_datum
+    WHERE samples IS NOT NULL AND source = %s AND measured_at < %s
+    ORDER BY measured_at LIMIT %s
+)
+"""
+
+
+def roll_up_due() -> int:
+    """Run some steps of the due policies; return the number of points or deliveries.
+
+    Safe from any number of workers at once: one holds a policy, the others skip it.
+    """
+    total = 0
+    for key in _due_policies().order_by("pk").values_list("pk", flat=True):
+        for _ in range(_STEPS_PER_TURN):
+            rolled = step(key)
+            total += rolled
+            if rolled < STEP_ROWS:
+                break
+    return total
+
+
+def roll_up(policy: RetentionPolicy) -> int:
+    """Run a whole pass of an active policy; return the number of points or deliveries."""
+    total, rolled = 0, STEP_ROWS
+    while rolled == STEP_ROWS:
+        rolled = step(policy.pk)
+        total += rolled
+    return total
+
+
+@transaction.atomic
+def step(key: int) -> int:
+    """Roll up at most ``STEP_ROWS`` points, or delete as many deliveries; return how many. Fewer if
+    the pass is over; 0 if the policy was disabled, deleted, or is in use by another worker."""
+    policy = RetentionPolicy.objects.select_for_update(skip_locked=True).filter(pk=key).first()
+    if policy is None or not policy.active:
+        return 0
+    now = timezone.now()
+    if policy.begun_at is None:
+        policy.begun_at, policy.last_rows = now, 0
+    is_samples = policy.what == Kept.SAMPLES
+    rolled = (
+        _roll_up(policy, now)
+        if is_samples
+        else retention.delete_deliveries(_cutoff(policy, now), STEP_ROWS)
+    )
+    policy.last_rows += rolled
+    policy.total_rows += rolled
+    if rolled < STEP_ROWS:
+        policy.begun_at, policy.last_at = None, now
+    policy.save(update_fields=["begun_at", "last_at", "last_rows", "total_rows"])
+    return rolled
+
+
+def count_due(policy: RetentionPolicy, most: int | None = None) -> int:
+    """Return how many points or deliveries a pass would cover now, counted up to ``most``; nothing
+    is written."""
+    before = _cutoff(policy, timezone.now())
+    rows: QuerySet[Any] = (
+        retention.deliveries_ended_before(before)
+        if policy.what == Kept.DELIVERIES
+        else Datum.objects.filter(
+            samples__isnull=False, source__in=_sources(policy), measured_at__lt=before
+        )
+    )
+    return rows.count() if most is None else rows.order_by()[: most + 1].count()
+
+
+def _roll_up(policy: RetentionPolicy, now: datetime) -> int:
+    rolled = 0
+    with connection.cursor() as cursor:
+        for source in _sources(policy):
+            if rolled < STEP_ROWS:
+                cursor.execute(_ROLL_UP, [source, _cutoff(policy, now), STEP_ROWS - rolled])
+                rolled += cursor.rowcount
+    return rolled
+
+
+def format_count(policy: RetentionPolicy, count: int) -> str:
+    """Return ``12 points`` or ``3 deliveries``."""
+    of = "deliveries" if policy.what == Kept.DELIVERIES else "points"
+    return f"{count:,} {of}"
+
+
+def _due_policies() -> QuerySet[RetentionPolicy]:
+    waits = (
+        Q(last_at=None) | Q(last_at__lt=timezone.now() - PASS_INTERVAL) | Q(begun_at__isnull=False)
+    )
+    return RetentionPolicy.objects.filter(waits, active=True)
+
+
+def _sources(policy: RetentionPolicy) -> list[str]:
+    return [policy.source] if policy.source else list(Source.values)
+
+
+def _cutoff(policy: RetentionPolicy, now: datetime) -> datetime:
+    return now - timedelta(days=policy.days)

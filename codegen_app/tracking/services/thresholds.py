@@ -1,0 +1,301 @@
+"""Settings of one series: the smallest change of interest, muting, when data are missing, and where
+its level begins again; tried on its history before they are saved.
+
+Saving and resetting make the detector check the whole series again: changes that are no longer
+found are withdrawn, and new ones are handled as if they had just come. A series that is no longer
+muted raises an alert for the change that began its current level; earlier changes are history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from codegen_app.accounts import audit
+from codegen_app.tracking.detector.cadence import active_hours, allowed_gap
+from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS, DetectedChange
+from codegen_app.tracking.models import Baseline, Change, Datum, Revision, Series, SeriesRule
+from codegen_app.tracking.services import detection
+from scheduler.errors import UserError
+from scheduler.track.units import format_value
+
+MAX_TRIED = 20_000
+"""Points that a page tries a threshold on while somebody waits: the latest of a series."""
+MAX_GAPS = 10
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """``least_effect`` is a fraction of the level, None for the default. Data are missing after
+    ``stale_after`` without a new point, None for the series' own rhythm. ``begins`` are times at
+    which a level would begin again, besides the existing ones."""
+
+    least_effect: float | None = None
+    muted: bool = False
+    stale_after: timedelta | None = None
+    begins: tuple[datetime, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrialChange:
+    """A change under a tried threshold: ``effect`` is gone, new or kept. ``before`` and ``after``
+    have their unit; ``ratio`` has its 95% interval, from so many points on each side. ``alert`` is
+    the change's alert, ``alert_series`` the number of series in that alert."""
+
+    effect: str
+    at: datetime
+    revision: str
+    before: str
+    after: str
+    ratio: float
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+    worse: bool
+    alert: int | None = None
+    alert_url: str = ""
+    alert_series: int = 0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time without points, longer than allowed."""
+
+    since: datetime
+    until: datetime
+    length: timedelta
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A proposal's effect on a history: its changes, and the times when data were missing.
+    ``allowed`` is how long the series may be silent, None if its rhythm does not say. ``unmuted``:
+    it is muted now, and would not be. ``since``: only the latest points, from there on, were tried;
+    None: all ``points``."""
+
+    least_effect: float
+    muted: bool
+    unmuted: bool
+    changes: tuple[TrialChange, ...]
+    allowed: timedelta | None
+    gaps: tuple[Gap, ...]
+    more_gaps: int
+    unchecked: bool
+    points: int
+    since: datetime | None
+
+    def count(self, effect: str) -> int:
+        """Return how many changes have that effect."""
+        return sum(one.effect == effect for one in self.changes)
+
+    @property
+    def gone(self) -> int:
+        """Return the number of changes that would disappear."""
+        return self.count("gone")
+
+    @property
+    def new(self) -> int:
+        """Return the number of changes that would be added."""
+        return self.count("new")
+
+    @property
+    def kept(self) -> int:
+        """Return the number of changes that stay."""
+        return self.count("kept")
+
+
+def dry_run(series: Series, proposed: Proposal) -> Trial:
+    """Return the detector's result on the stored points with the proposal; nothing is written.
+
+    7 queries, and one more for a series of more than ``MAX_TRIED`` points, whose latest are tried.
+    """
+    since = _trial_start(series)
+    begun = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
+    begins = [*begun, *proposed.begins]
+    found = detection.dry_run(series, proposed.least_effect, begins, since)
+    data = Datum.objects.filter(series=series)
+    data = data.filter(at__gte=since) if since else data
+    moments = sorted(data.values_list("measured_at", flat=True))
+    allowed = proposed.stale_after or allowed_gap(active_hours(moments))
+    gaps = _gaps(moments, allowed)
+    return Trial(
+        least_effect=proposed.least_effect or DEFAULT_SETTINGS.least_effect,
+        muted=proposed.muted,
+        unmuted=_is_muted(series) and not proposed.muted,
+        changes=_changes(series, found, since),
+        allowed=allowed,
+        gaps=tuple(gaps[-MAX_GAPS:]),
+        more_gaps=max(0, len(gaps) - MAX_GAPS),
+        unchecked=series.unchecked_from is not None,
+        points=series.points,
+        since=since,
+    )
+
+
+@transaction.atomic
+def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) -> SeriesRule:
+    """Save the settings with a reason, and have the series checked again.
+
+    Raises ``UserError`` without a reason.
+    """
+    given = {
+        "least_effect": proposed.least_effect,
+        "muted": proposed.muted,
+        "stale_after": proposed.stale_after,
+        "reason": _checked_reason(reason),
+        "changed_by_id": audit.actor_id(by),
+    }
+    was_muted = _is_muted(series)
+    rule, _ = SeriesRule.objects.update_or_create(series=series, defaults=given)
+    if was_muted and not rule.muted:
+        _requeue_last_change(series)
+    detection.recheck(series)
+    audit.record(by, "set thresholds", series, rule.reason)
+    return rule
+
+
+@transaction.atomic
+def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
+    """Reset to the defaults; return False if they are in effect already."""
+    because = _checked_reason(reason)
+    was_muted = _is_muted(series)
+    deleted, _ = SeriesRule.objects.filter(series=series).delete()
+    if deleted:
+        if was_muted:
+            _requeue_last_change(series)
+        detection.recheck(series)
+        audit.record(by, "reset thresholds", series, because)
+    return bool(deleted)
+
+
+@transaction.atomic
+def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser) -> Baseline:
+    """Begin a level at a time: points before it are not compared with points after it.
+
+    Raises ``UserError`` without a reason, for a time outside the history, and for one at which a
+    level begins already.
+    """
+    if series.first_at is None or series.last_at is None:
+        raise UserError("a series without points cannot have a baseline")
+    if not series.first_at < at <= series.last_at:
+        raise UserError(
+            f"{at:%Y-%m-%d %H:%M} UTC is outside the history of the series, from "
+            f"{series.first_at:%Y-%m-%d %H:%M} to {series.last_at:%Y-%m-%d %H:%M} UTC"
+        )
+    try:
+        with transaction.atomic():
+            made = Baseline.objects.create(
+                series=series,
+                at=at,
+                reason=_checked_reason(reason),
+                created_by_id=audit.actor_id(by),
+            )
+    except IntegrityError:
+        raise UserError(f"a baseline at {at:%Y-%m-%d %H:%M} UTC already exists") from None
+    detection.recheck(series)
+    audit.record(by, "begin anew", series, made.reason)
+    return made
+
+
+@transaction.atomic
+def remove_baseline(baseline: Baseline, by: AbstractBaseUser) -> bool:
+    """Remove a baseline; return False if it was removed already."""
+    now = timezone.now()
+    if not Baseline.objects.filter(pk=baseline.pk, removed_at=None).update(removed_at=now):
+        return False
+    detection.recheck(baseline.series)
+    audit.record(by, "take back baseline", baseline.series, baseline.reason)
+    return True
+
+
+def _is_muted(series: Series) -> bool:
+    return SeriesRule.objects.filter(series=series, muted=True).exists()
+
+
+def _requeue_last_change(series: Series) -> None:
+    """Have alerts created for the change that began the current level."""
+    standing = Change.objects.filter(series=series, withdrawn_at=None)
+    last = standing.order_by("-at", "-pk").values("pk")[:1]
+    Change.objects.filter(pk__in=last, alert=None).update(raised_at=None)
+
+
+def _checked_reason(text: str) -> str:
+    if not text.strip():
+        raise UserError("enter a reason")
+    return text.strip()[:500]
+
+
+def _trial_start(series: Series) -> datetime | None:
+    """Return the time of the first point that a dry run covers; None for all points."""
+    if series.points <= MAX_TRIED:
+        return None
+    latest = Datum.objects.valid().filter(series=series).order_by("-at", "-measured_at", "-id")
+    return latest.values_list("at", flat=True)[MAX_TRIED - 1 : MAX_TRIED].first()
+
+
+def _changes(
+    series: Series, found: Iterable[DetectedChange], since: datetime | None
+) -> tuple[TrialChange, ...]:
+    """Return the stored and the found changes, in the order of the history (2 queries)."""
+    standing = Change.objects.filter(series=series, withdrawn_at=None)
+    standing = standing.filter(at__gte=since) if since else standing
+    stored = {
+        row.datum_id: row
+        for row in standing.select_related("revision", "alert").order_by("at", "pk")
+    }
+    found = list(found)
+    new = {one.datum_id: one for one in found if one.datum_id not in stored}
+    names = Revision.objects.in_bulk([0, *(one.revision_id for one in new.values())])
+    kept = {one.datum_id for one in found}
+    rows = [
+        _stored_change(row, "kept" if key in kept else "gone", series.unit)
+        for key, row in stored.items()
+    ]
+    rows += [
+        _trial_change(one, "new", str(names[one.revision_id]), series.unit) for one in new.values()
+    ]
+    return tuple(sorted(rows, key=lambda row: row.at))
+
+
+def _stored_change(row: Change, effect: str, unit: str) -> TrialChange:
+    tried = _trial_change(row, effect, str(row.revision), unit)
+    if (alert := row.alert) is None:
+        return tried
+    return replace(
+        tried,
+        alert=alert.pk,
+        alert_url=alert.get_absolute_url(),
+        alert_series=alert.n_series,
+    )
+
+
+def _trial_change(
+    change: Change | DetectedChange, effect: str, revision: str, unit: str
+) -> TrialChange:
+    return TrialChange(
+        effect=effect,
+        at=change.at,
+        revision=revision,
+        before=format_value(change.before, unit),
+        after=format_value(change.after, unit),
+        ratio=change.ratio,
+        low=change.low,
+        high=change.high,
+        n_before=change.n_before,
+        n_after=change.n_after,
+        worse=change.worse,
+    )
+
+
+def _gaps(moments: Sequence[datetime], allowed: timedelta | None) -> list[Gap]:
+    if allowed is None:
+        return []
+    pairs = ((one, other) for one, other in pairwise(moments) if other - one > allowed)
+    return [Gap(one, other, other - one) for one, other in pairs]

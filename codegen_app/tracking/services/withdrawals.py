@@ -1,0 +1,98 @@
+"""Withdrawing, restoring and deleting points: their series are counted and checked again from there
+on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import connection, transaction
+from django.utils import timezone
+
+from codegen_app.accounts import audit
+from codegen_app.tracking.models import VALID, Datum, Series, Withdrawal
+from codegen_app.tracking.services import detection
+from scheduler.errors import UserError
+from scheduler.results.points import fields
+
+MAX_REASON_LENGTH = 500
+_COUNT = """
+UPDATE codegen_app_series AS series SET
+    points = found.points, first_at = found.first_at, last_at = found.last_at,
+    not_positive = found.not_positive, withdrawn = found.withdrawn
+FROM unnest(%s::bigint[]) AS asked(id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS points, min(at) AS first_at, max(at) AS last_at,
+        count(*) FILTER (WHERE value <= 0 AND {valid}) AS not_positive,
+        count(*) FILTER (WHERE NOT {valid}) AS withdrawn
+    FROM codegen_app_datum AS datum WHERE datum.series_id = asked.id
+) AS found
+WHERE series.id = asked.id
+""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
+
+
+@transaction.atomic
+def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
+    """Withdraw a point from comparisons; it stays, with the reason.
+
+    Raises ``UserError`` without a reason, and for a point that is already withdrawn.
+    """
+    series = _lock_series([datum.series_id])[0]
+    because = fields.as_text(reason.strip(), "reason", MAX_REASON_LENGTH)
+    if not because:
+        raise UserError("reason: enter the reason for the withdrawal")
+    if datum.withdrawals.filter(restored_at=None).exists():
+        raise UserError(f"point {datum.pk} is already withdrawn")
+    made = Withdrawal.objects.create(
+        datum=datum, series=series, reason=because, by_id=audit.actor_id(by)
+    )
+    audit.record(by, "withdraw", datum, because)
+    _recount([(series, datum.at)])
+    return made
+
+
+@transaction.atomic
+def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
+    """Restore a withdrawn point: it is compared with others again.
+
+    Raises ``UserError`` for a point that is not withdrawn.
+    """
+    series = _lock_series([datum.series_id])[0]
+    row = datum.withdrawals.filter(restored_at=None).first()
+    if row is None:
+        raise UserError(f"point {datum.pk} is not withdrawn")
+    row.restored_at = timezone.now()
+    row.restored_by_id = audit.actor_id(by)
+    row.save(update_fields=["restored_at", "restored_by"])
+    audit.record(by, "restore", datum, row.reason)
+    _recount([(series, datum.at)])
+    return row
+
+
+@transaction.atomic
+def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
+    """Delete points permanently. Raises ``ProtectedError`` for one that a change begins with."""
+    rows = list(data)
+    series = {one.pk: one for one in _lock_series({row.series_id for row in rows})}
+    for row in rows:
+        audit.record(by, "delete", row)
+    Datum.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    firsts: dict[int, datetime] = {}
+    for row in rows:
+        firsts[row.series_id] = min(firsts.get(row.series_id, row.at), row.at)
+    _recount([(series[pk], at) for pk, at in firsts.items()])
+
+
+def _lock_series(keys: Iterable[int]) -> list[Series]:
+    """Lock the series in a fixed order, so that transactions do not deadlock."""
+    return list(Series.objects.filter(pk__in=keys).order_by("pk").select_for_update())
+
+
+def _recount(places: Iterable[tuple[Series, datetime]]) -> None:
+    """Recount these series, whose points changed from these places in the history on."""
+    places = list(places)
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, [[series.pk for series, _ in places]])
+    for series, at in places:
+        detection.recheck(series, at)

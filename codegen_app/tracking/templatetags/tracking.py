@@ -1,0 +1,79 @@
+"""Format values of series and their changes consistently on every page."""
+
+from __future__ import annotations
+
+from django import template
+from django.template import Context
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from codegen_app.tracking.pages.history.query import MAX_BESIDE, HistoryPage
+from codegen_app.tracking.queries.series_summary import SeriesHead
+from codegen_app.web.addresses import replace_query
+from codegen_app.web.templatetags.kiln import emulated, generated
+from scheduler.track import units
+from scheduler.track.effect import Levels, Step, effect_of, format_counts, format_interval
+from scheduler.track.evidence import cause_text
+
+register = template.Library()
+register.filter("cause_text", cause_text)
+
+
+@register.filter
+def figure(value: float | None, unit: str) -> str:
+    """Format a value with its unit: ``12.34 µs``; empty for None."""
+    return "" if value is None else units.format_value(value, unit)
+
+
+@register.filter
+def ratio(value: float | None) -> str:
+    """Format after / before with its sign; empty for None."""
+    return "" if value is None else units.format_ratio(value)
+
+
+@register.filter
+def ratio_interval(moved: Levels | None) -> str:
+    """Format the 95% interval of a change's ratio, or say that there is too little data."""
+    return "" if moved is None else format_interval(moved)
+
+
+@register.filter
+def both_counts(moved: Levels | None) -> str:
+    """Format the number of values before and after."""
+    return "" if moved is None else format_counts(moved)
+
+
+@register.simple_tag
+def moved(change: Step | None) -> SafeString | str:
+    """Render after / before with its direction; grey if no effect is shown or there is too little
+    data."""
+    if change is None:
+        return ""
+    effect = effect_of(change)
+    css = f"{effect} {'up' if change.ratio > 1 else 'down'}" if effect.is_shown else "same"
+    interval, counts = format_interval(change), format_counts(change)
+    title = f"{effect}: 95% interval of after / before: {interval}; n = {counts}"
+    return format_html(
+        '<span class="delta {}" title="{}">{}</span>', css, title, ratio(change.ratio)
+    )
+
+
+@register.simple_tag
+def series_tags(head: SeriesHead) -> SafeString:
+    """Render labels for a series that was not measured on a device, each followed by a space."""
+    tags = (generated(head.generated), emulated(head.emulated))
+    return SafeString("".join(f"{tag} " for tag in tags if tag))
+
+
+@register.simple_tag(takes_context=True)
+def with_beside(context: Context, page: HistoryPage, key: int) -> str:
+    """Return the history's address with one more series beside it."""
+    keys = [one.head.id for one in page.beside] + [key]
+    return replace_query(context["request"], **{"with": ",".join(map(str, keys[-MAX_BESIDE:]))})
+
+
+@register.simple_tag(takes_context=True)
+def without_beside(context: Context, page: HistoryPage, key: int) -> str:
+    """Return the history's address without one of the series beside it."""
+    keys = [one.head.id for one in page.beside if one.head.id != key]
+    return replace_query(context["request"], **{"with": ",".join(map(str, keys))})

@@ -1,0 +1,1 @@
+"""Tuning: runs, candidates, measurements, selections, schedules."""

@@ -1,0 +1,45 @@
+"""Data by which scripts link plots and table, and draw parallel coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codegen_app.tuning.pages.explorer.charts.axes import round_6, time_title
+from codegen_app.tuning.pages.explorer.form import MODELLED, SECONDS, TRIED
+from codegen_app.tuning.pages.explorer.model import Explorer
+from scheduler.tuning.trials.parameters import UNNAMED
+
+
+def link_data(found: Explorer, x: str) -> dict[str, Any]:
+    """Return the data by which the script links plots and table and draws parallel coordinates: the
+    trials as columns, the parameters with the trials' values, and the table's column for each axis;
+    ``x`` is that of the plot of trials."""
+    first = found.trials[0] if found.trials else None
+    node = f"node=={found.node}".lower() if len(found.nodes) > 1 else ""
+    return {
+        "rows": [one.row for one in found.trials],
+        "times": [round_6(one.time_us) for one in found.trials],
+        "tried": [one.order is not None for one in found.trials],
+        "kernels": [one.kernel for one in found.trials],
+        "url": first.url.replace(first.kernel, "*") if first else "",
+        "title": time_title(found),
+        "node": node,
+        "x": x,
+        "axes": {
+            TRIED: "position" if found.times == MODELLED and not found.nodes else "tried",
+            SECONDS: "seconds",
+            MODELLED: "modelled",
+            "time": "modelled" if found.times == MODELLED else "median",
+            "state": "outcome",
+        },
+        "parameters": [
+            {
+                "name": one.name,
+                "key": found.keys[one.name],
+                "values": one.values,
+                "codes": one.codes,
+                "number": one.is_number and UNNAMED not in one.values,
+            }
+            for one in found.parameters
+        ],
+    }

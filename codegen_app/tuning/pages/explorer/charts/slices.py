@@ -1,0 +1,93 @@
+"""Box plots for each value of each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from codegen_app.tuning.charts import Figure, figure_json
+from codegen_app.tuning.pages.explorer.charts.axes import round_6, time_axis, time_title, value_axis
+from codegen_app.tuning.pages.explorer.charts.labels import group_summary, shorten
+from codegen_app.tuning.pages.explorer.model import Explorer
+from scheduler.tuning.trials.slices import TrialGroup
+
+
+def slices(found: Explorer) -> Figure | None:
+    """Return a box per value: minimum, quartiles and maximum of its trials' times, with the number
+    of trials and of those without a time; a column of boxes per parameter. None without any
+    time."""
+    shown = [one for one in found.slices if any(value.group.n for value in one.values)]
+    if not shown:
+        return None
+    widths = [len(one.values) + 0.6 for one in shown]
+    total, left = sum(widths), 0.0
+    traces: list[Any] = []
+    every = [one.time_us for one in found.trials if one.time_us is not None]
+    layout: Figure = {
+        "yaxis": {"title": {"text": time_title(found)}} | time_axis(every),
+        "showlegend": False,
+        "meta": {"columns": total},
+    }
+    for place, (one, width) in enumerate(zip(shown, widths, strict=True)):
+        suffix = "" if place == 0 else str(place + 1)
+        domain = [left / total, (left + width - 0.4) / total]
+        left += width
+        parameter = found.parameter(one.name)
+        layout[f"xaxis{suffix}"] = {
+            "title": {"text": shorten(one.name)},
+            "domain": domain,
+            "anchor": "y",
+            "fixedrange": True,
+        } | value_axis(parameter)
+        boxed = [(code, value.group) for code, value in enumerate(one.values) if value.group.median]
+        traces += [
+            _box(one.name, boxed, f"x{suffix}"),
+            _counts(one.name, list(enumerate(one.values)), every, f"x{suffix}"),
+        ]
+    return figure_json(go.Figure(traces, layout))
+
+
+def _box(name: str, groups: Sequence[tuple[int, TrialGroup]], axis: str) -> go.Box:
+    ends = ("best", "lower", "median", "upper", "worst")
+    low, lower, median, upper, high = (
+        [round_6(getattr(g, end)) for _, g in groups] for end in ends
+    )
+    return go.Box(
+        name=shorten(name),
+        x=[code for code, _ in groups],
+        lowerfence=low,
+        q1=lower,
+        median=median,
+        q3=upper,
+        upperfence=high,
+        xaxis=axis,
+        line={"width": 1},
+        hoverinfo="y",
+        meta=f"slice:{name}",
+    )
+
+
+def _counts(name: str, values: Sequence[tuple[int, Any]], every: Sequence[float], axis: str) -> Any:
+    """Return the number of trials of each box and of those without a time, above all boxes."""
+    return go.Scatter(
+        mode="text",
+        x=[code for code, _ in values],
+        y=[round_6(max(every) * 1.02)] * len(values),
+        text=[_count_text(value.group) for _, value in values],
+        textposition="top center",
+        cliponaxis=False,
+        xaxis=axis,
+        hovertext=[
+            f"{shorten(name + '=' + value.value)}: {group_summary(value.group)}"
+            for _, value in values
+        ],
+        hovertemplate="%{hovertext}<extra></extra>",
+        meta=f"count:{name}",
+    )
+
+
+def _count_text(one: TrialGroup) -> str:
+    failed = sum(one.others.values())
+    return f"{one.n}" + (f"<br>✕{failed}" if failed else "")

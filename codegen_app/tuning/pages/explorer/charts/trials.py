@@ -1,0 +1,231 @@
+"""Every trial as a point over order, seconds or a parameter; those without a time below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from codegen_app.tuning.charts import Figure, ManyPoints, build_figure
+from codegen_app.tuning.pages.explorer.charts.axes import round_6, time_axis, time_title, value_axis
+from codegen_app.tuning.pages.explorer.charts.labels import shorten
+from codegen_app.tuning.pages.explorer.form import MODELLED, SECONDS, TRIED
+from codegen_app.tuning.pages.explorer.model import Explorer, Trial
+from scheduler.tuning.trials.parameters import Parameter
+
+_MAX_INTERVALS = 200  # more would be unreadable; the table has them all
+_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+_SPREAD = 0.56  # as a fraction of a column's width
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "pentagon", "triangle-down")
+
+
+def trials(found: Explorer, x: str, colour: str) -> Figure | None:
+    """Return one point per trial: its time over ``x``, with the best so far if that is an order,
+    and those without a time below, one row per outcome. None without a trial."""
+    parameter = found.parameter(x)
+    timed = [(at, one) for at, one in enumerate(found.trials) if one.time_us is not None]
+    timed = [(at, one) for at, one in timed if _has_x(one, x)]
+    failed = _untimed_trials(found, x, parameter)
+    if not timed and not failed:
+        return None
+    groups = _groups(found.parameter(colour), timed)
+    traces = [_points(found, name, group, x, place) for place, (name, group) in enumerate(groups)]
+    if x in (TRIED, SECONDS):
+        traces.append(_best_line(found, x))
+    states = sorted({state for state, *_ in failed})
+    traces += [_untimed_trace(failed, state, at, x) for at, state in enumerate(states)]
+    strip = min(0.4, 0.07 * len(states)) if timed else 1.0
+    layout: Figure = {
+        "xaxis": {"title": {"text": _x_title(found, x)}, "anchor": "y2" if states else "y"}
+        | (value_axis(parameter) if parameter else _x_axis(found, x)),
+        "yaxis": {"title": {"text": time_title(found)}, "domain": [strip + 0.03, 1.0]}
+        | time_axis([one.time_us for _, one in timed if one.time_us is not None]),
+        "showlegend": True,
+    }
+    if states:
+        layout["yaxis2"] = {
+            "domain": [0.0, strip - 0.02],
+            "range": [-0.6, len(states) - 0.4],
+            "tickvals": list(range(len(states))),
+            "ticktext": states,
+            "zeroline": False,
+        }
+    if not timed:
+        del layout["yaxis"]
+    return build_figure(traces, layout)
+
+
+def _has_x(one: Trial, x: str) -> bool:
+    needed = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}
+    return x not in needed or needed[x] is not None
+
+
+def _x_value(one: Trial, x: str) -> float:
+    """Return a trial's position on an axis that is not a parameter."""
+    found = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}[x]
+    assert found is not None, "only those are shown that have one"
+    return round(float(found), 4)
+
+
+def _x_axis(found: Explorer, x: str) -> Figure:
+    """Return an axis from the first position to the last, with a small margin."""
+    places = [_x_value(one, x) for one in found.trials if _has_x(one, x)]
+    if not places:
+        return {"zeroline": False}
+    room = 0.02 * (max(places) - min(places)) or 1.0
+    return {"range": [min(places) - room, max(places) + room], "zeroline": False}
+
+
+def _x_title(found: Explorer, x: str) -> str:
+    if x == TRIED:
+        return f"trial: {found.ordered_by}"
+    if x == SECONDS:
+        return "seconds of the run"
+    if x != MODELLED:
+        return shorten(x)
+    return f"modelled time, µs: not measured, by a model of {found.modelled_where}"
+
+
+def _groups(
+    colour: Parameter | None, timed: Sequence[tuple[int, Trial]]
+) -> list[tuple[str, list[tuple[int, Trial]]]]:
+    """Group the trials by a parameter's values, in their order; one group without it."""
+    if colour is None:
+        return [("trial", list(timed))] if timed else []
+    found: dict[int, list[tuple[int, Trial]]] = {}
+    for at, one in timed:
+        found.setdefault(colour.codes[at], []).append((at, one))
+    return [
+        (shorten(f"{colour.name}={colour.values[code]}", 40), found[code]) for code in sorted(found)
+    ]
+
+
+def _spread_in_columns(parameter: Parameter, ats: Sequence[int]) -> list[float]:
+    """Return positions of trials within their values' columns: spread by the golden ratio, so that
+    consecutive trials are far apart."""
+    counts = [0] * len(parameter.values)
+    places = []
+    for at in ats:
+        code = parameter.codes[at]
+        counts[code] += 1
+        places.append(round(code + _SPREAD * ((counts[code] * _GOLDEN_RATIO) % 1.0 - 0.5), 3))
+    return places
+
+
+def _points(
+    found: Explorer, name: str, group: Sequence[tuple[int, Trial]], x: str, place: int
+) -> ManyPoints:
+    parameter = found.parameter(x)
+    rows = [one for _, one in group]
+    ats = [at for at, _ in group]
+    symbol = _SYMBOLS[place % len(_SYMBOLS)]
+    several = found.times == "modelled" or found.most_n > 1
+    trace = go.Scatter(
+        name=f"{name} ({len(rows)})",
+        mode="markers",
+        error_y=_intervals(rows) if several and found.timed <= _MAX_INTERVALS else None,
+        marker={"size": 7, "symbol": symbol},
+        hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
+    )
+    values: dict[str, Any] = {
+        "x": _spread_in_columns(parameter, ats)
+        if parameter
+        else [_x_value(one, x) for one in rows],
+        "y": [round_6(one.time_us) for one in rows],
+        "text": [one.kernel for one in rows],
+        "customdata": ats,
+    }
+    # Thousands of equal sizes are sent as one; a list is only needed if a trial is the best.
+    if any(one.best for one in rows):
+        values["marker"] = {
+            "size": [14 if one.best else 7 for one in rows],
+            "symbol": ["star" if one.best else symbol for one in rows],
+        }
+    return ManyPoints(trace, values)
+
+
+def _intervals(rows: Sequence[Trial]) -> Figure:
+    ends = [
+        (one.time_us or 0.0, one.low_us or one.time_us, one.high_us or one.time_us) for one in rows
+    ]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1,
+        "width": 2,
+        "array": [round_6((high or time) - time) for time, _, high in ends],
+        "arrayminus": [round_6(time - (low or time)) for time, low, _ in ends],
+    }
+
+
+def _best_line(found: Explorer, x: str) -> ManyPoints:
+    """Return the best so far: a step down at each trial faster than all before, extended to the
+    last trial."""
+    steps = [(one.order if x == TRIED else one.at_s, one.time_us) for one in found.best]
+    steps = [(at, time) for at, time in steps if at is not None]
+    ends = [one.order if x == TRIED else one.at_s for one in found.trials]
+    last = max((end for end in ends if end is not None), default=None)
+    if steps and last is not None:
+        steps.append((last, steps[-1][1]))
+    trace = go.Scatter(
+        name="best so far",
+        mode="lines",
+        line={"shape": "hv", "width": 1.5},
+        hovertemplate="best so far: %{y:.4g} µs<extra></extra>",
+        meta="best",
+    )
+    places = [round(float(at or 0.0), 4) for at, _ in steps]
+    return ManyPoints(trace, {"x": places, "y": [round_6(time) for _, time in steps]})
+
+
+_Untimed = tuple[str, float, int, str, int | None]
+
+
+def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> list[_Untimed]:
+    """Return state, position, count, hover text, and the trial if it is a single one: over an order
+    each trial separately, over a parameter the count of each value."""
+    if parameter is not None:
+        values = next((one.values for one in found.slices if one.name == x), ())
+        return [
+            (state, float(code), count, shorten(f"{x}={value.value}: {count} {state}"), None)
+            for code, value in enumerate(values)
+            for state, count in value.group.others.items()
+        ]
+    return [
+        (one.state, _x_value(one, x), 1, _failure_text(one), at)
+        for at, one in enumerate(found.trials)
+        if one.time_us is None and _has_x(one, x) and one.order is not None
+    ]
+
+
+def _failure_text(one: Trial) -> str:
+    """Return the stage and reason of a trial without a time, shortened for hovering."""
+    text = f"{one.kernel}: {one.state}"
+    return f"{text}<br>{one.stage}: {shorten(one.reason)}" if one.stage else text
+
+
+def _untimed_trace(failed: Sequence[_Untimed], state: str, row: int, x: str) -> ManyPoints:
+    own = [one for one in failed if one[0] == state]
+    counted = any(count > 1 for _, _, count, _, _ in own)
+    trace = go.Scatter(
+        name=f"{state} ({sum(one[2] for one in own)})",
+        mode="markers+text" if counted else "markers",
+        yaxis="y2",
+        marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5}},
+        textposition="middle right",
+        hovertemplate="%{hovertext}<extra></extra>",
+        meta=f"failed:{state}",
+        showlegend=False,
+    )
+    values: dict[str, Any] = {
+        "x": [one[1] for one in own],
+        "y": [row] * len(own),
+        "hovertext": [one[3] for one in own],
+    }
+    if counted:
+        values["text"] = [f" {one[2]}" if one[2] > 1 else "" for one in own]
+    if x in (TRIED, SECONDS, MODELLED):
+        values["customdata"] = [one[4] for one in own]
+    return ManyPoints(trace, values)

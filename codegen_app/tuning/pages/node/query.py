@@ -1,0 +1,500 @@
+"""The page of a scheduled node: the problem, its origins, and its candidates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.urls import reverse
+
+from codegen_app.graphs.models import GraphNode, TemplateNode
+from codegen_app.graphs.origins import Lines, lines_by_node, own_frame
+from codegen_app.graphs.pages.graph.loops import LoopRow, find_loops, innermost_loop
+from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
+from codegen_app.tuning.models import Candidate
+from codegen_app.tuning.pages.explorer.model import Explorer
+from codegen_app.tuning.pages.runs.query import RunRow, run_rows
+from codegen_app.tuning.queries import serving
+from codegen_app.tuning.queries.languages import LanguageRow, TriedCandidate, language_rows
+from codegen_app.tuning.queries.ledger import candidate_outcome
+from codegen_app.tuning.queries.limits import Limits, limits
+from codegen_app.tuning.queries.measured_row import MeasuredRow
+from codegen_app.tuning.queries.measurements import measurement_fields
+from codegen_app.tuning.queries.modelled_candidates import BoardSizes, ModelledTime, modelled_times
+from codegen_app.workers.models import State
+from scheduler.codegen.languages import language_of
+from scheduler.errors import Stage
+from scheduler.tuning.ledger import CandidateState
+
+
+@dataclass(frozen=True)
+class OriginRow:
+    """One node of the model's graph that is computed here; ``frame`` is the model's own line,
+    ``lines`` those of the default kernel's source that compute it, (first, last) each."""
+
+    name: str
+    target: str
+    arguments: Mapping[str, Any]
+    module_path: str
+    module_type: str
+    frames: tuple[Mapping[str, Any], ...]
+    frame: Mapping[str, Any] | None
+    lines: Lines
+
+
+@dataclass(frozen=True)
+class Timing(MeasuredRow):
+    """A measurement, where it was made, and in which run."""
+
+    device: str
+    target: str
+    bindings: Mapping[str, int]
+    run: int | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The stage and reason for which a run dropped a candidate, when, and the ledger's term for
+    it."""
+
+    outcome: str
+    stage: str
+    reason: str
+    at: datetime | None
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class BuildState:
+    """The state of a build for one target; ``compare`` links to its comparison with the
+    default's."""
+
+    id: int
+    target: str
+    state: str
+    reason: str
+    compare: str
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """A kernel that can serve the node. ``serves`` lists the targets and device models it was
+    selected on, ``selected`` whether it is selected in the page's bucket; ``rejections`` why runs
+    dropped it; ``modelled`` is its time on the page's modelled board, ``resource_use`` that of its
+    build for the bucket's target, or of the first that has registers; ``outcome`` is its outcome in
+    the ledger's terms, ``order`` its position among the measured or rejected candidates, by when
+    each was last measured or rejected."""
+
+    position: int
+    language: str
+    kernel: str
+    url: str
+    config: Mapping[str, Any]
+    description: str
+    is_default: bool
+    selected: bool
+    serves: tuple[str, ...]
+    builds: tuple[BuildState, ...]
+    timing: Timing | None
+    rejections: tuple[str, ...]
+    modelled: ModelledTime | None = None
+    resource_use: ResourceUse | None = None
+    failure: Failure | None = None
+    outcome: str = ""
+    order: int | None = None
+
+
+@dataclass(frozen=True)
+class RejectedConfigs:
+    """A reason for which legality rules rejected configurations, and these configurations."""
+
+    stage: str
+    reason: str
+    configs: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """The scheduled node before or after this one."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True)
+class NodePage:
+    """One scheduled node. Its candidates' times are those of one ``bucket``, modelled ones those of
+    one board and binding, ``modelled_at``. Legality is that of one ``target`` out of ``targets``;
+    ``legal`` counts the configurations that can serve the node. ``loop`` is the innermost loop that
+    runs it at each step; ``body`` are the nodes of a loop that begins here."""
+
+    id: int
+    url: str
+    name: str
+    kind: str
+    op: str
+    graph: str
+    graph_url: str
+    problem: str
+    problem_id: int | None
+    problem_digest: str
+    problem_text: str
+    symbols: Mapping[str, Any]
+    group: tuple[str, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    frees: tuple[str, ...]
+    extern_reason: str
+    origins: tuple[OriginRow, ...]
+    decisions: tuple[Mapping[str, Any], ...]
+    bucket: serving.Bucket | None
+    buckets: tuple[serving.Bucket, ...]
+    modelled_at: BoardSizes | None
+    candidates: tuple[CandidateRow, ...]
+    languages: tuple[LanguageRow, ...]
+    offered: int
+    target: str
+    targets: tuple[str, ...]
+    legal: int | None
+    rejected: tuple[RejectedConfigs, ...]
+    runs: tuple[RunRow, ...]
+    limits: Limits | None
+    previous: Neighbour | None
+    next: Neighbour | None
+    loop: LoopRow | None = None
+    body: tuple[Neighbour, ...] = ()
+    explorer: Explorer | None = None  # its plots' data, as the address asks
+
+    @property
+    def default(self) -> CandidateRow | None:
+        """The engine's selection before any measurement."""
+        return next((row for row in self.candidates if row.is_default), None)
+
+    @property
+    def fastest(self) -> CandidateRow | None:
+        """The candidate with the lowest median in the page's bucket."""
+        timed = [
+            (row.timing.time.value, row.position, row) for row in self.candidates if row.timing
+        ]
+        return min(timed)[2] if timed else None
+
+    @property
+    def shown(self) -> CandidateRow | None:
+        """The candidate of the page's headline time: the selected one in its bucket, or the fastest
+        if that has no time there."""
+        here = (row for row in self.candidates if row.selected and row.timing)
+        return next(here, self.fastest)
+
+    @property
+    def timed(self) -> int:
+        """The number of candidates with a time in the page's bucket."""
+        return sum(row.timing is not None for row in self.candidates)
+
+    @property
+    def rejected_count(self) -> int:
+        """The number of illegal configurations."""
+        return sum(len(row.configs) for row in self.rejected)
+
+
+def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") -> NodePage:
+    """Return a scheduled node (16 queries). Raises ``TemplateNode.DoesNotExist``.
+
+    ``sizes`` is the index of the known sizes for its limits; ``bucket_name`` selects whose times
+    are shown, by default or if unknown the first bucket; ``target`` selects the legality rules, by
+    default the bucket's.
+    """
+    node = (
+        TemplateNode.objects.select_related("graph", "problem")
+        .defer("graph__tensors", "graph__wrapper")
+        .get(pk=pk)
+    )
+    problem = node.problem
+    neighbours, loops = _neighbours(node)
+    known = serving.node_buckets([node])
+    bucket = known.find(bucket_name)
+    modelled_at, candidates = _candidates(node, known, bucket)
+    recorded = serving.recorded_targets([node])
+    target = serving.shown_target(recorded, bucket, target)
+    return NodePage(
+        id=node.pk,
+        url=node.get_absolute_url(),
+        name=node.name,
+        kind=node.kind,
+        op=node.op,
+        graph=node.graph.name,
+        graph_url=node.graph.get_absolute_url(),
+        problem=problem.summary if problem else "",
+        problem_id=node.problem_id,
+        problem_digest=problem.digest if problem else "",
+        problem_text=problem.text if problem else "",
+        symbols=problem.symbols if problem else {},
+        group=tuple(node.group),
+        reads=tuple(node.reads),
+        writes=tuple(node.writes),
+        frees=tuple(node.frees),
+        extern_reason=node.extern_reason,
+        origins=_origins(node),
+        decisions=tuple(
+            d for d in node.graph.decisions if node.name in (d["producer"], d["consumer"])
+        ),
+        bucket=bucket,
+        buckets=known.buckets,
+        modelled_at=modelled_at,
+        candidates=candidates,
+        languages=language_rows(map(_tried_candidate, candidates)),
+        offered=node.offered,
+        target=target,
+        targets=recorded,
+        legal=node.legal.get(target),
+        rejected=_rejected(node.rejected_for(target)),
+        runs=run_rows(node.graph.tuning_runs.filter(_run_filter(node))[:20]),
+        limits=limits(node.problem_id, sizes),
+        previous=neighbours.get(node.position - 1),
+        next=neighbours.get(node.position + 1),
+        loop=innermost_loop(loops, node.position),
+        body=_body(node, loops),
+    )
+
+
+def _run_filter(node: TemplateNode) -> Q:
+    return Q(template_node=node) | Q(template_node__isnull=True)
+
+
+def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
+    """Return the model's nodes that are computed here (2 queries)."""
+    use = KernelUse.objects.filter(template_node=node, is_default=True).only("line_origins").first()
+    lines = lines_by_node(use.line_origins) if use else {}
+    return tuple(
+        OriginRow(
+            name=row.name,
+            target=row.target,
+            arguments=row.arguments,
+            module_path=row.module_path,
+            module_type=row.module_type,
+            frames=tuple(row.frames),
+            frame=own_frame(row.frames),
+            lines=lines.get(row.name, ()),
+        )
+        for row in GraphNode.objects.filter(template_nodes=node).order_by("position")
+    )
+
+
+def _rejected(lines: Iterable[Mapping[str, Any]]) -> tuple[RejectedConfigs, ...]:
+    """Return rejected configurations by reason, the most frequent first."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in lines:
+        groups[row["stage"], row["reason"]].append(row.get("config", {}))
+    rows = [
+        RejectedConfigs(stage, reason, tuple(found)) for (stage, reason), found in groups.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-len(row.configs), row.reason)))
+
+
+def _candidates(
+    node: TemplateNode, known: serving.NodeBuckets, bucket: serving.Bucket | None
+) -> tuple[BoardSizes | None, tuple[CandidateRow, ...]]:
+    """Return the kernels for this node, with builds, times in a bucket, modelled times (with their
+    board and sizes) and rejections (6 queries)."""
+    uses = list(
+        KernelUse.objects.filter(template_node=node)
+        .select_related("kernel")
+        .defer("kernel__source", "metadata_comment", "line_origins")
+        .order_by("position")
+    )
+    kernels = [use.kernel_id for use in uses]
+    builds: dict[int, list[Build]] = defaultdict(list)
+    for build in Build.objects.filter(kernel__in=kernels).only(
+        *("kernel_id", "target", "state", "stage", "reason", "finished_at", "resources")
+    ):
+        builds[build.kernel_id].append(build)
+    default = {
+        build.target: build.pk
+        for use in uses
+        if use.is_default
+        for build in builds[use.kernel_id]
+        if build.state == State.DONE
+    }
+    timings = _timings(node, bucket, kernels)
+    here = known.selections(bucket).get(node.problem_id or 0)
+    selected = here.kernel_id if here else None
+    serves = _selected_on(known)
+    rejections = _rejections(node, kernels)
+    modelled_at, modelled = modelled_times(
+        {kernel: [build.pk for build in of] for kernel, of in builds.items()},
+        bucket.target if bucket else "",
+        bucket.device_name if bucket else "",
+        bucket.bindings if bucket else None,
+        node.problem_id,
+    )
+    rows = tuple(
+        CandidateRow(
+            position=use.position,
+            language=language_of(use.kernel.source_file),
+            kernel=use.kernel.name,
+            url=f"{reverse('kernel', args=[use.kernel.name])}?node={node.pk}",
+            config=use.kernel.config,
+            description=use.description,
+            is_default=use.is_default,
+            selected=use.kernel_id == selected,
+            serves=tuple(serves.get(use.kernel_id, ())),
+            builds=_build_states(builds[use.kernel_id], default),
+            timing=timings.get(use.kernel_id),
+            modelled=modelled.get(use.kernel_id),
+            rejections=tuple(map(str, rejections.get(use.kernel_id, ()))),
+            failure=_failure(rejections.get(use.kernel_id, ()), builds[use.kernel_id]),
+            resource_use=_resource_use(builds[use.kernel_id], bucket.target if bucket else ""),
+        )
+        for use in uses
+    )
+    return modelled_at, _with_outcomes(rows)
+
+
+def _with_outcomes(rows: Iterable[CandidateRow]) -> tuple[CandidateRow, ...]:
+    """Add the outcome and order of each candidate."""
+    rows = tuple(rows)
+    at = {row.position: moment for row in rows if (moment := _outcome_at(row)) is not None}
+    order = {place: n for n, place in enumerate(sorted(at, key=lambda one: (at[one], one)), 1)}
+    return tuple(replace(row, outcome=_outcome(row), order=order.get(row.position)) for row in rows)
+
+
+def _outcome_at(row: CandidateRow) -> datetime | None:
+    if row.timing is not None:
+        return row.timing.at
+    return None if row.failure is None else row.failure.at
+
+
+def _outcome(row: CandidateRow) -> str:
+    if row.timing is not None:
+        return str(CandidateState.MEASURED)
+    if row.failure is not None:
+        return row.failure.outcome
+    return str(CandidateState.MODELLED if row.modelled is not None else CandidateState.UNTRIED)
+
+
+def _tried_candidate(row: CandidateRow) -> tuple[TriedCandidate, str]:
+    metrics = row.timing.metrics if row.timing else {}
+    reason = "" if row.timing else next(iter(row.rejections), "")
+    return TriedCandidate(
+        language=row.language, kernel=row.kernel, url=row.url, metrics=metrics
+    ), reason
+
+
+def _selected_on(known: serving.NodeBuckets) -> Mapping[int, Iterable[str]]:
+    """Return where each kernel is selected for the problem; a dict keeps order and drops
+    repeats."""
+    found: dict[int, dict[str, None]] = defaultdict(dict)
+    for selection in known.selected:
+        found[selection.kernel_id][f"{selection.target} ({selection.device_name})"] = None
+    return found
+
+
+def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[Failure]]:
+    """Return why runs rejected each kernel, each reason once (1 query)."""
+    found: dict[int, dict[str, Failure]] = defaultdict(dict)
+    rows = Candidate.objects.filter(
+        task__problem=node.problem_id,
+        kernel__in=kernels,
+        state__in=(State.REJECTED, State.QUARANTINED),
+    )
+    for row in rows:
+        one = Failure(
+            candidate_outcome(row.state, row.stage), row.stage, row.reason, row.finished_at
+        )
+        found[row.kernel_id or 0][str(one)] = one
+    return {kernel: tuple(each.values()) for kernel, each in found.items()}
+
+
+def _failure(rejections: Iterable[Failure], builds: Iterable[Build]) -> Failure | None:
+    """Return the latest rejection, else a failure of a build."""
+    known = tuple(rejections)
+    if known:
+        return max(known, key=lambda one: one.at.timestamp() if one.at else 0.0)
+    failed = next((one for one in builds if one.state in _FAILED), None)
+    if failed is None:
+        return None
+    stage = failed.stage or Stage.COMPILE
+    return Failure(candidate_outcome(failed.state, stage), stage, failed.reason, failed.finished_at)
+
+
+_FAILED = (State.REJECTED, State.QUARANTINED)
+
+
+def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
+    done = [build for build in builds if build.state == State.DONE]
+    # Without times on a GPU, use the target that the list of kernels uses (its
+    # ``_default_target``).
+    ranked = sorted(done, key=lambda build: (build.target == target, build.target), reverse=True)
+    found = (resource_use(build.resources, build.target) for build in ranked)
+    return next((one for one in found if one is not None), None)
+
+
+def _build_states(builds: list[Build], default: Mapping[str, int]) -> tuple[BuildState, ...]:
+    """Return the build states; ``default`` has the default candidate's builds by target."""
+    return tuple(
+        BuildState(build.pk, build.target, build.state, build.reason, _compare_url(build, default))
+        for build in builds
+    )
+
+
+def _compare_url(build: Build, default: Mapping[str, int]) -> str:
+    other = default.get(build.target)
+    if build.state != State.DONE or other is None or other == build.pk:
+        return ""
+    return f"{reverse('compare')}?build={other}&build={build.pk}"
+
+
+def _timings(
+    node: TemplateNode, bucket: serving.Bucket | None, kernels: Sequence[int]
+) -> dict[int, Timing]:
+    """Return each kernel's measurement in the bucket (1 query)."""
+    return {
+        kernel: Timing(
+            device=found.result.environment.device_name,
+            target=found.result.environment.target,
+            bindings=found.result.bindings,
+            run=found.result.task.run_id if found.result.task else None,
+            at=found.result.created_at,
+            **measurement_fields(found),
+        )
+        for (_, kernel), found in serving.measurements([node], bucket, kernels).items()
+    }
+
+
+def _neighbours(node: TemplateNode) -> tuple[dict[int, Neighbour], tuple[LoopRow, ...]]:
+    """Return the nodes before and after this one by position, if any, and the graph's loops (1
+    query)."""
+    beside = (node.position - 1, node.position + 1)
+    rows = TemplateNode.objects.filter(graph=node.graph_id)
+    found = list(
+        rows.filter(Q(position__in=beside) | Q(kind=TemplateNode.LOOP)).only(
+            "name", "position", "kind", "op"
+        )
+    )
+    near = {
+        other.position: Neighbour(other.name, other.get_absolute_url())
+        for other in found
+        if other.position in beside
+    }
+    return near, find_loops(found)
+
+
+def _body(node: TemplateNode, loops: Sequence[LoopRow]) -> tuple[Neighbour, ...]:
+    """Return the nodes of a loop that begins here (1 query), empty for other nodes."""
+    own = next((loop for loop in loops if loop.name == node.name), None)
+    if own is None:
+        return ()
+    rows = TemplateNode.objects.filter(
+        graph=node.graph_id, position__gt=own.first, position__lt=own.last
+    ).order_by("position")
+    return tuple(
+        Neighbour(f"{other.name} {other.op}", other.get_absolute_url())
+        for other in rows.only("name", "op")
+    )

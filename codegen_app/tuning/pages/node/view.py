@@ -1,0 +1,79 @@
+"""One scheduled node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+
+from codegen_app.graphs.pages.times import TimesForm
+from codegen_app.tuning import charts
+from codegen_app.tuning.pages.explorer.builder import LANGUAGE, parameters_of
+from codegen_app.tuning.pages.explorer.form import MODELLED, TRIED, ExplorerForm
+from codegen_app.tuning.pages.explorer.model import MEASURED
+from codegen_app.tuning.pages.explorer.sources import node_source
+from codegen_app.tuning.pages.explorer.view import ROWS, ExplorerView, explorer_view, matching_rows
+from codegen_app.tuning.pages.node.query import CandidateRow, NodePage, node_page
+from codegen_app.tuning.pages.run.candidate_columns import columns, parameter_key
+from codegen_app.web.forms.query import NodeForm
+from codegen_app.web.forms.tables import TableForm
+from codegen_app.web.page import Crumb, get_or_404, render_page
+from codegen_app.web.table_view import tsv_response, wants_tsv
+from codegen_app.web.tables import build_table as made
+
+_OTHER_PARAMS = ("x", "y", "colour", "across", "down", "cell", "target", "sizes", "language")
+_TABLE_PARAMS = ("sort", "filter")
+
+
+def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """The problem, its origins and its candidates, as a table and an explorer (``ExplorerForm``);
+    ``?times=`` selects whose times are shown, ``?target=`` the legality rules, ``?sizes=`` the
+    sizes of its limits. A script that changes the filter gets only the table."""
+    address = NodeForm(request.GET)
+    sizes, bucket = address.number("sizes") or 0, address.text("times")
+    page = get_or_404(f"scheduled node {pk}", node_page, pk, sizes, bucket, address.text("target"))
+    language = address.text("language")
+    rows = tuple(row for row in page.candidates if language in ("", row.language))
+    explored = _explorer_view(request.GET, page, rows)
+    names = sorted(name for name in explored.found.keys if name != LANGUAGE)
+    all_columns = columns(page, names)
+    asks = TableForm(request.GET, all_columns)
+    table = made("candidates", all_columns, rows, asks.asked, page=ROWS)
+    if wants_tsv(request):
+        return tsv_response(table)
+    inner = bool(request.headers.get("HX-Request"))
+    return render_page(
+        request,
+        "partials/node/linked.html" if inner else "pages/node.html",
+        replace(page, explorer=explored.found),
+        as_json=as_json,
+        title=f"{page.name} · {page.op}",
+        stages=[Crumb(page.graph, page.graph_url), Crumb(f"{page.name} {page.op}")],
+        address=address,
+        previous=page.previous,
+        next=page.next,
+        times=TimesForm(request.GET, page.buckets, *_OTHER_PARAMS, *_TABLE_PARAMS),
+        explored=explored,
+        table=table,
+        matching=matching_rows(table, "position"),
+        parameters=[(name, parameter_key(name)) for name in names],
+        table_address=asks,
+        language=language,
+        roofline=charts.roofline(page.limits),
+    )
+
+
+def _explorer_view(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow]) -> ExplorerView:
+    """Use measured times if there are any, unless the address asks for modelled ones."""
+    times = [MEASURED] if any(row.timing for row in rows) else []
+    times += [MODELLED] if any(row.modelled for row in rows) else []
+    first = next(iter(times), MEASURED)
+    source = node_source(page, rows, first)
+    parameters = parameters_of(source)
+    axes = [TRIED, MODELLED] if times == [MEASURED, MODELLED] else [TRIED]
+    form = ExplorerForm(given, [one.name for one in parameters], axes, times)
+    chosen = form.chosen("y") or first
+    if chosen != first:
+        source = node_source(page, rows, chosen)
+    return explorer_view(source, parameters, form)

@@ -1,0 +1,1 @@
+"""The page that starts a tuning run."""

@@ -1,0 +1,150 @@
+"""Request tuning runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.forms.boundfield import BoundWidget
+
+from codegen_app.tuning.models import TuningRun
+from codegen_app.tuning.services.ledger import MODELLED
+from codegen_app.tuning.services.retuning import Subject, SubjectKeys, TuningRequest
+from codegen_app.tuning.services.tuning import MAX_PRIORITY
+from codegen_app.web.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
+from scheduler.ir.bindings import format_bindings
+from scheduler.runtime.modelled import modelled_devices
+from scheduler.targets.modelled import is_modelled
+from scheduler.tuning.budget import Budget
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
+
+_MAX_COUNT = 10**6
+
+
+class SubjectForm(forms.Form):
+    """The subjects of tuning: rows that a page, or the admin, refers to."""
+
+    graph = RepeatedField(keys=True)
+    node = RepeatedField(keys=True)
+    kernel = RepeatedField()
+    selection = RepeatedField(keys=True)
+    run = RepeatedField(keys=True)
+
+    def keys(self) -> SubjectKeys:
+        """Return the keys of the rows; invalid ones are ignored."""
+        found = self.cleaned_data
+        return SubjectKeys(
+            graphs=found.get("graph", ()),
+            nodes=found.get("node", ()),
+            kernels=found.get("kernel", ()),
+            selections=found.get("selection", ()),
+            runs=found.get("run", ()),
+        )
+
+
+def _ticked_target(run: TuningRun) -> str:
+    """Return the ticked choice that matches a run."""
+    return run.device if run.is_modelled else run.target
+
+
+def _limit_field(label: str) -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label,
+        required=False,
+        min_value=1,
+        max_value=_MAX_COUNT,
+        widget=forms.NumberInput(attrs={"placeholder": "no limit"}),
+        error_messages={"invalid": "Enter a whole number, or leave it empty for no limit."},
+    )
+
+
+class RetuneForm(forms.Form):
+    """The targets, the budget, the strategy, and the reason."""
+
+    target = TargetsField(
+        label="Targets",
+        none_chosen="Choose at least one target.",
+        others=[one.id for one in modelled_devices()],
+    )
+    budget = TimeField(
+        label="Time per run",
+        required=False,
+        initial="60s",
+        widget=forms.TextInput(attrs={"placeholder": "60s, 5m, 1h"}),
+    )
+    compiles = _limit_field("Maximum compiles")
+    measurements = _limit_field("Maximum measurements")
+    priority = forms.IntegerField(
+        label=f"Priority, -{MAX_PRIORITY} to {MAX_PRIORITY}",
+        required=False,
+        min_value=-MAX_PRIORITY,
+        max_value=MAX_PRIORITY,
+        initial=0,
+        error_messages={"invalid": "Enter a whole number."},
+    )
+    strategy = forms.ChoiceField(
+        label="Search strategy",
+        required=False,
+        choices=lambda: [(name, f"{name}: {row.summary}") for name, row in STRATEGIES.items()],
+        initial=DEFAULT_STRATEGY,
+        error_messages={"invalid_choice": "Unknown search strategy: %(value)s."},
+    )
+    sizes = SizesField(
+        required=False,
+        widget=forms.TextInput(
+            attrs={
+                "placeholder": "s0=16; empty: the model\N{RIGHT SINGLE QUOTATION MARK}s defaults"
+            }
+        ),
+    )
+    why = forms.CharField(
+        label="Reason",
+        max_length=500,
+        widget=forms.TextInput(attrs={"placeholder": "recorded in the audit log"}),
+        error_messages={"required": "Enter a reason for the audit log."},
+    )
+
+    def __init__(
+        self,
+        given: Mapping[str, Any] | None,
+        subjects: Sequence[Subject],
+        measured_on: Iterable[str] = (),
+    ) -> None:
+        """``measured_on`` are the targets that a live worker measures on now."""
+        runs = subjects[0].graph.tuning_runs.filter(imported=None) if subjects else None
+        latest = runs.order_by("-pk").first() if runs is not None else None
+        sizes = latest.bindings if latest else {}
+        super().__init__(
+            given,
+            initial={
+                "target": [_ticked_target(latest) if latest else "cpu"],
+                "sizes": format_bindings(sizes),
+            },
+        )
+        self._measured_on = frozenset(measured_on)
+        if len({subject.graph.pk for subject in subjects}) > 1:
+            del self.fields["sizes"]  # each graph keeps those of its latest run
+
+    def targets(self) -> Iterator[tuple[BoundWidget, bool]]:
+        """Yield each target's checkbox, and whether a worker measures on it now."""
+        for box in self["target"].subwidgets:
+            name = str(box.data["value"])
+            yield box, (MODELLED if is_modelled(name) else name) in self._measured_on
+
+    def limits(self) -> list[forms.BoundField]:
+        """Return the fields of the run's budget and schedule."""
+        return [self[name] for name in ("budget", "compiles", "measurements", "priority")]
+
+    def request(self) -> TuningRequest:
+        """Return the valid request. Sizes that were not given default to those of the graph's
+        latest run."""
+        found = self.cleaned_data
+        return TuningRequest(
+            targets=found["target"],
+            budget=Budget(found["budget"], found["compiles"], found["measurements"]),
+            why=found["why"],
+            priority=found["priority"] or 0,
+            strategy=found["strategy"] or DEFAULT_STRATEGY,
+            bindings=found["sizes"] if "sizes" in self.data and "sizes" in found else None,
+        )

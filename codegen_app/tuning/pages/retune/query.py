@@ -1,0 +1,60 @@
+"""The page that confirms a tuning request: its subjects and the available targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codegen_app.graphs.models import Graph, TemplateNode
+
+
+@dataclass(frozen=True)
+class SubjectRow:
+    """A graph or one of its nodes, the subject of a run."""
+
+    graph: str
+    graph_url: str
+    node: str
+    node_url: str
+    op: str
+
+
+@dataclass(frozen=True)
+class TargetChoice:
+    """A target or modelled device; ``is_measured``: a live worker measures on it now."""
+
+    name: str
+    is_measured: bool
+
+
+@dataclass(frozen=True)
+class RetunePage:
+    """The subjects, the available targets, and the maximum number of runs per request."""
+
+    subjects: tuple[SubjectRow, ...]
+    targets: tuple[TargetChoice, ...]
+    most_runs: int
+
+
+def retune_page(
+    subjects: Iterable[tuple[Graph, TemplateNode | None]],
+    measured_on: Iterable[tuple[str, bool]],
+    most_runs: int,
+) -> RetunePage:
+    """Return the page for these subjects, with each choice of the form and whether it is measured
+    on now."""
+    return RetunePage(
+        subjects=tuple(_row(graph, node) for graph, node in subjects),
+        targets=tuple(TargetChoice(*one) for one in measured_on),
+        most_runs=most_runs,
+    )
+
+
+def _row(graph: Graph, node: TemplateNode | None) -> SubjectRow:
+    return SubjectRow(
+        graph=str(graph),
+        graph_url=graph.get_absolute_url(),
+        node=node.name if node else "",
+        node_url=node.get_absolute_url() if node else "",
+        op=node.op if node else "",
+    )

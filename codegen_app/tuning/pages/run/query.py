@@ -1,0 +1,350 @@
+"""The page of a tuning run: its progress, its best so far and its ledger."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Prefetch
+from django.urls import reverse
+
+from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
+from codegen_app.tuning.models import Candidate, Selection, TuningRun, TuningTask
+from codegen_app.tuning.pages.explorer.model import Explorer
+from codegen_app.tuning.pages.run.unserved_queues import unserved_queues
+from codegen_app.tuning.pages.runs.query import RunRow, run_rows
+from codegen_app.tuning.queries.languages import LanguageRow, TriedCandidate, language_rows
+from codegen_app.tuning.queries.ledger import (
+    Curve,
+    candidate_outcome,
+    elapsed_s,
+    modelled_result,
+    trial_orders,
+)
+from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
+from codegen_app.tuning.queries.serving import is_in_bucket
+from codegen_app.workers.models import State
+from scheduler.codegen.languages import language_of
+from scheduler.tuning.ledger import best_so_far
+from scheduler.tuning.modelled_time import ModelledTime, devices_of
+
+
+@dataclass(frozen=True)
+class LedgerRow(MeasuredRow):
+    """The outcome of one candidate, with its time as this run measured it. ``serves``: it is now
+    selected in the bucket in which it was measured."""
+
+    id: int
+    node: str
+    node_url: str
+    problem: str
+    language: str
+    kernel: str
+    kernel_url: str
+    config: Mapping[str, Any]
+    state: str
+    stage: str
+    reason: str
+    check_ratio: float | None
+    chosen: bool
+    tied: bool
+    modelled: ModelledTime | None = None  # its modelled time
+    serves: bool = False
+    resource_use: ResourceUse | None = None
+    outcome: str = ""  # its outcome in the ledger's terms
+    order: int = 0  # position among the tried candidates of its problem, from 1; 0: not tried
+    at_s: float | None = None  # when, in seconds from the start of the run
+
+    @property
+    def modelled_ns(self) -> float | None:
+        """The middle of its modelled band."""
+        return None if self.modelled is None else self.modelled.time_ns.mid
+
+
+@dataclass(frozen=True)
+class BestKernel(MeasuredRow):
+    """The selected kernel of one problem, or the fastest so far; ``languages`` has the fastest of
+    each language if there are several. ``reason`` says what decided, and whether the kernel
+    replaced the previous selection; ``serves`` whether it is selected now."""
+
+    node: str
+    node_url: str
+    problem: str
+    language: str
+    kernel: str
+    kernel_url: str
+    measured: int
+    chosen: bool
+    modelled: ModelledTime | None
+    languages: tuple[LanguageRow, ...]
+    reason: str = ""
+    serves: bool = False
+
+
+@dataclass(frozen=True)
+class RunLink:
+    """Another run, and the number of this run's problems whose measuring order it determined."""
+
+    id: int
+    url: str
+    device: str
+    problems: int
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One run with all its candidates."""
+
+    run: RunRow
+    best: tuple[BestKernel, ...]
+    ledger: tuple[LedgerRow, ...]
+    curves: tuple[Curve, ...]
+    waiting: tuple[str, ...] = ()  # work that is not taken now or is retried later, and why
+    begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times set the measuring order
+    explorer: Explorer | None = None  # its plots' data, as the address asks
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its candidates; none if there is only one."""
+        found = sorted({row.language for row in self.ledger if row.language})
+        return tuple(found) if len(found) > 1 else ()
+
+    @property
+    def best_sum_ns(self) -> float | None:
+        """The sum of the medians of the best of each problem; None if nothing was measured."""
+        medians = [row.median_ns for row in self.best if row.median_ns is not None]
+        return sum(medians) if medians else None
+
+    @property
+    def begun_at(self) -> LedgerRow | None:
+        """The reference for the best in a run of one problem: the candidate measured first; None if
+        that is still the best."""
+        timed = [row for row in self.ledger if row.median_ns is not None]
+        first = min(timed, key=lambda row: row.order, default=None)
+        if first is None or len(self.best) != 1 or first.kernel == self.best[0].kernel:
+            return None
+        return first
+
+    @cached_property  # read for each row
+    def emulated(self) -> bool:
+        """Whether its times are the emulation's: a run has one device."""
+        return any(row.emulated for row in self.ledger)
+
+    @cached_property  # read for each row
+    def kind(self) -> str:
+        """The kind of its times: "emulated", "modelled", or "" for a device's own."""
+        return "modelled" if self.run.modelled else "emulated" if self.emulated else ""
+
+    @cached_property
+    def modelled_device(self) -> str:
+        """The devices of the modelled times."""
+        return ", ".join(devices_of(row.modelled for row in self.ledger))
+
+    @cached_property
+    def has_modelled(self) -> bool:
+        """Whether a candidate has a modelled time, in a modelled run or beside a measured one."""
+        return any(row.modelled is not None for row in self.ledger)
+
+
+def run_page(pk: int) -> RunPage:
+    """Return one run (7 queries, 6 once it is over). Raises ``TuningRun.DoesNotExist``."""
+    rows = run_rows(TuningRun.objects.filter(pk=pk))
+    if not rows:
+        raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
+    candidates = _candidates(pk)
+    selected = _selected_ids(candidates)
+    tried = trial_orders(candidates)
+    nodes = {candidate.task.template_node for candidate in candidates}
+    node_urls = {node: node.get_absolute_url() for node in nodes}
+    ledger = tuple(
+        _ledger_row(
+            candidate,
+            node_urls[candidate.task.template_node],
+            serves=candidate.pk in selected,
+            order=tried.get(candidate.pk, 0),
+        )
+        for candidate in candidates
+    )
+    waiting = (*unserved_queues(rows[0], candidates), *_wait_reasons(candidates))
+    begun = _warm_starts(candidates)
+    return RunPage(rows[0], _best_kernels(ledger), ledger, _curves(ledger), waiting, begun)
+
+
+def _candidates(pk: int) -> list[Candidate]:
+    """Return a run's candidates in the order of the graph, with the fields that its page reads (3
+    queries). Shared rows are one object: thousands of candidates do not load their run and node
+    again."""
+    tasks = TuningTask.objects.select_related(
+        "run", "problem", "template_node", "begins_with__run"
+    ).defer("template_node__rejected")
+    return list(
+        Candidate.objects.filter(task__run=pk)
+        .select_related("kernel", "result", "build")
+        .prefetch_related(Prefetch("task", tasks), "result__environment")
+        .defer(
+            *("detail", "kernel__source", "kernel__args", "kernel__launches", "kernel__config"),
+            *("kernel__created_at", "kernel__source_digest", "kernel__workspace_bytes"),
+            *("build__log", "build__diagnostics", "build__detail", "build__flags"),
+            *("build__created_at", "build__started_at", "build__finished_at"),
+        )
+        .order_by("task__template_node__position", "position")
+    )
+
+
+def _warm_starts(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
+    tasks = {row.task for row in candidates}
+    earlier = Counter(task.begins_with.run for task in tasks if task.begins_with is not None)
+    return tuple(
+        RunLink(run.pk, run.get_absolute_url(), run.device, count)
+        for run, count in sorted(earlier.items(), key=lambda item: item[0].pk)
+    )
+
+
+def _wait_reasons(candidates: Iterable[Any]) -> tuple[str, ...]:
+    """Return each distinct reason with the number of problems or builds that it delays."""
+    tasks = {row.task for row in candidates}
+    reasons = Counter(task.reason for task in tasks if task.state == State.QUEUED and task.reason)
+    lines = [
+        f"{_pluralize(n, 'problem waits', 'problems wait')}: {why}" for why, n in reasons.items()
+    ]
+    builds = {
+        row.build_id: row.build.reason
+        for row in candidates
+        if row.build is not None and row.build.state == State.QUEUED and row.build.reason
+    }
+    for why, n in Counter(builds.values()).most_common(3):
+        lines.append(f"{_pluralize(n, 'build waits', 'builds wait')}: {why}")
+    return tuple(lines)
+
+
+def _pluralize(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
+    """Return the candidates that are now selected in the bucket in which they were measured (1
+    query)."""
+    by_kernel: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
+    for row in candidates:
+        if row.kernel_id is not None and row.result is not None:
+            by_kernel[row.task.problem_id, row.kernel_id].append(row)
+    # Filter by problem only: problems have few selections, and the candidates' kernels are
+    # thousands.
+    serving = Selection.objects.filter(
+        until__isnull=True, problem__in={problem for problem, _ in by_kernel}
+    ).select_related("problem")
+    return {
+        row.pk
+        for one in serving
+        for row in by_kernel.get((one.problem_id, one.kernel_id), ())
+        if row.kernel
+        and row.build
+        and row.result
+        and is_in_bucket(one, row.result, row.build, row.kernel)
+    }
+
+
+def _ledger_row(candidate: Candidate, node_url: str, *, serves: bool, order: int) -> LedgerRow:
+    kernel, result, node = candidate.kernel, candidate.result, candidate.task.template_node
+    return LedgerRow(
+        id=candidate.pk,
+        node=node.name,
+        node_url=node_url,
+        problem=str(candidate.task.problem),
+        language=language_of(kernel.source_file) if kernel else "",
+        kernel=kernel.name if kernel else "",
+        kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
+        config=candidate.config,
+        state=candidate.state,
+        stage=candidate.stage,
+        reason=candidate.reason,
+        metrics=metrics_of(result),
+        check_ratio=result.check_ratio if result else None,
+        emulated=bool(result and result.emulated),
+        chosen=candidate.chosen,
+        tied=candidate.tied,
+        modelled=modelled_result(candidate),
+        serves=serves,
+        resource_use=resource_use(candidate.build.resources, candidate.build.target)
+        if candidate.build
+        else None,
+        outcome=candidate_outcome(candidate.state, candidate.stage, modelled=result is None),
+        order=order,
+        at_s=elapsed_s(candidate) if order else None,
+    )
+
+
+def _tried_candidate(row: LedgerRow) -> tuple[TriedCandidate, str]:
+    one = TriedCandidate(
+        language=row.language,
+        kernel=row.kernel,
+        url=row.kernel_url,
+        metrics=row.metrics,
+        emulated=row.emulated,
+    )
+    return one, f"{row.stage}: {row.reason}" if row.stage else ""
+
+
+def _is_modelled(row: LedgerRow) -> bool:
+    return row.state == State.DONE and row.modelled is not None and not row.modelled.obstacle
+
+
+def _by_problem(ledger: Iterable[LedgerRow]) -> dict[tuple[str, str], list[LedgerRow]]:
+    """Group the candidates by node and problem, in the order of the graph."""
+    found: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
+    for row in ledger:
+        found[row.node_url, row.problem].append(row)
+    return found
+
+
+def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
+    """Return the best-so-far curve of each problem."""
+    return tuple(
+        Curve(rows[0].node, problem, best_so_far((row.at_s or 0.0, _time_ns(row)) for row in tried))
+        for (_, problem), rows in _by_problem(ledger).items()
+        if (tried := sorted((row for row in rows if row.order), key=lambda row: row.order))
+    )
+
+
+def _time_ns(row: LedgerRow) -> float | None:
+    """Return the time that decides about a candidate: its median, or its modelled time in a
+    modelled run."""
+    if row.median_ns is None and _is_modelled(row):
+        return row.modelled_ns
+    return row.median_ns
+
+
+def _best_kernels(ledger: tuple[LedgerRow, ...]) -> tuple[BestKernel, ...]:
+    """Return the fastest candidate of each problem, in the order of the graph."""
+    best = []
+    for (node_url, problem), of_problem in _by_problem(ledger).items():
+        rows = [row for row in of_problem if row.median_ns is not None]
+        if not rows:  # a modelled run has no measurements
+            rows = [row for row in of_problem if _is_modelled(row)]
+        if not rows:
+            continue
+        row = min(rows, key=lambda r: (not r.chosen, r.median_ns or r.modelled_ns or 0.0))
+        best.append(
+            BestKernel(
+                node=row.node,
+                node_url=node_url,
+                problem=problem,
+                language=row.language,
+                kernel=row.kernel,
+                kernel_url=row.kernel_url,
+                metrics=row.metrics,
+                measured=len(rows),
+                emulated=row.emulated,
+                chosen=row.chosen,
+                modelled=row.modelled,
+                languages=language_rows(
+                    _tried_candidate(one) for one in of_problem if one.language
+                ),
+                reason=row.reason,
+                serves=row.serves,
+            )
+        )
+    return tuple(best)

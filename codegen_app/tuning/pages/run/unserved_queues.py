@@ -1,0 +1,38 @@
+"""Queues that an open run needs and no worker serves now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from codegen_app.tuning.models import Candidate
+from codegen_app.tuning.pages.runs.query import RunRow, is_open
+from codegen_app.workers.live_queues import served_queues
+from codegen_app.workers.models import State
+
+_MODEL_QUEUE = "model"  # instead of a target, for runs of modelled times
+
+
+def unserved_queues(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    """Return a line for each queue that the run needs and nobody serves (1 query; none once it is
+    over)."""
+    if not is_open(run.state) or run.imported:
+        return ()
+    served = served_queues()
+    return tuple(
+        f"{what}: no active worker serves the queue {queue} (see Devices)."
+        for queue, what in _needed_queues(run, candidates)
+        if queue not in served
+    )
+
+
+def _needed_queues(run: RunRow, candidates: Iterable[Candidate]) -> Iterator[tuple[str, str]]:
+    if not run.planned:
+        yield "prepare", "Planning waits"
+        return
+    # A search requests builds as it runs, which a remote worker cannot make.
+    if run.strategy or any(
+        row.build is not None and row.build.state == State.QUEUED for row in candidates
+    ):
+        yield "compile", "Compiling waits"
+    target = _MODEL_QUEUE if run.modelled else run.target
+    yield f"measure.{target}", f"{'Modelling' if run.modelled else 'Measuring'} waits"

@@ -1,0 +1,209 @@
+"""The list of tuning runs, and the progress of a run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.utils import timezone
+
+from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
+from codegen_app.workers.models import OPEN_STATES, State
+from scheduler.errors import Stage
+
+MAX_RUNS = 200  # runs that are listed
+_NOT_LEGAL = "not legal"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Candidates of a run by outcome; ``not_legal``: a legality rule rejected the configuration,
+    which was no work and counts in no share."""
+
+    total: int
+    done: int
+    rejected: int
+    not_legal: int
+    cancelled: int
+    running: int
+    queued: int
+
+    @property
+    def worked(self) -> int:
+        """The number of finished candidates."""
+        return self.done + self.rejected
+
+    @property
+    def left(self) -> int:
+        """The number of candidates still to be measured, including those being measured."""
+        return self.running + self.queued
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One run in a list, with its state and progress."""
+
+    id: int
+    url: str
+    graph: str
+    graph_url: str
+    node: str
+    device: str
+    target: str
+    state: str
+    bindings: Mapping[str, int]
+    note: str
+    progress: Progress
+    created_at: datetime
+    finished_at: datetime | None
+    reason: str = ""  # for a finished run: what was not measured and why
+    planned: bool = True
+    requested_by: str = ""
+    why: str = ""
+    priority: int = 0
+    budget: str = ""
+    strategy: str = ""  # for a run that searches
+    time_left_s: float | None = None
+    share: float = 0.0
+    modelled: bool = False  # its times are modelled: nothing was measured
+    imported: str = ""  # device, driver, date and commit of a run on another installation
+
+    @property
+    def share_in_words(self) -> str:
+        """The share, and the state if the run is over."""
+        how_far = f"{100 * self.share:.0f} % of the work is done"
+        return how_far if is_open(self.state) else f"{self.state}: {how_far}"
+
+    @property
+    def done_word(self) -> str:
+        """The participle for its candidates: modelled or measured."""
+        return "modelled" if self.modelled else "measured"
+
+
+@dataclass(frozen=True)
+class RunList:
+    """The page of the latest runs."""
+
+    runs: tuple[RunRow, ...]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be more than are listed."""
+        return len(self.runs) >= MAX_RUNS
+
+
+def run_list(limit: int = MAX_RUNS) -> RunList:
+    """Return the latest runs (2 queries)."""
+    return RunList(run_rows(TuningRun.objects.all()[:limit]))
+
+
+def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
+    """Return rows for these runs (2 queries)."""
+    spent = TuningTask.objects.filter(run=OuterRef("pk")).order_by().values("run")
+    chosen = list(
+        runs.select_related("graph", "template_node", "requested_by", "imported")
+        .defer("graph__wrapper", "graph__decisions", "graph__tensors", "template_node__rejected")
+        .annotate(spent_s=Subquery(spent.annotate(seconds=Sum("spent_s")).values("seconds")))
+    )
+    counts: dict[int, dict[str, int]] = defaultdict(dict)
+    states = (
+        Candidate.objects.filter(task__run__in=[run.pk for run in chosen])
+        .order_by()
+        .values("task__run", "state")
+        .annotate(count=Count("pk"), not_legal=Count("pk", filter=Q(stage=Stage.RULE)))
+    )
+    for row in states:
+        counts[row["task__run"]][row["state"]] = row["count"]
+        if row["state"] == State.REJECTED:
+            counts[row["task__run"]][_NOT_LEGAL] = row["not_legal"]
+    return tuple(_run_row(run, counts[run.pk]) for run in chosen)
+
+
+def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
+    not_legal = counts.get(_NOT_LEGAL, 0)
+    rejected = counts.get(State.REJECTED, 0) - not_legal + counts.get(State.QUARANTINED, 0)
+    progress = Progress(
+        total=sum(counts.values()) - not_legal,
+        done=counts.get(State.DONE, 0),
+        rejected=rejected,
+        not_legal=not_legal,
+        cancelled=counts.get(State.CANCELLED, 0),
+        running=counts.get(State.RUNNING, 0),
+        queued=counts.get(State.QUEUED, 0),
+    )
+    return RunRow(
+        id=run.pk,
+        url=run.get_absolute_url(),
+        graph=run.graph.name,
+        graph_url=run.graph.get_absolute_url(),
+        node=run.template_node.name if run.template_node else "",
+        device=run.device,
+        target=run.target,
+        state=run.state,
+        bindings=run.bindings,
+        note=run.note,
+        progress=progress,
+        created_at=run.created_at,
+        finished_at=run.finished_at,
+        reason=run.reason,
+        planned=run.planned_at is not None,
+        requested_by=run.requested_by.get_username() if run.requested_by else "",
+        why=run.why,
+        priority=run.priority,
+        budget=_budget(run),
+        strategy=run.strategy if run.has_budget else "",
+        time_left_s=_time_left_s(run, progress),
+        share=_share(run, progress),
+        modelled=run.is_modelled,
+        imported=str(getattr(run, "imported", "")),
+    )
+
+
+def _budget(run: TuningRun) -> str:
+    limits = (
+        (run.budget_s, "s"),
+        (run.max_compiles, "compiles"),
+        (run.max_measurements, "measurements"),
+    )
+    return ", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
+
+
+def _share(run: TuningRun, progress: Progress) -> float:
+    """Return the finished part of a run's work, 0 to 1: of its budget if it has one, else of its
+    candidates.
+
+    Rejection by a rule is not work, and dropped candidates were not done: for a cancelled or failed
+    run the share is the part that was done.
+    """
+    if run.state == State.DONE:
+        return 1.0
+    spent = getattr(run, "spent_s", None) or 0.0
+    limits = (
+        (spent, run.budget_s),
+        (progress.worked, run.max_measurements),
+        (progress.worked, run.max_compiles),
+    )
+    parts = [done / limit for done, limit in limits if limit]
+    if not parts:
+        known = progress.worked + progress.left + progress.cancelled
+        parts = [progress.worked / known if known else 0.0]
+    return min(1.0, round(max(parts), 3))
+
+
+def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
+    """Return the remaining seconds: of the budget, or estimated from the pace so far."""
+    if run.state not in OPEN_STATES or run.started_at is None:
+        return None
+    if run.budget_s is not None:
+        return max(0.0, run.budget_s - (getattr(run, "spent_s", None) or 0.0))
+    so_far = (timezone.now() - run.started_at).total_seconds()
+    over = progress.worked
+    return so_far / over * progress.left if over and not run.has_budget else None
+
+
+def is_open(state: str) -> bool:
+    """Whether a run in this state can still change, so that its page polls."""
+    return state in OPEN_STATES

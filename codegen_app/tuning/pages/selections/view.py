@@ -1,0 +1,107 @@
+"""Selections: the list with its history, restoring one, export and import as JSON."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from codegen_app.accounts import permissions
+from codegen_app.tuning.models import Selection
+from codegen_app.tuning.pages.selections import query as selectors
+from codegen_app.tuning.pages.selections.columns import COLUMNS
+from codegen_app.tuning.pages.selections.form import ImportSelectionsForm
+from codegen_app.tuning.services import selection_io
+from codegen_app.tuning.services import selections as services
+from codegen_app.web.forms.reasons import ReasonForm
+from codegen_app.web.forms.tables import TableForm
+from codegen_app.web.page import render_page
+from codegen_app.web.pagecache.reader import TICKETED, is_cached_request
+from codegen_app.web.require_permission import actor, require_permission
+from codegen_app.web.server import bodies
+from codegen_app.web.table_view import tsv_response, wants_tsv
+from codegen_app.web.tables import build_table as made
+from scheduler.errors import UserError
+
+_MAX_REPORTED = 10  # lines of a file that are reported one by one
+
+
+def selections(
+    request: HttpRequest,
+    *,
+    as_json: bool = False,
+    importing: ImportSelectionsForm | None = None,
+    errors: ReasonForm | None = None,
+) -> HttpResponse:
+    """The current and earlier selections of every problem. The forms are invalid submissions."""
+    request.path = reverse("selections")  # the page's links use it, also after an error
+    page, asks = selectors.selections(), TableForm(request.GET, COLUMNS)
+    table = made("selections", COLUMNS, page.buckets, asks.asked)
+    if wants_tsv(request):
+        return tsv_response(table)
+    return render_page(
+        request,
+        "pages/selections.html",
+        page,
+        table=table,
+        table_address=asks,
+        as_json=as_json,
+        title="Selections",
+        status=422 if importing or errors else 200,
+        importing=importing or ImportSelectionsForm(),
+        import_address=TICKETED
+        if is_cached_request(request)
+        else bodies.ticket_url(request, "import_selections"),
+        errors=errors,
+    )
+
+
+def export_selections(_: HttpRequest) -> HttpResponse:
+    """The current selections as a file."""
+    answer = JsonResponse(selection_io.export(), json_dumps_params={"indent": 1})
+    answer.headers["Content-Disposition"] = 'attachment; filename="selections.json"'
+    return answer
+
+
+@require_permission(permissions.SELECT)
+@require_POST
+def restore_selection(request: HttpRequest, pk: int) -> HttpResponse:
+    """Restore an earlier selection."""
+    selection = get_object_or_404(Selection.objects.select_related("kernel"), pk=pk)
+    form = ReasonForm(request.POST)
+    if form.is_valid():
+        try:
+            services.restore(selection, actor(request), form.cleaned_data["why"])
+            messages.success(request, f"{selection.kernel.name} is selected again.")
+            return redirect("selections")
+        except UserError as error:
+            form.add_error(None, str(error))
+    return selections(request, errors=form)
+
+
+@require_permission(permissions.SELECT)
+@require_POST
+def import_selections(request: HttpRequest) -> HttpResponse:
+    """Import selections from a file."""
+    form = ImportSelectionsForm(request.POST, request.FILES)
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            content = given["file"].read()
+            found = selection_io.import_text(content, actor(request), given["why"], make=False)
+        except UserError as error:
+            form.add_error("file", str(error))
+        else:
+            _report(request, found)
+            return redirect("selections")
+    return selections(request, importing=form)
+
+
+def _report(request: HttpRequest, found: selection_io.ImportSummary) -> None:
+    messages.success(request, f"{found.new} new selections; {found.known} were selected already.")
+    for line in found.left[:_MAX_REPORTED]:
+        messages.warning(request, line)
+    if len(found.left) > _MAX_REPORTED:
+        messages.warning(request, f"… and {len(found.left) - _MAX_REPORTED} more were skipped")

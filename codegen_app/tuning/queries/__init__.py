@@ -1,0 +1,1 @@
+"""Reads about measurements that several pages share."""

@@ -1,0 +1,118 @@
+"""Coverage of a graph: how many of the nodes with a kernel have a measured time.
+
+A list of graphs and a graph's own page show the same figures: those of the first bucket, for the
+kernel selected for each node there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from codegen_app.graphs.models import TemplateNode
+from codegen_app.kernels.models import KernelUse
+from codegen_app.tuning.queries import serving
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """``measured`` of the ``with_kernel`` scheduled nodes have a time; ``missing`` counts the
+    others by kind."""
+
+    measured: int = 0
+    with_kernel: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
+    emulated: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.measured} of {self.with_kernel}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every node that has a kernel has a time."""
+        return self.measured == self.with_kernel
+
+    @property
+    def missing_text(self) -> str:
+        """The nodes without a time by kind: ``3 attention, 9 pointwise``."""
+        return ", ".join(f"{count} {kind}" for kind, count in self.missing.items())
+
+
+def count_coverage(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Coverage:
+    """Count nodes that have a kernel, each given as its kind and whether it is measured."""
+    kinds = list(kinds)
+    missing = Counter(kind for kind, is_measured in kinds if not is_measured)
+    return Coverage(
+        measured=len(kinds) - missing.total(),
+        with_kernel=len(kinds),
+        missing=dict(missing.most_common()),
+        emulated=emulated,
+    )
+
+
+def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:
+    """Return the coverage of each of these graphs as its own page initially shows it (4
+    queries)."""
+    nodes: dict[int, list[TemplateNode]] = defaultdict(list)
+    rows = TemplateNode.objects.filter(graph__in=graphs, problem__isnull=False)
+    for node in rows.select_related("problem").only("graph_id", "kind", "problem__symbols"):
+        nodes[node.graph_id].append(node)
+    problems = {node.problem_id or 0 for each in nodes.values() for node in each}
+    defaults = dict(
+        KernelUse.objects.filter(template_node__graph__in=graphs, is_default=True).values_list(
+            "template_node", "kernel"
+        )
+    )
+    measured: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in serving.bucket_rows(problems, "problem", "kernel"):
+        measured[row["problem"]].append(row)
+    selected: dict[int, list[Any]] = defaultdict(list)
+    for one in serving.current_selections(problems):
+        selected[one.problem_id].append(one)
+    return {
+        graph: _graph_coverage(each, defaults, measured, selected) for graph, each in nodes.items()
+    }
+
+
+def _graph_coverage(
+    nodes: list[TemplateNode],
+    defaults: Mapping[int, int],
+    measured: Mapping[int, list[dict[str, Any]]],
+    selected: Mapping[int, list[Any]],
+) -> Coverage:
+    problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
+    used = frozenset(name for problem in problems.values() for name in problem.symbols)
+    chosen = tuple(one for pk in problems for one in selected.get(pk, ()))
+    rows = [row for pk in problems for row in measured.get(pk, ())]
+    known = serving.NodeBuckets(tuple(nodes), serving.rank_buckets(rows, chosen, used), chosen)
+    bucket = known.find("")
+    in_bucket = known.selections(bucket)
+    kinds = []
+    for node in nodes:
+        selection = in_bucket.get(node.problem_id or 0)
+        kernel = selection.kernel_id if selection is not None else defaults.get(node.pk)
+        if kernel is not None:
+            times = measured.get(node.problem_id or 0, ())
+            kinds.append(
+                (node.kind, any(_is_in_bucket(row, kernel, node, bucket) for row in times))
+            )
+    return count_coverage(kinds, emulated=bucket is not None and bucket.emulated)
+
+
+def _is_in_bucket(
+    row: Mapping[str, Any], kernel: int, node: TemplateNode, bucket: serving.Bucket | None
+) -> bool:
+    """Whether a row's measurements are of this kernel in this bucket."""
+    return (
+        bucket is not None
+        and row["kernel"] == kernel
+        and (row["device"], row["arch"]) == (bucket.device_name, bucket.target)
+        and (
+            row["toolchain"] == bucket.toolchain
+            or row["file"] != serving.base_source_file(bucket.target)
+        )
+        and node.problem is not None
+        and serving.same_sizes(row["bindings"], bucket.bindings, node.problem.symbols)
+    )

@@ -1,0 +1,77 @@
+"""Candidates of one problem in several languages: the fastest of each, side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from codegen_app.tuning.queries.measured_row import MeasuredRow
+
+
+@dataclass(frozen=True)
+class TriedCandidate(MeasuredRow):
+    """One candidate, whatever its outcome; ``metrics`` come with its time, if it has one."""
+
+    language: str
+    kernel: str
+    url: str
+
+
+@dataclass(frozen=True)
+class LanguageRow(TriedCandidate):
+    """The fastest candidate in a language; without a kernel if none was measured.
+
+    ``ratio`` is its median over that of the fastest of all languages (1.0 for the fastest itself);
+    ``is_clear`` means that both have bounds and these do not overlap. ``tried`` counts the
+    candidates in the language, ``measured`` those with a time, and ``reasons`` lists each distinct
+    reason why others have none.
+    """
+
+    tried: int = 0
+    measured: int = 0
+    ratio: float | None = None
+    is_clear: bool = False
+    reasons: tuple[str, ...] = ()
+
+
+def language_rows(candidates: Iterable[tuple[TriedCandidate, str]]) -> tuple[LanguageRow, ...]:
+    """Return a row per language, the fastest first; none if all candidates are in one language.
+    Each candidate comes with the reason why it has no time, "" if it has one or was not tried."""
+    groups: dict[str, list[tuple[TriedCandidate, str]]] = defaultdict(list)
+    for one, reason in candidates:
+        groups[one.language].append((one, reason))
+    if len(groups) < 2:
+        return ()
+    rows = sorted(
+        (_language_row(language, found) for language, found in groups.items()), key=_median
+    )
+    return tuple(_with_ratio(rows[0], row) for row in rows)
+
+
+def _language_row(language: str, found: list[tuple[TriedCandidate, str]]) -> LanguageRow:
+    timed = [one for one, _ in found if one.metrics]
+    best = min(timed, key=_median, default=None)
+    return LanguageRow(
+        language=language,
+        kernel=best.kernel if best else "",
+        url=best.url if best else "",
+        metrics=best.metrics if best else {},
+        emulated=bool(best and best.emulated),
+        origin=best.origin if best else "",
+        tried=len(found),
+        measured=len(timed),
+        reasons=tuple(dict.fromkeys(reason for _, reason in found if reason)),
+    )
+
+
+def _median(row: TriedCandidate) -> float:
+    return float("inf") if row.median_ns is None else row.median_ns
+
+
+def _with_ratio(best: LanguageRow, row: LanguageRow) -> LanguageRow:
+    if not best.metrics or not row.metrics:
+        return row
+    known = bool(row.time.bounds and best.time.bounds)
+    is_clear = known and row is not best and row.time.low > best.time.high
+    return replace(row, ratio=row.time.value / best.time.value, is_clear=is_clear)

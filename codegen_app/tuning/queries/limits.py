@@ -1,0 +1,263 @@
+"""Speed of light: the minimum time of a problem on each target's boards, and the ratio of measured
+times to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from codegen_app.kernels.modelled.rows import ModelledRow
+from codegen_app.kernels.models import ProblemWork
+from codegen_app.tuning.models import BenchmarkResult
+from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
+from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
+from codegen_app.tuning.queries.measurements import current_measurement
+from scheduler import targets
+from scheduler.targets import Board
+from scheduler.tuning import roofline
+from scheduler.tuning.work import Work
+
+_MAX_RESULTS = 2000
+
+
+@dataclass(frozen=True)
+class MeasuredPoint(MeasuredRow):
+    """The current measurement of a kernel on a GPU. ``share`` is the achieved part of the board's
+    limit, None if the board is not in the table."""
+
+    kernel: str
+    url: str
+    device: str
+    target: str
+    board: str
+    bindings: Mapping[str, int]
+    intensity: float | None
+    operations_per_s: float | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class BoardTime:
+    """A modelled time of a kernel on a board, in ns; never a measurement."""
+
+    board: str
+    target: str
+    time_ns: float
+    operations_per_s: float | None
+    share: float | None
+    url: str
+
+
+@dataclass(frozen=True)
+class LimitRow:
+    """A board; the ``reference`` one stands for its target. Times in nanoseconds per launch;
+    ``peak`` is operations per second, None if no rate is published for the dtype; ``best`` is the
+    fastest kernel's measurement there."""
+
+    target: str
+    board: str
+    reference: bool
+    bytes_per_s: int
+    peak: float | None
+    memory_ns: float
+    products_ns: float
+    least_ns: float
+    bound: str
+    best: MeasuredPoint | None
+    sources: tuple[str, ...]
+    modelled: BoardTime | None = None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A binding for which the work is known."""
+
+    place: int
+    bindings: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A problem at one binding of its sizes. ``emulated``: there are times of the CPU emulation,
+    which are never compared with a GPU's limits."""
+
+    place: int
+    sizes: tuple[Sizes, ...]
+    work: Mapping[str, Any]
+    bytes: int
+    operations: int
+    dtype: str
+    unit: str
+    intensity: float | None
+    boards: tuple[LimitRow, ...]
+    points: tuple[MeasuredPoint, ...]
+    emulated: bool
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any board has a measurement at these sizes."""
+        return any(row.best for row in self.boards)
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether any board has a modelled time at these sizes."""
+        return any(row.modelled for row in self.boards)
+
+    @property
+    def has_products(self) -> bool:
+        """Whether the matrix rate can be the limit on any board."""
+        return any(row.products_ns for row in self.boards)
+
+    @property
+    def bindings(self) -> Mapping[str, int]:
+        """The displayed sizes."""
+        return self.sizes[self.place].bindings
+
+
+def limits(
+    problem: int | None,
+    place: int = 0,
+    kernel: int | None = None,
+    modelled: Sequence[ModelledRow] = (),
+    first: str = "",
+) -> Limits | None:
+    """Return the limits of boards for a problem (2 queries); None if its work is unknown.
+
+    ``place`` is the index of the recorded sizes, the model's own example first; ``kernel`` excludes
+    other kernels' measurements. ``modelled`` are the modelled times of the kernel; the boards of
+    the target ``first`` come first.
+    """
+    rows = list(ProblemWork.objects.filter(problem=problem).order_by("pk")) if problem else []
+    if not rows or problem is None:
+        return None
+    place = place if place < len(rows) else 0
+    work = _work(rows[place])
+    by_bindings = {_key(row.bindings): _work(row) for row in rows}
+    results = _results(problem, kernel)
+    points = tuple(
+        _point(result, by_bindings.get(_key(result.bindings, rows[0].bindings)))
+        for result in results
+        if not result.emulated
+    )
+    here = [
+        point
+        for point in points
+        if _key(point.bindings, rows[0].bindings) == _key(rows[place].bindings)
+    ]
+    at_these = [
+        row
+        for row in modelled
+        if row.is_shown
+        and row.time_us
+        and _key(row.sizes, rows[0].bindings) == _key(rows[place].bindings)
+    ]
+    kind = roofline.intensity(work)
+    return Limits(
+        place=place,
+        sizes=tuple(Sizes(number, row.bindings) for number, row in enumerate(rows)),
+        work=asdict(work),
+        bytes=work.bytes,
+        operations=kind.operations if kind else 0,
+        dtype=kind.dtype if kind else "",
+        unit=kind.unit if kind else "",
+        intensity=kind.per_byte if kind else None,
+        boards=tuple(
+            _row(board, work, here, at_these)
+            for name in sorted(targets.names(), key=lambda name: name != first)
+            for board in targets.boards(name)
+        ),
+        points=points,
+        emulated=any(result.emulated for result in results),
+    )
+
+
+def _work(row: ProblemWork) -> Work:
+    return Work(
+        row.read_bytes, row.written_bytes, row.matrix_flops, row.matrix_dtype, row.vector_ops
+    )
+
+
+def _key(bindings: Mapping[str, int], used: Mapping[str, int] | None = None) -> str:
+    """Return a comparable key of the bindings of the symbols that the problem uses."""
+    return str(sorted((k, v) for k, v in bindings.items() if used is None or k in used))
+
+
+def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
+    """Return the current measurement of each kernel in each bucket, as on every other page, from
+    the latest ``_MAX_RESULTS`` measurements."""
+    rows = BenchmarkResult.objects.filter(problem=problem)
+    if kernel is not None:
+        rows = rows.filter(kernel=kernel)
+    buckets: dict[tuple[object, ...], list[BenchmarkResult]] = defaultdict(list)
+    for row in (
+        rows.select_related("environment", "kernel", "build", WITH_ORIGIN)
+        .defer("kernel__source", "rejected_samples", "check_detail", "build__log")
+        .order_by("-pk")[:_MAX_RESULTS]
+    ):
+        where = row.environment
+        compiler = row.build.toolchain, row.build.toolchain_version
+        key = row.kernel_id, where.device_name, where.target, row.origin, _key(row.bindings)
+        buckets[*key, *compiler].append(row)
+    counting = (current_measurement(of_one) for of_one in buckets.values())
+    return sorted((one.result for one in counting if one), key=lambda row: row.median_ns)
+
+
+def _point(result: BenchmarkResult, work: Work | None) -> MeasuredPoint:
+    environment = result.environment
+    board = targets.board_of(environment.target, environment.device_name)
+    kind = roofline.intensity(work) if work else None
+    share = roofline.limit(work, board).least_ns / result.median_ns if work and board else None
+    return MeasuredPoint(
+        kernel=result.kernel.name,
+        url=result.kernel.get_absolute_url(),
+        device=environment.device_name,
+        target=environment.target,
+        board=board.name if board else "",
+        bindings=result.bindings,
+        metrics=metrics_of(result),
+        origin=result.origin,
+        intensity=kind.per_byte if kind else None,
+        operations_per_s=1e9 * kind.operations / result.median_ns if kind else None,
+        share=share,
+    )
+
+
+def _modelled(board: Board, work: Work, rows: Sequence[ModelledRow]) -> BoardTime | None:
+    """Return the lowest modelled time of that board."""
+    own = [row for row in rows if row.board == board.name and row.target == board.target]
+    row = min(own, key=lambda row: row.time_us or 0.0, default=None)
+    if row is None or not row.time_us:
+        return None
+    kind, time_ns = roofline.intensity(work), 1000 * row.time_us
+    return BoardTime(
+        board=board.name,
+        target=board.target,
+        time_ns=time_ns,
+        operations_per_s=1e9 * kind.operations / time_ns if kind else None,
+        share=roofline.limit(work, board).least_ns / time_ns,
+        url=row.url,
+    )
+
+
+def _row(
+    board: Board, work: Work, points: Sequence[MeasuredPoint], modelled: Sequence[ModelledRow]
+) -> LimitRow:
+    found = roofline.limit(work, board)
+    kind = roofline.intensity(work)
+    own = [point for point in points if point.board == board.name and point.target == board.target]
+    return LimitRow(
+        target=board.target,
+        board=board.name,
+        reference=board == targets.boards(board.target)[0],
+        bytes_per_s=board.memory_bytes_per_s,
+        peak=roofline.peak(kind, board) if kind else None,
+        memory_ns=found.memory_ns,
+        products_ns=found.products_ns,
+        least_ns=found.least_ns,
+        bound=found.bound,
+        best=min(own, key=lambda point: point.time.value, default=None),
+        sources=board.sources,
+        modelled=_modelled(board, work, modelled),
+    )

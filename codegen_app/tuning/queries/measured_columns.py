@@ -1,0 +1,125 @@
+"""Columns shared by all tables with times or builds, given a function from a row to its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+from codegen_app.kernels.queries.resource_use import ResourceUse
+from codegen_app.tuning.queries.measured_row import MeasuredRow
+from codegen_app.web.tables import Column, Kind
+from scheduler.benchmark.metrics import METRICS, TIME
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
+
+_INTERVAL = f"95%; the range if n < {MIN_INTERVAL_SAMPLES}; sorted by the fast end"
+
+Row = TypeVar("Row")
+
+
+def time_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
+    """The median, its bounds, and its number of samples."""
+
+    def time(name: str) -> Callable[[Row], float | None]:
+        def value(row: Row) -> float | None:
+            found = of(row)
+            ns = getattr(found, name) if found is not None else None
+            return None if ns is None else ns / 1000
+
+        return value
+
+    def samples(row: Row) -> int | None:
+        found = of(row)
+        return (found.n or None) if found is not None else None
+
+    return (
+        Column("median", "Median", time("median_ns"), Kind.TIME, "µs"),
+        Column("low", "Interval", time("low_ns"), Kind.TIME, "µs", _INTERVAL),
+        Column(
+            "high", "Slow end", time("high_ns"), Kind.TIME, "µs", "of the interval", shown=False
+        ),
+        Column("n", "n", samples, Kind.WHOLE, note="samples"),
+    )
+
+
+def metric_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
+    """The other metrics, in the order in which pages show them."""
+
+    def value(name: str) -> Callable[[Row], float | None]:
+        def read(row: Row) -> float | None:
+            found = of(row)
+            metric = found.metrics.get(name) if found is not None else None
+            return None if metric is None else metric.value
+
+        return read
+
+    return tuple(
+        Column(name, row.title, value(name), Kind.RATIO, row.unit, row.note, sparse=True)
+        for name, row in METRICS.items()
+        if name != TIME
+    )
+
+
+def resource_columns(of: Callable[[Row], ResourceUse | None]) -> tuple[Column[Row], ...]:
+    """Registers and occupancy; waves and their limiter are optional columns."""
+
+    def value(read: Callable[[ResourceUse], Any]) -> Callable[[Row], Any]:
+        return lambda row: None if (found := of(row)) is None else read(found)
+
+    def target(row: Row) -> str:
+        found = of(row)
+        return "" if found is None else f"on {found.target}, limited by {found.limiter}"
+
+    return (
+        Column(
+            "registers",
+            "Registers",
+            value(lambda found: found.registers),
+            Kind.WHOLE,
+            note="per thread",
+            hover=target,
+        ),
+        Column(
+            "occupancy",
+            "Occupancy",
+            value(lambda found: found.occupancy_percent),
+            Kind.SHARE,
+            "%",
+            "resident waves per SIMD, of the maximum",
+            hover=target,
+            after=lambda row: "" if (found := of(row)) is None else found.words,
+        ),
+        Column(
+            "waves", "Waves", value(lambda found: found.waves), Kind.WHOLE, "per SIMD", shown=False
+        ),
+        Column("limit", "Limiter", value(lambda found: found.limiter or None), shown=False),
+    )
+
+
+def parameter_column(
+    key: str, name: str, of: Callable[[Row], Mapping[str, ConfigValue]], rows: Sequence[Row]
+) -> Column[Row]:
+    """A column for a configuration parameter: numeric if all rows that have it hold a number, else
+    text."""
+    named = [of(row)[name] for row in rows if name in of(row)]
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in named):
+        return Column(key, name, lambda row: _number(of(row).get(name)), Kind.WHOLE)
+    return Column(key, name, lambda row: _text(of(row).get(name)), Kind.CODE)
+
+
+def _number(value: ConfigValue | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _text(value: ConfigValue | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def unique_key(name: str, keys: Collection[str]) -> str:
+    """Return the key of a parameter's column in addresses, distinct from these keys."""
+    return f"config.{name}" if name in keys else name
+
+
+def format_pairs(values: Mapping[str, object]) -> str | None:
+    """Format values as ``block_m=128 block_n=64``; None if there are none."""
+    return " ".join(f"{key}={value}" for key, value in values.items()) or None

@@ -1,0 +1,132 @@
+"""Modelled times of a node's candidates, for one board and one binding of the sizes.
+
+They have two sources: reports requested on kernels' pages, and the figures of tuning runs on
+modelled devices. A report has more detail, so it is preferred if both exist.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from codegen_app.kernels.modelled.rows import modelled_rows_of_builds
+from codegen_app.tuning.models import Candidate
+from codegen_app.workers.models import State
+from scheduler.cycles.report import VERSION
+from scheduler.errors import UserError
+from scheduler.targets.modelled import DEVICE_PREFIX
+from scheduler.tuning.modelled_time import from_json
+
+
+@dataclass(frozen=True)
+class BoardSizes:
+    """The board and sizes of modelled times: times of different ones are never compared."""
+
+    target: str
+    board: str
+    sizes: Mapping[str, int]
+
+    @property
+    def where(self) -> str:
+        """The board and sizes for titles."""
+        sizes = " ".join(f"{name}={value}" for name, value in self.sizes.items())
+        return f"{self.board} at {sizes}" if sizes else self.board
+
+
+@dataclass(frozen=True)
+class ModelledTime:
+    """Microseconds at the low, middle and high values of the model's constants."""
+
+    low_us: float
+    time_us: float
+    high_us: float
+    sentence: str
+    unknown: Mapping[str, int]
+    url: str
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A kernel's time and what it applies to; ``sizes`` as JSON."""
+
+    kernel: int
+    target: str
+    board: str
+    sizes: str
+    time: ModelledTime
+
+
+def modelled_times(
+    builds: Mapping[int, Collection[int]],
+    target: str = "",
+    device: str = "",
+    sizes: Mapping[str, int] | None = None,
+    problem: int | None = None,
+) -> tuple[BoardSizes | None, dict[int, ModelledTime]]:
+    """Return the board and sizes, and the modelled times of kernels by key, given their builds (2
+    queries). Times from tuning runs are limited to those of the ``problem`` with this key.
+
+    Among the boards and sizes with times, the one of the ``target`` and ``device`` at these sizes
+    (where the measured times come from) is chosen, else the one with the most kernels.
+    """
+    groups: dict[tuple[str, str, str], dict[int, ModelledTime]] = defaultdict(dict)
+    for one in (*_report_figures(builds), *_run_figures(builds, problem)):
+        groups[one.target, one.board, one.sizes].setdefault(one.kernel, one.time)
+    if not groups:
+        return None, {}
+
+    def nearness(key: tuple[str, str, str]) -> tuple[bool, bool, bool, int]:
+        of_target, board, at = key
+        known = json.loads(at)
+        same = sizes is not None and all(sizes.get(name) == known[name] for name in known)
+        return of_target == target, board in device, same, len(groups[key])
+
+    best = max(sorted(groups), key=nearness)
+    return BoardSizes(best[0], best[1], json.loads(best[2])), groups[best]
+
+
+def _report_figures(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
+    """Yield figures of reports, the newest first."""
+    kernel_of = {build: kernel for kernel, of in builds.items() for build in of}
+    for row in modelled_rows_of_builds(kernel_of):
+        if row.low_us is None or row.time_us is None or row.high_us is None:
+            continue
+        time = ModelledTime(
+            row.low_us, row.time_us, row.high_us, row.sentence, row.unknown, row.url
+        )
+        yield _Figure(kernel_of[row.build], row.target, row.board, _sizes_key(row.sizes), time)
+
+
+def _run_figures(kernels: Collection[int], problem: int | None) -> Iterator[_Figure]:
+    """Yield figures of runs for code that was not rebuilt since; the newest first."""
+    rows = Candidate.objects.filter(
+        kernel__in=kernels,
+        task__problem=problem,
+        state=State.DONE,
+        modelled__version=VERSION,
+        task__run__device__startswith=DEVICE_PREFIX,
+        build__finished_at__lte=F("finished_at"),
+    )
+    for row in rows.select_related("task__run", "task__problem").order_by("-finished_at", "-pk"):
+        try:
+            found = from_json(row.modelled)
+        except UserError:  # from another version of Kiln, whose model differs
+            continue
+        assert row.kernel_id is not None, "by one of the kernels"
+        run, symbols = row.task.run, row.task.problem.symbols
+        sizes = {name: size for name, size in run.bindings.items() if name in symbols}
+        time = ModelledTime(
+            *(found.time_ns.low / 1000, found.time_ns.mid / 1000, found.time_ns.high / 1000),
+            sentence=found.sentence,
+            unknown=found.unknown,
+            url=run.get_absolute_url(),
+        )
+        yield _Figure(row.kernel_id, run.target, found.board, _sizes_key(sizes), time)
+
+
+def _sizes_key(sizes: Mapping[str, int]) -> str:
+    return json.dumps(sizes, sort_keys=True)

@@ -1,0 +1,373 @@
+"""The kernel that serves a scheduled node and its time there: the one query for pages and bundles.
+
+A time is valid only for one device model, architecture, compiler and binding of the sizes: these
+four are a ``Bucket``, and nothing is selected or summed across buckets. Candidates in several
+languages compete for a node: a bucket's compiler is that of the target's base language, and kernels
+in other languages, with their own compilers, are in every bucket of their device, target and sizes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Max, Q, QuerySet, Value
+from django.db.models.functions import Concat, Left
+
+from codegen_app.graphs.models import TemplateNode
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.tuning.models import BenchmarkResult, Selection
+from codegen_app.tuning.models.benchmark_result import IMPORTED, WITH_ORIGIN
+from codegen_app.tuning.models.result_import import origin_text
+from codegen_app.tuning.queries.measurements import CurrentMeasurement, current_measurement
+from scheduler import targets
+from scheduler.build.recipe import recipe_of
+from scheduler.ir.bindings import format_bindings
+
+_DEFERRED = ("rejected_samples", "check_detail")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A device model, a target, a compiler and sizes. ``name`` combines all four and identifies the
+    bucket in page addresses. ``origin`` has device, driver, date and commit of the latest times
+    measured on another installation."""
+
+    name: str
+    device_name: str
+    target: str
+    toolchain: str
+    bindings: Mapping[str, int]
+    emulated: bool
+    origin: str = ""
+
+    @property
+    def imported(self) -> bool:
+        """Whether its times were measured on another installation."""
+        return self.device_name.endswith(IMPORTED)
+
+
+@dataclass(frozen=True)
+class ServedKernel:
+    """The kernel that serves a node in a bucket: the selected one, else the generator's default.
+
+    ``measured`` is its measurement there (``tuning/queries/measurements.py``), whichever run it was
+    selected in.
+    """
+
+    kernel: GeneratedKernel
+    selected: bool
+    measured: CurrentMeasurement | None
+
+
+@dataclass(frozen=True)
+class NodeBuckets:
+    """The buckets in which the problems of nodes were measured or have a selected kernel, and the
+    selections.
+
+    Order of ``buckets``: GPUs before the emulation, local ones before imported ones, then the
+    latest first.
+    """
+
+    nodes: tuple[TemplateNode, ...]
+    buckets: tuple[Bucket, ...]
+    selected: tuple[Selection, ...]
+
+    def find(self, name: str) -> Bucket | None:
+        """Return the bucket of that name, else the first; None if there are none."""
+        named = (bucket for bucket in self.buckets if bucket.name == name)
+        return next(named, next(iter(self.buckets), None))
+
+    def selections(self, bucket: Bucket | None) -> dict[int, Selection]:
+        """Return the selections of a bucket by problem."""
+        if bucket is None:
+            return {}
+        symbols = _symbols(self.nodes)
+        where = (bucket.device_name, bucket.target, bucket.toolchain)
+        return {
+            row.problem_id: row
+            for row in self.selected
+            if (row.device_name, row.target, row.toolchain) == where
+            and same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id])
+        }
+
+
+def node_buckets(nodes: Iterable[TemplateNode]) -> NodeBuckets:
+    """Return the buckets and selections of these nodes' problems (2 queries). Sizes that no problem
+    uses are left out of buckets."""
+    nodes = tuple(nodes)
+    problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
+    used = frozenset(name for problem in problems.values() for name in problem.symbols)
+    selected = tuple(current_selections(problems))
+    return NodeBuckets(nodes, rank_buckets(bucket_rows(problems), selected, used), selected)
+
+
+def rank_buckets(
+    measured_rows: Iterable[Mapping[str, Any]],
+    selected: Iterable[Selection],
+    used: Collection[str],
+) -> tuple[Bucket, ...]:
+    """Return the buckets of measured rows (``bucket_rows``) and selections. Order: local device
+    buckets before emulated or imported ones, then those with the most problems that have a
+    selection (a sum over two of many nodes says little), then the latest. Sizes are limited to
+    ``used``."""
+    latest: dict[str, tuple[datetime, Bucket]] = {}
+    chosen = [(_selection_bucket(row, used), row.since) for row in selected]
+    choices = Counter(bucket.name for bucket, _ in chosen)
+    found = [*_measured_buckets(measured_rows, used), *chosen]
+    for bucket, at in found:
+        before = latest.get(bucket.name, (at, bucket))
+        newest = max(before, (at, bucket), key=lambda one: (one[1].origin != "", one[0]))
+        latest[bucket.name] = max(at, before[0]), newest[1]
+    ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
+    return tuple(
+        sorted(
+            (bucket for _, bucket in ranked),
+            key=lambda bucket: (bucket.emulated, bucket.imported, -choices[bucket.name]),
+        )
+    )
+
+
+def served_kernels(found: NodeBuckets, bucket: Bucket | None) -> dict[int, ServedKernel]:
+    """Return the kernel that serves each node in a bucket, by the node's key (2 queries). Extern
+    calls are left out.
+
+    Without a bucket (nothing was measured) the defaults serve.
+    """
+    nodes, selected = found.nodes, found.selections(bucket)
+    default = {
+        use.template_node_id: use.kernel
+        for use in KernelUse.objects.filter(template_node__in=nodes, is_default=True)
+        .select_related("kernel")
+        .only("template_node_id", "kernel__name")
+    }
+    kernels = {node.pk: _kernel(node, selected, default) for node in nodes}
+    kernel_ids = [kernel.pk for kernel in kernels.values() if kernel is not None]
+    times = measurements(nodes, bucket, kernel_ids)
+    served = {}
+    for node in nodes:
+        kernel, selection = kernels[node.pk], selected.get(node.problem_id or 0)
+        if kernel is not None:
+            found_here = times.get((node.problem_id or 0, kernel.pk))
+            served[node.pk] = ServedKernel(kernel, selection is not None, found_here)
+    return served
+
+
+def measurements(
+    nodes: Iterable[TemplateNode], bucket: Bucket | None, kernels: Iterable[int]
+) -> dict[tuple[int, int], CurrentMeasurement]:
+    """Return the measurement in a bucket of each problem and kernel, by their keys (1 query)."""
+    if bucket is None:
+        return {}
+    symbols = _symbols(nodes)
+    rows = bucket_results(bucket.device_name, bucket.target, bucket.toolchain).filter(
+        problem__in=symbols, kernel__in=kernels
+    )
+    return _current_by_kernel(
+        row
+        for row in _with_environment(rows)
+        if same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id])
+    )
+
+
+def selection_measurements(selections: Iterable[Selection]) -> dict[int, CurrentMeasurement]:
+    """Return the measurement of each selected kernel in its selection's bucket, by the selection's
+    key (1 query). Selections come with their problems."""
+    selections = tuple(selections)
+    rows = BenchmarkResult.objects.filter(
+        problem__in={one.problem_id for one in selections},
+        kernel__in={one.kernel_id for one in selections},
+    )
+    rows = _with_environment(rows.select_related("build", "kernel"))
+    by_kernel: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
+    for row in rows.defer("build__log", "kernel__source", *_DEFERRED):
+        by_kernel[row.problem_id, row.kernel_id].append(row)
+    found = {}
+    for one in selections:
+        rows_of = by_kernel[one.problem_id, one.kernel_id]
+        here = [row for row in rows_of if is_in_bucket(one, row, row.build, row.kernel)]
+        if (counts := current_measurement(here)) is not None:
+            found[one.pk] = counts
+    return found
+
+
+def is_in_bucket(
+    selection: Selection, result: BenchmarkResult, build: Build, kernel: GeneratedKernel
+) -> bool:
+    """Whether a measurement (with its environment) belongs to a selection's bucket."""
+    toolchain = f"{build.toolchain} {build.toolchain_version}"[:240]
+    in_base = kernel.source_file == base_source_file(selection.target)
+    return (
+        result.environment.device_name == selection.device_name
+        and result.environment.target == selection.target
+        and (toolchain == selection.toolchain or not in_base)
+        and same_sizes(result.bindings, selection.bindings, selection.problem.symbols)
+    )
+
+
+def _with_environment(rows: QuerySet[BenchmarkResult]) -> QuerySet[BenchmarkResult]:
+    return rows.select_related("environment", WITH_ORIGIN).defer(*_DEFERRED, "readings")
+
+
+def _current_by_kernel(
+    rows: Iterable[BenchmarkResult],
+) -> dict[tuple[int, int], CurrentMeasurement]:
+    found: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
+    for row in rows:
+        found[row.problem_id, row.kernel_id].append(row)
+    counting = {key: current_measurement(each) for key, each in found.items()}
+    return {key: one for key, one in counting.items() if one is not None}
+
+
+def bucket_results(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
+    """Return measurements on a device model of code from this compiler, and of kernels in languages
+    other than the target's own, which have other compilers."""
+    return BenchmarkResult.objects.alias(toolchain=_TOOLCHAIN).filter(
+        Q(toolchain=toolchain) | ~Q(kernel__source_file=base_source_file(target)),
+        environment__device_name=device_name,
+        environment__target=target,
+    )
+
+
+def recorded_targets(nodes: Iterable[TemplateNode]) -> tuple[str, ...]:
+    """Return the targets for which the legality of these nodes is recorded."""
+    found = {name for node in nodes for name in node.legal}
+    return tuple(name for name in targets.names() if name in found)
+
+
+def shown_target(recorded: Sequence[str], bucket: Bucket | None, asked: str = "") -> str:
+    """Return the asked target if a graph's legality is recorded for it, else the bucket's, else the
+    first recorded one; "" if there is none."""
+    preferred = (asked, bucket.target if bucket is not None else "")
+    return next((one for one in preferred if one in recorded), next(iter(recorded), ""))
+
+
+def base_source_file(target: str) -> str:
+    """Return the file name of a source in the target's base language."""
+    return recipe_of(targets.find(target)).source_file
+
+
+def smaller_buckets(
+    buckets: Iterable[Bucket], bucket: Bucket
+) -> tuple[tuple[str, int, Bucket], ...]:
+    """Return buckets that differ only in one smaller size: the symbol, its value and the bucket,
+    the smallest first. If several symbols qualify, only the first counts."""
+    found = []
+    for other in buckets:
+        differs = [k for k, v in bucket.bindings.items() if other.bindings.get(k) != v]
+        same = (other.device_name, other.target, other.toolchain) == (
+            bucket.device_name,
+            bucket.target,
+            bucket.toolchain,
+        )
+        if same and len(differs) == 1 and other.bindings.keys() == bucket.bindings.keys():
+            (symbol,) = differs
+            if other.bindings[symbol] < bucket.bindings[symbol]:
+                found.append((symbol, other.bindings[symbol], other))
+    found.sort(key=lambda one: one[:2])
+    return tuple(one for one in found if one[0] == found[0][0])
+
+
+# Matches the format of ``Selection.toolchain``.
+_TOOLCHAIN = Left(Concat("build__toolchain", Value(" "), "build__toolchain_version"), 240)
+
+
+def _measured_buckets(
+    rows: Iterable[Mapping[str, Any]], used: Collection[str]
+) -> Iterable[tuple[Bucket, datetime]]:
+    """Kernels in other languages get a bucket of their own only if the base language has none."""
+    own: list[tuple[Bucket, datetime]] = []
+    others: list[tuple[Bucket, datetime]] = []
+    for is_base, bucket, latest in _measured_by_compiler(rows, used):
+        (own if is_base else others).append((bucket, latest))
+    where = {_without_compiler(bucket) for bucket, _ in own}
+    return [*own, *(one for one in others if _without_compiler(one[0]) not in where)]
+
+
+def _without_compiler(bucket: Bucket) -> tuple[str, str, str]:
+    return bucket.device_name, bucket.target, format_bindings(bucket.bindings)
+
+
+def bucket_rows(problems: Iterable[int], *of: str) -> QuerySet[BenchmarkResult, dict[str, Any]]:
+    """Return where these problems were measured and when last, grouped also by ``of`` (1 query)."""
+    return (
+        BenchmarkResult.objects.filter(problem__in=problems)
+        .order_by()
+        .annotate(device=F("environment__device_name"), arch=F("environment__target"))
+        .annotate(toolchain=_TOOLCHAIN, file=F("kernel__source_file"))
+        .values("device", "arch", "toolchain", "file", "bindings", "emulated", *_ORIGIN, *of)
+        .annotate(latest=Max("created_at"))
+    )
+
+
+def _measured_by_compiler(
+    rows: Iterable[Mapping[str, Any]], used: Collection[str]
+) -> Iterator[tuple[bool, Bucket, datetime]]:
+    for row in rows:
+        where = (row["device"], row["arch"], row["toolchain"])
+        bucket = _bucket(*where, row["bindings"], used, row["emulated"])
+        bucket = replace(bucket, origin=_origin(*(row[name] for name in _ORIGIN)))
+        yield row["file"] == base_source_file(row["arch"]), bucket, row["latest"]
+
+
+_ORIGIN = tuple(
+    f"{WITH_ORIGIN}__{name}"
+    for name in ("device_name", "driver", "measured_at", "commit", "version")
+)
+
+
+def _origin(device: str, driver: str, at: datetime | None, commit: str, version: str) -> str:
+    return "" if at is None else origin_text(device, driver, at, commit or version)
+
+
+def current_selections(problems: Iterable[int]) -> QuerySet[Selection]:
+    """Return the current selections of these problems (1 query)."""
+    return (
+        Selection.objects.filter(problem__in=problems, until__isnull=True)
+        .select_related("kernel", "result__environment")
+        .defer("kernel__source", *(f"result__{name}" for name in _DEFERRED))
+        .order_by("since", "pk")
+    )
+
+
+def _selection_bucket(row: Selection, used: Collection[str]) -> Bucket:
+    # An imported selection has no measurement here.
+    emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
+    return _bucket(row.device_name, row.target, row.toolchain, row.bindings, used, emulated)
+
+
+def _bucket(
+    device_name: str,
+    target: str,
+    toolchain: str,
+    bindings: Mapping[str, int],
+    used: Collection[str],
+    emulated: bool,
+) -> Bucket:
+    sizes = {name: bindings[name] for name in sorted(bindings) if name in used}
+    parts = (device_name, target, toolchain, format_bindings(sizes))
+    name = ", ".join(part for part in parts if part)
+    return Bucket(name, device_name, target, toolchain, sizes, emulated)
+
+
+def _kernel(
+    node: TemplateNode,
+    selected: Mapping[int, Selection],
+    default: Mapping[int, GeneratedKernel],
+) -> GeneratedKernel | None:
+    selection = selected.get(node.problem_id or 0)
+    return selection.kernel if selection is not None else default.get(node.pk)
+
+
+def _symbols(nodes: Iterable[TemplateNode]) -> dict[int, frozenset[str]]:
+    """Return the sizes that each problem uses: others (of a larger graph) do not affect its
+    time."""
+    return {node.problem.pk: frozenset(node.problem.symbols) for node in nodes if node.problem}
+
+
+def same_sizes(one: Mapping[str, int], other: Mapping[str, int], used: Iterable[str]) -> bool:
+    """Whether two bindings agree in the sizes that a problem uses."""
+    return all(one.get(name) == other.get(name) for name in used)

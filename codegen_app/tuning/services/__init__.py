@@ -1,0 +1,1 @@
+"""Changes of runs, each in one transaction."""

@@ -1,0 +1,332 @@
+"""Bundles for download: a graph's kernels, or one, with all that a HIP launcher needs to run them.
+
+The format is the command line's (``scheduler/bundle``); builds come from the rows. The contents and
+the cost of a bundle are known from rows alone before it is packed (``BundleRequest``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import IO
+
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Coalesce
+
+from codegen_app.graphs.models import Graph
+from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.services import engine
+from codegen_app.platform import artifacts
+from codegen_app.platform.models import Artifact
+from codegen_app.tuning.services import choices
+from codegen_app.tuning.services.choices import Choices
+from codegen_app.workers.models import State
+from scheduler import pipeline, targets
+from scheduler.agent.version import generator
+from scheduler.build.flags import DEFAULT_FLAGS
+from scheduler.build.model import Build as Built
+from scheduler.build.model import Toolchain
+from scheduler.build.recipe import recipe_of
+from scheduler.bundle import writer
+from scheduler.bundle.manifest import Manifest
+from scheduler.codegen import bundle_paths
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.errors import UserError
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.operations import Buffer, BufferKind
+
+# A bundle within all these limits is packed while the page waits, in a second or two of a core
+# (``tests/benchmarks/packing.py``): generating the code scales with the graph's nodes, packing with
+# the builds and their bytes.
+MAX_NODES, MAX_BUILDS, MAX_BYTES = 300, 200, 16 << 20
+MAX_PREPARATION = timedelta(seconds=60)  # a small graph may take long, too
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # so that the same bundle always has the same bytes
+_INPUT_KINDS = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
+
+Progress = Callable[[int, int], None]
+"""Called with the number of packed kernels and their total."""
+
+
+@dataclass(frozen=True)
+class BundleRequest:
+    """A bundle before it is packed: of ``graph``, or of the kernel that ``use`` has at one node.
+
+    ``key`` is the digest of all inputs: equal keys are equal bundles. ``kernels`` and ``targets``
+    come from rows; the generator has the last word. ``size_bytes`` is the size of the builds'
+    files.
+    """
+
+    graph: Graph
+    times: str
+    choices: Choices | None
+    use: KernelUse | None
+    key: str
+    kernels: int
+    targets: tuple[str, ...]
+    size_bytes: int
+
+    @property
+    def folder(self) -> str:
+        """The name of the bundle's one folder, and of the file."""
+        if self.use is not None:
+            return bundle_paths.bundle_folder(self.use.kernel.name, self.use.kernel.source_digest)
+        return bundle_paths.bundle_folder(self.graph.name, self.graph.digest)
+
+    @property
+    def is_quick(self) -> bool:
+        """Return whether a page can wait for the bundle."""
+        began, ended = self.graph.started_at, self.graph.finished_at
+        took = ended - began if began and ended else timedelta(0)
+        return (
+            self.graph.node_count <= MAX_NODES
+            and self.kernels * len(self.targets) <= MAX_BUILDS
+            and self.size_bytes <= MAX_BYTES
+            and took <= MAX_PREPARATION
+        )
+
+
+@dataclass(frozen=True)
+class _BuildRef:
+    """The build of a kernel for a target that a bundle contains."""
+
+    pk: int
+    code_digest: str
+    size_bytes: int
+
+
+def graph_bundle(graph: Graph, times: str = "") -> BundleRequest:
+    """Return a request for the whole graph, for every target that all its kernels are built for.
+
+    Each node has the kernel selected in the bucket ``times``; without it, in a GPU's latest bucket.
+    Raises ``UserError`` if there is no such bucket or target.
+    """
+    chosen = choices.graph_choices(graph, times)
+    defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
+    served = dict(defaults.values_list("template_node__name", "kernel__name"))
+    served |= chosen.selected
+    names = {*served.values(), *(name for one in chosen.smaller for name in one.selected.values())}
+    requested = _bundle_request(graph, times, chosen, None, sorted(names))
+    if not requested.targets:
+        raise UserError(f"{graph.name}: no target has a build of every kernel yet")
+    return requested
+
+
+def kernel_bundle(use: KernelUse) -> BundleRequest:
+    """Return a request for one kernel as a node uses it, for every target that it is built for.
+
+    The kernel's inputs are the bundle's inputs, its outputs the bundle's outputs. Raises
+    ``UserError`` if it is not built.
+    """
+    requested = _bundle_request(use.template_node.graph, "", None, use, [use.kernel.name])
+    if not requested.targets:
+        raise UserError(f"{use.kernel.name} is not built for any target yet")
+    return requested
+
+
+def _bundle_request(
+    graph: Graph, times: str, chosen: Choices | None, use: KernelUse | None, names: Sequence[str]
+) -> BundleRequest:
+    known = _latest_builds(names)
+    complete = _common_targets(known, names)
+    included = {key: build for key, build in sorted(known.items()) if key[1] in complete}
+    node = use.template_node.name if use else ""
+    made_of = (
+        *(graph.name, graph.digest, graph.file.digest, generator(), names, node),
+        asdict(chosen) if chosen else None,
+        [(*key, build.pk, build.code_digest) for key, build in included.items()],
+    )
+    text = json.dumps(made_of, sort_keys=True, default=dict)
+    return BundleRequest(
+        graph=graph,
+        times=times,
+        choices=chosen,
+        use=use,
+        key=hashlib.sha256(text.encode()).hexdigest(),
+        kernels=len(names),
+        targets=complete,
+        size_bytes=sum(build.size_bytes for build in included.values()),
+    )
+
+
+def write(requested: BundleRequest, out: IO[bytes], progress: Progress = lambda *_: None) -> None:
+    """Pack the bundle into an open file, one kernel after the other.
+
+    Raises ``UserError`` if a file is missing, or if this version of the generator does not make a
+    requested kernel.
+    """
+    schedule, manifest, kernels = (
+        _kernel_parts(requested) if requested.use else _graph_parts(requested)
+    )
+    known = _latest_builds([kernel.name for kernel in kernels])
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+
+        def add(path: str, content: str | bytes) -> None:
+            info = zipfile.ZipInfo(f"{requested.folder}/{path}", _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content)
+
+        for path, text in writer.bundle_texts(schedule, manifest):
+            add(path, text)
+        for number, kernel in enumerate(kernels):
+            progress(number, len(kernels))
+            add(kernel.source_path, kernel.source)
+            included = [known[kernel.name, target].pk for target in manifest.targets]
+            for path, content in _files_of(_build_rows(included)):
+                add(path, content)
+        progress(len(kernels), len(kernels))
+
+
+def open_bundle(requested: BundleRequest) -> IO[bytes]:
+    """Return the bundle as an open temporary file, which is deleted when closed."""
+    out = tempfile.TemporaryFile(suffix=".zip")  # noqa: SIM115 - the caller closes it
+    try:
+        write(requested, out)
+    except BaseException:
+        out.close()
+        raise
+    out.seek(0)
+    return out
+
+
+BundleParts = tuple[Schedule, Manifest, Sequence[RenderedKernel]]
+
+
+def _graph_parts(requested: BundleRequest) -> BundleParts:
+    assert requested.choices is not None, "a graph's"
+    generated = requested.choices.generated()
+    names = [kernel.name for kernel in generated.kernels]
+    complete = _common_targets(_latest_builds(names), names)
+    if not complete:
+        raise UserError(f"{requested.graph.name}: no target has a build of every kernel yet")
+    return generated.schedule, replace(generated.manifest(), targets=complete), generated.kernels
+
+
+def _kernel_parts(requested: BundleRequest) -> BundleParts:
+    assert requested.use is not None, "a kernel's"
+    name, node = requested.use.kernel.name, requested.use.template_node
+    digest = requested.graph.file.digest
+    scheduled = engine.scheduled(digest)
+    complete = _common_targets(_latest_builds([name]), [name])
+    caller = _caller(digest, node.name, name, complete)
+    if caller is None:
+        raise UserError(f"{name}: this version of the generator does not make it for {node}")
+    plan = scheduled.with_name(requested.graph.name)
+    backend = pipeline.scheduling(plan, scheduled.backend.targets)
+    rendered, call = backend.codegen(scheduled.node(node.name), caller)
+    if not complete:
+        raise UserError(f"{name} is not built for any target yet")
+    manifest = writer.manifest_of(plan, complete, [rendered], [call], [])
+    return plan, _single_call_manifest(manifest, rendered, call), [rendered]
+
+
+def _caller(
+    file_digest: str, node: str, kernel: str, built_for: Sequence[str]
+) -> TemplateCaller | None:
+    """Return the candidate of that name, for all targets or for one that it is built for."""
+    recorded = engine.kernel_records([kernel])[kernel]
+    for target in ("", *built_for):
+        caller = engine.find_caller(file_digest, node, recorded, target)
+        if caller is not None:
+            return caller
+    return None
+
+
+def _single_call_manifest(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
+    """Return the manifest with this call's buffers alone, each with its own memory."""
+    written = {call.args[arg.name] for arg in kernel.args if arg.is_output}
+    used = [value for value in call.args.values() if isinstance(value, str)]
+    buffers = {name: _standalone_buffer(manifest.buffers[name], name in written) for name in used}
+    return replace(
+        manifest,
+        buffers=buffers,
+        inputs=tuple(name for name, buffer in buffers.items() if buffer.kind in _INPUT_KINDS),
+        outputs=tuple(name for name in buffers if name in written),
+        mutations=(),
+        constant_outputs=(),
+        storage={},
+        pools={},
+    )
+
+
+def _standalone_buffer(buffer: Buffer, written: bool) -> Buffer:
+    """Return a buffer that is an output if written, and else an input, even if other kernels make
+    it."""
+    if written:
+        return replace(buffer, kind=BufferKind.OUTPUT)
+    return buffer if buffer.kind in _INPUT_KINDS else replace(buffer, kind=BufferKind.INPUT)
+
+
+def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:
+    """Return the latest build of each kernel and target, with the default flags if there is one."""
+    rows = Build.objects.filter(kernel__name__in=names, state=State.DONE)
+    files = ("listing", "code_object", "intermediate", "library")
+    size = sum((Coalesce(F(f"{file}__size_bytes"), Value(0)) for file in files), Value(0))
+    found = rows.order_by("created_at", "pk").values_list(
+        "kernel__name", "target", "flags", "pk", "code_digest", size
+    )
+    default = list(DEFAULT_FLAGS.values)
+    ranked = sorted(found, key=lambda row: row[2] == default)
+    return {(name, target): _BuildRef(*build) for name, target, _, *build in ranked}
+
+
+def _common_targets(known: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the targets that all these kernels are built for, in their usual order."""
+    built = set(known)
+    return tuple(
+        target for target in targets.names() if all((name, target) in built for name in names)
+    )
+
+
+def _build_rows(keys: Sequence[int]) -> QuerySet[Build]:
+    rows = Build.objects.filter(pk__in=keys).order_by("target")
+    related = rows.select_related("kernel", "listing", "code_object", "intermediate", "library")
+    return related.defer("kernel__source", "detail", "diagnostics")
+
+
+def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
+    """Yield the files of a kernel's builds, each with its path in the bundle."""
+    for row in rows:
+        place = bundle_paths.build_folder(row.kernel.name, row.target)
+        recipe = recipe_of(targets.find(row.target), row.kernel.source_file)
+        files = {
+            recipe.listing_file: row.listing,
+            recipe.code_object_file: row.code_object,
+            recipe.intermediate_file: row.intermediate,
+            recipe.library_file: row.library,
+        }
+        for name, artifact in files.items():
+            if artifact is not None:
+                yield f"{place}/{name}", _content(row, name, artifact)
+        yield f"{place}/{bundle_paths.BUILD_RECORD}", writer.build_record(_built(row))
+
+
+def _content(row: Build, name: str, artifact: Artifact) -> bytes:
+    try:
+        return artifacts.read(artifact)
+    except FileNotFoundError:
+        missing = f"{name} of {row.kernel} for {row.target} is missing from the storage"
+        raise UserError(f"{missing}: build it again") from None
+
+
+def _built(row: Build) -> Built:
+    """Return a row as the engine's build, without a folder for its files."""
+    return Built(
+        target=row.target,
+        toolchain=Toolchain(row.toolchain, row.toolchain_version, row.toolchain_digest),
+        flags=tuple(row.flags),
+        source_digest=row.kernel.source_digest,
+        code_digest=row.code_digest,
+        duration_s=row.duration_s or 0.0,
+        log=row.log,
+        directory=Path(),
+        resources=row.resources,
+        cached=row.cached,
+    )

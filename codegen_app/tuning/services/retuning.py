@@ -1,0 +1,157 @@
+"""Requesting tuning runs of selected graphs, nodes, kernels, choices or runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.tuning.models import Selection, TuningRun
+from codegen_app.tuning.services import tuning
+from codegen_app.workers.models import Worker
+from scheduler import targets
+from scheduler.errors import UserError
+from scheduler.runtime.devices import default_device
+from scheduler.runtime.modelled import modelled_device
+from scheduler.targets.modelled import is_modelled
+from scheduler.targets.registry import backend_of
+from scheduler.tuning.budget import Budget
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
+
+MAX_RUNS = 50
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of one run: a graph, or one of its nodes."""
+
+    graph: Graph
+    node: TemplateNode | None = None
+
+    def __str__(self) -> str:
+        return f"{self.graph} {self.node.name} ({self.node.op})" if self.node else str(self.graph)
+
+
+@dataclass(frozen=True)
+class TuningRequest:
+    """How to tune. ``targets`` may include modelled devices; ``bindings`` None keeps the sizes of
+    the graph's latest run."""
+
+    targets: Sequence[str]
+    budget: Budget
+    why: str
+    priority: int = 0
+    strategy: str = DEFAULT_STRATEGY
+    bindings: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class SubjectKeys:
+    """Keys of the selected rows, kernels by name."""
+
+    graphs: Sequence[int] = ()
+    nodes: Sequence[int] = ()
+    kernels: Sequence[str] = ()
+    selections: Sequence[int] = ()
+    runs: Sequence[int] = ()
+
+
+def subjects(keys: SubjectKeys) -> tuple[Subject, ...]:
+    """Return what to tune: a problem once per graph, and no node beside its whole graph."""
+    found: dict[tuple[int, int | None], Subject] = {}
+
+    def add(subject: Subject) -> None:
+        problem = subject.node.problem_id if subject.node else None
+        found.setdefault((subject.graph.pk, problem), subject)
+
+    for graph in Graph.objects.filter(pk__in=keys.graphs):
+        add(Subject(graph))
+    runs = TuningRun.objects.filter(pk__in=keys.runs)
+    for run in runs.select_related("graph", "template_node"):
+        add(Subject(run.graph, run.template_node))
+    for node in _nodes(keys):
+        add(Subject(node.graph, node))
+    whole = {graph for graph, problem in found if problem is None}
+    return tuple(
+        subject
+        for (graph, problem), subject in found.items()
+        if problem is None or graph not in whole
+    )
+
+
+def _nodes(keys: SubjectKeys) -> Iterable[TemplateNode]:
+    """Yield nodes with a problem: the named ones, those that use a kernel, and those of a choice's
+    problem in the newest graph that has it."""
+    nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
+    yield from nodes.filter(pk__in=keys.nodes).order_by("pk")
+    yield from nodes.filter(kernels__name__in=keys.kernels).order_by("pk")
+    chosen = Selection.objects.filter(pk__in=keys.selections)
+    for problem in chosen.values_list("problem", flat=True).distinct():
+        newest = nodes.filter(problem=problem).order_by("-graph", "position").first()
+        if newest is not None:
+            yield newest
+
+
+@transaction.atomic
+def start(
+    subjects: Sequence[Subject], request: TuningRequest, actor: AbstractBaseUser | None
+) -> list[TuningRun]:
+    """Start a run for each subject on each target, all or none. Raises ``UserError``."""
+    if not subjects:
+        raise UserError("nothing to tune: start from a graph, a node, a kernel or a run")
+    if not request.targets:
+        raise UserError("choose at least one target")
+    if not request.why.strip():
+        raise UserError("enter a reason for the audit log")
+    if len(subjects) * len(request.targets) > MAX_RUNS:
+        count = len(subjects) * len(request.targets)
+        raise UserError(f"{count} runs at once are too many: at most {MAX_RUNS}")
+    return [
+        _start(subject, target, request, actor)
+        for subject in subjects
+        for target in request.targets
+    ]
+
+
+def _start(
+    subject: Subject, target: str, request: TuningRequest, actor: AbstractBaseUser | None
+) -> TuningRun:
+    latest = subject.graph.tuning_runs.filter(imported=None).order_by("-pk").first()
+    bindings, note = request.bindings, ""
+    if bindings is None:
+        bindings, note = (latest.bindings, latest.note) if latest else ({}, "")
+    device = modelled_device(target) if is_modelled(target) else None
+    return tuning.start_run(
+        subject.graph,
+        device.id if device is not None else device_for(target),
+        device.target if device is not None else target,
+        bindings,
+        actor,
+        note=note,
+        template_node=subject.node,
+        budget=request.budget,
+        strategy=request.strategy,
+        priority=request.priority,
+        why=request.why.strip(),
+    )
+
+
+def device_for(target: str) -> str:
+    """Return a target's device as the live workers name it; the usual name if there is none.
+
+    It is a device that times are measured on. Instruction emulators and modelled devices also have
+    the target's name, with the ids of another backend or of none.
+
+    Raises ``UserError`` for an unknown target.
+    """
+    found = targets.find(target)
+    ids = re.compile(backend_of(found).device_ids)
+    for worker in Worker.objects.all():
+        for device in worker.devices if worker.is_alive else ():
+            if device["target"] == found.name and ids.fullmatch(device["id"]):
+                return str(device["id"])
+    return default_device(found)

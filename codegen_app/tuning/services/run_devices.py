@@ -1,0 +1,68 @@
+"""Where runs can be measured or modelled: workers' devices, and boards."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from codegen_app.workers.models import Worker
+from scheduler import targets
+from scheduler.errors import UserError
+from scheduler.runtime.modelled import modelled_devices
+from scheduler.targets.registry import backend_of
+
+
+@dataclass(frozen=True)
+class RunDevice:
+    """A device of a target. ``alive``: a worker has it now, or it is modelled."""
+
+    target: str
+    device: str
+    name: str
+    alive: bool = True
+    modelled: bool = False
+    emulated: bool = False
+
+    @property
+    def key(self) -> str:
+        """The device's value in a form."""
+        return f"{self.target} {self.device}"
+
+    @property
+    def title(self) -> str:
+        """The device's label in a form."""
+        gone = "" if self.alive else "; offline"
+        return f"{self.target} on {self.device}: {self.name}{gone}"
+
+
+def list_run_devices() -> tuple[RunDevice, ...]:
+    """Return every combination of target and device, the best to measure on first: GPUs of live
+    workers, the CPU emulation, devices that workers had, modelled devices (1 query)."""
+    found: dict[str, RunDevice] = {}
+    for worker in Worker.objects.order_by("-seen_at"):
+        for device in worker.devices:
+            place = RunDevice(
+                target=device["target"],
+                device=device["id"],
+                name=device["name"],
+                alive=worker.is_alive,
+                emulated=bool(device.get("emulated")) or device["target"] == "cpu",
+            )
+            known = found.get(place.key)
+            if _is_measurable(place) and (known is None or place.alive > known.alive):
+                found[place.key] = place
+    modelled = (
+        RunDevice(one.target, one.id, one.name, modelled=True) for one in modelled_devices()
+    )
+    order = sorted(found.values(), key=lambda one: (not one.alive, one.emulated, one.key))
+    return (*order, *modelled)
+
+
+def _is_measurable(place: RunDevice) -> bool:
+    """Return whether times are measured on it: an emulator of a GPU's instructions has the GPU's
+    target."""
+    try:
+        target = targets.find(place.target)
+    except UserError:  # a worker of another version
+        return False
+    return re.fullmatch(backend_of(target).device_ids, place.device) is not None

@@ -1,0 +1,179 @@
+"""The candidates of a run without a budget: a sample of those for the run's target.
+
+The space is that of a search (``tuning/services/search.py``), whatever is legal on other targets:
+the untuned default, others spread evenly over the rest, and earlier runs' kernels of the node that
+are still candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from codegen_app.graphs.models import TemplateNode
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.services import builds, engine, kernels, problem_work
+from codegen_app.tuning.models import Candidate, TuningRun
+from codegen_app.tuning.services import tuning
+from codegen_app.workers.models import State
+from scheduler import targets
+from scheduler.build.recipe import can_build
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.errors import MachineError, Stage, UserError
+from scheduler.tuning.problems import ProblemCall, call_of
+
+
+@dataclass(frozen=True)
+class CandidateSample:
+    """A node's sample: the candidates that a run tries with their positions among the ``offered``,
+    the default first, and the lines of configurations that are not legal on its target. ``call`` is
+    None for sizes that no memory holds; the worker finds and reports these."""
+
+    callers: tuple[tuple[int, TemplateCaller], ...]
+    offered: int
+    rejected: tuple[Mapping[str, Any], ...]
+    call: ProblemCall | None
+
+
+def sample_candidates(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int, CandidateSample]:
+    """Return a run's candidates by node; this is the long part, and nothing is written.
+
+    Raises ``UserError`` if kernels can no longer be generated for the graph.
+    """
+    asked = list(nodes)
+    earlier = _earlier_kernels(asked)
+    return {node.pk: _sample_node(run, node, earlier.get(node.pk, ())) for node in asked}
+
+
+def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> CandidateSample:
+    offered = engine.candidates(run.graph.file.digest, node.name, run.target)
+    target = targets.find(run.target)
+    # In a language that nothing builds for the target, only the untuned default is tried.
+    buildable = {
+        name: caller
+        for name, caller in offered.callers.items()
+        if can_build(target, caller.kernel.source_file)
+    }
+    places = {name: place for place, name in enumerate(offered.callers)}
+    names = _choose_names(buildable, run.candidate_limit, earlier)
+    return CandidateSample(
+        tuple((places[name], buildable[name]) for name in names),
+        len(offered.callers),
+        tuple(kernels.rejected_line(one) for one in offered.rejected),
+        _call(run, node, offered),
+    )
+
+
+def _call(run: TuningRun, node: TemplateNode, offered: engine.CandidateSet) -> ProblemCall | None:
+    """Return the call that the run measures. A remote worker cannot write it into rows."""
+    schedule = engine.scheduled(run.graph.file.digest).schedule
+    default = next(iter(offered.callers.values()))
+    scheduled = engine.scheduled(run.graph.file.digest).node(node.name)
+    try:
+        return call_of(scheduled, schedule, default, targets.find(run.target), run.bindings)
+    except UserError:
+        return None
+
+
+def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
+    """Record the work of these nodes' problems at the run's sizes, which is shown beside times."""
+    scheduled = engine.scheduled(run.graph.file.digest)
+    pairs = [(one.problem, scheduled.node(one.name)) for one in nodes if one.problem is not None]
+    problem_work.record_all(pairs, scheduled.schedule.lowered, run.bindings)
+
+
+def _choose_names(
+    callers: Mapping[str, TemplateCaller], limit: int | None, earlier: Collection[str]
+) -> list[str]:
+    """Return the default first, others evenly over their order, then kernels of earlier runs."""
+    first, others = list(callers)[:1], dict(list(callers.items())[1:])
+    count = kernels.MAX_RECORDED if limit is None else limit
+    names = [*first, *(kernels.spread(others, count - 1) if count > 1 else ())]
+    names += [name for name in callers if name in earlier and name not in names]
+    return names[:limit]
+
+
+def _earlier_kernels(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
+    """Return by node the kernels that runs generated, and the prepared ones that runs tried."""
+    found: dict[int, set[str]] = {}
+    problem = OuterRef("template_node__problem")
+    tried = Candidate.objects.filter(kernel=OuterRef("kernel"), task__problem=problem)
+    made = KernelUse.objects.filter(template_node__in=list(nodes))
+    rows = made.filter(Q(position__gte=kernels.MAX_RECORDED) | Exists(tried))
+    for node, name in rows.values_list("template_node", "kernel__name"):
+        found.setdefault(node, set()).add(name)
+    return found
+
+
+def record_kernels(
+    run: TuningRun, nodes: Mapping[int, TemplateNode], found: Mapping[int, CandidateSample]
+) -> dict[int, list[tuple[int, GeneratedKernel]]]:
+    """Return the rows of the samples' kernels with their positions, by node; new ones are written.
+    Part of the transaction that plans them."""
+    digest = run.graph.file.digest
+    names = {caller.name for sample in found.values() for _, caller in sample.callers}
+    uses = KernelUse.objects.filter(template_node__in=list(found), kernel__name__in=names)
+    known = {
+        (use.template_node_id, use.kernel.name): use.kernel
+        for use in uses.select_related("kernel").defer("kernel__source")
+    }
+    rows: dict[int, list[tuple[int, GeneratedKernel]]] = {}
+    for pk, sample in found.items():
+        rows[pk] = []
+        for place, caller in sample.callers:
+            kernel = known.get((pk, caller.name))
+            if kernel is None:
+                kernel = kernels.record_candidate(
+                    nodes[pk],
+                    place,
+                    engine.scheduled(digest),
+                    caller,
+                    engine.scheduling_for(digest, run.target),
+                )
+            rows[pk].append((place, kernel))
+    return rows
+
+
+class RunBuilds:
+    """The builds of kernels for a run, or the reason if no compiler here builds their language.
+
+    Raises ``UserError`` if that is the language of the ``defaults``: nothing would be compared.
+    """
+
+    def __init__(
+        self, run: TuningRun, asked: Iterable[GeneratedKernel], defaults: Iterable[GeneratedKernel]
+    ) -> None:
+        self._builds: dict[int, Build] = {}
+        self._obstacles: dict[str, str] = {}
+        needed = {kernel.source_file for kernel in defaults}
+        by_language: dict[str, list[GeneratedKernel]] = {}
+        for kernel in asked:
+            by_language.setdefault(kernel.source_file, []).append(kernel)
+        for language, those in by_language.items():
+            try:
+                priority = tuning.build_priority(run)
+                self._builds |= builds.request_builds(those, run.target, priority=priority)
+            except MachineError:
+                raise
+            except UserError as error:
+                if language in needed:
+                    raise
+                self._obstacles[language] = str(error)[:500]
+
+    @property
+    def builds(self) -> Collection[Build]:
+        """Return all requested builds."""
+        return self._builds.values()
+
+    def fields(self, kernel: GeneratedKernel) -> dict[str, Any]:
+        """Return a candidate's fields for its build, or for why it has none."""
+        build = self._builds.get(kernel.pk)
+        if build is not None:
+            return {"build": build}
+        reason = self._obstacles[kernel.source_file]
+        rejected = {"state": State.REJECTED, "stage": Stage.COMPILE, "reason": reason}
+        return rejected | {"finished_at": timezone.now()}

@@ -1,0 +1,99 @@
+"""Whether a run's winner is better than the selected kernel, and why: text for the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codegen_app.kernels.models import GeneratedKernel
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection
+from codegen_app.tuning.queries.measurements import (
+    MIN_SAMPLES,
+    CurrentMeasurement,
+    current_measurement,
+    environment_change,
+)
+from codegen_app.tuning.queries.serving import bucket_results
+from codegen_app.workers.models import State
+from scheduler.stats.intervals import bounds_text
+from scheduler.track.units import format_value
+
+
+def compare(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, str]:
+    """Return whether the measured kernel replaces the selected one, and why or why not."""
+    if serving is None:
+        return True, "selected: no kernel was selected before"
+    if serving.kernel_id == result.kernel_id:
+        return False, "already selected"
+    name = serving.kernel.name
+    rejection = _serving_rejection(result, serving)
+    if rejection is not None:
+        return True, f"replaces {name}, which this run rejected: {rejection.reason}"
+    rival = _serving_result(result, serving)
+    if rival is None:
+        return True, f"replaces {name}, which has no time"
+    is_better, why = _compare_measured(result, rival)
+    return is_better, f"{'replaces' if is_better else 'does not replace'} {name}: {why}"
+
+
+def find_measurement(bucket: dict[str, Any], kernel: GeneratedKernel) -> CurrentMeasurement | None:
+    """The measurement of a kernel in the bucket of a selection (1 query)."""
+    rows = bucket_results(bucket["device_name"], bucket["target"], bucket["toolchain"]).filter(
+        kernel=kernel, problem=bucket["problem_id"], bindings=bucket["bindings"]
+    )
+    return current_measurement(rows.select_related("environment", "task"))
+
+
+def _compare_measured(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[bool, str]:
+    in_one_run = result.task_id is not None and rival.task_id == result.task_id
+    samples = len(result.samples_ns)
+    if samples < MIN_SAMPLES:
+        return False, f"n = {samples}, but a comparison needs {MIN_SAMPLES} samples"
+    under = "" if in_one_run else environment_change(rival.environment, result.environment)
+    if under:
+        return False, f"not measured in this run, only earlier under other conditions ({under})"
+    where = "both in this run" if in_one_run else f"the latter in {_run_of(rival)}"
+    figures = f"{_figures(result)} vs. {_figures(rival)}, {where}"
+    if result.high_ns < rival.low_ns:
+        return True, figures
+    slower = result.low_ns > rival.high_ns
+    return False, f"{'slower' if slower else 'within the noise'}, {figures}"
+
+
+def _serving_result(result: BenchmarkResult, serving: Selection) -> BenchmarkResult | None:
+    """Return the selected kernel's result: from this run, else from an earlier measurement, else
+    from when it was selected."""
+    own = BenchmarkResult.objects.filter(
+        task=result.task_id, task__isnull=False, kernel=serving.kernel_id
+    )
+    if (here := own.select_related("environment", "task").first()) is not None:
+        return here
+    bucket = {
+        name: getattr(serving, name)
+        for name in ("device_name", "target", "toolchain", "problem_id", "bindings")
+    }
+    found = find_measurement(bucket, serving.kernel)
+    return found.result if found else serving.result
+
+
+def _serving_rejection(result: BenchmarkResult, serving: Selection) -> Candidate | None:
+    """Return the candidate of the selected kernel if the run of this result rejected it."""
+    if result.task_id is None:
+        return None
+    rejection = Candidate.objects.filter(
+        task=result.task_id,
+        kernel=serving.kernel_id,
+        state__in=(State.REJECTED, State.QUARANTINED),
+    )
+    return rejection.first()
+
+
+def _run_of(result: BenchmarkResult) -> str:
+    return f"run {result.task.run_id}" if result.task else "another run"
+
+
+def _figures(result: BenchmarkResult) -> str:
+    median, low, high = (
+        format_value(ns, "ns") for ns in (result.median_ns, result.low_ns, result.high_ns)
+    )
+    n = len(result.samples_ns)
+    return f"{median} ({bounds_text(n, low, high)}, n {n})"

@@ -1,0 +1,164 @@
+"""Which kernel is selected for a problem on a kind of device: the winner, with its history.
+
+Every toolchain, and every binding of the symbolic sizes, is a bucket with its own choice. A
+bucket's toolchain is that of the target's base language, whatever language the winner is in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from codegen_app.accounts import audit
+from codegen_app.kernels.modelling import automatic
+from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.tuning.models import BenchmarkResult, Selection
+from codegen_app.tuning.queries.serving import base_source_file
+from codegen_app.tuning.services import selection_policy
+from scheduler.errors import UserError
+
+
+@dataclass(frozen=True)
+class OfferResult:
+    """The selection after a run's winner was offered, and why it is or is not the winner's kernel:
+    for the run's ledger."""
+
+    selection: Selection
+    why: str
+
+
+def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
+    """Select a run's winner for its problem if it is better than the selected kernel.
+
+    A new kernel replaces another only for a gain beyond the noise: its interval must lie below the
+    other's, and have enough samples. The run's own measurements of both are compared; if it did not
+    measure the selected kernel, an earlier measurement in the same environment is used. Part of the
+    transaction that records the result.
+    """
+    device = result.environment
+    bucket = {
+        "problem_id": result.problem_id,
+        "target": device.target,
+        "device_name": device.device_name,
+        "toolchain": bucket_toolchain(result),
+        "bindings": result.bindings,
+    }
+    serving = _current(bucket)
+    is_better, why = selection_policy.compare(result, serving)
+    if serving is not None and not is_better:
+        _update_measurement(serving, result)
+        return OfferResult(serving, why)
+    chosen = _replace(
+        serving,
+        bucket,
+        kernel=result.kernel,
+        result=result,
+        reason=f"fastest in {run_name}"[:300],
+    )
+    return OfferResult(chosen, why)
+
+
+@transaction.atomic
+def restore(selection: Selection, actor: AbstractBaseUser | None, why: str = "") -> Selection:
+    """Select an earlier choice again, until a run finds a better one.
+
+    Raises ``UserError`` if it is selected already.
+    """
+    bucket = bucket_of(selection)
+    serving = _current(bucket)
+    if serving is not None and serving.kernel_id == selection.kernel_id:
+        raise UserError(f"{selection.kernel.name} is already selected for this problem")
+    chosen = _replace(
+        serving,
+        bucket,
+        kernel=selection.kernel,
+        result=selection.result,
+        reason=f"put back{f': {why}' if why else ''}"[:300],
+        chosen_by_id=audit.actor_id(actor),
+    )
+    audit.record(actor, "put back", chosen, why)
+    return chosen
+
+
+def choose(
+    bucket: dict[str, Any], kernel: GeneratedKernel, reason: str, actor: AbstractBaseUser | None
+) -> bool:
+    """Select a kernel that a person chose; return False if it is selected. In a transaction."""
+    serving = _current(bucket)
+    if serving is not None and serving.kernel_id == kernel.pk:
+        return False
+    found = selection_policy.find_measurement(bucket, kernel)
+    _replace(
+        serving,
+        bucket,
+        kernel=kernel,
+        result=found.result if found else None,
+        reason=reason[:300],
+        chosen_by_id=audit.actor_id(actor),
+    )
+    return True
+
+
+def bucket_of(selection: Selection) -> dict[str, Any]:
+    """Return a choice's bucket."""
+    return {
+        "problem_id": selection.problem_id,
+        "target": selection.target,
+        "device_name": selection.device_name,
+        "toolchain": selection.toolchain,
+        "bindings": selection.bindings,
+    }
+
+
+def toolchain_of(build: Build) -> str:
+    """Return the compiler's name in a bucket."""
+    return f"{build.toolchain} {build.toolchain_version}"[:240]
+
+
+def bucket_toolchain(result: BenchmarkResult) -> str:
+    """Return the compiler of a result's bucket: that of the target's base language, which built the
+    task's other candidates."""
+    base = base_source_file(result.environment.target)
+    if result.kernel.source_file == base or result.task_id is None:
+        return toolchain_of(result.build)
+    rivals = Build.objects.filter(candidates__task=result.task_id, kernel__source_file=base)
+    rival = rivals.order_by("candidates__position").first()
+    return toolchain_of(rival or result.build)
+
+
+def _current(bucket: dict[str, Any]) -> Selection | None:
+    rows: QuerySet[Selection] = Selection.objects.select_for_update(of=("self",))
+    return rows.select_related("result", "kernel").filter(**bucket, until__isnull=True).first()
+
+
+def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -> Selection:
+    now = timezone.now()
+    if serving is not None:
+        now = max(now, serving.since)  # the clock may have been set back
+        serving.until = now
+        serving.save(update_fields=["until"])
+    selection = Selection.objects.create(**bucket, since=now, **fields)
+    if (result := selection.result) is not None:
+        automatic.model_selected(
+            result.build,
+            selection.problem,
+            selection.bindings,
+            selection.target,
+            selection.device_name,
+        )
+    return selection
+
+
+def _update_measurement(serving: Selection, result: BenchmarkResult) -> None:
+    """Store a better measurement of the selected kernel, for comparison with later winners."""
+    known = serving.result
+    if serving.kernel_id == result.kernel_id and (
+        known is None or len(result.samples_ns) > len(known.samples_ns)
+    ):
+        serving.result = result
+        serving.save(update_fields=["result"])

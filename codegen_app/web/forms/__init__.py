@@ -1,0 +1,1 @@
+"""Forms and fields that several pages share."""

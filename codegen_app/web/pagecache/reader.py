@@ -1,0 +1,103 @@
+"""A page's values of its reader, and the parts of a page that depend on the reader."""
+
+from __future__ import annotations
+
+import secrets
+from html import escape
+from threading import Lock
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
+from django.contrib.messages import get_messages
+from django.http import HttpRequest
+from django.middleware.csrf import get_token
+from django.utils.module_loading import import_string
+
+from codegen_app.web.pagecache.request import Reader
+from codegen_app.web.pagecache.version import Version
+from codegen_app.web.server import bodies
+
+# Placeholders in cached pages for what differs between readers; they cannot be guessed, so no
+# content of a page is taken for one.
+_SECRET = secrets.token_hex(16)
+TOKEN, NAME, TICKETED, ALERTS = (
+    f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed", "alerts")
+)
+MARKS = (TOKEN, NAME, TICKETED, ALERTS)
+_MAX_ACCOUNTS = 10_000
+
+Account = AbstractBaseUser | AnonymousUser
+
+
+def value_of(mark: str, request: HttpRequest) -> bytes:
+    """Return the value of a mark in this reader's page."""
+    if mark == TOKEN:
+        return get_token(request).encode()
+    if mark == NAME:
+        return escape(request.user.get_username()).encode()
+    if mark == ALERTS:
+        return open_alerts(request).encode()
+    return escape(bodies.ticket_url(request, "import_selections")).encode()
+
+
+def is_cached_request(request: HttpRequest) -> bool:
+    """Return whether the rendered page is shared (``CachedRequest``) and needs marks."""
+    return getattr(request, "is_kept", False)
+
+
+def open_alerts(request: HttpRequest) -> str:
+    """Return the number of open regressions, for the bar of every page: read once per request."""
+    known: str | None = getattr(request, "open_alerts", None)
+    if known is None:
+        known = _count_alerts()
+        request.open_alerts = known  # type: ignore[attr-defined]
+    return known
+
+
+def _count_alerts() -> str:
+    label: str = import_string(settings.ALERT_COUNT)()
+    return label
+
+
+class OpenAlerts:
+    """The number of open regressions, counted again when something has changed."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Version, str] | None = None
+
+    def of(self, version: Version) -> str:
+        """Return the number as text, "" for none (1 query if something changed)."""
+        known = self._known
+        if known is not None and known[0].holds(version):
+            return known[1]
+        self._known = version, _count_alerts()
+        return self._known[1]
+
+
+class Rights:
+    """The rights of accounts, as part of the key: read again when rights may have changed."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: dict[int, tuple[Version, Reader]] = {}
+
+    def of(self, account: Account, version: Version) -> Reader:
+        """Return all that pages may depend on (2 queries the first time)."""
+        if not account.is_authenticated or not isinstance(account, PermissionsMixin):
+            return Reader()
+        assert account.pk is not None
+        known = self._known.get(account.pk)
+        if known is not None and known[0].rest_holds(version):
+            return known[1]
+        staff = getattr(account, "is_staff", False)
+        rights = Reader(True, staff, account.is_superuser, frozenset(account.get_all_permissions()))
+        with self._lock:
+            if len(self._known) >= _MAX_ACCOUNTS:
+                self._known.clear()
+            self._known[account.pk] = (version, rights)
+        return rights
+
+
+def has_messages(request: HttpRequest) -> bool:
+    """Return whether there are messages for this reader alone."""
+    return len(get_messages(request)) > 0

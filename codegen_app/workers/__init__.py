@@ -1,0 +1,1 @@
+"""The work queue (claims, leases), worker processes, and their page."""

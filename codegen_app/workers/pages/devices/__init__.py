@@ -1,0 +1,1 @@
+"""The page of workers, devices and environments."""

@@ -1,0 +1,183 @@
+"""Devices, environments and compilation targets."""
+
+from __future__ import annotations
+
+import socket
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, F
+
+from codegen_app.platform.config import sandbox
+from codegen_app.tuning.models import Environment, ResultImport
+from codegen_app.workers.rows import WorkerRow, worker_rows
+from scheduler import targets
+from scheduler.agent.version import generator
+from scheduler.runtime.device import notes_of
+from scheduler.sandbox import in_force
+from scheduler.targets.model import HardwareFigure
+from scheduler.targets.terms import Terms
+from scheduler.version import kiln_version
+
+
+@dataclass(frozen=True)
+class EnvironmentRow:
+    """An environment in which something was measured; ``origins`` are those of imported results."""
+
+    digest: str
+    device: str
+    device_name: str
+    target: str
+    driver: str
+    runtime: str
+    compiler: str
+    compute_units: int
+    memory_bytes: int
+    emulated: bool
+    attributes: Mapping[str, Any]
+    notes: tuple[str, ...]
+    results: int
+    first_seen_at: datetime
+    origins: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SandboxRow:
+    """The isolation of compilers, kernels and file readers, and the machine it applies to."""
+
+    where: str
+    parts: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class TargetRow:
+    """A compilation target; ``facts`` lists its hardware in its vendor's terms."""
+
+    name: str
+    family: str
+    wavefront: int
+    matrix: str
+    emulates: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """The targets of one vendor, with the figures that they have in common."""
+
+    words: Terms
+    figures: tuple[HardwareFigure, ...]
+    rows: tuple[TargetRow, ...]
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Why workers have no device of a kind: each distinct reason with its workers."""
+
+    kind: str
+    reason: str
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The page of devices."""
+
+    workers: tuple[WorkerRow, ...]
+    fences: tuple[SandboxRow, ...]
+    uploads_disabled_reason: str  # on the machine that serves pages; "" if uploads are read
+    environments: tuple[EnvironmentRow, ...]
+    targets: tuple[TargetRow, ...]
+    kiln: str  # the version that serves the page
+    generator: str  # the kernel generator's version: remote workers need the same
+
+    @property
+    def absences(self) -> tuple[Absence, ...]:
+        """Kinds of devices that live workers do not have, with the reasons."""
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for worker in self.workers:
+            for one in worker.absent if worker.alive else ():
+                found[one["kind"], one["reason"]].append(worker.name)
+        return tuple(Absence(*why, tuple(names)) for why, names in found.items())
+
+    @property
+    def target_tables(self) -> tuple[TargetTable, ...]:
+        """The targets, one table per vendor."""
+        by_maker: dict[tuple[Terms, tuple[HardwareFigure, ...]], list[TargetRow]] = {}
+        for row in self.targets:
+            target = targets.find(row.name)
+            by_maker.setdefault((target.words, target.hardware.figures), []).append(row)
+        return tuple(TargetTable(*maker, tuple(rows)) for maker, rows in by_maker.items())
+
+
+def devices() -> Devices:
+    """Return workers with their devices, environments and targets (3 queries)."""
+    origins = _origins()
+    environments = Environment.objects.annotate(count=Count("results")).order_by("-first_seen_at")
+    workers = worker_rows()
+    return Devices(
+        workers=workers,
+        fences=_sandbox_rows(workers),
+        uploads_disabled_reason=sandbox.uploads_disabled_reason(settings.FENCE),
+        environments=tuple(
+            EnvironmentRow(
+                digest=row.digest,
+                device=row.device,
+                device_name=row.device_name,
+                target=row.target,
+                driver=row.driver,
+                runtime=row.runtime,
+                compiler=row.compiler,
+                compute_units=row.compute_units,
+                memory_bytes=row.memory_bytes,
+                emulated=row.emulated,
+                attributes=row.attributes,
+                notes=notes_of(row.target, row.attributes),
+                results=row.count,
+                first_seen_at=row.first_seen_at,
+                origins=tuple(origins.get(row.pk, ())),
+            )
+            for row in environments
+        ),
+        targets=tuple(_target_row(targets.find(name)) for name in targets.names()),
+        kiln=kiln_version(),
+        generator=generator(),
+    )
+
+
+def _origins() -> Mapping[int, Sequence[str]]:
+    """Return the origins of the imported results of each environment (1 query)."""
+    found: dict[int, list[str]] = defaultdict(list)
+    rows = ResultImport.objects.annotate(environment=F("run__tasks__results__environment"))
+    for row in rows.order_by("measured_at").distinct():
+        if str(row) not in found[row.environment]:
+            found[row.environment].append(str(row))
+    return found
+
+
+def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
+    """Return the isolation of file readers, on this machine, and of live workers; equal rows
+    once."""
+    own = tuple(asdict(part) for part in in_force().parts)
+    rows = [SandboxRow(f"web processes on {socket.gethostname()}", own)]
+    for worker in workers:
+        row = SandboxRow(f"workers on {worker.host}", worker.fence)
+        if worker.alive and worker.fence and row not in rows:
+            rows.append(row)
+    return tuple(rows)
+
+
+def _target_row(target: targets.Target) -> TargetRow:
+    facts = target.facts()
+    return TargetRow(
+        name=target.name,
+        family=target.family,
+        wavefront=target.wavefront,
+        matrix=facts.get("matrix", ""),
+        emulates=target.emulates,
+        facts=facts,
+    )
