@@ -62,6 +62,6 @@ class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
 def lockout_response(request: HttpRequest, *_: Any) -> HttpResponse:
     """Return the response while logins are stopped."""
     context = {"title": "Logins are stopped", "minutes": COOL_OFF.seconds // 60}
-    response = render(request, "login_stopped.html", context, status=429)
+    response = render(request, "accounts/login_stopped.html", context, status=429)
     response.headers["Retry-After"] = str(COOL_OFF.seconds)
     return response

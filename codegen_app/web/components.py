@@ -12,7 +12,7 @@ def components(request: HttpRequest) -> HttpResponse:
     """Every component, once in each theme."""
     return render(
         request,
-        "pages/components.html",
+        "web/components.html",
         {
             "title": "Components",
             "themes": ("light", "dark"),

@@ -93,7 +93,7 @@ def error_response(request: HttpRequest, status: int, reason: Unavailable) -> Ht
         "again_s": reason.retry_after_s if request.method == "GET" else 0,
     }
     try:
-        page, kind = get_template("unavailable.html").render(context), "text/html"
+        page, kind = get_template("web/unavailable.html").render(context), "text/html"
     except ValueError:  # static files were not collected: the page cannot link its styles
         page, kind = f"{reason.title}\n{reason.text}\n", "text/plain"
     return HttpResponse(page, status=status, content_type=f"{kind}; charset=utf-8")

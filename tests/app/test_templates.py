@@ -51,7 +51,7 @@ def test_every_template_fits_a_screen() -> None:
 def test_the_foot_of_a_table_leads_where_there_is_more(
     page: dict[str, object], texts: list[str], rf: RequestFactory
 ) -> None:
-    foot = render_to_string("partials/pager.html", {"page": page}, rf.get("/kernels?q=a"))
+    foot = render_to_string("web/pager.html", {"page": page}, rf.get("/kernels?q=a"))
     shown = re.sub(r"<[^>]*>|[\[\]]", "", foot).split("\n")
     assert [line.strip() for line in shown if line.strip()] == texts
     beside = {"previous": page["previous"], "next": page["end"]}

@@ -28,7 +28,7 @@ from codegen_app.web.addresses import absolute_url
 class Login(LoginView):
     """Django's login view, with the provider beside the password or instead of it."""
 
-    template_name = "login.html"
+    template_name = "accounts/login.html"
 
     @method_decorator(login_not_required)
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -313,7 +313,7 @@ def fact(name: str, value: Any, title: str = "", unit: str = "", label: str = ""
     return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", name, hover, shown)
 
 
-@register.inclusion_tag("partials/empty.html")
+@register.inclusion_tag("web/empty.html")
 def nothing_yet(missing: str, command: str = "", url: str = "", link: str = "") -> dict[str, str]:
     """Render what is missing, and the command or the page that creates it."""
     return {"missing": missing, "command": command, "url": url, "link": link}

@@ -24,7 +24,7 @@ _CODE = SafeString(' class="code"')
 _CLASSES = {Kind.CODE: _CODE, Kind.KERNEL: _CODE}
 
 
-@register.inclusion_tag("partials/table/bar.html", takes_context=True)
+@register.inclusion_tag("web/table/bar.html", takes_context=True)
 def table_bar(
     context: Context, table: Table[Any], example: str = "", label: str = "", beside: str = ""
 ) -> dict[str, Any]:

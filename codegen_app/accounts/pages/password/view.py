@@ -34,4 +34,4 @@ def password(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Password changed. All other sessions are logged out.")
         return redirect("overview")
     context = {"title": "Change the password", "form": form}
-    return render(request, "pages/password.html", context, status=422 if is_post else 200)
+    return render(request, "accounts/password.html", context, status=422 if is_post else 200)

@@ -43,7 +43,7 @@ def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         status = 422
     return render_page(
         request,
-        "pages/tokens.html",
+        "accounts/tokens.html",
         token_list(actor(request)),
         as_json=as_json,
         title="API tokens",

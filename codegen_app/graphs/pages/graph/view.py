@@ -36,7 +36,7 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         return tsv_response(table)
     return render_page(
         request,
-        "pages/graph.html",
+        "graphs/graph.html",
         page,
         as_json=as_json,
         title=page.name,

@@ -20,7 +20,7 @@ def graphs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return tsv_response(table)
     return render_page(
         request,
-        "pages/graphs.html",
+        "graphs/graphs.html",
         page,
         as_json=as_json,
         title="Graphs",

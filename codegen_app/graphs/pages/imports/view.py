@@ -50,7 +50,7 @@ def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
         return JsonResponse({"errors": _errors(form)}, status=422)
     return render_page(
         request,
-        "pages/import.html",
+        "graphs/import.html",
         import_page(),
         as_json=as_json,
         title="Import",

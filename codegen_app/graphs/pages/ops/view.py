@@ -20,7 +20,7 @@ def ops(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return tsv_response(table)
     return render_page(
         request,
-        "pages/ops.html",
+        "graphs/ops.html",
         page,
         as_json=as_json,
         title="Ops",

@@ -30,7 +30,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         raise Http404(str(error)) from None
     return render_page(
         request,
-        "pages/compare.html",
+        "kernels/compare.html",
         page,
         as_json=as_json,
         title="Compare",

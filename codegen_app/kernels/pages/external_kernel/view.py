@@ -45,7 +45,7 @@ def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> Http
             form.add_error(None, str(error))
     return render_page(
         request,
-        "pages/look.html",
+        "kernels/external_kernels.html",
         external_kernels_page(),
         as_json=as_json,
         title="External kernels",
@@ -68,7 +68,7 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
     inner = bool(request.headers.get("HX-Request"))
     answer = render_page(
         request,
-        "partials/foreign_kernel/state.html" if inner else "pages/foreign_kernel.html",
+        "kernels/external_kernel/state.html" if inner else "kernels/external_kernel.html",
         page,
         as_json=as_json,
         title=page.row.name,

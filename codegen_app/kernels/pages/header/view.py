@@ -21,7 +21,7 @@ def header(
     kernel = f"{reverse('kernel', args=[name])}?build={build}"
     return render_page(
         request,
-        "pages/header.html",
+        "kernels/header.html",
         page,
         as_json=as_json,
         title=page.file,

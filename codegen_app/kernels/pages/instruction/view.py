@@ -27,7 +27,7 @@ def instruction(
         raise Http404(str(error)) from None
     answer = render_page(
         request,
-        "pages/instruction.html",
+        "kernels/instruction.html",
         page,
         as_json=as_json,
         title=f"{mnemonic} on {target}",

@@ -101,7 +101,7 @@ def _offline(name: str, build: Build) -> HttpResponse:
     page = kernel_page(name, build.pk, None)
     styles = ("tokens", "base", "components", "code")
     text = render_to_string(
-        "offline/kernel.html",
+        "kernels/offline/kernel.html",
         {
             "page": page,
             "code": codeview.offline_panes(page),

@@ -40,7 +40,7 @@ def kernel(
         return _builds_partial(request, page, address)
     return render_page(
         request,
-        "pages/kernel.html",
+        "kernels/kernel.html",
         page,
         as_json=as_json,
         title=page.name,
@@ -59,7 +59,7 @@ def _builds_partial(request: HttpRequest, page: KernelPage, address: KernelForm)
     """Return the list of builds, for a page that waits for one."""
     answer = render_page(
         request,
-        "partials/kernel/builds.html",
+        "kernels/kernel/builds.html",
         page,
         as_json=False,
         title=page.name,
@@ -75,7 +75,7 @@ def _modelled_partial(request: HttpRequest, page: KernelPage) -> HttpResponse:
     reloads, since there is more to show."""
     answer = render_page(
         request,
-        "partials/kernel/modellings.html",
+        "kernels/kernel/modellings.html",
         page,
         as_json=False,
         title=page.name,

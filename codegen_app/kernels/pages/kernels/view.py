@@ -20,7 +20,7 @@ def kernels(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return tsv_response(table)
     return render_page(
         request,
-        "pages/kernels.html",
+        "kernels/kernels.html",
         page,
         as_json=as_json,
         title="Kernels",

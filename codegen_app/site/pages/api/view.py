@@ -21,7 +21,7 @@ def api_docs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = api_page(openapi())
     return render_page(
         request,
-        "pages/api.html",
+        "site/api.html",
         page,
         as_json=as_json,
         title="API",

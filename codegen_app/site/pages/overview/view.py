@@ -17,10 +17,10 @@ def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     states = [*(row.state for row in page.graphs), *(row.state for row in page.runs)]
     building = any(builds.open for row in page.graphs for builds in row.builds)
     live = building or any(map(is_open, states))
-    template = "partials/overview.html" if request.headers.get("HX-Request") else _TEMPLATE
+    template = "site/overview/body.html" if request.headers.get("HX-Request") else _TEMPLATE
     return render_page(
         request, template, page, as_json=as_json, title="Overview", live=live, address=address
     )
 
 
-_TEMPLATE = "pages/overview.html"
+_TEMPLATE = "site/overview.html"

@@ -16,7 +16,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     address = SearchForm(request.GET)
     page = selectors.search(address.text("q"), with_people=request.user.is_authenticated)
     return render_page(
-        request, "pages/search.html", page, as_json=as_json, title="Search", address=address
+        request, "site/search.html", page, as_json=as_json, title="Search", address=address
     )
 
 

@@ -24,7 +24,7 @@ def actions(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResp
     inner = bool(request.headers.get("HX-Request"))
     return render_page(
         request,
-        "partials/alert/measured.html" if inner else "pages/alert_actions.html",
+        "tracking/alert/measured.html" if inner else "tracking/alert_actions.html",
         page,
         as_json=as_json,
         title=f"Measure again: {page.title}",

@@ -52,7 +52,7 @@ def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return tsv_response(table)
     return render_page(
         request,
-        "pages/alerts.html",
+        "tracking/alerts.html",
         page,
         as_json=as_json,
         title="Alerts",
@@ -70,7 +70,7 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     shown = {} if as_json else {**_controls(request), "again": alert_actions(pk)}
     return render_page(
         request,
-        "pages/alert.html",
+        "tracking/alert.html",
         page,
         as_json=as_json,
         title=f"Alert {pk}",

@@ -16,7 +16,7 @@ def change(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
     compared = page.compared
     return render_page(
         request,
-        "pages/change.html",
+        "tracking/change.html",
         page,
         as_json=as_json,
         title=f"Change at {page.moved.revision}: {page.series.name}",

@@ -41,7 +41,7 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
     address = DeliveriesForm(request.GET)
     return render_page(
         request,
-        "pages/channels.html",
+        "tracking/channels.html",
         channel_list(address.text("state")),
         as_json=as_json,
         title="Channels",
@@ -73,7 +73,7 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
     key, key_error = _key(row)
     response = render_page(
         request,
-        "pages/channel.html",
+        "tracking/channel.html",
         page,
         as_json=as_json,
         title=page.channel.name,

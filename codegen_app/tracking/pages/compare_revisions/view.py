@@ -20,7 +20,7 @@ from scheduler.errors import UserError
 
 _UNPROCESSABLE = 422
 _LEAST_EFFECTS = (0.005, 0.01, 0.02, 0.05)
-_TEMPLATE = "pages/compare_revisions.html"
+_TEMPLATE = "tracking/compare_revisions.html"
 
 
 def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:

@@ -72,7 +72,7 @@ def plot(of: PlotData, theme: str) -> str:
     middle = (frame.least + frame.most) / 2 if frame else 0.0
     scale = scale_of(of.head.unit, middle)
     return render_to_string(
-        "svg/plot.svg",
+        "tracking/svg/plot.svg",
         {
             "width": WIDTH,
             "height": HEIGHT,
@@ -199,7 +199,7 @@ def badge(of: PlotData, theme: str, days: int = DAYS, now: datetime | None = Non
     widths = [_text_width(each) + 12 for each in (label, text)]
     colours = {"worse": "#a83206", "better": "#00694a", "same": "#0b5cad", "unknown": "#59636e"}
     return render_to_string(
-        "svg/badge.svg",
+        "tracking/svg/badge.svg",
         {
             "label": label,
             "text": text,

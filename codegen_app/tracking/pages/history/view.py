@@ -29,7 +29,7 @@ def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
     page = get_or_404(f"series {pk}", history_page, pk, beside)
     return render_page(
         request,
-        "pages/history.html",
+        "tracking/history.html",
         page,
         as_json=as_json,
         title=page.head.name,
@@ -63,7 +63,7 @@ def series_point(
     inner = bool(request.headers.get("HX-Request"))
     return render_page(
         request,
-        "partials/history/point.html" if inner else "pages/point.html",
+        "tracking/history/point.html" if inner else "tracking/point.html",
         page,
         as_json=as_json,
         title=f"{page.reading.revision} of {page.series.name}",

@@ -35,7 +35,7 @@ def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return tsv_response(table)
     return render_page(
         request,
-        "pages/series.html",
+        "tracking/series.html",
         page,
         as_json=as_json,
         title="Series",

@@ -103,7 +103,7 @@ def _page(
     extra: dict[str, Any] = {} if as_json else {"form": form, "line": line}
     return render_page(
         request,
-        "pages/thresholds.html",
+        "tracking/thresholds.html",
         ThresholdsTrial(page, trial),
         as_json=as_json,
         title="Thresholds",

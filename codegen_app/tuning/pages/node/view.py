@@ -45,7 +45,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     inner = bool(request.headers.get("HX-Request"))
     return render_page(
         request,
-        "partials/node/linked.html" if inner else "pages/node.html",
+        "tuning/node/linked.html" if inner else "tuning/node.html",
         replace(page, explorer=explored.found),
         as_json=as_json,
         title=f"{page.name} · {page.op}",

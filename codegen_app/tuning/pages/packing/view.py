@@ -42,7 +42,7 @@ def pack(request: HttpRequest, pk: int) -> HttpResponse:
         "subject": requested.use.kernel if requested.use else graph,
         "kept_days": settings.KEEP_BUNDLES_DAYS,
     }
-    return render(request, "pages/pack.html", context)
+    return render(request, "tuning/pack.html", context)
 
 
 @login_required
@@ -56,7 +56,7 @@ def packing_state(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     inner = bool(request.headers.get("HX-Request"))
     return render_page(
         request,
-        "partials/packing.html" if inner else "pages/packing.html",
+        "tuning/packing/state.html" if inner else "tuning/packing.html",
         page,
         as_json=as_json,
         title=f"Bundle of {page.name}",

@@ -42,7 +42,7 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     measured_on = ((str(box.data["value"]), is_now) for box, is_now in form.targets())
     return render_page(
         request,
-        "pages/retune.html",
+        "tuning/retune.html",
         retune_page(((one.graph, one.node) for one in subjects), measured_on, retuning.MAX_RUNS),
         as_json=as_json,
         title="Tune",

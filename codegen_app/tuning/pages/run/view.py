@@ -55,7 +55,7 @@ def tuning_run(
         return tsv_response(table)
     return render_page(
         request,
-        "partials/run/inner.html" if inner else "pages/run.html",
+        "tuning/run/inner.html" if inner else "tuning/run.html",
         replace(page, explorer=explored.found if explored else None),
         as_json=as_json,
         title=f"Run {pk} of {page.run.graph}",

@@ -20,7 +20,7 @@ def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return tsv_response(table)
     return render_page(
         request,
-        "pages/runs.html",
+        "tuning/runs.html",
         page,
         as_json=as_json,
         title="Tuning runs",

@@ -43,7 +43,7 @@ def selections(
         return tsv_response(table)
     return render_page(
         request,
-        "pages/selections.html",
+        "tuning/selections.html",
         page,
         table=table,
         table_address=asks,

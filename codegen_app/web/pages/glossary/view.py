@@ -10,4 +10,4 @@ from codegen_app.web.pages.glossary.query import glossary as read
 
 def glossary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Each term with its meaning."""
-    return render_page(request, "pages/glossary.html", read(), as_json=as_json, title="Glossary")
+    return render_page(request, "web/glossary.html", read(), as_json=as_json, title="Glossary")

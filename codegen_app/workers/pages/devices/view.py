@@ -26,7 +26,7 @@ def devices(
         return tsv_response(table)
     return render_page(
         request,
-        "pages/devices.html",
+        "workers/devices.html",
         page,
         as_json=as_json,
         title="Devices",
