@@ -88,11 +88,11 @@ def pytest_xdist_auto_num_workers() -> int:
 # Minutes by themselves, mostly waiting for processes: at the end of a run one of them would hold
 # it up while the other test processes have nothing left to do.
 _LONGEST = (
-    "tests/app/test_demo.py",
-    "tests/app/test_real_workers.py",
-    "tests/app/test_deaths.py",
-    "tests/app/test_backups.py",
-    "tests/app/test_migrations.py",
+    "tests/app/site/test_demo.py",
+    "tests/app/workers/test_real_workers.py",
+    "tests/app/workers/test_deaths.py",
+    "tests/app/site/test_backups.py",
+    "tests/app/platform/test_migrations.py",
     "tests/e2e/journeys/",
     "tests/models/",
     "tests/unit/tuning/test_buckets.py",

@@ -91,7 +91,7 @@ def main() -> int:
     options = parser.parse_args()
     os.environ[COUNT], os.environ[SEED] = str(options.count), str(options.seed)
     # The suite's short version with more of them: it has a database, rows and people.
-    return int(pytest.main(["-q", "-s", "-p", "no:logging", "tests/app/test_parameters.py"]))
+    return int(pytest.main(["-q", "-s", "-p", "no:logging", "tests/app/web/test_parameters.py"]))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from playwright.sync_api import (
 )
 
 from codegen_app.accounts import permissions
-from tests.app.test_real_workers import Workers
+from tests.app.workers.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.caches import KEPT
 from tests.support.every_page import NOWHERE

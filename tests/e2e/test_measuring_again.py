@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from codegen_app.tracking.models import AlertRun, Datum, Source
 from codegen_app.workers.models import State, Worker
-from tests.app.test_real_workers import MEASURING, Workers
+from tests.app.workers.test_real_workers import MEASURING, Workers
 from tests.support import pipeline
 from tests.support.own_alert import own_alert
 

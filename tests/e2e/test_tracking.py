@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from codegen_app.tracking.models import Alert, Change, Channel, Datum, Delivery
-from tests.app.test_real_workers import Workers
+from tests.app.workers.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.receivers import HttpReceiver
 

@@ -15,7 +15,7 @@ from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun
 from codegen_app.tuning.services import selections
 from codegen_app.workers.models import State
-from tests.app.test_real_workers import COMPILING, MEASURING, Workers
+from tests.app.workers.test_real_workers import COMPILING, MEASURING, Workers
 from tests.support import pipeline
 from tests.support.exported import gemm, write
 from tests.support.said import (

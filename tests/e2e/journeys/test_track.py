@@ -35,7 +35,7 @@ from codegen_app.workers import work
 from codegen_app.workers.models import State
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.app import factories
-from tests.app.test_real_workers import Workers
+from tests.app.workers.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.exported import gemm, write
 from tests.support.receivers import HttpReceiver
