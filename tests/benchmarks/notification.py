@@ -19,8 +19,8 @@ from django.contrib.auth.models import User
 
 from codegen_app.accounts import tokens
 from codegen_app.tracking.services import tracking
-from tests.app.workers.test_real_workers import Workers
 from tests.app.track_factories import channel
+from tests.app.workers.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.receivers import http_receiver
 

@@ -1,4 +1,4 @@
-"""Render text as one HTML fragment per line, with the classes of static/css/code.css."""
+"""Render text as one HTML fragment per line, with the classes of static/css/kernels/code.css."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ import yaml
 from codegen_app.site import probes
 from codegen_app.web.server import bodies
 from codegen_app.workers.queue import Kind
-from tests.app.processes import ROOT, worker_environment
 from tests.app.platform.test_deployed import PRODUCTION
+from tests.app.processes import ROOT, worker_environment
 from tests.app.site.test_systemd_units import WORKERS, commands, without_name
 from tests.support.s3_server import S3Server
 

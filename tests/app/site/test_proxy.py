@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from codegen_app.web.server import bodies
-from tests.app.processes import ROOT, SECRET_KEY, worker_environment
 from tests.app.platform.test_deployed import PRODUCTION
+from tests.app.processes import ROOT, SECRET_KEY, worker_environment
 from tests.support import nginx
 from tests.support.ports import free_port
 from tests.support.web_server import iter_until

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from codegen_app.workers.models import Worker
-from tests.app.processes import ROOT, worker_environment
 from tests.app.platform.test_deployed import PRODUCTION
+from tests.app.processes import ROOT, worker_environment
 from tests.app.workers.test_real_workers import Workers
 
 UNITS = ROOT / "deploy" / "systemd"

@@ -150,8 +150,8 @@ def test_the_demo_serves_its_pages_and_ends(somewhere: Somewhere) -> None:
         with started(command, somewhere.home, wheels.environment(somewhere.home)) as process:
             assert first_line(process) == f"Kiln serves at {address}/\n"
             assert first_line(process).startswith("sign in as admin with the password ")
-            (sheet,) = re.findall(r'href="(/static/css/tokens\.[0-9a-f]{12}\.css)"', text("/"))
-            assert text(sheet) == (somewhere.source / "static/css/tokens.css").read_text()
+            (sheet,) = re.findall(r'href="(/static/css/web/tokens\.[0-9a-f]{12}\.css)"', text("/"))
+            assert text(sheet) == (somewhere.source / "static/css/web/tokens.css").read_text()
             assert f"Kiln {VERSION}, generator" in text("/devices")
             assert "<h1>Glossary</h1>" in text("/glossary")
             # A model of the package, read by a process behind the fence.

@@ -15,8 +15,8 @@ from codegen_app.accounts.models import AuditEntry
 from codegen_app.tracking.models import AlertEvent, Channel, Delivery, DeliveryState, EventKind
 from codegen_app.tracking.notifying import channels, outbox, signing
 from codegen_app.tracking.pages.channels.query import channel_list, channel_page
-from tests.app.web.test_pages import WHIMSICAL, Inline
 from tests.app.track_factories import channel, regression
+from tests.app.web.test_pages import WHIMSICAL, Inline
 from tests.support.queries import assert_steady, queries_of
 
 pytestmark = pytest.mark.django_db

@@ -135,14 +135,19 @@ def test_static_files_name_one_another_by_digest_and_last_for_ever(
     settings.STORAGES = {**settings.STORAGES, "staticfiles": installation.STORAGES["staticfiles"]}
     call_command("collectstatic", verbosity=0, interactive=False)
     served = WhiteNoiseMiddleware(lambda _: HttpResponse())
-    for name in ("js/main.js", "js/graph.js", "css/base.css", "vendor/htmx/htmx.min.js"):
+    for name in (
+        "js/web/main.js",
+        "js/graphs/graph.js",
+        "css/web/base.css",
+        "vendor/htmx/htmx.min.js",
+    ):
         url = staticfiles_storage.url(name)
         answer = served(RequestFactory().get(url, headers=GZIP))
         assert answer.headers["Cache-Control"] == "max-age=315360000, public, immutable", name
         assert answer.headers["Content-Encoding"] == "gzip", name
-    for script in Path(finders.find("js/main.js") or "").parent.glob("*.js"):
-        text = (
-            tmp_path / "static" / staticfiles_storage.stored_name(f"js/{script.name}")
-        ).read_text()
-        for named in re.findall(r"""(?:from|import)\s*\(?\s*["'](\./[^"']+)["']""", text):
-            assert re.search(r"\.[0-9a-f]{12}\.js$", named), f"{script.name} imports {named}"
+    scripts = Path(finders.find("js/web/main.js") or "").parents[1]
+    for script in scripts.rglob("*.js"):
+        name = f"js/{script.relative_to(scripts).as_posix()}"
+        text = (tmp_path / "static" / staticfiles_storage.stored_name(name)).read_text()
+        for named in re.findall(r"""(?:from|import)\s*\(?\s*["'](\.\.?/[^"']+)["']""", text):
+            assert re.search(r"\.[0-9a-f]{12}\.js$", named), f"{name} imports {named}"

@@ -115,8 +115,8 @@ def test_https_is_kept_to_and_cookies_are_of_this_host_alone(tmp_path: Path) -> 
 
 
 STATIC = (
-    *("img/kiln.svg", "css/tokens.css", "css/base.css", "css/components.css"),
-    *("css/palette.css", "css/live.css"),
-    *("vendor/htmx/htmx.min.js", "js/main.js"),
+    *("img/kiln.svg", "css/web/tokens.css", "css/web/base.css", "css/web/components.css"),
+    *("css/web/palette.css", "css/web/live.css"),
+    *("vendor/htmx/htmx.min.js", "js/web/main.js"),
 )
 MANIFEST = json.dumps({"version": "1.1", "paths": {one: one for one in STATIC}})

@@ -115,7 +115,7 @@ def test_dual_instructions_are_both_coloured() -> None:
 
 
 def test_every_class_that_the_lexers_give_has_a_colour() -> None:
-    sheet = Path(__file__).resolve().parents[3].joinpath("static/css/code.css").read_text()
+    sheet = Path(__file__).resolve().parents[3].joinpath("static/css/kernels/code.css").read_text()
     used = set()
     for lexer in (HipLexer(), AmdListingLexer(), SassLexer(), PtxLexer()):
         for line in highlight_lines(SOURCE, lexer):

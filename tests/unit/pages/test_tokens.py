@@ -16,7 +16,8 @@ from tests.support.colours import contrast, difference, hue_and_chroma
 CSS = Path(__file__).resolve().parents[3] / "static" / "css"
 _TOKEN = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
 TOKENS = {
-    name: (light, dark) for name, light, dark in _TOKEN.findall((CSS / "tokens.css").read_text())
+    name: (light, dark)
+    for name, light, dark in _TOKEN.findall((CSS / "web" / "tokens.css").read_text())
 }
 
 STATES = ("progress", "chosen", "modelled", "ok", "warn", "bad", "run")
@@ -64,23 +65,23 @@ def test_lines_of_controls_can_be_seen() -> None:
 
 def test_colours_stand_in_the_tokens_alone() -> None:
     """So that both themes have them: no other sheet names a colour (a shadow's black aside)."""
-    for sheet in CSS.glob("*.css"):
+    for sheet in CSS.rglob("*.css"):
         if sheet.name != "tokens.css":
             assert not re.findall(r"#[0-9a-fA-F]{3,8}\b", sheet.read_text()), sheet.name
 
 
 def test_every_token_that_is_used_is_there() -> None:
     """A name that nobody defines would be no colour at all, silently."""
-    text = "".join(sheet.read_text() for sheet in CSS.glob("*.css"))
+    text = "".join(sheet.read_text() for sheet in CSS.rglob("*.css"))
     defined = set(re.findall(r"(--[\w-]+):", text))
-    scripts = "".join(path.read_text() for path in (CSS.parent / "js").glob("*.js"))
+    scripts = "".join(path.read_text() for path in (CSS.parent / "js").rglob("*.js"))
     used = set(re.findall(r"var\((--[\w-]+)\)", text)) | set(re.findall(r'"(--[\w-]+)"', scripts))
     assert used - defined == set()
 
 
 def test_sizes_of_type_stand_in_the_tokens_alone() -> None:
     """So that there is one scale: a level is named, never measured anew."""
-    for sheet in CSS.glob("*.css"):
+    for sheet in CSS.rglob("*.css"):
         if sheet.name != "tokens.css":
             sizes = re.findall(
                 r"font(?:-size)?:\s*[^;]*?\b[\d.]+(?:px|em|rem|%)", sheet.read_text()
@@ -89,7 +90,7 @@ def test_sizes_of_type_stand_in_the_tokens_alone() -> None:
 
 
 def test_levels_of_type_are_seen_to_be_levels() -> None:
-    text = (CSS / "tokens.css").read_text()
+    text = (CSS / "web" / "tokens.css").read_text()
     sizes = [float(size) for size in re.findall(r"--type-(?!code)[a-z]+: ([\d.]+)px", text)]
     assert sizes == sorted(sizes, reverse=True)
     assert all(large / small >= 1.14 for large, small in pairwise(sizes))
@@ -119,7 +120,7 @@ def test_kinds_and_series_are_told_apart_whoever_looks(vision: str) -> None:
 def test_each_kind_has_a_glyph_of_its_own_and_a_colour() -> None:
     assert set(GroupKind) < set(GLYPHS)
     assert len(set(GLYPHS.values())) == len(GLYPHS)
-    text = (CSS / "components.css").read_text()
+    text = (CSS / "web" / "components.css").read_text()
     for kind in GLYPHS:
         assert re.search(rf"\.kind-{kind}[^{{]*\{{ --swatch: var\(--kind-", text), kind
 

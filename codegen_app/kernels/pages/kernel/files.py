@@ -99,7 +99,7 @@ def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpRe
 def _offline(name: str, build: Build) -> HttpResponse:
     """Return a kernel's page as one file, with its style and script inlined: nothing is fetched."""
     page = kernel_page(name, build.pk, None)
-    styles = ("tokens", "base", "components", "code")
+    styles = ("web/tokens", "web/base", "web/components", "kernels/code")
     text = render_to_string(
         "kernels/offline/kernel.html",
         {
@@ -107,7 +107,7 @@ def _offline(name: str, build: Build) -> HttpResponse:
             "code": codeview.offline_panes(page),
             "kinds": kind_titles(page.words),
             "style": mark_safe("".join(_static(f"css/{name}.css") for name in styles)),  # noqa: S308
-            "script": mark_safe(_static("js/offline.js")),  # noqa: S308
+            "script": mark_safe(_static("js/kernels/offline.js")),  # noqa: S308
         },
     )
     disposition = f'attachment; filename="{name}.{build.target}.html"'

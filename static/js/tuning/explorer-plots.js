@@ -1,6 +1,6 @@
 // The explorer's figures by Plotly, in the colours of the theme, with what is brushed marked.
 
-import { colour, frame, lines } from "./charts.js";
+import { colour, frame, lines } from "../web/charts.js";
 
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false };
 const NARROW = 600;

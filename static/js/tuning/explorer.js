@@ -1,7 +1,7 @@
 // The trials of a problem: its plots, and what is brushed in one of them. A brush is the table's
 // filter, so that the address, the table, its TSV and every plot say the same.
 
-import { drawn } from "./charts.js";
+import { drawn } from "../web/charts.js";
 import { bound, condition, conditionsOf, withConditions, wordsOf } from "./filter-words.js";
 import { drawPlot } from "./explorer-plots.js";
 import { Parallel } from "./parallel.js";

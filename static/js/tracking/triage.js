@@ -1,6 +1,6 @@
 // Triage of alerts: what is pressed is done with the ticked rows, or else with the selected one.
 
-import { select, selectedRow, visibleRows } from "./rows.js";
+import { select, selectedRow, visibleRows } from "../web/rows.js";
 
 const FORM = "form[data-triage]";
 let place = -1; // of the selected row, while the list is fetched anew

@@ -3,7 +3,7 @@
 import { Culling } from "./culling.js";
 import { definitions, edgeElement, element, extent, nodeElement } from "./graph-boxes.js";
 import { GraphModel } from "./graph-model.js";
-import { select as selectRow } from "./rows.js";
+import { select as selectRow } from "../web/rows.js";
 import { Viewport } from "./viewport.js";
 
 export async function bindGraph() {

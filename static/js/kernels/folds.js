@@ -1,6 +1,6 @@
 // Sections of a page that can be folded away; which are is remembered for all pages of the kind.
 
-import { recall, remember } from "./memory.js";
+import { recall, remember } from "../web/memory.js";
 
 const KEY = "kiln.folds";
 

@@ -1,6 +1,6 @@
 // The bar between two panes: dragged, or moved by keys; its place is remembered.
 
-import { recall, remember } from "./memory.js";
+import { recall, remember } from "../web/memory.js";
 
 const KEY = "kiln.split";
 const [LEAST, MOST, STEP, MIDDLE] = [15, 85, 2, 50]; // percent of the width that the first pane has

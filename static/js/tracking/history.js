@@ -1,6 +1,6 @@
 // The chart of a history: fetched as columns, drawn by Plotly, its state kept in the address.
 
-import { colour, drawn, frame, lines } from "./charts.js";
+import { colour, drawn, frame, lines } from "../web/charts.js";
 import { figureOf } from "./history-figure.js";
 
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };

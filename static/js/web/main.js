@@ -2,7 +2,7 @@
 
 import { bindControls } from "./controls.js";
 import { bindKeys } from "./keys.js";
-import { bindLogin } from "./login.js";
+import { bindLogin } from "../accounts/login.js";
 import { bindPalette } from "./palette.js";
 import { bindRoving } from "./roving.js";
 import { bindRows } from "./rows.js";
@@ -35,18 +35,18 @@ document.addEventListener("htmx:afterSettle", reachScrolling);
 // Parts that only some pages have, by what asks for them in the page.
 const PARTS = {
   "[data-chart]": () => import("./charts.js").then((part) => part.bindCharts()),
-  "[data-explorer]": () => import("./explorer.js").then((part) => part.bindExplorer()),
-  "#explorer-place": () => import("./explorer-coming.js").then((part) => part.bindComing()),
-  "[data-history]": () => import("./history.js").then((part) => part.bindHistories()),
-  "[data-panes]": () => import("./codepanes.js").then((part) => part.bindPanes()),
-  "[data-foldable]": () => import("./folds.js").then((part) => part.bindFolds()),
-  "[data-graph]": () => import("./graph.js").then((part) => part.bindGraph()),
-  "[data-triage]": () => import("./triage.js").then((part) => part.bindTriage()),
-  "[data-timeline]": () => import("./timeline.js").then((part) => part.bindTimelines()),
+  "[data-explorer]": () => import("../tuning/explorer.js").then((part) => part.bindExplorer()),
+  "#explorer-place": () => import("../tuning/explorer-coming.js").then((part) => part.bindComing()),
+  "[data-history]": () => import("../tracking/history.js").then((part) => part.bindHistories()),
+  "[data-panes]": () => import("../kernels/codepanes.js").then((part) => part.bindPanes()),
+  "[data-foldable]": () => import("../kernels/folds.js").then((part) => part.bindFolds()),
+  "[data-graph]": () => import("../graphs/graph.js").then((part) => part.bindGraph()),
+  "[data-triage]": () => import("../tracking/triage.js").then((part) => part.bindTriage()),
+  "[data-timeline]": () => import("../kernels/timeline.js").then((part) => part.bindTimelines()),
   "[data-copy-tsv]": () => import("./copy.js").then((part) => part.bindCopies()),
   "[data-live], [hx-get]": () => import("./live.js").then((part) => part.bindLive()),
-  "form[data-import]": () => import("./import.js").then((part) => part.bindImport()),
-  "[data-drop]": () => import("./drop.js").then((part) => part.bindDrop()),
+  "form[data-import]": () => import("../graphs/import.js").then((part) => part.bindImport()),
+  "[data-drop]": () => import("../graphs/drop.js").then((part) => part.bindDrop()),
 };
 const wanted = Object.keys(PARTS).filter((selector) => document.querySelector(selector));
 await Promise.all(wanted.map((selector) => PARTS[selector]()));
