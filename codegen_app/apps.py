@@ -33,4 +33,4 @@ class CodegenAppConfig(AppConfig):
 class KilnAdminConfig(SimpleAdminConfig):
     """Django's admin with our site. Its pages are imported with the URLs: workers need neither."""
 
-    default_site = "codegen_app.admin.site.KilnAdminSite"
+    default_site = "codegen_app.admin_site.KilnAdminSite"

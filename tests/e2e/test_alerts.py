@@ -35,7 +35,7 @@ def test_alerts_are_triaged_by_keys_and_taken_back(page: Page) -> None:
     page.keyboard.press("s")
     expect(page.locator("[data-ticked]")).to_have_text("2 alerts")
     page.keyboard.press("x")
-    expect(page.locator(".callout[role=status]")).to_have_text("2 alerts: expected now.")
+    expect(page.locator(".callout[role=status]")).to_have_text("2 alerts: set to expected.")
     expect(page.locator("#alerts tbody tr")).to_have_count(1)
     left = page.locator(f"#alert-{rows[0].pk}")
     expect(left).to_have_attribute("aria-selected", "true")

@@ -40,7 +40,7 @@ def test_builds_are_asked_for_with_flags_and_come_in_by_themselves(
     form.get_by_role("button", name="Build").click()
     tabs = page.get_by_role("navigation", name="Builds")
     expect(tabs.locator("[aria-current]")).to_contain_text("gfx90a")
-    expect(page.locator(".callout")).to_contain_text("on its way")
+    expect(page.locator(".callout")).to_contain_text("has not finished")
     rows = page.locator("#build-rows tbody tr", has_text="-O1 -ffast-math")
     expect(rows).to_have_count(2)
 
@@ -77,7 +77,7 @@ def test_a_compile_error_leads_to_its_line(page: Page, world: World) -> None:
     form.get_by_label("gfx1100", exact=True).uncheck()
     form.get_by_label("gfx90a", exact=True).check()
     form.get_by_role("button", name="Build").click()
-    expect(page.locator(".callout")).to_contain_text("on its way")
+    expect(page.locator(".callout")).to_contain_text("has not finished")
     compile_one(Build.objects.get(kernel=kernel, target="gfx90a"))
     expect(page.locator(".callout.bad")).to_contain_text("undeclared")  # without a reload
     page.locator("#diagnostics").get_by_role("link").first.click()

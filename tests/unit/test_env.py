@@ -67,7 +67,7 @@ def test_other_brokers_are_taken_as_they_are(url: str) -> None:
 
 def test_every_variable_is_documented() -> None:
     root = Path(__file__).resolve().parents[2]
-    config = root / "codegen_app" / "config"
+    config = root / "codegen_app" / "platform" / "config"
     files = ("settings.py", "storage.py", "sign_in.py", "tracing.py")
     source = "".join((config / file).read_text() for file in files)
     read = set(re.findall(r'env\.\w+\(\s*"(\w+)"', source)) - {"AWS_REGION", "AWS_DEFAULT_REGION"}

@@ -84,7 +84,7 @@ def test_the_launch_may_be_a_file_but_not_both(tuner: Client) -> None:
     launch.seek(0)
     for sent, says in (
         ({"launch_file": launch}, "not both"),
-        ({"launch": ""}, "give one"),
+        ({"launch": ""}, "A launch is required"),
         ({"launch": "["}, "not valid JSON"),
         ({"launch": '{"grid": [1], "block": [1]}'}, "&#x27;arguments&#x27; is a required"),
         ({"board": "gfx942 MI9"}, "is not a supported board"),

@@ -251,7 +251,7 @@ def test_a_row_of_a_dead_worker_is_given_on(world: World) -> None:
 def test_workers_are_told_of_what_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked(world)
     told: list[queue.Kind] = []
-    monkeypatch.setattr(queue, "notify", lambda kind, *_, **__: told.append(kind))
+    monkeypatch.setattr(backlog, "notify", lambda kind, *_, **__: told.append(kind))
     backlog.notify_workers()
     assert queue.Kind.COMPILE in told
 

@@ -254,7 +254,7 @@ def test_its_user_is_made_once_when_several_start_at_once() -> None:
     """Two test processes, or two installations, on a machine that never ran Kiln."""
     name = f"kiln-test-{os.getpid()}"
     program = (
-        "import pwd; from codegen_app import system_user;"
+        "import pwd; from codegen_app.platform import system_user;"
         f"system_user.ensure({name!r}); print(pwd.getpwnam({name!r}).pw_uid)"
     )
     try:

@@ -204,7 +204,7 @@ def test_results_are_of_the_task_and_its_device_alone(remote: Remote, task: Tuni
     assert refused(remote.finish(key, *two), 422, "two kernels are marked chosen")
     assert refused(remote.finish(key, line(first, "chosen"), line(first, "wrong")), 422, "")
     assert refused(remote.finish(key, line(first, "served")), 422, "served")
-    assert refused(remote.finish(key, line(first, "untried", measured=samples())), 422, "at once")
+    assert refused(remote.finish(key, line(first, "untried", measured=samples())), 422, "must not have")
     assert TuningTask.objects.get(pk=task.pk).state == State.RUNNING
     assert not Candidate.objects.filter(chosen=True).exists()
 
@@ -273,7 +273,7 @@ def test_a_lease_that_ran_out_is_over(remote: Remote, task: TuningTask) -> None:
     TuningTask.objects.update(lease_until=Now() - timedelta(seconds=1))
     assert work.requeue_expired() == 1
     reply = remote.progress(key, result(kernels(task)[0])).json()
-    assert (reply["say"], "ran out" in reply["why"]) == ("stop", True)
+    assert (reply["say"], "lease expired" in reply["why"]) == ("stop", True)
     assert refused(remote.finish(key, line(kernels(task)[0], "untried")), 409, "lease")
     assert not BenchmarkResult.objects.exists()
     assert RemoteLease.objects.get().end == LeaseEnd.EXPIRED

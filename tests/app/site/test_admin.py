@@ -126,7 +126,7 @@ def test_an_earlier_choice_serves_again(admin_client: Client, admin_user: User) 
     other = factories.kernel()
     Selection.objects.create(kernel=other, reason="fastest", **common)
     page = act(admin_client, "selection", "put_back", before.pk, why="the other is wrong")
-    assert f"{result.kernel.name} serves" in page
+    assert f"{result.kernel.name} is selected" in page
     serving = Selection.objects.get(until=None)
     assert (serving.kernel, serving.chosen_by) == (result.kernel, admin_user)
     assert serving.reason == "put back: the other is wrong"
@@ -306,7 +306,7 @@ def test_the_admin_has_the_products_header_and_theme(admin_client: Client, theme
         page = admin_client.get(address).content.decode()
         assert f'data-theme="{theme}"' in page, address
         assert 'class="topbar"' in page, address
-        assert "css/admin" in page, address
+        assert "css/web/admin" in page, address
         assert not re.search(r"<script(?![^>]*src=)(?![^>]*application/json)[^>]*>", page), address
         assert "dark_mode" not in page, address
 

@@ -49,7 +49,7 @@ def test_static_files_that_were_cut_off_are_made_again(
     settings.STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
     monkeypatch.setattr(staticfiles_storage, "_wrapped", empty)  # it knows the folder of before
     preparation.collect_static_files()
-    made = settings.STATIC_ROOT / "tokens.css"
+    made = settings.STATIC_ROOT / "web" / "tokens.css"
     whole = made.read_bytes()
     made.write_bytes(b"")
     (tmp_path / "static-collected").unlink()  # as a start that was killed leaves it

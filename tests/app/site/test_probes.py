@@ -129,7 +129,7 @@ def test_artifacts_that_cannot_be_written(transactional_db: None, tmp_path: Path
 PROBED = """
 import django
 django.setup()
-from codegen_app.services import readiness
+from codegen_app.platform import readiness
 print(readiness.run_checks(120)["broker"])
 """
 

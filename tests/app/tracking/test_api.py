@@ -181,7 +181,7 @@ def point(**fields: Any) -> dict[str, Any]:
         ({"samples": [1, None]}, "points[1].samples[1]: expected a number"),
         ({"n": 0}, "points[1].n: expected an integer from 1"),
         ({"problem": " "}, "points[1].problem: must not be empty"),
-        ({"problem": "a\0b"}, "points[1].problem: a NUL"),
+        ({"problem": "a\0b"}, "points[1].problem: must not contain NUL"),
         ({"problem": "\ud800"}, "points[1].problem: must not contain NUL"),
         ({"problem": "x" * 501}, "points[1].problem: more than 500"),
         ({"sizes": {"M": -1}}, "points[1].sizes.M: expected an integer from 0"),
@@ -192,7 +192,7 @@ def point(**fields: Any) -> dict[str, Any]:
         ({"measured_at": "0001-01-01T00:00:00+23:00"}, "points[1].measured_at: "),
         ({"revision": {"at": "2026-01-01"}}, "points[1].revision.name: expected a string"),
         ({"conditions": {"colour": "red"}}, "points[1].conditions.colour: unknown field"),
-        ({"conditions": {"config": {"a": [2**70]}}}, "points[1].conditions.config: a number"),
+        ({"conditions": {"config": {"a": [2**70]}}}, "points[1].conditions.config: contains a number"),
         ({"medain": 1}, "points[1].medain: unknown field"),
         ({"better": "more"}, 'points[1].better: expected "lower" or "higher"'),
     ],
@@ -258,7 +258,7 @@ def test_a_wrong_row_is_named_in_the_answer_and_the_others_are_stored(
     assert (answer.json()["points"], Series.objects.get().problem) == (1, "t.py::a")
     (left_out,) = answer.json()["left_out"]
     assert left_out["where"] == "benchmarks[1]"
-    assert left_out["reason"].startswith(r"t.py::\x00b: fullname: a NUL")
+    assert left_out["reason"].startswith(r"t.py::\x00b: fullname: must not contain NUL")
 
 
 def test_parameters_that_there_are_not_are_refused(client: Client, token: str) -> None:

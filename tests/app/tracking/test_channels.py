@@ -72,10 +72,7 @@ def test_emails_are_addresses_one_a_line(tuner: Client) -> None:
         ({"address": ""}, "Enter a URL or e-mail addresses."),
         ({"alerts": []}, "Select at least one kind of alert."),
         ({"address": "ftp://a.example/"}, "A URL must begin with https:// or http://."),
-        (
-            {"address": "http://127.0.0.1/"},
-            "127.0.0.1, which is not a public address",
-        ),
+        ({"address": "http://127.0.0.1/"}, "127.0.0.1 is not a public address"),
         ({"address": "http://[::ffff:10.0.0.1]/"}, "is not a public address"),
         ({"kind": "email", "address": "ann"}, "is not an e-mail address."),
         ({"kind": "email", "address": "a@b.example\n" * 2 + "c"}, "is not an e-mail address."),

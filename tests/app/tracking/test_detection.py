@@ -491,7 +491,7 @@ def test_a_series_whose_points_stop_coming_raises_an_alert_that_points_close() -
     assert missing_data.update_alerts() == 0, "once"
     alert = Alert.objects.get()
     assert (alert.kind, alert.series) == (AlertKind.MISSING, row)
-    assert "rhythm" in alert.events.get().note
+    assert "gaps between points" in alert.events.get().note
     again = daily(3, timezone.now())
     work([Point(**vars(one) | {"revision": RevisionKey("again")}) for one in again[1:]])
     assert missing_data.update_alerts() == 1

@@ -398,7 +398,7 @@ def test_the_sides_of_a_change_say_what_differs_first_and_why(reader: Client) ->
         (one.here for one in page.differences), reverse=True
     )
     assert f"points.json?change={change.pk}" in html
-    assert page.why_not_compared.startswith("Kiln has no kernel for either side")
+    assert page.why_not_compared.startswith("No kernels to compare: Kiln has no kernel")
     (one,) = columns(reader, f"{page.series.url}/points.json?change={change.pk}")["series"]
     assert change.datum_id in one["columns"]["id"]
 

@@ -33,7 +33,7 @@ DIES_AFTER_ITS_UPDATE = """
 import os, signal
 import django
 django.setup()
-from codegen_app.services import rollup
+from codegen_app.tracking.services import rollup
 roll_up = rollup._roll_up
 def dies(*arguments):
     assert roll_up(*arguments) == 5

@@ -25,7 +25,7 @@ def test_several_alerts_are_given_a_state_and_it_is_taken_back_at_once() -> None
     keys = [row.pk for row in rows]
     triage.set_state(keys[:1], AlertState.ACKNOWLEDGED, ada)
     act = triage.set_state(keys, AlertState.EXPECTED, ada, "the new default is slower")
-    assert act.line == "3 alerts: expected now."
+    assert act.line == "3 alerts: set to expected."
     assert set(Alert.objects.values_list("state", flat=True)) == {"expected"}
     event = AlertEvent.objects.filter(alert=keys[0]).last()
     assert event is not None
@@ -76,7 +76,7 @@ def test_nothing_is_done_twice_and_nothing_by_halves() -> None:
     ada, row = person("ada"), alert()
     triage.set_state([row.pk], AlertState.FIXED, ada)
     again = triage.set_state([row.pk], AlertState.FIXED, ada)
-    assert (again.key, again.line) == (None, f"alert {row.pk}: fixed now already.")
+    assert (again.key, again.line) == (None, f"alert {row.pk}: set to fixed (no change).")
     with pytest.raises(UserError, match="does not exist"):
         triage.set_state([row.pk, 10**9], AlertState.NEW, ada)
     assert AlertEvent.objects.filter(kind=EventKind.STATE).count() == 1

@@ -146,7 +146,7 @@ def test_one_address_of_the_own_network_among_public_ones_is_enough_to_stop(
     monkeypatch.setattr(socket, "getaddrinfo", named("8.8.8.8", "10.0.0.1"))
     attempt = webhook.post("http://two.example/", b"{}", {}, [])
     assert attempt.outcome is Outcome.PERMANENT
-    assert "two.example is 10.0.0.1" in attempt.error
+    assert "two.example resolves to 10.0.0.1" in attempt.error
 
 
 def test_the_connection_is_made_to_the_address_that_was_checked(

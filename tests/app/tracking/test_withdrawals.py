@@ -292,7 +292,7 @@ def test_what_is_withdrawn_is_part_of_no_comparison(site: Client, ada: User) -> 
         return row
 
     row = compared()
-    assert (row["status"], "not above 0" in row["why"]) == ("unknown", True)
+    assert (row["status"], "at or below 0" in row["why"]) == ("unknown", True)
     withdrawals.withdraw(Datum.objects.get(value=-1.0), "a failed run", ada)
     row = compared()
     assert (row["status"], row["n_after"]) == ("slower", 6)

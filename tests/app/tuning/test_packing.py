@@ -271,7 +271,7 @@ def test_a_waiting_one_is_announced(
 ) -> None:
     asked(reader, world.graph)
     told: list[object] = []
-    monkeypatch.setattr(queue, "notify", lambda kind, *_, **__: told.append(kind))
+    monkeypatch.setattr(backlog, "notify", lambda kind, *_, **__: told.append(kind))
     backlog.notify_workers()
     assert queue.Kind.PREPARE in told
 

@@ -179,8 +179,8 @@ def a_line(**changed: object) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[]", "schema 1"),
         ('{"schema": 2, "selections": []}', "schema 1"),
         ('{"schema": 1}', r"missing @ \$\.selections"),
@@ -195,8 +195,8 @@ def a_line(**changed: object) -> str:
         (a_line(bindings={"s0": 2**63}), "not sizes of a model"),
         (a_line(bindings={f"s{n}": n for n in range(1000)}), "not sizes of a model"),
         ('{"schema": 1, "more": ' + "[" * 900 + "]" * 900 + "}", "JSON|missing"),
-        (b"\xff\xfe\x00", "no JSON"),
-        ('{"schema": ' + "9" * 5000 + "}", "no JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        ('{"schema": ' + "9" * 5000 + "}", "not JSON"),
     ],
     ids=lambda value: ascii(value)[:40],
 )

@@ -378,7 +378,7 @@ def test_the_devices_page_says_what_of_the_fence_is_missing_on_each_host(
     world_worker.save()
     html = " ".join(reader.get("/devices").content.decode().split())
     table = html.partition('id="fence"')[2].partition("</table>")[0]
-    assert "pages on" in table
+    assert "web processes on" in table
     assert "workers on old-host" in table
     assert note in table
     assert table.count(">missing<") >= 1
@@ -462,8 +462,8 @@ def test_the_list_of_graph_nodes_says_what_a_node_writes(reader: Client, world: 
     world.graph.save()
     page = reader.get(f"{world.graph.get_absolute_url()}?view=nodes").content.decode()
     (row,) = re.findall(f'<tr id="node-{node.name}".*?</tr>', page, flags=re.S)
-    assert "writes layers.&lt;0&gt;.kept" in row
-    assert page.count("writes layers.") == 1
+    assert "mutates layers.&lt;0&gt;.kept" in row
+    assert page.count("mutates layers.") == 1
 
 
 def test_ops_are_those_of_the_table_a_page_at_a_time(reader: Client) -> None:
