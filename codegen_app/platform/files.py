@@ -132,7 +132,7 @@ def _put(path: str, content: Content) -> None:
     saved = default_storage.save(path, stored)
     if saved != path:
         default_storage.delete(saved)
-        raise StorageAwayError(f"the storage put {path} elsewhere: somebody else wrote it; again")
+        raise StorageAwayError(f"the storage renamed {path}: another process wrote it at the same time; retry")
 
 
 def local_path(path: str) -> Path | None:

@@ -54,7 +54,7 @@ _DENIED_CODES = {
     "AccessDenied": "",
     "AllAccessDisabled": "",
     "ExpiredToken": ": they have run out",
-    "InvalidAccessKeyId": ": nobody has that key",
+    "InvalidAccessKeyId": ": unknown access key",
     "SignatureDoesNotMatch": ": the secret is another, or KILN_S3_SIGNATURE",
 }
 _REGION_CODES = {

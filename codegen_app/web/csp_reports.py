@@ -57,7 +57,7 @@ def csp_reports(request: HttpRequest) -> HttpResponse:
     if size > MAX_BYTES:
         return HttpResponse(status=413)
     if _rate.allows():
-        log.warning("the browser held back: %s", _summary(request.read(MAX_BYTES)))
+        log.warning("the browser blocked: %s", _summary(request.read(MAX_BYTES)))
     return HttpResponse(status=204)
 
 

@@ -53,7 +53,8 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     graph = pt2.read(file)
     tolerance = graph_tolerance(schedule(lower(graph)), bindings)
     if any(map(draws_random, graph.nodes)):
-        return [unchecked_finding(name, bindings, "", "random numbers differ from torch's")]
+        reason = "the model draws random numbers, which differ from torch's"
+        return [unchecked_finding(name, bindings, "", reason)]
     bindings = with_data_sizes(graph, bindings, seed)
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
     try:

@@ -98,7 +98,8 @@ def _strict(value: Any, kind: type) -> Any:
         return kind(value)
     is_float = kind is float and type(value) is int and abs(value) <= sys.float_info.max
     if not (type(value) is kind or is_float):
-        raise TypeError(f"{str(value)[:40]!r} is not a {kind.__name__}")
+        article = "an" if kind is int else "a"
+        raise TypeError(f"{str(value)[:40]!r} is not {article} {kind.__name__}")
     return value
 
 

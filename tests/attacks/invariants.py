@@ -109,7 +109,7 @@ def of_rows(site: Site, accepted: Accepted) -> Iterator[str]:
                 f"SELECT state, left(reason, 120), count(*) FROM codegen_app_{table}"
                 " WHERE state NOT IN ('queued', 'running', 'done') AND NOT (state = 'cancelled'"
                 " AND (reason LIKE 'the budget of%' OR reason LIKE 'the exploration time was%'"
-                " OR reason = 'nobody waits for it any more'))"
+                " OR reason = 'nothing waits for it any more'))"
                 f" AND stage NOT IN {_RULES} GROUP BY 1, 2"
             ).fetchall()
             yield from (f"{table}: {number} {state}: {why}" for state, why, number in lost)

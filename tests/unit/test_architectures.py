@@ -64,5 +64,5 @@ def test_at_least_sixty_are_tried_each_once() -> None:
 def test_the_table_says_what_is_wrong() -> None:
     found = [Outcome("a", "x", 3, 2, ("aten.y.default",)), Outcome("b", "x", failed="read")]
     page = command._page(found, "1 of 2 right", "torch 9", Level.INTERPRET)
-    assert "| x | a | 3 | 2 | aten.y.default | right |" in page
+    assert "| x | a | 3 | 2 | aten.y.default | correct |" in page
     assert "| x | b | 0 | 0 | none | read:  |" in page

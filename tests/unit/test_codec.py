@@ -85,11 +85,11 @@ def test_what_goes_out_comes_back() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"time": "1.5"}, "file: '1.5' is no float @ $.time"),
-        ({"time": 10**400}, f"file: '1{'0' * 39}' is no float @ $.time"),
-        ({"most": 1.5}, "file: '1.5' is no int @ $.most"),
-        ({"most": True}, "file: 'True' is no int @ $.most"),
-        ({"last": 1}, "file: '1' is no bool @ $.is_last"),
+        ({"time": "1.5"}, "file: '1.5' is not a float @ $.time"),
+        ({"time": 10**400}, f"file: '1{'0' * 39}' is not a float @ $.time"),
+        ({"most": 1.5}, "file: '1.5' is not an int @ $.most"),
+        ({"most": True}, "file: 'True' is not an int @ $.most"),
+        ({"last": 1}, "file: '1' is not a bool @ $.is_last"),
         ({"kind": "three"}, "file: 'three' is not a valid Kind @ $.kind"),
         ({"config": {"TILE": [64]}}, "file: '[64]' is not a number, string or boolean"),
         (
@@ -97,7 +97,7 @@ def test_what_goes_out_comes_back() -> None:
             "'f8' is not an element type @ $.parts['a'].dtype",
         ),
         ({"parts": {"a": {"size": ["import os"], "dtype": "f16"}}}, "$.parts['a'].size[0]"),
-        ({"parts": {"a": {"size": [4], "dtype": "f16"}}}, "'4' is no str"),
+        ({"parts": {"a": {"size": [4], "dtype": "f16"}}}, "'4' is not a str"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_field(change: dict[str, Any], expected: str) -> None:

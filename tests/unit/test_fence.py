@@ -75,7 +75,7 @@ def test_an_old_landlock_holds_for_all_but_compilers(
     monkeypatch.setattr(landlock, "version", lambda: 1)
     (missing,) = sandbox.in_force().missing
     assert missing.name == FILES
-    assert "compilers can read and write any file" in missing.note
+    assert "compilers can read and write all files of this user" in missing.note
     monkeypatch.setattr(landlock, "version", lambda: 2)
     assert sandbox.in_force.__wrapped__().has(FILES)
 

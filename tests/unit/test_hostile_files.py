@@ -149,7 +149,10 @@ def test_thousands_of_views_of_views_are_stored_on_the_way(tmp_path: Path) -> No
 
 
 def test_work_beyond_the_limit_stops_at_the_same_step_everywhere() -> None:
-    with pytest.raises(OutOfFuelError, match="more than 10 steps"), fuel_limit("lowering", 10):
+    with (
+        pytest.raises(OutOfFuelError, match="lowering exceeds the limit of 10 steps"),
+        fuel_limit("lowering", 10),
+    ):
         for _ in range(20):
             spend_fuel()
 

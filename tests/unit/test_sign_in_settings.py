@@ -51,7 +51,7 @@ def test_the_least_and_all() -> None:
         (LEAST | {"KILN_OIDC_ISSUER": "http://login.example"}, "is not an issuer such as https://"),
         (LEAST | {"KILN_OIDC_DOMAINS": "@team.example"}, "KILN_OIDC_DOMAINS: '@team.example'"),
         (LEAST | {"KILN_OIDC_DOMAINS": "*.team.example"}, "KILN_OIDC_DOMAINS"),
-        (LEAST | {"KILN_OIDC_GROUPS": "Builders"}, "KILN_OIDC_GROUPS: 'Builders' is no pair"),
+        (LEAST | {"KILN_OIDC_GROUPS": "Builders"}, "KILN_OIDC_GROUPS: 'Builders' is not a pair"),
     ],
 )
 def test_what_is_wrong_is_named(wrong: dict[str, str], line: str) -> None:

@@ -36,9 +36,9 @@ class Command(BaseCommand):
         false = sum(not one.code_changed for one in report.found)
         self.stdout.write(
             f"{report.points} points of {report.series} series at {report.revisions} commits:"
-            f" {len(report.found)} changes found, {false} of them where the commit left the code as"
+            f" {len(report.found)} changes found, {false} where the commit left the code as"
             f" it was (false alarms); {report.code_changes} times a commit changed a kernel's code,"
-            f" {report.code_changes_found} of them found as a change of time"
+            f" {report.code_changes_found} found as a change of time"
         )
         if report.waiting:
             self.stdout.write(f"{report.waiting} series are not processed yet: run this again")

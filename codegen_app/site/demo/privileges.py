@@ -59,7 +59,7 @@ def _access_problem(var: Path) -> str:
     if closed := system_user.first_inaccessible(system_user.program_files(settings.BASE_DIR)):
         return f"{closed} is closed to the user {user}"
     if closed := system_user.first_inaccessible(var.parents):
-        return f"{closed} is closed to the user {user} (KILN_VAR may name a folder elsewhere)"
+        return f"{closed} is closed to the user {user} (set KILN_VAR to another folder)"
     if var.stat().st_uid not in {0, system_user.uid()}:
         return f"{var} belongs to another user"
     entries = {path.name for path in var.iterdir()}

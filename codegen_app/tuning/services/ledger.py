@@ -184,7 +184,7 @@ def drop_builds(candidates: QuerySet[Candidate]) -> None:
         state__in=OPEN_STATES,
         requested=False,
     )
-    work.close(left, State.CANCELLED, "nobody waits for it any more")
+    work.close(left, State.CANCELLED, "nothing waits for it any more")
 
 
 def _close_open(run: int, state: State, reason: str) -> None:

@@ -235,7 +235,7 @@ def reject(
         if obstacle:
             nbytes = width * problem.element.itemsize
             return illegal(f"loads of {nbytes} bytes of {name}: {obstacle}")
-    if obstacle := _schedule_obstacle(config, problem):
+    if obstacle := _schedule_obstacle(config, problem, targets[0].words.shared):
         return illegal(obstacle)
     for target in targets:
         rejected = _reject_target(config, problem, hip_hardware(target))
@@ -244,9 +244,9 @@ def reject(
     return None
 
 
-def _schedule_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
-    """Return why steps cannot be divided among blocks, or tiles brought to LDS, as requested, or
-    ""."""
+def _schedule_obstacle(config: GemmConfig, problem: GemmProblem, shared: str) -> str:
+    """Return why steps cannot be divided among blocks, or tiles loaded into LDS, as requested, or
+    "". ``shared`` is the targets' name of LDS."""
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         return (
             f"split-K {config.split_k} leaves fewer than two steps of {config.block_k} per "
@@ -255,7 +255,7 @@ def _schedule_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     if config.stream_k and (obstacle := _stream_obstacle(config, problem)):
         return f"stream-K {obstacle}"
     if config.direct_to_lds and (obstacle := _direct_obstacle(config, problem)):
-        return f"direct loads into LDS are not supported: {obstacle}"
+        return f"direct loads into {shared} are not supported: {obstacle}"
     if config.async_copies and (obstacle := _copy_obstacle(config, problem)):
         return f"asynchronous copies are not supported: {obstacle}"
     return ""

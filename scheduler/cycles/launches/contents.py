@@ -32,5 +32,6 @@ def pack_values(dtype: DType, values: Sequence[float]) -> bytes:
     least, most = (int(limits.min), int(limits.max)) if limits else (0, 1)
     for value in values:
         if not math.isfinite(value) or value != int(value) or not least <= value <= most:
-            raise ValueError(f"{value} is not a {dtype.torch.removeprefix('torch.')}")
+            name = dtype.torch.removeprefix("torch.")
+            raise ValueError(f"{value} is not {'an' if name.startswith('int') else 'a'} {name}")
     return held.astype(dtype.numpy).tobytes()

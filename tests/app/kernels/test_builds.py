@@ -134,7 +134,7 @@ def test_builds_that_only_a_cancelled_run_wants_are_dropped_and_come_back() -> N
 
     one = kernel()
     asked = builds.request_builds([one], "gfx942")[one.pk]
-    Build.objects.update(state=State.CANCELLED, reason="nobody waits for it any more")
+    Build.objects.update(state=State.CANCELLED, reason="nothing waits for it any more")
     again = builds.request_builds([one], "gfx942")[one.pk]
     assert (again.pk, again.state, again.reason) == (asked.pk, State.QUEUED, "")
 

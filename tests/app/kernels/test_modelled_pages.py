@@ -84,7 +84,7 @@ def test_the_columns_stand_beside_their_instructions(reader: Client, world: Worl
         if line.instruction == Kind.WAIT:
             times = 16 if line.depth else 1
             assert f'<span class="m m-stall">{40 * times}</span>' in row[0]
-            assert f"waits {40 * times} cycles ({40 * times} for global loads)" in row[0]
+            assert f"stall {40 * times} cycles (global loads {40 * times})" in row[0]
             assert "modelled on MI300X at s0=64" in row[0]
         if "global_load" in lines[number - 1]:
             assert "256/512" in row[0]

@@ -204,7 +204,9 @@ def test_results_are_of_the_task_and_its_device_alone(remote: Remote, task: Tuni
     assert refused(remote.finish(key, *two), 422, "two kernels are marked chosen")
     assert refused(remote.finish(key, line(first, "chosen"), line(first, "wrong")), 422, "")
     assert refused(remote.finish(key, line(first, "served")), 422, "served")
-    assert refused(remote.finish(key, line(first, "untried", measured=samples())), 422, "must not have")
+    assert refused(
+        remote.finish(key, line(first, "untried", measured=samples())), 422, "must not have"
+    )
     assert TuningTask.objects.get(pk=task.pk).state == State.RUNNING
     assert not Candidate.objects.filter(chosen=True).exists()
 

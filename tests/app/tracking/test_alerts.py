@@ -478,13 +478,13 @@ def test_what_cannot_be_set_is_said(site: Client) -> None:
         ("least_effect=x", "Enter a percentage"),
         ("least_effect=0.01", "Must be at least 0.1%."),
         ("stale_after=soon", "soon is not a duration. Examples: 36h, 7d, 2w"),
-        ("stale_after=0d", "0d is no time"),
+        ("stale_after=0d", "0d is not a duration"),
     ):
         assert line in site.get(f"{address}?try=1&{query}").content.decode(), query
     page = site.post(f"{address}/save", {"least_effect": "x", "why": "?"})
     assert page.status_code == 422
     page = site.post(f"{address}/save", {"least_effect": "2"}, follow=True)
-    assert "Say why" in page.content.decode()
+    assert "Enter a reason" in page.content.decode()
     assert not SeriesRule.objects.exists()
     assert site.get("/series/999999/thresholds").status_code == 404
 

@@ -82,7 +82,7 @@ def test_nothing_is_done_twice_and_nothing_by_halves() -> None:
     assert AlertEvent.objects.filter(kind=EventKind.STATE).count() == 1
     with pytest.raises(UserError, match="no alert is selected"):
         triage.set_state([], AlertState.NEW, ada)
-    with pytest.raises(UserError, match="at most 500"):
+    with pytest.raises(UserError, match="the limit of 500"):
         triage.set_state(range(1, 600), AlertState.NEW, ada)
 
 

@@ -125,7 +125,7 @@ def test_equal_sources_give_equal_bytes_in_any_folder(toolchain: Toolchain, tmp_
         ("x[i] + y[i]", "x[i].nothing", r"line 19: AttributeError: .*nothing"),
         ("x[i] + y[i]", "x[i] +", r"line 19: SyntaxError"),
         ('POINTS = "n"\n', "", "the source has no POINTS"),
-        ('POINTS = "n"', 'POINTS = "n; f()"', "no expression of the sizes"),
+        ('POINTS = "n"', 'POINTS = "n; f()"', "not an expression of the sizes"),
         ('"x": "n", ', "", "ELEMENTS and the pointers differ in x"),
         ("import cutlass\n", "import cutlass\nopen('/etc/passwd')\n", "Permission denied"),
     ],
@@ -168,7 +168,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         return real(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    with pytest.raises(UserError, match=r"is not installed: pip install 'kiln\[cutedsl\]'"):
+    with pytest.raises(UserError, match=r"is not installed: run pip install 'kiln\[cutedsl\]'"):
         pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, SOURCE_FILE)
     assert pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90)
 

@@ -75,7 +75,7 @@ def test_rocm_is_found_in_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prints", "linker", "why"),
     [
-        ("gcc (Debian 12.2.0) 12.2.0", True, "does not look like clang's"),
+        ("gcc (Debian 12.2.0) 12.2.0", True, "the output is not that of clang"),
         (AMD_VERSION, False, "has no ld.lld"),
     ],
 )

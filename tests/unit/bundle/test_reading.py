@@ -156,7 +156,7 @@ def test_the_graph_of_another_model_is_rejected(folder: Path, tmp_path: Path) ->
     graph = json.loads((folder / "graph.json").read_text())
     graph["digest"] = "0" * 64
     (tmp_path / "graph.json").write_text(json.dumps(graph))
-    with pytest.raises(UserError, match="another model"):
+    with pytest.raises(UserError, match="belong to different models"):
         _ = reader.open_bundle(tmp_path).graph
 
 

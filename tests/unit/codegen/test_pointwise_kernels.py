@@ -383,7 +383,7 @@ def test_rules_give_reasons() -> None:
     )
     rejected = {c["vector"]: made.reject(c) for c in made.configs() if c["threads"] == 256}
     assert rejected[4] is not None
-    assert "4 aligned elements" in rejected[4].reason
+    assert "4 aligned, consecutive elements" in rejected[4].reason
     assert made.reject(made.default_config()) is None
 
 

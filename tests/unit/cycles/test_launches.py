@@ -135,11 +135,14 @@ def test_what_is_no_launch_is_said_with_its_place(text: str, says: str) -> None:
         (launch([1, F16, 1, 1.0, 0]), r"arguments\[0\] \(x\): the kernel takes a buffer here"),
         (launch([F16, F16, F16, 1.0, 0]), r"\(n\): the kernel takes 4 bytes by value here"),
         (launch([F16, F16, 1 << 33, 1.0, 0]), r"\(n\): 8589934592 does not fit into 32 bits"),
-        (launch([F16, {"same_as": 3}, 1, 1.0, 0]), r"\(y\): 3 is no argument with a buffer"),
+        (
+            launch([F16, {"same_as": 3}, 1, 1.0, 0]),
+            r"\(y\): 3 is not an argument with its own buffer",
+        ),
         (launch([F16, F16, 1, 1.0, 0], dynamic_lds_bytes=65536), "66560 bytes of LDS; a block on"),
         (
             launch([{"buffer": "int8", "elements": 2, "values": [300]}, F16, 1, 1.0, 0]),
-            "300 is no int8",
+            "300 is not an int8",
         ),
     ],
 )
@@ -242,10 +245,16 @@ def test_offsets_and_size_of_any_structure_are_cs(members: list[tuple[str, int]]
         ({"struct": [{"type": "int32", "value": 8}]}, "4 bytes are given; the kernel takes 12"),
         (
             {"struct": [{"type": "int8", "value": 300}]},
-            r"arguments\[1\].struct\[0\]: 300 is no int8",
+            r"arguments\[1\].struct\[0\]: 300 is not an int8",
         ),
-        ({"struct": [{"type": "complex64", "value": 1}]}, r"struct\[0\]: a complex number is two"),
-        ({"struct": [{"same_as": "blocks"}]}, r"struct\[0\]: blocks is no argument with a buffer"),
+        (
+            {"struct": [{"type": "complex64", "value": 1}]},
+            r"struct\[0\]: write a complex number as two",
+        ),
+        (
+            {"struct": [{"same_as": "blocks"}]},
+            r"struct\[0\]: blocks is not an argument with its own buffer",
+        ),
         ({"struct": []}, r"arguments\[1\]"),
         ([], r"arguments\[1\]: .*a structure"),
         (F16, r"\(blocks\): the kernel takes 12 bytes by value here, not a buffer"),

@@ -30,16 +30,16 @@ def test_a_report_is_read_as_it_was_written() -> None:
 
 def test_a_report_of_another_version_is_none() -> None:
     report = modelled.report(LISTING)
-    with pytest.raises(UserError, match=f"version {VERSION + 1} .* this is {VERSION}"):
+    with pytest.raises(UserError, match=f"version {VERSION + 1} .* expected {VERSION}"):
         report_json.read(report_json.write(replace(report, version=VERSION + 1)))
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"kernel": 3}, r"'3' is no str @ \$.kernel"),
+        ({"kernel": 3}, r"'3' is not a str @ \$.kernel"),
         ({"launches": [{}]}, r"required field missing @ \$.launches\[0\].function"),
-        ({"sizes": {"s0": 1.5}}, "is no int"),
+        ({"sizes": {"s0": 1.5}}, "is not an int"),
     ],
 )
 def test_what_is_no_report_is_one_line(change: dict[str, Any], says: str) -> None:
@@ -47,5 +47,5 @@ def test_what_is_no_report_is_one_line(change: dict[str, Any], says: str) -> Non
     with pytest.raises(UserError, match=says) as caught:
         report_json.read(json.dumps(data).encode())
     assert "\n" not in str(caught.value)
-    with pytest.raises(UserError, match="no JSON"):
+    with pytest.raises(UserError, match="not valid JSON"):
         report_json.read(b"{")

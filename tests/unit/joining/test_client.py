@@ -132,13 +132,13 @@ def test_a_file_that_is_cut_off_is_fetched_again() -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("kiln.example", "begins with https://"),
-        ("ftp://kiln.example", "begins with https://"),
-        ("http://kiln.example", "in the clear: use https://"),
-        ("http://10.0.0.1:8000", "in the clear: use https://"),
-        ("http://localhost.example", "in the clear: use https://"),
-        ("https://me:secret@kiln.example", "address alone"),
-        ("https://kiln.example/?a=b", "address alone"),
+        ("kiln.example", "must begin with https://"),
+        ("ftp://kiln.example", "must begin with https://"),
+        ("http://kiln.example", "unencrypted; use https://"),
+        ("http://10.0.0.1:8000", "unencrypted; use https://"),
+        ("http://localhost.example", "unencrypted; use https://"),
+        ("https://me:secret@kiln.example", "the server address only"),
+        ("https://kiln.example/?a=b", "the server address only"),
     ],
 )
 def test_addresses_that_are_none_or_bare_are_turned_down(url: str, words: str) -> None:
@@ -171,7 +171,7 @@ def test_files_are_fetched_once_and_again_when_damaged(tmp_path: Path) -> None:
     place.write_bytes(b"abd")
     assert folder.file(digest(b"abc"), "kernel.so", fetch).read_bytes() == b"abc"
     assert len(fetched) == 2
-    with pytest.raises(UserError, match="something else"):
+    with pytest.raises(UserError, match="a file with another hash"):
         folder.file(digest(b"other"), "kernel.so", fetch)
     assert not (tmp_path / "files" / digest(b"other")).exists()
 
@@ -189,7 +189,7 @@ def test_what_was_not_used_for_longest_is_dropped_and_never_what_is_in_use(tmp_p
 
 def test_a_folder_is_for_one_worker(tmp_path: Path) -> None:
     first = Folder(tmp_path, 10)
-    with pytest.raises(UserError, match="another worker uses this folder"):
+    with pytest.raises(UserError, match="in use by another worker"):
         Folder(tmp_path, 10)
     first.close()
     Folder(tmp_path, 10).close()

@@ -104,7 +104,7 @@ def test_a_size_that_only_a_body_knows_leaves_the_loop_to_the_reference(tmp_path
     program, graph = export(as_module(loop), args, tmp_path)
     (extern,) = lower(graph).operations
     assert isinstance(extern, Extern)
-    assert extern.reason.startswith("aten.index.Tensor in its inner graph: how large")
+    assert extern.reason.startswith("aten.index.Tensor in its inner graph: the size")
     (got,) = run(graph, inputs_of(program, graph, args), {}).values()
     np.testing.assert_allclose(got, loop(*args)[0].numpy(), rtol=1e-5)
 

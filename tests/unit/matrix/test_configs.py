@@ -253,14 +253,42 @@ def rows_of_two(stride: tuple[int, int, int], first: int = 0, limit: int | None 
 @pytest.mark.parametrize(
     ("operand", "widths", "reason"),
     [
-        (rows_of_two((12, 6, 1)), (1, 2, 4), "the contiguous axis of A has 12 elements"),
-        (rows_of_two((16, 8, 1)), (1, 2), "the contiguous axis of A has 6 elements"),
-        (rows_of_two((14, 6, 1)), (1, 2), "A has a stride or offset of 14"),
-        (rows_of_two((15, 6, 1)), (1,), "A has a stride or offset of 15"),
-        (rows_of_two((16, 8, 1), first=1), (1,), "A has a stride or offset of 1"),
-        (rows_of_two((16, 8, 1), first=2), (1, 2), "the contiguous axis of A has 6 elements"),
+        (
+            rows_of_two((12, 6, 1)),
+            (1, 2, 4),
+            "the contiguous axis of A has 12 elements, which is not a multiple of 8",
+        ),
+        (
+            rows_of_two((16, 8, 1)),
+            (1, 2),
+            "the contiguous axis of A has 6 elements, which is not a multiple of 4",
+        ),
+        (
+            rows_of_two((14, 6, 1)),
+            (1, 2),
+            "A has a stride or offset of 14, which is not a multiple of 4",
+        ),
+        (
+            rows_of_two((15, 6, 1)),
+            (1,),
+            "A has a stride or offset of 15, which is not a multiple of 2",
+        ),
+        (
+            rows_of_two((16, 8, 1), first=1),
+            (1,),
+            "A has a stride or offset of 1, which is not a multiple of 2",
+        ),
+        (
+            rows_of_two((16, 8, 1), first=2),
+            (1, 2),
+            "the contiguous axis of A has 6 elements, which is not a multiple of 4",
+        ),
         (rows_of_two((24, 12, 2)), (1,), "no axis of A is contiguous"),
-        (rows_of_two((12, 6, 1), limit=0), (1, 2), "the contiguous axis of A has 6 elements"),
+        (
+            rows_of_two((12, 6, 1), limit=0),
+            (1, 2),
+            "the contiguous axis of A has 6 elements, which is not a multiple of 4",
+        ),
         (rows_of_two((12, 6, 1), limit=4), (1,), "the mask of A changes along its contiguous axis"),
     ],
     ids=range(9),

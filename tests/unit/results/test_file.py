@@ -127,9 +127,9 @@ DAMAGES: dict[str, Callable[[Any], Any]] = {
     "resources[device_function]: required field missing @ $.spill_load_bytes": lambda body: first(
         body
     )["build"]["resources"]["device_function"].pop("spill_load_bytes"),
-    "resources[device_function]: 'many' is no int @ $.registers": lambda body: first(body)["build"][
-        "resources"
-    ]["device_function"].update(registers="many"),
+    "resources[device_function]: 'many' is not an int @ $.registers": lambda body: first(body)[
+        "build"
+    ]["resources"]["device_function"].update(registers="many"),
     "runs[0].tasks[0].operands": lambda body: run(body)["tasks"][0]["operands"].append(
         {"dtype": "x", "size": [], "stride": []}
     ),
@@ -159,7 +159,7 @@ def test_damage_is_named_by_row_and_field(body: Any, says: str) -> None:
 
 def test_a_wrong_type_or_a_missing_field_is_named(body: Any) -> None:
     first(body)["timed"]["batch"] = "100"
-    with pytest.raises(UserError, match=r"'100' is no int @ .*candidates\[0\].timed.batch"):
+    with pytest.raises(UserError, match=r"'100' is not an int @ .*candidates\[0\].timed.batch"):
         results_file.from_json(body, "r")
     del first(body)["timed"]["batch"]
     with pytest.raises(UserError, match=r"missing @ .*candidates\[0\].timed.batch"):
@@ -189,10 +189,10 @@ def _leaves(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
-        ("r.json", b"{", "no JSON"),
-        ("r.json", b"\xff", "no JSON"),
+        ("r.json", b"{", "not valid JSON"),
+        ("r.json", b"\xff", "not valid JSON"),
         ("r.json", b'{"kind": NaN}', "NaN is not a number"),
-        ("r.json", b"[" * 100_000, "no JSON"),
+        ("r.json", b"[" * 100_000, "not valid JSON"),
         ("r.json", b"[]", "not a results file"),
         ("r.json.gz", b"not compressed", "cannot be read"),
         ("r.json.gz", b"\x1f\x8b\x08\x00", "cannot be read"),

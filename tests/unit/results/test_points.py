@@ -238,10 +238,10 @@ FULL = {"sizes": {"M": 64}, "conditions": {"driver": "6.4", "config": {"tile": 1
         ({"high": 1.0, "low": 1.0}, "high: must not be below the value"),
         ({"measured_at": None}, "measured_at: expected a string"),
         ({"conditions": {"colour": "red"}}, "conditions.colour: unknown field"),
-        ({"conditions": {"driver": "\0"}}, "conditions.driver: a NUL"),
+        ({"conditions": {"driver": "\0"}}, "conditions.driver: must not contain NUL"),
         ({"conditions": {"driver": "x" * 1001}}, "conditions.driver: more than 1000"),
-        ({"conditions": {"config": [1]}}, "conditions.config: a JSON object"),
-        ({"conditions": {"config": {"tile": "\0"}}}, "conditions.config: a NUL"),
+        ({"conditions": {"config": [1]}}, "conditions.config: expected a JSON object"),
+        ({"conditions": {"config": {"tile": "\0"}}}, "conditions.config: must not contain NUL"),
         ({"conditions": {"config": {"tile": 2**63}}}, "conditions.config: contains a number"),
     ],
 )

@@ -363,8 +363,8 @@ def test_a_row_that_is_wrong_is_left_out_by_name(
 
 def test_what_is_wrong_in_all_of_a_file_is_refused_with_its_field() -> None:
     for content, line in (
-        (suite_of(row("a")) | {"machine_info": "a host"}, "machine_info: a JSON object"),
-        (suite_of(row("a")) | {"benchmarks": {}}, "benchmarks: a JSON array"),
+        (suite_of(row("a")) | {"machine_info": "a host"}, "machine_info: expected a JSON object"),
+        (suite_of(row("a")) | {"benchmarks": {}}, "benchmarks: expected a JSON array"),
         (google(run("A"), date="yesterday"), "context.date: 'yesterday' is not a time"),
         (google(), "benchmarks: no benchmarks"),
         (google(run("A", real_time=None), run("B", real_time="1")), "benchmarks[0]: A: real_time"),

@@ -299,7 +299,7 @@ def test_a_gpu_that_nothing_is_compiled_for_is_one_clear_line_beside_the_others(
     assert old == {
         "kind": "cuda",
         "reason": "cuda:0 (NVIDIA Fake 75) is sm_75, not one of sm_80, sm_86, sm_89, sm_90,"
-        " sm_100, sm_120 serves",
+        " sm_100, sm_120",
     }
     assert usable["id"] == "cuda:1"
 
@@ -506,5 +506,5 @@ def test_the_list_of_devices_says_what_a_gpu_lacks_and_whose_code_it_takes(fake:
         for device in ("cuda:0", "cuda:1")
     )
     assert "NVIDIA Fake 90; readings: none: NVML" in own
-    assert "takes code for" not in own
+    assert "runs code for" not in own
     assert "NVIDIA Fake 87; sm_87, which runs code for sm_86; readings: none" in other

@@ -278,7 +278,7 @@ def test_code_is_named_only_where_all_is_known(one: Side, other: Side) -> None:
 
 
 def test_a_side_has_points() -> None:
-    with pytest.raises(ValueError, match="has points"):
+    with pytest.raises(ValueError, match="must have points"):
         Side(())
     for value in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="above 0"):

@@ -213,7 +213,7 @@ def test_sides_without_a_common_series() -> None:
 
 def test_what_cannot_be_compared_is_an_error() -> None:
     twice = [series("a 1", 1.0), series("a 1", 2.0)]
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="duplicate series"):
         compare(twice, [])
     with pytest.raises(ValueError, match="a 1: samples must be above 0"):
         compare([], [MeasuredSeries("a 1", "a", np.array([1.0, 0.0]))])

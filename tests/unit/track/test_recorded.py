@@ -125,6 +125,6 @@ def test_a_mistake_is_one_line(
     recorded: Results, files: Callable[[Results], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*files(recorded), "--least-effect", "2"]) == 2
-    assert capsys.readouterr().err.startswith("--least-effect: a part of the time")
+    assert capsys.readouterr().err.startswith("--least-effect: must be at least 0 and less than 1")
     assert main(["compare-results", "nothing.json", "nothing.json"]) == 2
     assert "nothing.json cannot be read" in capsys.readouterr().err

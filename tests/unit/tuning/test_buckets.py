@@ -170,7 +170,7 @@ def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
         (["--budget", "soon"], "write a time"),
         (["--node", "nothing"], "no such kernel"),
         (["--known", "nowhere.jsonl"], "ledger"),
-        (["--device", "toaster"], "not known"),
+        (["--device", "toaster"], "unknown device 'toaster'"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_leaves_nothing(

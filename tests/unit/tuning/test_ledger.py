@@ -184,5 +184,7 @@ def test_a_line_that_lacks_something_is_named_with_its_field(tmp_path: Path) -> 
     path = tmp_path / "ledger.jsonl"
     write_jsonl(path, {}, decide([entry("a", 10)], {0}))
     path.write_text(path.read_text().replace('"extents": [64, 32]', '"extents": [64, "32"]'))
-    with pytest.raises(UserError, match=r"ledger.jsonl, line 2: '32' is no int @ .*extents\[1\]"):
+    with pytest.raises(
+        UserError, match=r"ledger.jsonl, line 2: '32' is not an int @ .*extents\[1\]"
+    ):
         read_prior_results(path)

@@ -88,7 +88,7 @@ class TestDecision:
     @pytest.mark.parametrize(
         ("facts", "words"),
         [
-            ({"unknown": {"v_new": 3}}, "does not know v_new (3)"),
+            ({"unknown": {"v_new": 3}}, "unknown to the model: v_new (3)"),
             ({"unchecked": "takes too long"}, "not checked: takes too long"),
             ({"cut": True}, "limits stopped some waves"),
         ],
@@ -111,7 +111,7 @@ class TestDecision:
         default = entry("default", modelled(100, unknown={"v_new": 1}), default=True)
         decided = decide_modelled([default, entry("a", modelled(10))])
         assert chosen(decided) == "default"
-        assert "nothing can be compared with it" in decided[0].reason
+        assert "default kept, no comparison possible" in decided[0].reason
 
     def test_a_default_that_was_not_modelled_is_not_replaced(self) -> None:
         default = replace(entry("default", None), state=CandidateState.NOT_MODELLED)

@@ -36,7 +36,8 @@ def read(content: bytes) -> Mapping[str, Any]:
             max_map_len=_MOST_ITEMS,
         )
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
-        raise UserError(f"the metadata cannot be read: {error}") from None
+        reason = str(error) or "invalid MessagePack"
+        raise UserError(f"the metadata cannot be read: {reason}") from None
     if not isinstance(found, dict) or not isinstance(found.get("amdhsa.kernels", []), list):
         raise UserError("the metadata is not a list of kernels")
     return found

@@ -65,8 +65,12 @@ def test_a_launch_that_does_not_fit_is_one_line() -> None:
     good = Launch("k", (1, 1, 1), (64, 1, 1), 0, (OUT, IN, 0))
     for launch, blocks, words in (
         (Launch("k", (1, 1, 1), (64, 1, 1), 0, (OUT,)), (0,), "3 arguments"),
-        (Launch("k", (1, 1, 1), (4096, 1, 1), 0, good.arguments), (0,), "blocks of"),
-        (Launch("k", (1, 0, 1), (64, 1, 1), 0, good.arguments), (0,), "grid of"),
+        (
+            Launch("k", (1, 1, 1), (4096, 1, 1), 0, good.arguments),
+            (0,),
+            r"invalid block \(4096, 1, 1\)",
+        ),
+        (Launch("k", (1, 0, 1), (64, 1, 1), 0, good.arguments), (0,), r"or grid \(1, 0, 1\)"),
         (Launch("k", (1, 1, 1), (64, 1, 1), 1 << 30, good.arguments), (0,), "LDS"),
         (good, (1,), "blocks to run"),
         (good, (), "blocks to run"),
