@@ -132,7 +132,7 @@ def _put(path: str, content: Content) -> None:
     saved = default_storage.save(path, stored)
     if saved != path:
         default_storage.delete(saved)
-        raise StorageAwayError(f"the storage renamed {path}: another process wrote it at the same time; retry")
+        raise StorageAwayError(f"the storage renamed {path}: it was written twice at once; retry")
 
 
 def local_path(path: str) -> Path | None:
