@@ -56,7 +56,7 @@ def test_a_kernel_of_others_says_its_time_pipes_and_waits(
     assert main(given) == 0
     text = capsys.readouterr().out
     assert text.startswith("gemm  (MI300X, M=4096, N=4096, K=256)\n  modelled ")
-    assert "loop of lines 32 to 35: 3 times" in text
+    assert "loop in lines 32 to 35: 3 iterations" in text
     assert "% busy" in text
     assert "line 33: s_waitcnt" in text
     assert "do not know" not in text

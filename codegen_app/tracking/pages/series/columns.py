@@ -65,7 +65,7 @@ COLUMNS: tuple[Column[SeriesRow], ...] = (
         shown=False,
     ),
     Column("n", "n", _latest(lambda latest: latest.n), Kind.WHOLE, note="samples"),
-    Column("at", "Latest point", _latest(lambda latest: latest.at), Kind.MOMENT),
+    Column("at", "Last measured", _latest(lambda latest: latest.at), Kind.MOMENT),
     Column("revision", "Revision", _latest(lambda latest: latest.revision), shown=False),
     Column(
         "change",
