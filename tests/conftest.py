@@ -92,7 +92,6 @@ _LONGEST = (
     "tests/app/workers/test_real_workers.py",
     "tests/app/workers/test_deaths.py",
     "tests/app/site/test_backups.py",
-    "tests/app/platform/test_migrations.py",
     "tests/e2e/journeys/",
     "tests/models/",
     "tests/unit/tuning/test_buckets.py",

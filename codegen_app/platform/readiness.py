@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLateError
-from functools import lru_cache
 from pathlib import Path
 
 import psycopg
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
-from django.db.migrations.loader import MigrationLoader
 
+from codegen_app.platform import squashed
 from codegen_app.platform.broker import transport
 from codegen_app.platform.config.celery import app
 from codegen_app.platform.config.redaction import redact_urls
@@ -125,17 +124,10 @@ def _check_migrations() -> None:
             applied = set(connection.execute("SELECT app, name FROM django_migrations").fetchall())
         except psycopg.errors.UndefinedTable:
             applied = set()
-    missing = sorted(_code_migrations() - applied)
+    missing = sorted(squashed.code_migrations().keys() - squashed.with_squashed(applied))
     if missing:
         first = ".".join(missing[0])
         raise NotReadyError(f"{len(missing)} not applied, first {first}: run kiln manage migrate")
-
-
-@lru_cache(maxsize=1)
-def _code_migrations() -> frozenset[tuple[str, str]]:
-    """Return application and name of each migration, replaced ones included."""
-    found = MigrationLoader(None).disk_migrations
-    return frozenset(key for key, migration in found.items() if not migration.replaces)
 
 
 def _check_artifacts() -> None:

@@ -10,9 +10,12 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
+from django.db.migrations.recorder import MigrationRecorder
 from psycopg.errors import LockNotAvailable
 
 from codegen_app.management.schema_editor import SchemaEditor
+from codegen_app.platform import squashed
+from scheduler.errors import UserError
 
 _PAUSE_S = 0.5
 _TRIES = 600
@@ -22,6 +25,7 @@ class Command(migrate.Command):
     """The same options; a table that is in use is asked for again and again, for ten minutes."""
 
     def handle(self, *args: Any, **options: Any) -> None:
+        _check_applied(options["database"])
         with _short_waits(options["database"]):
             for _ in range(_TRIES):
                 try:
@@ -36,6 +40,14 @@ class Command(migrate.Command):
             "a table is in use: end the transactions that use it (pg_stat_activity lists"
             " open transactions), then run this command again; it continues where it stopped"
         )
+
+
+def _check_applied(database: str) -> None:
+    applied = MigrationRecorder(connections[database]).applied_migrations()
+    try:
+        squashed.check_applied(applied.keys(), "the database")
+    except UserError as error:
+        raise CommandError(str(error)) from None
 
 
 @contextmanager

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg.pq import Conninfo
 
+from codegen_app.platform import squashed
 from codegen_app.platform.broker import transport
 from codegen_app.platform.postgres.cluster import PostgresError
 from codegen_app.platform.postgres.programs import last_line, versions
@@ -46,9 +46,8 @@ def applied_migrations() -> tuple[str, ...]:
 
 def known_migrations() -> frozenset[str]:
     """Return the migrations of this Kiln, replaced ones included."""
-    there = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    names = {*there, *(name for one in there.values() for name in one.replaces)}
-    return frozenset(f"{app}.{name}" for app, name in names)
+    known = squashed.code_migrations()
+    return frozenset(f"{app}.{name}" for app, name in known.keys() | set().union(*known.values()))
 
 
 def _run(name: str, *arguments: str) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Collection, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +24,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
+from codegen_app.platform.squashed import Key
 from codegen_app.site.backups import database, dump_parser
 from codegen_app.web.pagecache import triggers
 from scheduler.errors import UserError
@@ -34,8 +36,8 @@ _COUNTERS = frozenset({triggers.WORK, triggers.REST})  # of page versions; they 
 _SERVER_FILE_ROLES = ("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files")
 
 
-def load(file: Path, migrations: Collection[str]) -> None:
-    """Create the tables of these migrations (``app.name``), and fill them.
+def load(file: Path, migrations: AbstractSet[Key]) -> None:
+    """Create the tables of these migrations, and fill them.
 
     Raises ``UserError`` for rows, tables or columns that Kiln does not have, and for migrations
     that are no state of Kiln's; ``MachineError`` if PostgreSQL's program fails. The database is
@@ -53,20 +55,21 @@ def load(file: Path, migrations: Collection[str]) -> None:
         raise
 
 
-def _migrate(migrations: Collection[str]) -> None:
+def _migrate(migrations: AbstractSet[Key]) -> None:
     """Apply the migrations without ``post_migrate``, which is for the newest tables alone."""
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
-    recorded = {node for node in graph.nodes if ".".join(node) in migrations}
+    recorded = graph.nodes.keys() & migrations
     leaves = [
         node
         for node in recorded
         if not recorded & {child.key for child in graph.node_map[node].children}
     ]
-    plan = [step for step, _ in executor.migration_plan(leaves)]
-    if unknown := sorted({f"{step.app_label}.{step.name}" for step in plan} - set(migrations)):
+    plan = {(step.app_label, step.name) for step, _ in executor.migration_plan(leaves)}
+    if unknown := sorted(plan - migrations):
+        first = ".".join(unknown[0])
         raise UserError(
-            f"backup.json is damaged: it has migrations that follow {unknown[0]}, but not that one"
+            f"backup.json is damaged: it has migrations that follow {first}, but not that one"
         )
     executor.migrate(leaves)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from django.core.management import call_command
 from django.db import connection
 
-from codegen_app.platform import files
+from codegen_app.platform import files, squashed
 from codegen_app.site.backups import contents, database, load
 from codegen_app.site.backups.contents import Manifest
 from scheduler.errors import UserError
@@ -20,10 +20,10 @@ def restore(folder: Path, say: Callable[[str], None]) -> Manifest:
     """Copy the artifacts into the storage, fill the database, and migrate it to this Kiln.
 
     Work that was running when the backup was created is requeued once its lease expires. Raises
-    ``UserError``, with nothing written, if the folder holds no complete backup or a newer Kiln's,
-    or if the database has tables. Raises ``UserError`` for rows that are not Kiln's, and
-    ``MachineError`` if there is no room or PostgreSQL refuses; the database is then empty, as
-    before.
+    ``UserError``, with nothing written, if the folder holds no complete backup, one of a newer Kiln
+    or one with only some of the migrations that were squashed, or if the database has tables.
+    Raises ``UserError`` for rows that are not Kiln's, and ``MachineError`` if there is no room or
+    PostgreSQL refuses; the database is then empty, as before.
     """
     manifest = contents.read_manifest(folder)
     newer = sorted({*manifest.migrations} - database.known_migrations())
@@ -32,13 +32,15 @@ def restore(folder: Path, say: Callable[[str], None]) -> Manifest:
             f"the backup was taken by a newer Kiln ({manifest.kiln}, migration {newer[-1]}):"
             " restore it with that one"
         )
+    applied = {(app, name) for app, _, name in (one.partition(".") for one in manifest.migrations)}
+    squashed.check_applied(applied, "the backup")
     if not database.is_empty():
         name = connection.settings_dict["NAME"]
         raise UserError(f"the database {name} has tables already: restore into an empty one")
     if not contents.dump_file(folder).is_file():
         raise UserError(f"{contents.dump_file(folder)} is missing: the backup is not whole")
     _restore_artifacts(folder, manifest, say)
-    load.load(contents.dump_file(folder), manifest.migrations)
+    load.load(contents.dump_file(folder), squashed.with_squashed(applied))
     say("the database is filled")
     connection.close()
     call_command("migrate", interactive=False, verbosity=0)

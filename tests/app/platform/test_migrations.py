@@ -1,248 +1,169 @@
-"""Migrations: what databases of before hold is found again."""
+"""Migrations: which databases are upgraded, and that nobody waits behind one that waits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-from uuid import uuid4
+from io import StringIO
+from threading import Event, Thread
 
+import psycopg
 import pytest
-from django.apps import apps
-from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection, migrations, models, transaction
 from django.db.migrations.executor import MigrationExecutor
-from django.utils import timezone
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
-from codegen_app.accounts.models import ApiToken, AuditEntry, Identity
-from codegen_app.graphs.models import GraphNode, TorchComparison
-from codegen_app.kernels.models import (
-    Build,
-    ForeignKernel,
-    InstructionUse,
-    KernelUse,
-    Mnemonic,
-    Modelling,
-    Packing,
-    ProblemWork,
-)
-from codegen_app.platform.models import Message, Round
-from codegen_app.remote.models import RemoteLease
-from codegen_app.tracking.models import (
-    Alert,
-    AlertEvent,
-    AlertKind,
-    AlertRun,
-    Baseline,
-    Batch,
-    Change,
-    Channel,
-    ChannelKind,
-    Conditions,
-    Datum,
-    Delivery,
-    EventKind,
-    MeasurementRequest,
-    RemeasuredPoint,
-    Remeasurement,
-    RetentionPolicy,
-    Revision,
-    Series,
-    SeriesRule,
-    Withdrawal,
-)
-from codegen_app.tracking.services import history
-from codegen_app.tuning.models import (
-    BenchmarkResult,
-    Candidate,
-    ResultImport,
-    RetuneSchedule,
-    Selection,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.tuning.queries.ledger import run_ledger
-from codegen_app.web.pagecache import triggers
-from codegen_app.workers.models import Worker
-from tests.app import factories, track_factories
-from tests.support.foreign_kernels import looked_at
+from codegen_app.platform import squashed
 
-pytestmark = pytest.mark.django_db(transaction=True)
 APP = "codegen_app"
-TIED = "tied: within the noise of the fastest"
+SQUASHED = (APP, "0001_squashed_0050_accounted")
+LATER = "9999_later"
+TABLES = ("codegen_app_build", "auth_user")
+# Of whoever would wait for another's transaction: that is for ever, however busy the machine is.
+FOR_EVER_MS = 60_000
 
 
-def migrate(name: str | None) -> Any:
-    """Go to a migration (None: before the first); the models as they are there."""
-    executor = MigrationExecutor(connection)
-    executor.migrate([(APP, name)])
-    return executor.loader.project_state((APP, name)).apps if name else None
+def forget(*names: str) -> None:
+    """The database has not applied these migrations, as far as it knows."""
+    MigrationRecorder(connection).migration_qs.filter(app=APP, name__in=names).delete()
+
+
+@pytest.mark.django_db
+def test_a_database_with_all_migrations_of_before_has_nothing_to_do() -> None:
+    forget(SQUASHED[1])
+    call_command("migrate", check_unapplied=True, verbosity=0)
+    said = StringIO()
+    call_command("migrate", stdout=said)
+    assert "No migrations to apply." in said.getvalue()
+    assert SQUASHED in MigrationRecorder(connection).applied_migrations()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("options", [{}, {"check_unapplied": True}], ids=["migrate", "check"])
+def test_a_database_with_some_migrations_of_before_is_refused_in_a_line(
+    options: dict[str, bool],
+) -> None:
+    forget("0049_torch_comparison", "0050_accounted", SQUASHED[1])
+    with pytest.raises(CommandError) as refused:
+        call_command("migrate", verbosity=0, **options)
+    assert str(refused.value) == (
+        "the database has 46 of the 48 migrations up to codegen_app.0050_accounted: upgrade first"
+        " with the last commit that has this migration (deploy/README.md, Backups and upgrades),"
+        " then with this one"
+    )
+
+
+def test_a_squashed_migration_is_applied_where_all_that_it_replaces_are() -> None:
+    replaced = squashed.code_migrations()[SQUASHED]
+    last = (APP, "0050_accounted")
+    assert squashed.with_squashed(replaced) == {SQUASHED, *replaced}
+    assert squashed.with_squashed({SQUASHED, *replaced} - {last}) == replaced - {last}
+    assert squashed.with_squashed(set()) == set()
+
+
+@pytest.mark.full
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_that_is_undone_leaves_nothing() -> None:
+    with transaction.atomic():
+        MigrationExecutor(connection).migrate([(APP, None)])
+        tables = connection.introspection.table_names()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_proc WHERE proname LIKE 'kiln_guard%'")
+            assert cursor.fetchone() == (0,)
+        assert not [name for name in tables if name.startswith(APP)]
+        transaction.set_rollback(True)
+
+
+class Later(migrations.Migration):
+    """What may follow: a column, and a reference to people, which is made last of all."""
+
+    dependencies = [SQUASHED]
+    operations = [
+        migrations.AddField("build", "later", models.IntegerField(null=True)),
+        migrations.CreateModel(
+            "Later",
+            [
+                ("id", models.BigAutoField(primary_key=True)),
+                ("by", models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)),
+            ],
+        ),
+    ]
 
 
 @pytest.fixture
-def latest() -> Iterator[str]:
-    """The last migration's name; the database is there again afterwards."""
-    leaves = MigrationExecutor(connection).loader.graph.leaf_nodes(APP)
-    (name,) = [name for _, name in leaves]
-    yield name
-    migrate(name)
-    triggers.create_triggers()  # the tables are new
+def later(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """That migration is there, and not applied; afterwards it is undone."""
+    load = MigrationLoader.load_disk
+
+    def load_disk(self: MigrationLoader) -> None:
+        load(self)
+        assert self.disk_migrations is not None
+        self.disk_migrations[APP, LATER] = Later(LATER, APP)
+
+    monkeypatch.setattr(MigrationLoader, "load_disk", load_disk)
+    yield
+    MigrationExecutor(connection).migrate([SQUASHED])
 
 
-def tables() -> list[str]:
-    """Those of the application."""
-    return [name for name in connection.introspection.table_names() if name.startswith(APP)]
+class Reader:
+    """Reads the tables again and again, as pages do, and notes for which it had to wait."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.waited_for: list[str] = []
+        self._stop = Event()
+        self._thread = Thread(target=self._read)
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        with psycopg.connect(**connection.get_connection_params(), autocommit=True) as own:
+            own.execute(f"SET lock_timeout = {FOR_EVER_MS}")
+            while not self._stop.wait(0.01):
+                for table in TABLES:
+                    try:
+                        own.execute(f"SELECT * FROM {table} LIMIT 20").fetchall()
+                    except psycopg.errors.LockNotAvailable:
+                        self.waited_for.append(table)
+                self.rounds += 1
 
 
-def a_result(models: Any, build: Build, task: TuningTask) -> Any:
-    """Three samples of the emulation, in the models of some migration."""
-    environment, _ = models.get_model(APP, "Environment").objects.get_or_create(
-        digest="e",
-        defaults={
-            **{"device": "cpu", "device_name": "CPU", "target": "cpu", "compiler": "c"},
-            **{"compute_units": 1, "memory_bytes": 1, "emulated": True},
-        },
-    )
-    return models.get_model(APP, "BenchmarkResult").objects.create(
-        **{"kernel_id": build.kernel_id, "build_id": build.pk, "problem_id": task.problem_id},
-        **{"environment_id": environment.pk, "samples_ns": [4.0, 5.0, 6.0], "batch": 1},
-        **{"median_ns": 5.0, "low_ns": 4.0, "high_ns": 6.0, "emulated": True},
-        **{"check_max_error": 0, "check_bound": 1, "check_ratio": 0},
-    )
+class Holder:
+    """Somebody's open transaction that uses a table, until a migration says that it waits."""
 
+    def __init__(self, statement: str) -> None:
+        self.lines: list[str] = []
+        self._own = psycopg.connect(**connection.get_connection_params())
+        # Where nothing is said the test fails instead of waiting for ever.
+        self._own.execute("SET idle_in_transaction_session_timeout = '5min'")
+        self._own.execute(statement)
 
-@pytest.mark.long
-def test_what_earlier_schemas_said_otherwise_is_known(latest: str) -> None:
-    """Ties and strategies of runs, the time of a result among its metrics."""
-    task, build = factories.task(), factories.build()
-    tied, other = factories.candidate(task), factories.candidate(task)
-    made = a_result(migrate("0006_source_file"), build, task)
-    old = migrate("0003_problem_work")
-    result = a_result(old, tied.build, task)
-    now = task.run.created_at
-    before = old.get_model(APP, "Candidate").objects
-    done = {"state": "done", "result_id": result.pk, "finished_at": now}
-    before.filter(pk=tied.pk).update(reason=TIED, **done)
-    rejected = {"state": "rejected", "stage": "check", "reason": "wrong", "finished_at": now}
-    before.filter(pk=other.pk).update(**rejected)
-
-    migrate(latest)
-    rows = {row.pk: (row.tied, row.reason) for row in Candidate.objects.all()}
-    assert rows == {tied.pk: (True, ""), other.pk: (False, "wrong")}
-    run = TuningRun.objects.get()
-    assert run.strategy == "guided", "there was no other"
-    lines = [line for line in run_ledger(run) if line["record"] == "candidate"]
-    assert [line["tied"] for line in lines] == [True, False]
-    metrics = BenchmarkResult.objects.get(pk=made.pk).all_metrics
-    assert list(metrics) == ["time"]
-    time = metrics["time"]
-    assert (time.value, time.low, time.high, time.unit, time.n) == (5.0, 4.0, 6.0, "ns", 3)
-
-    again = migrate("0004_search_strategy").get_model(APP, "Candidate").objects
-    assert again.get(pk=tied.pk).reason == TIED
-
-
-def rows_of_every_kind() -> dict[Any, int]:
-    """Among them what only later schemas allow: choices at two sizes, a cancelled candidate
-    without a kernel. How many there are of each model."""
-    task = factories.task()
-    made = factories.candidate(task).build
-    Candidate.objects.create(task=task, position=7, state="cancelled", reason="cancelled")
-    environment = factories.environment()
-    GraphNode.objects.create(graph=task.run.graph, position=0, name="n", target="aten.mm")
-    KernelUse.objects.create(kernel=made.kernel, template_node=task.template_node, position=0)
-    for size in (1, 2):
-        result = factories.result(
-            made, 5.0, problem=task.problem, environment=environment, bindings={"s0": size}
-        )
-        Selection.objects.create(
-            **{"problem": task.problem, "kernel": made.kernel, "result": result},
-            **{"target": "cpu", "device_name": "CPU", "bindings": {"s0": size}},
-            **{"toolchain": "c 1", "reason": "faster", "since": timezone.now()},
-        )
-    RetuneSchedule.objects.create(occasion="nightly")
-    AuditEntry.objects.create(action="import", what="model")
-    now = timezone.now()
-    Worker.objects.create(name="w", host="h", pid=1, started_at=now, seen_at=now)
-    RemoteLease.objects.create(key="k", worker=Worker.objects.get(), task=task, claim="w c")
-    Message.objects.create(queue="compile")
-    Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
-    Modelling.objects.create(build=result.build, board="MI300X", version=1)
-    TorchComparison.objects.create(graph=task.run.graph)
-    mnemonic = Mnemonic.objects.create(name="v_add_f32")
-    InstructionUse.objects.create(mnemonic=mnemonic, build=made, count=2)
-    looked_at()
-    ResultImport.objects.create(run=task.run, digest="d", measured_at=now)
-    Round.objects.create(name="look after", begun_at=now)
-    work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
-    ProblemWork.objects.create(problem=task.problem, **work)
-    token = ApiToken.objects.create(
-        digest="d", prefix="kiln_", name="t", scopes=["read"], owner=User.objects.create_user("u")
-    )
-    history.add_result(result)
-    Datum.objects.update(batch=Batch.objects.create(token=token, key="k", body_digest="d"))
-    rows_of_tracking()
-    Identity.objects.create(user=token.owner, issuer="https://login.example", subject="1")
-    return {
-        model: model._default_manager.count() for model in apps.get_app_config(APP).get_models()
-    }
-
-
-def rows_of_tracking() -> None:
-    alert = track_factories.regression("gemm")
-    series = alert.changes.get().series
-    event = AlertEvent.objects.create(alert=alert, kind=EventKind.RAISED)
-    channel = Channel.objects.create(
-        name="c", kind=ChannelKind.WEBHOOK, address="https://a", alerts=[AlertKind.REGRESSION]
-    )
-    now = timezone.now()
-    Delivery.objects.create(channel=channel, event=event, key=uuid4(), next_at=now)
-    SeriesRule.objects.create(series=series, muted=True, reason="noisy")
-    Baseline.objects.create(series=series, at=now, reason="new device")
-    RetentionPolicy.objects.create(name="p", days=30)
-    change = alert.changes.get()
-    Withdrawal.objects.create(series=series, datum=change.datum, reason="another tenant")
-    AlertRun.objects.create(alert=alert, series=series, run=TuningRun.objects.first())
-    again = Remeasurement.objects.create(alert=alert, series=series, boundary=now)
-    RemeasuredPoint.objects.create(remeasurement=again, original=change.datum)
-    MeasurementRequest.objects.create(alert=alert, series=series, revision=change.revision)
-
-
-#: What the first schema had no table for.
-LATER = {
-    *(AlertRun, Remeasurement, RemeasuredPoint, MeasurementRequest),
-    *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
-    *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
-    *(ForeignKernel, Mnemonic, InstructionUse, RemoteLease, TorchComparison),
-    *(Identity, ApiToken, Batch, Series, Revision, Conditions, Datum, Withdrawal),
-}
+    def write(self, line: str) -> None:
+        """What the command says on its standard error."""
+        self.lines.append(line.strip())
+        self._own.close()
 
 
 @pytest.mark.full
-def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:
-    counts = rows_of_every_kind()
-    assert all(counts.values()), "a row of each model"
-    migrate("0001_initial")
-    with transaction.atomic():  # and up again from there, as every test database has come
-        migrate(None)
-        assert not tables()
-        transaction.set_rollback(True)
-    migrate(latest)
-    for model, count in counts.items():
-        assert model._default_manager.count() == (0 if model in LATER else count), model
-    now_serving = Selection.objects.filter(until=None)
-    assert [one.bindings for one in now_serving] == [{"s0": 2}], "the newest goes on"
-    cancelled = Candidate.objects.get(kernel=None)
-    assert (cancelled.state, cancelled.reason) == ("rejected", "cancelled")
-
-
-@pytest.mark.full
-def test_series_count_the_points_that_no_ratio_is_taken_of(latest: str) -> None:
-    counted = {track_factories.series(): values for values in ((0.0, -1.0, 2.0), (3.0,), ())}
-    for series, values in counted.items():
-        for value in values:
-            track_factories.datum(series=series, value=value)
-    migrate("0046_remeasuring_elsewhere")
-    migrate(latest)
-    for series, values in counted.items():
-        series.refresh_from_db()
-        assert series.not_positive == sum(value <= 0 for value in values)
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT * FROM codegen_app_build LIMIT 1", "LOCK TABLE auth_user IN ROW EXCLUSIVE MODE"],
+)
+def test_nobody_waits_behind_a_migration_that_waits(later: None, statement: str) -> None:
+    holder = Holder(statement)
+    with Reader() as reader:
+        call_command("migrate", APP, LATER, verbosity=0, stderr=holder)
+    # Once for this transaction, and again where autovacuum was at a table, or a reader slow.
+    assert set(holder.lines) == {"A table is in use by another transaction; trying again."}
+    assert (APP, LATER) in MigrationRecorder(connection).applied_migrations()
+    assert reader.waited_for == []
+    assert reader.rounds > 1, "it did read meanwhile"

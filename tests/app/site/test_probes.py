@@ -97,24 +97,28 @@ def test_a_database_that_is_away_is_named_and_nothing_of_it_shown(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_migration_that_is_not_applied_is_named() -> None:
+@pytest.mark.parametrize(
+    ("forgotten", "first"),
+    [
+        ("sessions.0001_initial", "sessions.0001_initial"),
+        ("codegen_app.0050_accounted", "codegen_app.0001_squashed_0050_accounted"),
+    ],
+)
+def test_a_migration_that_is_not_applied_is_named(forgotten: str, first: str) -> None:
+    row = forgotten.split(".")
     with connection.cursor() as cursor:
         cursor.execute(
-            "DELETE FROM django_migrations WHERE app = 'codegen_app' AND name = '0030_retention'"
-            " RETURNING applied"
+            "DELETE FROM django_migrations WHERE app = %s AND name = %s RETURNING applied", row
         )
         (applied,) = cursor.fetchone()
         try:
             found = readiness.run_checks()
         finally:
             cursor.execute(
-                "INSERT INTO django_migrations (app, name, applied)"
-                " VALUES ('codegen_app', '0030_retention', %s)",
-                [applied],
+                "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, %s)",
+                [*row, applied],
             )
-    assert found["migrations"] == (
-        "1 not applied, first codegen_app.0030_retention: run kiln manage migrate"
-    )
+    assert found["migrations"] == f"1 not applied, first {first}: run kiln manage migrate"
     assert readiness.run_checks()["migrations"] == "ok"
 
 
