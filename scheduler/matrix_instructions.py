@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
@@ -18,6 +19,21 @@ COMMON_SIZE = 16
 # Maximum bytes that a lane reads from LDS at once.
 _READ_BYTES = 16
 _BYTES = {"f64": 8, "f32": 4, "tf32": 4, "xf32": 4, "f16": 2, "bf16": 2}  # 1 for all others
+
+
+class MatrixSet(StrEnum):
+    """Instructions that a GPU has all of, or none."""
+
+    MFMA = "MFMA of f32, f16, bf16 and f64"
+    MFMA_I8_K16 = "MFMA of i8 with 16 k"
+    MFMA_I8_K32 = "MFMA of i8 with 32 k"
+    MFMA_XF32 = "MFMA of xf32"  # LLVM's feature xf32-insts
+    MFMA_CDNA4 = "MFMA of CDNA 4"  # LLVM's feature gfx950-insts
+    WMMA_RDNA3 = "WMMA of RDNA 3"
+    WMMA_RDNA4 = "WMMA of RDNA 4"
+    MMA = "NVIDIA's, since Ampere"
+
+
 # How a builtin is called: A, B and C unchanged, or A and B as words; then that many zeros.
 # "iu8": a signedness flag precedes each. "fp8", "bf8": the formats' numbers, and scales of 0.
 Call: TypeAlias = Literal["0", "3", "words_0", "words_3", "iu8", "fp8", "bf8"]
@@ -67,15 +83,14 @@ class MatrixInstruction:
     function in ``nvidia/mma.h`` that wraps the PTX instruction. ``element`` (A and B) and
     ``accumulator`` (C and D) are dtype labels, or "tf32": f32 that the function rounds to 10 bits
     of mantissa, to nearest, ties away from zero; "xf32": f32 of which the instruction reads only
-    10 bits of mantissa, so that it is rounded before. ``processors`` are LLVM's names of single
-    GPUs (gfx942, sm_90) or of a whole generation (gfx11). ``copies`` is the number of lanes that
-    hold each element of A and B. ``call`` says what the builtin takes besides A, B and C.
+    10 bits of mantissa, so that it is rounded before. ``copies`` is the number of lanes that hold
+    each element of A and B. ``call`` says what the builtin takes besides A, B and C.
     ``bits``: the builtin takes its operands' bits as 16-bit integers; ``word``: as one or several
     C++ integers of this type. ``source`` names the document that gives shape and layouts.
     """
 
     name: str
-    processors: tuple[str, ...]
+    matrix_set: MatrixSet
     m: int
     n: int
     k: int
@@ -152,21 +167,21 @@ class MatrixInstruction:
 
 
 @lru_cache(maxsize=256)
-def select(processor: str, element: str, m: int = COMMON_SIZE) -> MatrixInstruction | None:
-    """Return the instruction with ``m`` rows and the largest k.
+def select(
+    sets: tuple[MatrixSet, ...], element: str, m: int = COMMON_SIZE
+) -> MatrixInstruction | None:
+    """Return the instruction with ``m`` rows and the largest k, of a GPU that has these sets.
 
-    Returns None if the processor has none for the dtype; products are then plain FMA. "tf32"
-    selects f32 that may be rounded.
+    Returns None if it has none for the dtype; products are then plain FMA. "tf32" selects f32 that
+    may be rounded.
     """
-    return _best(processor_instructions(processor), element, m)
+    return _best(instructions_of(sets), element, m)
 
 
-def processor_instructions(processor: str) -> tuple[MatrixInstruction, ...]:
-    """Return all instructions of a GPU (or of every GPU of a generation), in table order."""
-    generation = f"gfx{processor.removeprefix('gfx')[:-2]}"
-    return tuple(
-        one for one in INSTRUCTIONS if not {processor, generation}.isdisjoint(one.processors)
-    )
+@lru_cache(maxsize=32)
+def instructions_of(sets: tuple[MatrixSet, ...]) -> tuple[MatrixInstruction, ...]:
+    """Return all instructions of the sets, in table order."""
+    return tuple(one for one in INSTRUCTIONS if one.matrix_set in sets)
 
 
 def best_instructions(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstruction, ...]:
@@ -185,15 +200,7 @@ def _best(
 
 # ---- the table
 
-_CDNA = ("gfx90a", "gfx942", "gfx950")
-_CDNA2 = ("gfx90a",)
-_CDNA3 = ("gfx942", "gfx950")
-_XF32 = ("gfx942",)  # LLVM's feature xf32-insts
-_CDNA4 = ("gfx950",)
-_RDNA3 = ("gfx11",)
-_RDNA4 = ("gfx12",)
 _ACCUMULATORS = {"f64": "f64", "i8": "i32"}  # f32 for all others
-_SM80 = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
 def _operand(rows: int, lanes: int, values: int) -> Layout:
@@ -212,7 +219,7 @@ def _mfma(
     size: int,
     k: int,
     element: str,
-    processors: tuple[str, ...] = _CDNA,
+    instructions: MatrixSet = MatrixSet.MFMA,
     *,
     bits: bool = False,
     call: Call = "3",
@@ -226,7 +233,7 @@ def _mfma(
     run = 1 if double else 4  # rows in a lane's adjacent values
     values = size * size // 64
     document = "AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)"
-    if processors == _CDNA4:
+    if instructions is MatrixSet.MFMA_CDNA4:
         document = "AMD CDNA4 ISA, dense matrix layouts"
     rows = (
         Digit("value", run, values // run, run * groups),
@@ -235,7 +242,7 @@ def _mfma(
     )
     return MatrixInstruction(
         f"mfma_{name}",
-        processors,
+        instructions,
         *(size, size, k, 64, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, size, 1),))),
         source=document,
@@ -274,8 +281,8 @@ def _wmma(name: str, element: str, generation: int, call: Call = "0") -> MatrixI
         a = _operand(16, 32, 8)
         rows = (Digit("lane", 16, 2, 8), Digit("value", 1, 8, 1))
     return MatrixInstruction(
-        f"wmma_{name}",
-        _RDNA3 if third else _RDNA4,
+        f"wmma_{name}" if third else f"wmma_{name}_gfx12",
+        MatrixSet.WMMA_RDNA3 if third else MatrixSet.WMMA_RDNA4,
         *(16, 16, 16, 32, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, 16, 1),))),
         source="AMD RDNA3 ISA, 7.9" if third else "AMD RDNA4 ISA, 7.12",
@@ -292,7 +299,7 @@ def _mma(element: str) -> MatrixInstruction:
     rows, pair = Digit("value", 2, 2, 8), Digit("value", 1, 2, 1)
     return MatrixInstruction(
         f"mma_m16n8k16_f32_{element}",
-        _SM80,
+        MatrixSet.MMA,
         *(16, 8, 16, 32, element, "f32"),
         a=Layout((group, rows), (in_group, pair, Digit("value", 4, 2, 8))),
         b=Layout((in_group, pair, rows), (group,)),
@@ -311,7 +318,7 @@ def _mma_i8() -> MatrixInstruction:
     four = Digit("value", 1, 4, 1)
     return MatrixInstruction(
         "mma_m16n8k32_i32_i8",
-        _SM80,
+        MatrixSet.MMA,
         *(16, 8, 32, 32, "i8", "i32"),
         a=Layout((group, Digit("value", 4, 2, 8)), (in_group, four, Digit("value", 8, 2, 16))),
         b=Layout((in_group, four, Digit("value", 4, 2, 16)), (group,)),
@@ -326,7 +333,7 @@ def _mma_tf32() -> MatrixInstruction:
     f16 = _mma("f16")
     return MatrixInstruction(
         "mma_m16n8k8_f32_tf32",
-        _SM80,
+        MatrixSet.MMA,
         *(16, 8, 8, 32, "tf32", "f32"),
         a=Layout((group, Digit("value", 1, 2, 8)), (in_group, Digit("value", 2, 2, 4))),
         b=Layout((in_group, Digit("value", 1, 2, 4)), (group,)),
@@ -343,25 +350,35 @@ INSTRUCTIONS = (
     _mfma("f32_16x16x16bf16_1k", 16, 16, "bf16", bits=True),
     _mfma("f32_32x32x8bf16_1k", 32, 8, "bf16", bits=True),
     _mfma("f64_16x16x4f64", 16, 4, "f64"),
-    _mfma("f32_16x16x32_f16", 16, 32, "f16", _CDNA4),
-    _mfma("f32_32x32x16_f16", 32, 16, "f16", _CDNA4),
-    _mfma("f32_16x16x32_bf16", 16, 32, "bf16", _CDNA4),
-    _mfma("f32_32x32x16_bf16", 32, 16, "bf16", _CDNA4),
-    _mfma("f32_16x16x8_xf32", 16, 8, "xf32", _XF32),
-    _mfma("f32_32x32x4_xf32", 32, 4, "xf32", _XF32),
-    _mfma("i32_16x16x16i8", 16, 16, "i8", _CDNA2, call="words_3", word="int"),
-    _mfma("i32_16x16x32_i8", 16, 32, "i8", _CDNA3, call="words_3", word="long"),
-    _mfma("i32_16x16x64_i8", 16, 64, "i8", _CDNA4, call="words_3", word="int"),
-    _mfma("f32_16x16x128_f8f6f4_fp8", 16, 128, "f8e4m3fn", _CDNA4, call="fp8", word="int"),
-    _mfma("f32_16x16x128_f8f6f4_bf8", 16, 128, "f8e5m2", _CDNA4, call="bf8", word="int"),
+    _mfma("f32_16x16x32_f16", 16, 32, "f16", MatrixSet.MFMA_CDNA4),
+    _mfma("f32_32x32x16_f16", 32, 16, "f16", MatrixSet.MFMA_CDNA4),
+    _mfma("f32_16x16x32_bf16", 16, 32, "bf16", MatrixSet.MFMA_CDNA4),
+    _mfma("f32_32x32x16_bf16", 32, 16, "bf16", MatrixSet.MFMA_CDNA4),
+    _mfma("f32_16x16x8_xf32", 16, 8, "xf32", MatrixSet.MFMA_XF32),
+    _mfma("f32_32x32x4_xf32", 32, 4, "xf32", MatrixSet.MFMA_XF32),
+    _mfma("i32_16x16x16i8", 16, 16, "i8", MatrixSet.MFMA_I8_K16, call="words_3", word="int"),
+    _mfma("i32_16x16x32_i8", 16, 32, "i8", MatrixSet.MFMA_I8_K32, call="words_3", word="long"),
+    _mfma("i32_16x16x64_i8", 16, 64, "i8", MatrixSet.MFMA_CDNA4, call="words_3", word="int"),
+    _mfma(
+        "f32_16x16x128_f8f6f4_fp8",
+        16,
+        128,
+        "f8e4m3fn",
+        MatrixSet.MFMA_CDNA4,
+        call="fp8",
+        word="int",
+    ),
+    _mfma(
+        "f32_16x16x128_f8f6f4_bf8", 16, 128, "f8e5m2", MatrixSet.MFMA_CDNA4, call="bf8", word="int"
+    ),
     _wmma("f32_16x16x16_f16_w32", "f16", 11),
     _wmma("f32_16x16x16_bf16_w32", "bf16", 11),
-    _wmma("f32_16x16x16_f16_w32_gfx12", "f16", 12),
-    _wmma("f32_16x16x16_bf16_w32_gfx12", "bf16", 12),
+    _wmma("f32_16x16x16_f16_w32", "f16", 12),
+    _wmma("f32_16x16x16_bf16_w32", "bf16", 12),
     _wmma("i32_16x16x16_iu8_w32", "i8", 11, "iu8"),
-    _wmma("i32_16x16x16_iu8_w32_gfx12", "i8", 12, "iu8"),
-    _wmma("f32_16x16x16_fp8_fp8_w32_gfx12", "f8e4m3fn", 12, "words_0"),
-    _wmma("f32_16x16x16_bf8_bf8_w32_gfx12", "f8e5m2", 12, "words_0"),
+    _wmma("i32_16x16x16_iu8_w32", "i8", 12, "iu8"),
+    _wmma("f32_16x16x16_fp8_fp8_w32", "f8e4m3fn", 12, "words_0"),
+    _wmma("f32_16x16x16_bf8_bf8_w32", "f8e5m2", 12, "words_0"),
     _mma("f16"),
     _mma("bf16"),
     _mma_i8(),

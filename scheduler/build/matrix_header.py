@@ -7,7 +7,6 @@ writes it anew.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -19,9 +18,10 @@ from scheduler.matrix_instructions import (
     Digit,
     Layout,
     MatrixInstruction,
+    MatrixSet,
     best_instructions,
-    processor_instructions,
 )
+from scheduler.targets.generations import GPUS
 
 HEADER_FILE = HEADERS / "common" / "kiln" / "matrix_instructions.h"
 
@@ -63,8 +63,12 @@ _TABLES = "// X(name, how its builtin is called): each instruction of this targe
 
 def render_header() -> str:
     parts = [_HEAD]
-    for processors, rows in groupby(INSTRUCTIONS, key=lambda one: one.processors):
-        parts += [_conditional("if", processors), *(render_struct(one) for one in rows), "#endif\n"]
+    for matrix_set, rows in groupby(INSTRUCTIONS, key=lambda one: one.matrix_set):
+        parts += [
+            _conditional("if", _macros(matrix_set)),
+            *(render_struct(one) for one in rows),
+            "#endif\n",
+        ]
     parts += [_TABLES, _tables(), "}  // namespace kiln::instruction\n"]
     return "\n".join(parts)
 
@@ -138,14 +142,14 @@ def _vector(element: str, values: int) -> str:
 
 def _tables() -> str:
     """Return the instructions of each processor, and which one is used for a type."""
-    names = dict.fromkeys(name for one in INSTRUCTIONS for name in one.processors)
-    same: dict[tuple[MatrixInstruction, ...], list[str]] = {}
-    for name in names:
-        same.setdefault(processor_instructions(name), []).append(name)
+    same: dict[tuple[MatrixInstruction, ...], dict[str, None]] = {}
+    for gpu in GPUS:
+        if gpu.matrix_instructions:
+            same.setdefault(gpu.matrix_instructions, {})[gpu.matrix_macro] = None
     parts = []
-    for position, (instructions, processors) in enumerate(same.items()):
+    for position, (instructions, macros) in enumerate(same.items()):
         uses = " ".join(f"\\\n  X({one.name}, {one.call})" for one in instructions)
-        parts.append(_conditional("if" if position == 0 else "elif", processors))
+        parts.append(_conditional("if" if position == 0 else "elif", macros))
         parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
         parts += [_select(one) for one in best_instructions(instructions)]
     return "\n".join([*parts, "#endif\n"])
@@ -163,15 +167,13 @@ def _cpp(element: str) -> str:
     return element if named else DType.from_label(element).cpp
 
 
-def _conditional(word: str, processors: Iterable[str]) -> str:
-    return f"#{word} " + " || ".join(f"defined({_macro(name)})" for name in processors) + "\n"
+def _conditional(word: str, macros: Iterable[str]) -> str:
+    return f"#{word} " + " || ".join(f"defined({macro})" for macro in macros) + "\n"
 
 
-def _macro(processor: str) -> str:
-    """Return the macro that the build defines for one GPU (__gfx942__, __sm_90__) or generation
-    (__GFX11__)."""
-    is_generation = re.fullmatch(r"gfx\d\d", processor)
-    return f"__{processor.upper() if is_generation else processor}__"
+def _macros(matrix_set: MatrixSet) -> Iterable[str]:
+    """Return the macros of the GPUs that have a set."""
+    return dict.fromkeys(gpu.matrix_macro for gpu in GPUS if matrix_set in gpu.matrix_sets)
 
 
 if __name__ == "__main__":

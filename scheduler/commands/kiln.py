@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 
 from scheduler.errors import UserError
+from scheduler.targets.generations import AMD_EXAMPLE
 from scheduler.text import one_line
 
 DONE, OWN_FAILURE, MISTAKE, TURNED_DOWN, NO_TOKEN, REPLACED, AWAY = 0, 1, 2, 3, 4, 5, 6
@@ -57,7 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--token-file", type=Path, help="file with the token (default: the variable KILN_TOKEN)"
     )
     made.add_argument(
-        "--queue", default="", help="take work from this queue only, such as measure.gfx942"
+        "--queue", default="", help=f"take work from this queue only, such as measure.{AMD_EXAMPLE}"
     )
     made.add_argument("--name", default="", help="fail if the token is for another name")
     made.add_argument(

@@ -22,6 +22,7 @@ from scheduler.build.toolchains import (
 from scheduler.errors import UserError
 from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.targets import Target, find
+from scheduler.targets.generations import AMD_EXAMPLE, NVIDIA_EXAMPLE
 
 
 @contextmanager
@@ -93,7 +94,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="NAME",
-        help="gfx942, sm_90, cpu …; repeatable",
+        help=f"{AMD_EXAMPLE}, {NVIDIA_EXAMPLE}, cpu …; repeatable",
     )
 
 

@@ -29,6 +29,7 @@ from scheduler.ir.bindings import (
 )
 from scheduler.ir.serialize import constant_to_json
 from scheduler.ir.storage import Array, bind_buffer, widen
+from scheduler.targets.generations import AMD_EXAMPLE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         default="cpu",
         metavar="ID",
-        help="cpu, rocm:0, cuda:0, isa:gfx942 … (default: %(default)s)",
+        help=f"cpu, rocm:0, cuda:0, isa:{AMD_EXAMPLE} … (default: %(default)s)",
     )
     parser.add_argument(
         "--inputs", type=Path, required=True, metavar="IN.npz", help="arrays, by input name"

@@ -36,6 +36,7 @@ from scheduler.results.model import Compiler
 from scheduler.results.origin import origin_now
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target, find
+from scheduler.targets.generations import AMD_BOARD_EXAMPLE, AMD_EXAMPLE
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.buckets import ShapeBucket, parse_buckets, unique_problems
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
@@ -52,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         default="cpu",
         metavar="ID",
-        help="cpu, rocm:0, cuda:0 …; model:gfx942, model:MI300X …: modelled times, no GPU needed"
+        help=f"cpu, rocm:0, cuda:0 …; model:{AMD_EXAMPLE}, model:{AMD_BOARD_EXAMPLE} …:"
+        " modelled times, no GPU needed"
         " (default: %(default)s)",
     )
     parser.add_argument(

@@ -30,6 +30,7 @@ from scheduler.ir.bindings import (
     parse_bindings,
     trial_bindings,
 )
+from scheduler.targets.generations import AMD_EXAMPLE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         default="cpu",
         metavar="ID",
-        help="cpu, rocm:0, cuda:0, isa:gfx942 … (default: %(default)s)",
+        help=f"cpu, rocm:0, cuda:0, isa:{AMD_EXAMPLE} … (default: %(default)s)",
     )
     options.add_bindings(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: %(default)s)")

@@ -21,13 +21,14 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.cycles.constants import processor_machine
 from scheduler.isa.rocm.emulator.trace import Access
+from scheduler.targets.cycle_model import Groups
 
 _WORD = 4
 _BANKS = 32
 _NOTHING = -1  # no word: an inactive lane
 
-Groups = tuple[tuple[int, ...], ...]
 Addresses = npt.NDArray[np.int64]
 
 
@@ -43,35 +44,15 @@ def _consecutive_groups(lanes: int, together: int) -> Groups:
     return tuple(tuple(range(first, first + together)) for first in range(0, lanes, together))
 
 
-def _quads(*firsts: int) -> tuple[int, ...]:
-    return tuple(first + lane for first in firsts for lane in range(4))
-
-
-def _both_halves(half: Groups) -> Groups:
-    return half + tuple(tuple(32 + lane for lane in group) for group in half)
-
-
-_CDNA3_WIDE = (_quads(0, 20), _quads(4, 16), _quads(8, 28), _quads(12, 24))
-_CDNA4_WIDE = (_quads(0, 12, 20, 24), _quads(4, 8, 16, 28))
-
-
 @lru_cache(maxsize=256)
 def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
     """Return the rule for an access of ``width`` bytes per lane (with two addresses per lane: for
     each of the two). Widths below a word count as one word, 12 bytes as 16."""
-    rdna = processor.startswith(("gfx10", "gfx11", "gfx12"))
-    lanes = 32 if rdna else 64
+    gpu = processor_machine(processor)
     words = {8: 2, 12: 4, 16: 4}.get(width, 1)
-    doubled = processor == "gfx950" and reads and width != 12
-    if words == 4 and reads:
-        if doubled:
-            return BankRule(_both_halves(_CDNA4_WIDE), 2 * _BANKS)
-        if not rdna:
-            return BankRule(_both_halves(_CDNA3_WIDE), _BANKS)
-        if processor.startswith("gfx11"):
-            return BankRule(_CDNA3_WIDE, _BANKS)
-    banks = 2 * _BANKS if doubled else _BANKS
-    return BankRule(_consecutive_groups(lanes, min(lanes, banks // words)), banks)
+    banks = gpu.lds_banks if reads and width != 12 else _BANKS
+    known = {12: gpu.b96_groups, 16: gpu.b128_groups}.get(width) if reads else None
+    return BankRule(known or _consecutive_groups(gpu.wave, min(gpu.wave, banks // words)), banks)
 
 
 def cycles(

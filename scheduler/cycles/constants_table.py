@@ -2,7 +2,7 @@
 
     python -m scheduler.cycles.constants_table [--check]
 
-writes it anew from ``constants.py``; what stands before its heading is kept. ``--check`` writes
+writes it anew from ``targets``; what stands before its heading is kept. ``--check`` writes
 nothing and exits with 1 where the table is not current.
 """
 
@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from scheduler.cycles import constants
-from scheduler.cycles.constants import TARGETS, Constant, machine
-from scheduler.targets import find
+from scheduler.cycles.constants import TARGETS, machine
+from scheduler.targets import cycle_model, find
+from scheduler.targets.cycle_model import Constant
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "model.md"
 HEADING = "## Constants"
@@ -75,12 +75,12 @@ def render_section() -> str:
             HEADING,
             "",
             "Written by `python -m scheduler.cycles.constants_table` from"
-            " `scheduler/cycles/constants.py`. Cycles are cycles of the compute unit's clock. A"
+            " `scheduler/targets/`. Cycles are cycles of the compute unit's clock. A"
             " constant with a range has a value at the end that makes kernels fast, in the middle,"
             " and at the slow end; a time's band"
             " has all of them at one end together. Clocks, units, caches and peak bandwidth of the"
-            " boards are AMD's own (`scheduler/targets/amd_boards.py`), cycles of matrix"
-            f" instructions in `scheduler/cycles/matrix.py`. {without} of these {len(found)} rows"
+            " boards are AMD's own, cycles of matrix instructions in"
+            f" `scheduler/cycles/matrix.py`. {without} of these {len(found)} rows"
             f" are called an *{ESTIMATE}*: their values have no document or measurement as a"
             " source.",
             "",
@@ -109,8 +109,8 @@ def _number(value: float) -> str:
 
 
 def _sources() -> Iterator[str]:
-    """Yield the sources listed in the docstring of ``constants``, one per line."""
-    listed = (constants.__doc__ or "").partition("as the rows name them:")[2]
+    """Yield the sources listed in the docstring of ``cycle_model``, one per line."""
+    listed = (cycle_model.__doc__ or "").partition("as the rows name them:")[2]
     for one in re.split(r"^\* ", listed, flags=re.MULTILINE)[1:]:
         yield f"- {' '.join(one.split())}"
 

@@ -14,10 +14,12 @@ from enum import IntEnum
 from functools import lru_cache
 
 from scheduler.cycles import matrix
-from scheduler.cycles.constants import Rates
+from scheduler.cycles.constants import processor_machine
 from scheduler.cycles.report import Pipe, StallReason
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.rocm.liveness import register_mask, registers
+from scheduler.targets.cycle_model import Rates
+from scheduler.targets.generations import amd_gpu
 
 
 class IssueClass(IntEnum):
@@ -151,8 +153,7 @@ class _Decoder:
     def __init__(self, processor: str, rates: Rates) -> None:
         self._processor = processor
         self._rates = rates
-        self._old = processor.startswith("gfx9")
-        self._newest = processor.startswith("gfx12")
+        self._gpu = amd_gpu(processor)
 
     def decode(self, index: int, instruction: Instruction, line: int) -> DecodedInstruction:
         name, operands = instruction.mnemonic, instruction.operands
@@ -220,7 +221,7 @@ class _Decoder:
             return DecodedInstruction(index, IssueClass.FREE, None, 0, line=line)
         reads, writes = _registers(name, operands)
         returns = bool(writes) or "_load" in name
-        counts = [Counter.LOADS if returns or self._old else Counter.STORES]
+        counts = [Counter.LOADS if returns or self._gpu.stores_count_as_loads else Counter.STORES]
         if name.startswith("flat_"):
             counts.append(Counter.LDS)
         return DecodedInstruction(
@@ -234,7 +235,7 @@ class _Decoder:
     def _scalar(self, index: int, name: str, operands: str, line: int) -> DecodedInstruction:
         rates = self._rates
         if name.startswith(("s_load", "s_buffer_load", "s_store", "s_atomic", "s_memtime")):
-            counter = Counter.SCALARS if self._newest else Counter.LDS
+            counter = Counter.SCALARS if self._gpu.scalar_loads_have_own_counter else Counter.LDS
             return DecodedInstruction(
                 *(index, IssueClass.SCALAR_LOAD, Pipe.SCALAR, rates.scalar),
                 counts=(counter,),
@@ -300,7 +301,8 @@ def vector_rate(name: str, processor: str) -> str:
         return "double"
     if _QUARTER.match(name):
         return "quarter"
-    return "double" if processor.startswith("gfx9") and _DOUBLE_ALL.match(name) else "vector"
+    every = processor_machine(processor).f64_conversions_double
+    return "double" if every and _DOUBLE_ALL.match(name) else "vector"
 
 
 _registers = lru_cache(maxsize=1 << 16)(registers)  # decoded at each end of the constants

@@ -13,13 +13,13 @@ from heapq import heapreplace
 import numpy as np
 
 from scheduler.cycles.block_durations import Durations, is_uniform
-from scheduler.cycles.constants import Rates
 from scheduler.cycles.cuts import Cut
 from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.paths import BlockPaths
 from scheduler.cycles.report import Pipe
 from scheduler.cycles.unit import MemoryShare, Unit, UnitResult, WaveTimes
 from scheduler.targets import Board
+from scheduler.targets.cycle_model import Rates
 
 _MAX_SCHEDULED = 200_000  # blocks that are assigned to units one by one
 _ROUNDS = 4  # rounds of blocks that are run in sequence on a unit

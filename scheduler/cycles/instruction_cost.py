@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scheduler import targets
 from scheduler.cycles import matrix
-from scheduler.cycles.constants import Constant, End, machine
+from scheduler.cycles.constants import machine
 from scheduler.cycles.constants_table import MEANINGS
 from scheduler.cycles.decode import Counter, DecodedInstruction, IssueClass, decode, vector_rate
 from scheduler.isa.cuda.describe import rate_dtype
@@ -20,6 +20,7 @@ from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware, amd_hardware
+from scheduler.targets.cycle_model import Constant, End
 from scheduler.targets.nvidia import NvidiaHardware
 
 _GUIDE = "CUDA C++ Programming Guide: throughput of native arithmetic instructions"
@@ -56,14 +57,14 @@ def cost_of(target: Target, mnemonic: str) -> Cost:
 
 
 def _amd(target: Target, mnemonic: str) -> Iterator[Fact]:
-    known, processor = machine(target).constants(), amd_hardware(target).processor
+    known, gpu = machine(target).constants(), amd_hardware(target)
     ends = [_decode_alone(target, mnemonic, end) for end in (End.FAST, End.SLOW)]
     if ends[0].act is IssueClass.MATRIX:
-        yield from _matrix(mnemonic, processor)
+        yield from _matrix(mnemonic, gpu.processor)
     for name in _CONSTANTS.get(ends[0].act, ()):
-        named = vector_rate(mnemonic, processor) if name == "vector" else name
+        named = vector_rate(mnemonic, gpu.processor) if name == "vector" else name
         yield _constant(named, known[named], double=ends[0].busy if name == "vector" else None)
-    if counters := [_COUNTERS[processor[:5] >= "gfx12"][one] for one in ends[0].counts]:
+    if counters := [_COUNTERS[gpu.scalar_loads_have_own_counter][one] for one in ends[0].counts]:
         yield Fact("counters", ", ".join(counters), "AMD's ISA documents")
     if ends[0].act is IssueClass.FREE:
         yield Fact("issue", "no issue slot", "LLVM; AMD's ISA documents")

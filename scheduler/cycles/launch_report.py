@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduler.cycles.constants import End, Machine, Rates
 from scheduler.cycles.decode import DecodedInstruction, IssueClass
 from scheduler.cycles.device import DeviceTime
 from scheduler.cycles.paths import BlockPaths
@@ -25,6 +24,7 @@ from scheduler.isa.flow import Loop
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.targets import Board
+from scheduler.targets.cycle_model import End, Machine, Rates
 
 
 @dataclass(frozen=True)

@@ -12,25 +12,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from scheduler.cycles.constants import processor_machine
+
 _NAME = re.compile(
     r"v_(?P<family>mfma|smfmac|wmma|swmmac)(?:_scale)?_(?P<result>[fi]\d+|bf16)_"
     r"(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?P<blocks>\d+b_)?(?P<element>\w+)"
 )
 _LEAST = {4: 8, 16: 16, 32: 32}  # MFMA: the fewest cycles for that number of rows
 
-# Operations per clock and compute unit by element. 8 bits: integers and floats alike.
-_CDNA2 = {"f64": 256, "f32": 256, "f16": 1024, "bf16": 1024, "8": 1024}
-_CDNA3 = {"f64": 256, "f32": 256, "xf32": 1024, "f16": 2048, "bf16": 2048, "8": 4096}
-_CDNA4 = {"f64": 128, "f32": 256, "f16": 4096, "bf16": 4096, "8": 8192, "6": 16384, "4": 16384}
-_RDNA3 = {"f16": 512, "bf16": 512, "8": 512, "4": 1024}
-_RDNA4 = {"f16": 1024, "bf16": 1024, "8": 2048, "4": 4096}
-_RATES = {
-    "gfx90a": (_CDNA2, 4),
-    "gfx942": (_CDNA3, 4),
-    "gfx950": (_CDNA4, 4),
-    "gfx11": (_RDNA3, 2),
-    "gfx12": (_RDNA4, 2),
-}
 # Blocks that an instruction multiplies in parallel, by rows and k, if its name does not say.
 _BLOCKS = {(4, 4): 16, (16, 4): 4, (16, 1): 4, (16, 2): 4, (32, 1): 2, (32, 2): 2, (32, 4): 2}
 _SINGLE = {"f64", "xf32"}  # only the 4x4 instructions of these have blocks
@@ -43,14 +32,15 @@ def cycles(mnemonic: str, processor: str, operands: str = "") -> int | None:
     match = _NAME.match(mnemonic)
     if not match:
         return None
-    rates, simds = _RATES.get(processor) or _RATES[processor[:5]]
+    gpu = processor_machine(processor)
+    rates = dict(gpu.matrix_rates)
     m, n, k = int(match["m"]), int(match["n"]), int(match["k"])
     element = _element(match["element"], operands)
     operations = 2 * m * n * k * _blocks(m, k, element, match["blocks"])
     rate = rates.get(element) or rates.get("f32") or min(rates.values())
     if match["family"] in ("smfmac", "swmmac"):
         operations //= 2  # the zero half of A is not multiplied
-    length = round(operations * simds / rate)
+    length = round(operations * gpu.simds / rate)
     if match["family"] in ("mfma", "smfmac"):
         return max(length, 16 if element == "f64" else _LEAST.get(m, 16))
     return max(length, 8)

@@ -9,12 +9,12 @@ import numpy as np
 
 from scheduler.cycles import banks
 from scheduler.cycles.coalescing import transfers
-from scheduler.cycles.constants import Rates
 from scheduler.cycles.cuts import Cut, shorten
 from scheduler.cycles.decode import DecodedInstruction, IssueClass, LocalAccess, local_access
 from scheduler.cycles.steps import Effect, LdsEffect, MemoryEffect, Path
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
+from scheduler.targets.cycle_model import Rates
 
 
 @dataclass

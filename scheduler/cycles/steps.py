@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.cycles.constants import Rates
 from scheduler.cycles.decode import DecodedInstruction, IssueClass
 from scheduler.cycles.report import StallReason
+from scheduler.targets.cycle_model import Rates
 
 
 @dataclass(frozen=True, slots=True)

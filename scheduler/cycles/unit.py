@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, heappushpop
 
-from scheduler.cycles.constants import Rates
 from scheduler.cycles.decode import WAIT_REASONS, Counter, DecodedInstruction, IssueClass
 from scheduler.cycles.report import Span, StallReason
 from scheduler.cycles.steps import (
@@ -32,6 +31,7 @@ from scheduler.cycles.steps import (
 )
 from scheduler.cycles.sums import Totals, sum_waves, wave_spans
 from scheduler.cycles.waves import Block, Queue, Wave
+from scheduler.targets.cycle_model import Rates
 
 _MAX_OUTSTANDING = 64  # outstanding operations that a counter remembers
 

@@ -27,7 +27,8 @@ from scheduler.runtime.device import (
 )
 from scheduler.runtime.library import ExportedKernel, Library, bind_launch
 from scheduler.runtime.nvml import Monitor
-from scheduler.targets.nvidia import TARGETS, target_for
+from scheduler.targets.generations import NVIDIA_TARGETS, target_for
+from scheduler.targets.nvidia import processor_name
 
 KIND = "cuda"
 _DRIVER = "libcuda.so.1"
@@ -203,8 +204,8 @@ def device_info(index: int) -> DeviceInfo:
     name = _text(_call(driver.cuDeviceGetName, 256, device))
     target = target_for(capability)
     if target is None:
-        known = ", ".join(one.name for one in TARGETS)
-        message = f"{KIND}:{index} ({name}) is sm_{capability}, not one of {known}"
+        known = ", ".join(one.name for one in NVIDIA_TARGETS)
+        message = f"{KIND}:{index} ({name}) is {processor_name(capability)}, not one of {known}"
         raise DeviceError("CUDA_ERROR_NO_BINARY_FOR_GPU", message)
     version = _version(_call(driver.cuDriverGetVersion))
     pci = (
@@ -222,7 +223,7 @@ def device_info(index: int) -> DeviceInfo:
         memory_bytes=int(_call(driver.cuDeviceTotalMem, device)),
         emulated=False,
         attributes={
-            "architecture": f"sm_{capability}",
+            "architecture": processor_name(capability),
             "wavefront": str(attribute("WARP_SIZE")),
             "clock_khz": str(attribute("CLOCK_RATE")),
             "memory_clock_khz": str(attribute("MEMORY_CLOCK_RATE")),

@@ -33,11 +33,11 @@ from scheduler.isa.rocm.emulator.program import Program, program_of
 from scheduler.isa.rocm.emulator.run import EmulationResult, run
 from scheduler.runtime.device import DeviceError, DeviceInfo, LoadedKernel, Timing
 from scheduler.runtime.library import elapsed_ns
-from scheduler.targets.amd import TARGETS
+from scheduler.targets.generations import AMD_GPUS, AMD_TARGETS
 
 PREFIX = "isa:"
 #: Processors whose instructions the emulator supports.
-PROCESSORS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+PROCESSORS = tuple(gpu.processor for gpu in AMD_GPUS if gpu.emulated)
 WORKSPACE = "workspace"
 _ALIGNMENT = 4096
 _FIRST_ADDRESS = 1 << 32
@@ -263,7 +263,7 @@ def _pages(size: int) -> int:
 
 def device_info(processor: str) -> DeviceInfo:
     """Return the description of this machine as the GPU whose instructions are emulated."""
-    [target] = (target for target in TARGETS if target.name == processor)
+    [target] = (target for target in AMD_TARGETS if target.name == processor)
     return DeviceInfo(
         id=f"{PREFIX}{processor}",
         target=processor,

@@ -1,16 +1,44 @@
-"""AMD's GPUs, and the emulation of each on the CPU.
+"""AMD's GPUs: the properties that the files of the generations state.
 
 Registers, waves and LDS: LLVM's AMDGPUBaseInfo.cpp (getTotalNumVGPRs, getVGPRAllocGranule,
 getMaxWavesPerEU, getLdsDwGranularity) and AMDGPU.td (FeatureAddressableLocalMemorySize*), LLVM 22.
+Boards: rates by architecture from its white paper, each checked against the peak that AMD publishes
+for the product at its peak engine clock; bandwidth: the bus in bits, times the memory's transfers
+per second, from AMD's product page.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar
 
-from scheduler.targets.model import HardwareFigure, HipHardware, Target
+from scheduler.targets.cycle_model import Machine
+from scheduler.targets.model import HardwareFigure, HipHardware, Target, engine_fact
 from scheduler.targets.terms import AMD, Terms
+
+SPECS = "ROCm documentation: AMD GPU specifications"  # compute units and caches of every board
+
+
+class Feature(StrEnum):
+    """Instructions that only some GPUs have, or in variants: what the emulator's rows need."""
+
+    MFMA_FLUSHES_DENORMALS = "MFMA of f16 and bf16 flushes denormals"
+    MFMA_DENORMALS = "MFMA of f16 and bf16 keeps denormals"
+    XF32 = "MFMA of xf32"
+    SPARSE_MFMA = "sparse MFMA"
+    FNUZ_FLOAT8 = "8-bit floats without negative zero and infinities"
+    OCP_FLOAT8 = "8-bit floats of the Open Compute Project"
+    CDNA4 = "instructions since CDNA 4"  # LLVM: FeatureGFX950Insts
+    WMMA_RDNA3 = "WMMA whose lanes hold A and B twice"
+    WMMA_RDNA4 = "WMMA whose lanes hold A and B once"
+    RDNA4_FLOAT8 = "dot products and conversions of 8-bit floats of RDNA 4"
+
+
+def float8(rate: int) -> Mapping[str, int]:
+    """Rates of both Open Compute Project formats; CDNA 3 multiplies different ones."""
+    return {"f8e4m3fn": rate, "f8e5m2": rate}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +64,41 @@ class AmdHardware(HipHardware):
     simds_per_cu: int
     lds_bytes: int = 65536
     lds_granule_bytes: int = 512
+    machine: Machine | None = engine_fact(default=None)
+    """The cycle model's figures; None: its times are not modelled."""
+    emulated: bool = engine_fact(default=False)
+    """Whether the wave emulator runs its instructions."""
+    elf_machine: int = engine_fact()
+    """EF_AMDGPU_MACH_AMDGCN_* (LLVM, llvm/BinaryFormat/ELF.h)."""
+    major: int = engine_fact()
+    """The major version of its instruction set: LLVM's name without its last two digits."""
+    is_macro_of_generation: bool = engine_fact(default=False)
+    """Whether headers test for the version (__GFX11__): all its GPUs have the same matrix
+    instructions."""
+    features: frozenset[Feature] = engine_fact(default=frozenset())
+    has_accumulation_registers: bool = engine_fact(default=False)
+    """Whether accumulation registers share the file of the others (LLVM: FeatureGFX90AInsts)."""
+    has_architected_flat_scratch: bool = engine_fact(default=False)
+    direct_load_bytes: int = engine_fact(default=0)  # LLVM: FeatureLDSDMAInsts, FeatureGFX950Insts
+    clears_upper_halves: bool = engine_fact(default=False)
+    """Whether a 16-bit result clears the upper half of its register."""
+    buffers_check_by_stride: bool = engine_fact(default=False)
+    """Whether the stride of a buffer's descriptor says how its range is checked."""
+    stores_count_as_loads: bool = engine_fact(default=False)
+    """Whether one counter counts loads and stores."""
+    scalar_loads_have_own_counter: bool = engine_fact(default=False)
+    """Whether scalar loads have a counter of their own, and each counter a wait instruction."""
+    block_ids_in_trap_registers: bool = engine_fact(default=False)
+    """Whether a wave starts with its block's ids in TTMP registers."""
 
     @property
-    def direct_load_bytes(self) -> int:
-        return _DIRECT_LOAD_BYTES.get(self.processor, 0)
+    def macros(self) -> tuple[str, ...]:
+        """The macros that the compiler defines for it."""
+        return f"__{self.processor}__", f"__GFX{self.major}__"
 
-
-# For ``buffer_load_* ... lds``: LLVM's FeatureLDSDMAInsts (AMDGPU.td), 16 bytes FeatureGFX950Insts.
-_DIRECT_LOAD_BYTES = {"gfx90a": 4, "gfx942": 4, "gfx950": 16, "gfx1030": 4}
+    @property
+    def matrix_macro(self) -> str:
+        return self.macros[1 if self.is_macro_of_generation else 0]
 
 
 def amd_hardware(target: Target) -> AmdHardware:
@@ -51,55 +106,3 @@ def amd_hardware(target: Target) -> AmdHardware:
     if not isinstance(target.hardware, AmdHardware):
         raise TypeError(f"{target.name} is not an AMD GPU and does not emulate one")
     return target.hardware
-
-
-def _cdna(processor: str, lds_bytes: int = 65536, lds_granule_bytes: int = 512) -> AmdHardware:
-    return AmdHardware(
-        processor=processor,
-        architecture="cdna",
-        wavefront=64,
-        vgprs_per_simd=512,
-        vgpr_granule=8,
-        max_waves_per_simd=8,
-        simds_per_cu=4,
-        lds_bytes=lds_bytes,
-        lds_granule_bytes=lds_granule_bytes,
-        max_lds_per_block_bytes=lds_bytes,
-    )
-
-
-def _rdna(processor: str, vgprs_per_simd: int, vgpr_granule: int) -> AmdHardware:
-    return AmdHardware(
-        processor=processor,
-        architecture="rdna",
-        wavefront=32,
-        vgprs_per_simd=vgprs_per_simd,
-        vgpr_granule=vgpr_granule,
-        max_waves_per_simd=16,
-        simds_per_cu=2,
-    )
-
-
-_GPUS = (
-    _cdna("gfx90a"),
-    _cdna("gfx942"),
-    _cdna("gfx950", lds_bytes=163840, lds_granule_bytes=1280),
-    _rdna("gfx1030", vgprs_per_simd=1024, vgpr_granule=16),
-    _rdna("gfx1100", vgprs_per_simd=1536, vgpr_granule=24),
-    _rdna("gfx1151", vgprs_per_simd=1536, vgpr_granule=24),
-    _rdna("gfx1201", vgprs_per_simd=1536, vgpr_granule=24),
-)
-# The GPU that is emulated by default, so that its name is short.
-_FIRST_EMULATED = "gfx942"
-
-TARGETS = tuple(Target(gpu.processor, gpu.architecture, "rocm", gpu) for gpu in _GPUS)
-
-
-def _emulation(gpu: AmdHardware) -> Target:
-    name = "cpu" if gpu.processor == _FIRST_EMULATED else f"cpu-{gpu.processor}"
-    return Target(name, "cpu", "emulation", gpu, emulates=gpu.processor)
-
-
-EMULATIONS = tuple(
-    _emulation(gpu) for gpu in sorted(_GPUS, key=lambda gpu: gpu.processor != _FIRST_EMULATED)
-)

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, dataclass, field, fields
+from types import MappingProxyType
 from typing import Any, ClassVar
 
-from scheduler.matrix_instructions import processor_instructions
+from scheduler.matrix_instructions import (
+    COMMON_SIZE,
+    MatrixInstruction,
+    MatrixSet,
+    instructions_of,
+    select,
+)
+from scheduler.targets.gemm_costs import GemmCosts
 from scheduler.targets.terms import GENERAL, Terms
+
+KIB, MIB, GB = 1 << 10, 1 << 20, 10**9
+_ENGINE = "engine"
+
+
+def engine_fact(*, default: Any = MISSING) -> Any:
+    """A field that only stages of the engine read: ``facts`` leaves it out, and it follows from the
+    GPU's name, so that comparisons do too."""
+    return field(default=default, compare=False, repr=False, metadata={_ENGINE: True})
 
 
 @dataclass(frozen=True)
@@ -35,8 +52,9 @@ class Hardware:
     wavefront: int
 
     def facts(self) -> dict[str, Any]:
-        """Return all properties by name, in JSON's own types."""
-        return asdict(self)
+        """Return the properties for tables by name, in JSON's own types."""
+        shown = (one.name for one in fields(self) if _ENGINE not in one.metadata)
+        return {name: getattr(self, name) for name in shown}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +74,34 @@ class HipHardware(Hardware):
     architecture: str
     max_lds_per_block_bytes: int = 65536
 
-    @property
-    def direct_load_bytes(self) -> int:
-        """The most bytes that a lane loads into LDS without going through registers; 0 if
-        unsupported."""
-        return 0
+    direct_load_bytes: int = engine_fact(default=0)
+    """The most bytes that a lane loads into LDS without going through registers; 0 if
+    unsupported."""
+    matrix_sets: tuple[MatrixSet, ...] = engine_fact(default=())
+    has_wgmma: bool = engine_fact(default=False)
+    """Whether four warps multiply together, asynchronously, from shared memory (``wgmma``)."""
+    gemm_costs: GemmCosts = engine_fact(default=GemmCosts())
+    """Costs in estimates of matrix products."""
 
     @property
     def matrix(self) -> str:
         """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later), mma (NVIDIA)
         or ""."""
-        return next((one.family for one in processor_instructions(self.processor)), "")
+        return next((one.family for one in self.matrix_instructions), "")
+
+    @property
+    def matrix_instructions(self) -> tuple[MatrixInstruction, ...]:
+        """Its matrix instructions, in the table's order."""
+        return instructions_of(self.matrix_sets)
+
+    def matrix_instruction(self, element: str, m: int = COMMON_SIZE) -> MatrixInstruction | None:
+        """Return its instruction with ``m`` rows and the largest k; see ``select``."""
+        return select(self.matrix_sets, element, m)
+
+    @property
+    def matrix_macro(self) -> str:
+        """The macro by which headers know its matrix instructions."""
+        return f"__{self.processor}__"
 
     def facts(self) -> dict[str, Any]:
         return {**super().facts(), "matrix": self.matrix}
@@ -112,6 +147,11 @@ def hip_hardware(target: Target) -> HipHardware:
     if not isinstance(target.hardware, HipHardware):
         raise TypeError(f"{target.name} does not support HIP sources")
     return target.hardware
+
+
+def rates(**rates: int) -> Mapping[str, int]:
+    """Operations per clock and compute unit by dtype."""
+    return MappingProxyType(rates)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 
 from scheduler.errors import UserError
+from scheduler.targets.generations import AMD_GPUS
 from scheduler.targets.model import Board
 from scheduler.targets.registry import backends, boards, targets_of
 
 DEVICE_PREFIX = "model:"
-#: The targets whose instructions the wave emulator runs (``isa/rocm/emulator``).
-TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+#: The targets that the cycle model has figures of.
+TARGETS = tuple(gpu.processor for gpu in AMD_GPUS if gpu.machine is not None)
 
 
 def is_modelled(device_id: str) -> bool:

@@ -1,18 +1,20 @@
-"""NVIDIA's GPUs.
+"""NVIDIA's GPUs: the properties that the files of the generations state.
 
 CUDA C++ Programming Guide 13, "Compute capabilities": tables of features and of technical
 specifications, and for the granules of registers and shared memory "CUDA Occupancy Calculator".
+Boards: each rate was checked against the peak of the product's data sheet at its boost clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from scheduler.targets.model import HardwareFigure, HipHardware, Target
+from scheduler.matrix_instructions import MatrixSet
+from scheduler.targets.model import KIB, HardwareFigure, HipHardware, Target, engine_fact
 from scheduler.targets.terms import NVIDIA, Terms
 
-_KIB = 1 << 10
+GUIDE = "CUDA C++ Programming Guide: throughput of native arithmetic instructions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +45,23 @@ class NvidiaHardware(HipHardware):
     max_registers: int = 255
     warp_granule: int = 4
     shared_granule_bytes: int = 128
-    reserved_shared_bytes: int = _KIB
+    reserved_shared_bytes: int = KIB
+
+    ptx_version: int = engine_fact()
+    """The first PTX version that has it: 80 for 8.0. Older drivers accept it, not a newer one."""
+    has_specific_code: bool = engine_fact(default=False)
+    """Whether it also has an architecture-specific variant, whose machine code runs on no other
+    (sm_90a)."""
 
     @property
     def capability(self) -> int:
         """The compute capability, as in its name: 90 for sm_90."""
         return int(self.processor.removeprefix("sm_"))
+
+    @property
+    def specific(self) -> str:
+        """The name of its architecture-specific variant; without one, its own."""
+        return f"{self.processor}a" if self.has_specific_code else self.processor
 
 
 def nvidia_hardware(target: Target) -> NvidiaHardware:
@@ -58,40 +71,24 @@ def nvidia_hardware(target: Target) -> NvidiaHardware:
     return target.hardware
 
 
-def _gpu(capability: int, shared_kib: int, max_warps: int = 64, max_blocks: int = 32) -> Target:
-    hardware = NvidiaHardware(
-        processor=f"sm_{capability}",
+def processor_name(capability: int) -> str:
+    """Return the compiler's name for GPUs of a compute capability."""
+    return f"sm_{capability}"
+
+
+def gpu(
+    capability: int, *, shared_kib: int, max_warps: int = 64, max_blocks: int = 32, **facts: Any
+) -> NvidiaHardware:
+    """Return the GPU of a compute capability."""
+    return NvidiaHardware(
+        processor=processor_name(capability),
         architecture="cuda",
         wavefront=32,
         max_warps=max_warps,
         max_blocks=max_blocks,
-        shared_bytes=shared_kib * _KIB,
+        shared_bytes=shared_kib * KIB,
         # An SM's shared memory, less what the system reserves for one block.
-        max_lds_per_block_bytes=(shared_kib - 1) * _KIB,
+        max_lds_per_block_bytes=(shared_kib - 1) * KIB,
+        matrix_sets=(MatrixSet.MMA,),
+        **facts,
     )
-    return Target(hardware.processor, "cuda", "cuda", hardware)
-
-
-TARGETS = (
-    _gpu(80, shared_kib=164),
-    _gpu(86, shared_kib=100, max_warps=48, max_blocks=16),
-    _gpu(89, shared_kib=100, max_warps=48, max_blocks=24),
-    _gpu(90, shared_kib=228),
-    _gpu(100, shared_kib=228),
-    _gpu(120, shared_kib=100, max_warps=48, max_blocks=24),
-)
-
-
-def target_for(capability: int) -> Target | None:
-    """Return the target for a GPU of that compute capability; None if none fits.
-
-    Machine code runs on GPUs of the same major number whose minor number is no smaller (CUDA C++
-    Programming Guide, "Binary compatibility").
-    """
-    serving = [
-        target
-        for target in TARGETS
-        if nvidia_hardware(target).capability // 10 == capability // 10
-        and nvidia_hardware(target).capability <= capability
-    ]
-    return max(serving, key=lambda target: nvidia_hardware(target).capability, default=None)

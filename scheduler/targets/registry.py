@@ -50,7 +50,7 @@ class Backend:
 BUILT_IN = (
     Backend(
         name="rocm",
-        targets="scheduler.targets.amd:TARGETS",
+        targets="scheduler.targets.generations:AMD_TARGETS",
         scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
         recipe="scheduler.build.rocm.recipe:GPU",
         compilers="scheduler.build.toolchains:clang_compilers",
@@ -58,12 +58,12 @@ BUILT_IN = (
         devices="scheduler.runtime.rocm:DEVICES",
         device_ids=r"rocm:\d{1,3}",
         default_device="rocm:0",
-        boards="scheduler.targets.amd_boards:BOARDS",
+        boards="scheduler.targets.generations:AMD_BOARDS",
         occupancy="scheduler.isa.rocm.rules:RULES",
     ),
     Backend(
         name="cuda",
-        targets="scheduler.targets.nvidia:TARGETS",
+        targets="scheduler.targets.generations:NVIDIA_TARGETS",
         scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
         recipe="scheduler.build.cuda.recipe:RECIPE",
         competitors=("scheduler.codegen.cutedsl.scheduling:CuteDSLScheduling",),
@@ -73,12 +73,12 @@ BUILT_IN = (
         devices="scheduler.runtime.cuda:DEVICES",
         device_ids=r"cuda:\d{1,3}",
         default_device="cuda:0",
-        boards="scheduler.targets.nvidia_boards:BOARDS",
+        boards="scheduler.targets.generations:NVIDIA_BOARDS",
         occupancy="scheduler.isa.cuda.rules:RULES",
     ),
     Backend(
         name="emulation",
-        targets="scheduler.targets.amd:EMULATIONS",
+        targets="scheduler.targets.generations:EMULATIONS",
         scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
         recipe="scheduler.build.rocm.recipe:EMULATION",
         compilers="scheduler.build.toolchains:clang_compilers",

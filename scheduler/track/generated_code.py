@@ -14,7 +14,8 @@ from scheduler.build.cuda.resources import Resources as CudaResources
 from scheduler.build.rocm.occupancy import Demand as AmdDemand
 from scheduler.build.rocm.occupancy import occupancy as amd_occupancy
 from scheduler.build.rocm.resources import Resources as AmdResources
-from scheduler.targets import find
+from scheduler.targets import cdna3, find, hopper, rdna3
+from scheduler.targets.nvidia import NvidiaHardware
 
 _THREADS = 256
 _REGISTERS = (40, 56, 64, 80, 96, 128, 168)  # any two of them lie on different occupancy steps
@@ -38,7 +39,7 @@ def rigs() -> tuple[Rig, ...]:
     """Return one NVIDIA machine and two AMD machines."""
     return (
         Rig(
-            target="sm_90",
+            target=hopper.GPUS[0].processor,
             device="NVIDIA H200",
             runtime="CUDA 13.0",
             drivers=tuple(f"NVIDIA 580.{minor}.03" for minor in range(95, 103)),
@@ -47,8 +48,8 @@ def rigs() -> tuple[Rig, ...]:
             clock="sm_clock_mhz",
             clock_mhz=1980,
         ),
-        _amd("gfx942", "AMD Instinct MI300X", 2100),
-        _amd("gfx1100", "AMD Radeon RX 7900 XTX", 2490),
+        _amd(cdna3.GPU.processor, "AMD Instinct MI300X", 2100),
+        _amd(rdna3.GPU.processor, "AMD Radeon RX 7900 XTX", 2490),
     )
 
 
@@ -92,7 +93,7 @@ class KernelCode:
     def resources(self) -> Mapping[str, Any]:
         """Return the resources as the target's recipe gives them."""
         target = find(self.target)
-        if target.name.startswith("sm_"):
+        if isinstance(target.hardware, NvidiaHardware):
             held = cuda_occupancy(CudaDemand(self.registers, self.shared_bytes, _THREADS), target)
             return asdict(
                 CudaResources(

@@ -11,7 +11,7 @@
     hiding   = min(1, waves per SIMD / 4): four waves hide the latency of each other's loads
     filling  = blocks / (rounds * resident blocks): the last round of blocks leaves units idle
 
-Rates, clocks, bandwidth and caches are the board's (``targets/amd_boards.py`` names their sources);
+Rates, clocks, bandwidth and caches are those of the board (sources: its file in ``targets/``);
 waves per SIMD come from the build's registers and LDS, before the build from LDS alone. The
 constants are common rules of thumb, not fitted: the model only orders the later measurements.
 

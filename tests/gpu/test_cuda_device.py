@@ -15,7 +15,6 @@ from scheduler.matrix_instructions import (
     INSTRUCTIONS,
     Layout,
     MatrixInstruction,
-    processor_instructions,
 )
 from scheduler.runtime.cuda import CudaDevice
 from scheduler.runtime.device import DeviceInfo
@@ -104,7 +103,7 @@ def test_the_hardware_lays_matrices_out_as_the_table_says(
     one: MatrixInstruction, target: Target, run: Callable[..., None]
 ) -> None:
     """Small integers: the sums are exact in any order, so that the comparison is for equality."""
-    if one not in processor_instructions(nvidia_hardware(target).processor):
+    if one not in nvidia_hardware(target).matrix_instructions:
         pytest.skip(f"{target.name} has no {one.name}")
     rng = np.random.default_rng(one.m * 1000 + one.k)
     a, b = rng.integers(-8, 9, (one.m, one.k)), rng.integers(-8, 9, (one.k, one.n))
@@ -127,7 +126,7 @@ def test_tf32_rounds_to_nearest_as_the_emulation_does(
     """As ``tests/unit/runtime/test_matrix_instructions.py`` holds the emulation to: operands to 10
     bits of mantissa, ties away from zero."""
     (one,) = (row for row in NVIDIA_ROWS if row.element == "tf32")
-    if one not in processor_instructions(nvidia_hardware(target).processor):
+    if one not in nvidia_hardware(target).matrix_instructions:
         pytest.skip(f"{target.name} has no {one.name}")
     rng = np.random.default_rng(1688)
     a = rng.standard_normal((one.m, one.k)).astype(np.float32)

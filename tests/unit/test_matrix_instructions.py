@@ -13,16 +13,19 @@ from scheduler.matrix_instructions import (
     INSTRUCTIONS,
     Layout,
     MatrixInstruction,
-    processor_instructions,
-    select,
+    MatrixSet,
 )
-from scheduler.targets import amd, find, names
-from scheduler.targets.amd import amd_hardware
+from scheduler.targets import find, names
+from scheduler.targets.generations import AMD_GPUS
 from scheduler.targets.model import hip_hardware
 
 (MMA_M16N8K16,) = (one for one in INSTRUCTIONS if one.name == "mma_m16n8k16_f32_f16")
 (MMA_I8,) = (one for one in INSTRUCTIONS if one.name == "mma_m16n8k32_i32_i8")
 (MMA_TF32,) = (one for one in INSTRUCTIONS if one.element == "tf32")
+
+
+def instruction(target: str, element: str, m: int = 16) -> MatrixInstruction | None:
+    return hip_hardware(find(target)).matrix_instruction(element, m)
 
 
 def by_name(one: MatrixInstruction) -> str:
@@ -77,7 +80,9 @@ def test_a_lanes_results_are_a_grid_of_the_same_rows_and_columns(one: MatrixInst
 
 def test_results_in_no_grid_are_rejected() -> None:
     turned = Layout(MMA_M16N8K16.d.column, MMA_M16N8K16.d.row)
-    row = MatrixInstruction("x", (), 8, 16, 16, 32, "f16", "f32", turned, turned, turned, "")
+    row = MatrixInstruction(
+        "x", MatrixSet.MMA, 8, 16, 16, 32, "f16", "f32", turned, turned, turned, ""
+    )
     with pytest.raises(ValueError, match="no grid of rows and columns"):
         _ = row.d_columns
 
@@ -126,7 +131,7 @@ def test_integers_lie_as_the_ptx_isa_says() -> None:
 )
 def test_elements_of_8_bits(processor: str, element: str, name: str | None) -> None:
     """gfx942 has floats of 8 bits of other formats than torch's usual ones."""
-    assert getattr(select(processor, element), "name", None) == name
+    assert getattr(instruction(processor, element), "name", None) == name
 
 
 def test_tf32_lies_as_the_ptx_isa_says() -> None:
@@ -150,7 +155,7 @@ def test_xf32_lies_as_amds_calculator_says() -> None:
             for value in range(2):
                 assert one.a.evaluate(lane, value) == (lane % one.m, lane // one.m * 2 + value)
                 assert one.b.evaluate(lane, value) == (lane // one.m * 2 + value, lane % one.m)
-        plain = select("gfx942", "f32", one.m)
+        plain = instruction("gfx942", "f32", one.m)
         assert plain is not None and one.d == plain.d
         assert (one.a_values, one.b_values, one.d_values) == (2, 2, plain.d_values)
         assert (one.k, one.step_k) == (2 * plain.k, plain.step_k)
@@ -169,13 +174,13 @@ def test_xf32_lies_as_amds_calculator_says() -> None:
 )
 def test_f32_that_may_be_rounded(processor: str, size: int, name: str | None) -> None:
     """gfx950 has none of it any more."""
-    assert getattr(select(processor, "tf32", size), "name", None) == name
+    assert getattr(instruction(processor, "tf32", size), "name", None) == name
 
 
 @pytest.mark.parametrize("name", names())
 def test_products_of_f32_are_rounded_nowhere(name: str) -> None:
     """f32 is multiplied as f32, by an instruction of its own (CDNA) or by FMA, never as tf32."""
-    chosen = select(hip_hardware(find(name)).processor, "f32")
+    chosen = instruction(name, "f32")
     assert chosen is None or chosen.element == "f32"
 
 
@@ -187,20 +192,20 @@ def test_the_header_is_up_to_date() -> None:
 @pytest.mark.parametrize("name", names())
 def test_a_targets_instructions_are_one_family_for_its_waves(name: str) -> None:
     gpu = hip_hardware(find(name))
-    found = processor_instructions(gpu.processor)
+    found = gpu.matrix_instructions
     assert {one.family for one in found} == ({gpu.matrix} if gpu.matrix else set())
     assert {one.lanes for one in found} <= {gpu.wavefront}
 
 
 def test_cdna_has_mfma_and_rdna_from_the_third_on_wmma() -> None:
-    for gpu in map(amd_hardware, amd.TARGETS):
-        since_the_third = "" if gpu.processor.startswith("gfx10") else "wmma"
+    for gpu in AMD_GPUS:
+        since_the_third = "" if gpu.major == 10 else "wmma"
         assert gpu.matrix == ("mfma" if gpu.architecture == "cdna" else since_the_third)
 
 
 def test_the_instruction_that_takes_the_most_of_k_is_selected() -> None:
     chosen = {
-        processor: getattr(select(processor, "f16", 32), "name", None)
+        processor: getattr(instruction(processor, "f16", 32), "name", None)
         for processor in ("gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201")
     }
     assert chosen == {

@@ -30,14 +30,13 @@ _NO_CUDA = (
 # HIP's setting. CUDA's default fuses multiplies and adds even where a function forbids it, and
 # NVIDIA's assembler fuses whatever is not marked as separately rounded.
 _FUSED = ("-ffp-contract=fast-honor-pragmas",)
-# The PTX version that a target's instructions need, and no newer, so that older drivers accept it.
-_PTX_VERSIONS = {80: 70, 86: 71, 89: 78, 90: 80, 100: 86, 120: 87}
 
 
 def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:
-    """Compile device code to PTX."""
+    """Compile device code to PTX, of the first version that has the target: older drivers accept
+    it."""
     gpu = nvidia_hardware(target)
-    version = f"+ptx{_PTX_VERSIONS[gpu.capability]}"
+    version = f"+ptx{gpu.ptx_version}"
     return (
         *_cuda(target, toolchain),
         *("--cuda-device-only", f"--cuda-gpu-arch={gpu.processor}"),

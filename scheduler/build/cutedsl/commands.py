@@ -20,8 +20,7 @@ HEADERS = ("nvidia",)
 def architecture(target: Target) -> str:
     """Return the DSL's target architecture: since Hopper the architecture-specific one, whose
     machine code runs only on GPUs of exactly this compute capability."""
-    gpu = nvidia_hardware(target)
-    return f"{gpu.processor}a" if gpu.capability >= 90 else gpu.processor
+    return nvidia_hardware(target).specific
 
 
 def compile_dsl(

@@ -135,6 +135,4 @@ def _hip(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
 
 def _architecture(target: Target) -> tuple[str, ...]:
     """Return the device pass's architecture macros; with them the host pass sees the same text."""
-    processor = amd_hardware(target).processor
-    generation = processor.removeprefix("gfx")[:-2]
-    return (f"-D__{processor}__=1", f"-D__GFX{generation}__=1")
+    return tuple(f"-D{macro}=1" for macro in amd_hardware(target).macros)

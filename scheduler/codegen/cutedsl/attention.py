@@ -44,9 +44,9 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Axis, numel
+from scheduler.targets.generations import NVIDIA_GPUS
 from scheduler.targets.nvidia import nvidia_hardware
 
-_HOPPER = 90  # compute capability
 _TYPES = (DType.F16, DType.BF16)
 _DEEPEST = 256  # columns of one matrix instruction
 _ENOUGH_BLOCKS = 264  # two for each SM of an H200
@@ -133,9 +133,12 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     def _obstacle(self) -> str:
         """Return why no configuration is valid, or "" if one may be."""
         operation = self.operation
-        other = [t.name for t in self.targets if nvidia_hardware(t).capability != _HOPPER]
+        other = [t.name for t in self.targets if not nvidia_hardware(t).has_wgmma]
         if other:
-            return f"wgmma is supported only on sm_90, but the targets include {', '.join(other)}"
+            having = ", ".join(gpu.processor for gpu in NVIDIA_GPUS if gpu.has_wgmma)
+            return (
+                f"wgmma is supported only on {having}, but the targets include {', '.join(other)}"
+            )
         if self.element not in _TYPES:
             return f"wgmma is supported here only for f16 and bf16, not for {self.element.label}"
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):

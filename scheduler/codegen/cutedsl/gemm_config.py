@@ -12,9 +12,9 @@ from scheduler.codegen.legality import illegal
 from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
 from scheduler.targets import Target
+from scheduler.targets.generations import NVIDIA_GPUS
 from scheduler.targets.model import hip_hardware
 
-PROCESSOR = "sm_90"
 MULTIPROCESSORS = 132  # of an H100 SXM and an H200: the number of persistent blocks
 ELEMENTS = (DType.F16, DType.BF16)
 VECTOR = 8  # columns of a row that a thread stores
@@ -193,11 +193,11 @@ def reject(
 def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Rejected | None:
     """Return a rejection that applies to every configuration, or None."""
     for target in targets:
-        processor = hip_hardware(target).processor
-        if processor != PROCESSOR:
+        gpu = hip_hardware(target)
+        if not gpu.has_wgmma:
             return illegal(
-                f"CuteDSL matrix products are not supported on {processor}: wgmma requires "
-                f"{PROCESSOR}a"
+                f"CuteDSL matrix products are not supported on {gpu.processor}: wgmma requires "
+                f"{', '.join(one.specific for one in NVIDIA_GPUS if one.has_wgmma)}"
             )
     if problem.element not in ELEMENTS:
         return illegal(

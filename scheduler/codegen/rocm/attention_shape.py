@@ -16,7 +16,6 @@ from scheduler.matrix_instructions import (
     COMMON_SIZE,
     WIDEST_STEP_K,
     MatrixInstruction,
-    select,
 )
 from scheduler.targets.model import HipHardware
 
@@ -97,7 +96,7 @@ class AttentionShape:
 
     def has_matrix_instruction(self, gpu: HipHardware) -> bool:
         """Whether the GPU has matrix instructions for the tiles' type."""
-        return select(gpu.processor, self.element.label) is not None
+        return gpu.matrix_instruction(self.element.label) is not None
 
     # ---- resources of a configuration
 
@@ -176,9 +175,8 @@ class AttentionShape:
         self, config: AttentionConfig, gpu: HipHardware
     ) -> MatrixInstruction | None:
         rows = config.block_m * gpu.wavefront // config.threads
-        element, processor = self.element.label, gpu.processor
         if self.element.itemsize == _HALF and rows % _LARGE_SIZE == 0:
-            wide = select(processor, element, _LARGE_SIZE)
+            wide = gpu.matrix_instruction(self.element.label, _LARGE_SIZE)
             if wide is not None:
                 return wide
-        return select(processor, element)
+        return gpu.matrix_instruction(self.element.label)

@@ -11,7 +11,7 @@ from scheduler.codegen.legality import illegal
 from scheduler.codegen.rocm.gemm_tiles import tiles_for
 from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
-from scheduler.matrix_instructions import COMMON_SIZE, MatrixInstruction, select
+from scheduler.matrix_instructions import COMMON_SIZE, MatrixInstruction
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import HipHardware, hip_hardware
@@ -206,7 +206,7 @@ def matrix_instruction(
 ) -> MatrixInstruction | None:
     """Return the instruction that a GPU multiplies tiles of ``size`` rows and columns with; None:
     plain FMA, and with ``allow_tf32`` no instruction of its own."""
-    return select(gpu.processor, "tf32" if allow_tf32 else element.label, size)
+    return gpu.matrix_instruction("tf32" if allow_tf32 else element.label, size)
 
 
 def step_k(

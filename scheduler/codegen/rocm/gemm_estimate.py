@@ -19,10 +19,11 @@ from scheduler.codegen.rocm.gemm_config import (
     tile_count,
     waves_along_m,
 )
-from scheduler.codegen.rocm.gemm_costs import ISSUE_SHARE, costs_of, partial_sums
+from scheduler.codegen.rocm.gemm_costs import partial_sums
 from scheduler.codegen.rocm.machine import Machine, machine_of, worst_ratios
 from scheduler.matrix_instructions import COMMON_SIZE
 from scheduler.targets import Target
+from scheduler.targets.gemm_costs import ISSUE_SHARE
 from scheduler.targets.model import hip_hardware
 
 # Of ``estimate_gemm``: cycles of a compute unit, and bytes per cycle.
@@ -57,7 +58,7 @@ def estimate_gemm(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     joined units, and their data arrives from memory meanwhile (fitted to the cycle model for f16
     products of 16 to 256 rows on gfx1100).
     """
-    costs = costs_of(machine)
+    costs = machine.costs
     streams = machine.cus_per_wgp > 1 and _is_memory_bound(problem, machine)
     unit = machine.as_wgp() if streams else machine
     together, rounds = _occupancy(config, problem, unit)
@@ -93,7 +94,7 @@ def _step_cycles(
 ) -> float:
     """Return the cycles of a step along k of the blocks that share a compute unit; with
     ``streams``, the data that they wait for arrives from memory in parallel."""
-    costs = costs_of(machine)
+    costs = machine.costs
     waves = config.threads // machine.wavefront
     busy = min(1.0, together * waves / machine.simds)
     area = config.block_m * config.block_n
@@ -126,7 +127,7 @@ def _transfer_cycles(
     config: GemmConfig, problem: GemmProblem, machine: Machine, waves: int
 ) -> float:
     """Return the cycles of one block's step in LDS and on the path from L2."""
-    costs = costs_of(machine)
+    costs = machine.costs
     pipes = (
         costs.lds * _lds_cycles(config, problem, waves),
         costs.path * _load_cycles(config, problem, machine),
@@ -137,7 +138,7 @@ def _transfer_cycles(
 def _load_wait_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
     """Return the cycles that a block's step waits for loads that earlier steps have not issued:
     elements that windows share are nearer."""
-    costs = costs_of(machine)
+    costs = machine.costs
     shared = 1 - _distinct_rows(problem, machine) / max(problem.m + problem.n, 1)
     ahead = max(1, config.stages - 1) if config.direct_to_lds else 1  # steps that a load has
     return costs.latency * (1 - costs.window_saving * shared) / ahead
@@ -147,7 +148,7 @@ def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tu
     """Return the blocks that a compute unit runs at once, and the number of rounds: a block begins
     as soon as another ends."""
     waves = config.threads // machine.wavefront
-    registers = lane_registers(config, problem) + costs_of(machine).other_vgprs
+    registers = lane_registers(config, problem) + machine.costs.other_vgprs
     by_registers = machine.registers // registers * machine.simds // max(1, waves)
     held = max(1, min(machine.lds_bytes // config.lds_bytes(problem.element), by_registers))
     if config.stream_k:  # all at once, each as long as the others
@@ -183,7 +184,7 @@ def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -
     from memory, and some of the rest too, since dies have caches of their own."""
     tiles_m, tiles_n = ceil_div(problem.m, config.block_m), ceil_div(problem.n, config.block_n)
     asked = max(1, tiles_n * problem.m + tiles_m * problem.n)
-    again = costs_of(machine).refetch
+    again = machine.costs.refetch
     share = again + (1 - again) * _distinct_rows(problem, machine) / asked
     size = problem.element.itemsize
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
@@ -197,7 +198,7 @@ def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -
 
 def _distinct_rows(problem: GemmProblem, machine: Machine) -> float:
     """Return the distinct rows of both operands in memory, of length k: windows share elements."""
-    if costs_of(machine).stores is None:
+    if machine.costs.stores is None:
         return problem.m + problem.n
     return problem.m * problem.distinct_a + problem.n * problem.distinct_b
 
@@ -261,7 +262,7 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     most = machine.simds * _GEMV_WAVES // (config.threads // machine.wavefront)
     together = min(ceil_div(problem.batches * tiles, machine.units), most)
     asked = together * (config.block_m + config.block_n) * config.block_k
-    path = costs_of(machine).gemv_path * asked * problem.element.itemsize / _L2_BYTES
+    path = machine.costs.gemv_path * asked * problem.element.itemsize / _L2_BYTES
     waits = _GEMV_START + ceil_div(problem.k, config.block_k) * (_GEMV_LATENCY + path)
     computed = max(computed, waits / machine.cycles_per_us)
     narrow = columns * problem.element.itemsize < _WIDE_STORE
@@ -272,7 +273,7 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
 def _bound_by_memory(computed: float, problem: GemmProblem, machine: Machine) -> float:
     """Return microseconds, at least the memory time of operands and results; of two memory-bound
     configurations, the one that computes less is better."""
-    size, costs = problem.element.itemsize, costs_of(machine)
+    size, costs = problem.element.itemsize, machine.costs
     stores = costs.stores
     rate = _MEMORY_SHARE * machine.bytes_per_us
     read = _read_us(problem, machine)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from scheduler.ir.dtypes import DType
 from scheduler.targets import Board, Target, boards, names
 from scheduler.targets.amd import AmdHardware
+from scheduler.targets.gemm_costs import GemmCosts
 from scheduler.targets.model import hip_hardware
 
 _REGISTERS = 65536  # of NVIDIA's SMs
@@ -24,7 +25,7 @@ class Machine:
     """A board for products of one element type: ``rate`` is operations per cycle and compute unit
     (SM), ``registers`` those of a lane that a SIMD has for all its waves."""
 
-    processor: str
+    costs: GemmCosts
     units: int
     cycles_per_us: float
     bytes_per_us: float
@@ -63,7 +64,7 @@ def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> M
     amd = gpu if isinstance(gpu, AmdHardware) else None
     rdna = amd is not None and amd.architecture == "rdna"
     return Machine(
-        gpu.processor,
+        gpu.gemm_costs,
         board.compute_units,
         float(board.clock_mhz),
         board.memory_bytes_per_s / 1e6,

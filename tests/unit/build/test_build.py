@@ -23,11 +23,11 @@ from scheduler.build.recipe import recipe_of
 from scheduler.build.rocm import offload_bundle
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.sandbox.process import Limits
-from scheduler.targets import amd
+from scheduler.targets import generations
 from tests.support.caches import empty_cache
 from tests.unit.build.sources import ADD, GEMM
 
-GPUS = [gpu.name for gpu in amd.TARGETS]
+GPUS = [gpu.name for gpu in generations.AMD_TARGETS]
 
 
 def made(result: Build | Rejected) -> Build:

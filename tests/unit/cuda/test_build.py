@@ -19,8 +19,8 @@ from scheduler.build.toolchains import Search
 from scheduler.errors import Rejected
 from scheduler.isa.instructions import Kind
 from scheduler.isa.reader import reader_of
-from scheduler.matrix_instructions import processor_instructions
-from scheduler.targets.nvidia import TARGETS
+from scheduler.targets.generations import NVIDIA_TARGETS
+from scheduler.targets.model import hip_hardware
 from tests.support.caches import KEPT
 
 # A product of one 16x32 tile by one 8x32, of f16, with a block's shared memory of 64 KiB.
@@ -43,7 +43,9 @@ extern "C" PT_EXPORT int go(const T* a, float* out, int n, size_t*, unsigned cha
 }
 """
 MULTIPLIED = 1 + next(i for i, line in enumerate(SOURCE.split("\n")) if "multiply(" in line)
-LARGE_ENOUGH = [target for target in TARGETS if target.name not in {"sm_86", "sm_89", "sm_120"}]
+LARGE_ENOUGH = [
+    target for target in NVIDIA_TARGETS if target.name not in {"sm_86", "sm_89", "sm_120"}
+]
 
 Compiled = Callable[..., Build]
 
@@ -70,7 +72,7 @@ def compiled(target: str, toolchain: CudaToolchain) -> Build:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("target", [target.name for target in TARGETS])
+@pytest.mark.parametrize("target", [target.name for target in NVIDIA_TARGETS])
 def test_every_target_assembles_and_says_what_it_takes(
     target: str, compilers: dict[str, CudaToolchain]
 ) -> None:
@@ -170,12 +172,12 @@ def test_how_the_programs_are_called_is_in_no_record(compilers: dict[str, CudaTo
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("target", [target.name for target in TARGETS])
+@pytest.mark.parametrize("target", [target.name for target in NVIDIA_TARGETS])
 def test_every_matrix_instruction_of_the_table_assembles(
     target: str, compilers: dict[str, CudaToolchain]
 ) -> None:
     """Those that no template asks for too (tf32), by the name that SASS has for them."""
-    rows = processor_instructions(target)
+    rows = hip_hardware(targets.find(target)).matrix_instructions
     kernels = "".join(
         f"""
 extern "C" __global__ void k_{row.name}(const kiln::instruction::{row.name}::A* a,

@@ -12,7 +12,8 @@ from scheduler import targets
 from scheduler.build.cuda.occupancy import Demand, Limiter, occupancy
 from scheduler.isa.cuda.next_step import next_step
 from scheduler.isa.occupancy import rules_of
-from scheduler.targets.nvidia import TARGETS, nvidia_hardware
+from scheduler.targets.generations import NVIDIA_TARGETS as TARGETS
+from scheduler.targets.nvidia import nvidia_hardware
 from tests.unit.cuda.conftest import SampleBuild
 
 DEMANDS = st.builds(

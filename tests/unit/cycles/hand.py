@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler import targets
-from scheduler.cycles.constants import End, machine
+from scheduler.cycles.constants import machine
 from scheduler.cycles.decode import decode
 from scheduler.cycles.paths import BlockPaths, paths_of
 from scheduler.cycles.unit import MemoryShare, Unit, UnitResult
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 from scheduler.isa.rocm.reader import GPU
+from scheduler.targets.cycle_model import End
 
 
 def function_of(text: str) -> Function:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from scheduler.cycles import constants
 from scheduler.cycles.constants_table import (
     DOCUMENT,
     ESTIMATE,
@@ -12,6 +11,7 @@ from scheduler.cycles.constants_table import (
     constant_rows,
     update_document,
 )
+from scheduler.targets import cycle_model
 
 
 def test_the_table_is_current() -> None:
@@ -21,7 +21,7 @@ def test_the_table_is_current() -> None:
 
 def test_each_constant_is_explained_and_has_a_named_source_or_says_that_it_has_none() -> None:
     assert {name for name, _, _ in constant_rows()} == set(MEANINGS)
-    listed = re.findall(r"\*([^*]+)\*:?", constants.__doc__ or "")
+    listed = re.findall(r"\*([^*]+)\*:?", cycle_model.__doc__ or "")
     named = {name.replace("CDNA 2/3/4 ", "") for name in listed}
     for name, _, constant in constant_rows():
         assert constant.unit, name

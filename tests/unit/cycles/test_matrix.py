@@ -6,8 +6,9 @@ import pytest
 
 from scheduler import targets
 from scheduler.cycles import matrix
-from scheduler.cycles.constants import TARGETS, End, machine
-from scheduler.matrix_instructions import processor_instructions
+from scheduler.cycles.constants import TARGETS, machine
+from scheduler.targets.cycle_model import End
+from scheduler.targets.model import hip_hardware
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_the_fastest_of_each_type_has_the_boards_rate(target: str) -> None:
     board = targets.boards(target)[0]
     simds = machine(targets.find(target)).at(End.MID).simds
     best: dict[str, float] = {}
-    for one in processor_instructions(target):
+    for one in hip_hardware(targets.find(target)).matrix_instructions:
         name = f"v_{one.name}".removesuffix("_gfx12")
         length = matrix.cycles(name.removesuffix("_w32"), target)
         if length is not None and one.compute_type in board.matrix:

@@ -11,10 +11,10 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
-from scheduler.targets import amd
+from scheduler.targets import generations
 
 ListingOf = Callable[..., str]
-GPUS = [gpu.name for gpu in amd.TARGETS]
+GPUS = [gpu.name for gpu in generations.AMD_TARGETS]
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from scheduler.isa.rocm.objects.model import CodeObject, ReadLimits
 from scheduler.isa.rocm.objects.offload_bundle import unbundle
 from scheduler.isa.rocm.objects.reader import read_code_object
 from scheduler.isa.rocm.reader import GPU
+from scheduler.targets.generations import amd_gpu
 
 pytest.importorskip("elftools")
 try:
@@ -231,7 +232,7 @@ def test_a_descriptor_says_what_its_bits_mean() -> None:
     content = struct.pack(
         "<IIIIq20sIIIHHI", 1024, 16, 88, 0, 4096, b"", 20 | 1 << 16, rsrc1, rsrc2, 0b1001, 0x105, 0
     )
-    found = descriptor.read(content, "gfx90a")
+    found = descriptor.read(content, amd_gpu("gfx90a"))
     facts = dict(found.directives)
     assert (found.entry, found.wavefront) == (4096, 64)
     assert facts["group_segment_fixed_size"] == 1024
@@ -245,4 +246,4 @@ def test_a_descriptor_says_what_its_bits_mean() -> None:
     assert facts["user_sgpr_kernarg_preload_length"] == 5
     assert facts["user_sgpr_kernarg_preload_offset"] == 2
     wave32 = struct.pack("<IIIIq20sIIIHHI", 0, 0, 0, 0, 64, b"", 0, rsrc1, 0, 1 << 10, 0, 0)
-    assert descriptor.read(wave32, "gfx1100").wavefront == 32
+    assert descriptor.read(wave32, amd_gpu("gfx1100")).wavefront == 32

@@ -17,8 +17,8 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
-from scheduler.matrix_instructions import select
-from scheduler.targets import amd, find, names
+from scheduler.targets import find, generations, names
+from scheduler.targets.model import hip_hardware
 from tests.support.families import linear, product
 from tests.unit.codegen.test_attention_kernels import attention_node
 from tests.unit.matrix.contractions import convolution, matmul, shared_input
@@ -26,7 +26,7 @@ from tests.unit.matrix.convolution_graphs import Convolution
 from tests.unit.matrix.running import in_listings
 
 ALL = tuple(find(name) for name in names())
-GPUS = [gpu.name for gpu in amd.TARGETS]
+GPUS = [gpu.name for gpu in generations.AMD_TARGETS]
 # Where the hardware has no instruction for a type's products.
 FMA = {
     "f16": "v_fma_mix_f32|v_fmac_f32|v_fma_f32",
@@ -37,7 +37,7 @@ FMA = {
 
 
 def expected(target: str, dtype: str) -> str:
-    one = select(target, dtype)
+    one = hip_hardware(find(target)).matrix_instruction(dtype)
     return FMA[dtype] if one is None else in_listings(one)
 
 

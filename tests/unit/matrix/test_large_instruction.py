@@ -14,8 +14,10 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
-from scheduler.matrix_instructions import MatrixInstruction, select
-from scheduler.targets import amd, find, names
+from scheduler.matrix_instructions import MatrixInstruction
+from scheduler.targets import find, names
+from scheduler.targets.generations import AMD_TARGETS
+from scheduler.targets.model import hip_hardware
 from scheduler.tuning.space import Space
 from tests.unit.matrix.contractions import convolution, matmul, shared_input
 from tests.unit.matrix.running import Runner, in_listings, random_values, tolerance
@@ -23,9 +25,9 @@ from tests.unit.matrix.running import Runner, in_listings, random_values, tolera
 NAME = "MATRIX_INSTR_NONKDIM"
 LARGE = [
     (gpu.name, dtype, instruction)
-    for gpu in amd.TARGETS
+    for gpu in AMD_TARGETS
     for dtype in ("f16", "bf16", "f32")
-    if (instruction := select(gpu.name, dtype, 32)) is not None
+    if (instruction := hip_hardware(gpu).matrix_instruction(dtype, 32)) is not None
 ]
 
 

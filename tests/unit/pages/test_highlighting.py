@@ -25,7 +25,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.isa.reader import reader_of
-from scheduler.targets import amd
+from scheduler.targets import generations
 from scheduler.targets.amd import amd_hardware
 
 SOURCE = """#include <hip/hip_runtime.h>
@@ -62,7 +62,7 @@ extern "C" __attribute__((visibility("default"))) int k(const _Float16* a, float
   return 0;
 }
 """
-GPUS = [target.name for target in amd.TARGETS]
+GPUS = [target.name for target in generations.AMD_TARGETS]
 
 
 @pytest.mark.full(but=["gfx90a"])

@@ -33,7 +33,7 @@ from scheduler.build.toolchains import Search
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
-from scheduler.targets.nvidia import target_for
+from scheduler.targets.generations import target_for
 from tests.unit.runtime.test_rocm import EXPORT, KERNEL, LAUNCHER
 
 HERE = Path(__file__).parent

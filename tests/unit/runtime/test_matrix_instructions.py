@@ -20,7 +20,7 @@ from scheduler import targets
 from scheduler.build.matrix_header import render_struct
 from scheduler.ir.dtypes import DType
 from scheduler.ir.minifloat import to_bits
-from scheduler.matrix_instructions import MatrixInstruction, processor_instructions
+from scheduler.matrix_instructions import MatrixInstruction
 from scheduler.runtime.device import DeviceError
 from scheduler.targets.amd import amd_hardware
 from tests.unit.test_matrix_instructions import MMA_I8, MMA_M16N8K16, MMA_TF32
@@ -126,7 +126,7 @@ BUILTINS = [
     Builtin(row, name)
     for name in targets.names()
     if name.startswith("cpu")
-    for row in processor_instructions(amd_hardware(targets.find(name)).processor)
+    for row in amd_hardware(targets.find(name)).matrix_instructions
 ]
 
 

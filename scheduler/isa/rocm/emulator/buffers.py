@@ -90,7 +90,7 @@ class BufferAccess:
 
 
 def parse_buffer(
-    operands: list[Operand], all_: Operands, accumulation: int, gfx9: bool
+    operands: list[Operand], all_: Operands, accumulation: int, by_stride: bool
 ) -> BufferAccess:
     """Parse the address, the descriptor and the scalar offset."""
     if len(operands) != 3 or operands[1].file is not RegisterFile.SCALAR or operands[1].count < 4:
@@ -106,7 +106,7 @@ def parse_buffer(
             offset = _row(rows.pop(0))
     return BufferAccess(
         *(descriptor.index, read_raw(scalar, 32, accumulation, Type.U32), offset, index),
-        *(all_.number("offset"), gfx9),
+        *(all_.number("offset"), by_stride),
     )
 
 
@@ -114,7 +114,9 @@ def _row(row: int) -> Read:
     return lambda g: g.v[row]
 
 
-def make(name: str, operands: Operands, accumulation: int, index: int, gfx9: bool) -> Step | None:
+def make(
+    name: str, operands: Operands, accumulation: int, index: int, by_stride: bool
+) -> Step | None:
     """Make ``buffer_load_*``, ``buffer_store_*``, ``buffer_atomic_*``; None for other
     instructions."""
     if not name.startswith("buffer_"):
@@ -122,7 +124,7 @@ def make(name: str, operands: Operands, accumulation: int, index: int, gfx9: boo
     verb, _, kind = name.removeprefix("buffer_").partition("_")
     found = list(operands.operands)
     if verb == "atomic":
-        return _atomic(kind, found, operands, accumulation, index, gfx9)
+        return _atomic(kind, found, operands, accumulation, index, by_stride)
     if verb not in ("load", "store"):
         return None
     to_lds = "lds" in operands.words or kind.startswith("lds_")
@@ -130,7 +132,7 @@ def make(name: str, operands: Operands, accumulation: int, index: int, gfx9: boo
     if transfer is None:
         return None
     data = None if to_lds else found.pop(0)
-    buffer = parse_buffer(found, operands, accumulation, gfx9)
+    buffer = parse_buffer(found, operands, accumulation, by_stride)
     if data is None:
         at: AddressFunction = buffer.addresses
         step = load_to_lds_step(at, operands.number("offset"), transfer, index)
@@ -171,13 +173,18 @@ def _bounds_checked(buffer: BufferAccess, step: Step, step_outside: Step | None,
 
 
 def _atomic(
-    kind: str, found: list[Operand], operands: Operands, accumulation: int, index: int, gfx9: bool
+    kind: str,
+    found: list[Operand],
+    operands: Operands,
+    accumulation: int,
+    index: int,
+    by_stride: bool,
 ) -> Step | None:
     operation = atomic_operations.memory_operation(kind)
     if operation is None:
         return None
     row = row_of(found.pop(0), accumulation)
-    buffer = parse_buffer(found, operands, accumulation, gfx9)
+    buffer = parse_buffer(found, operands, accumulation, by_stride)
     result = row if atomics.has_return(operands) else None
     step = atomics.step_of(GLOBAL, buffer.addresses, operation, [row], result, index)
     transfer = Transfer(4 * operation.words)

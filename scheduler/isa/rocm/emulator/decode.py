@@ -71,10 +71,11 @@ class DecodedProgram:
         self, program: Program, addresses: Mapping[tuple[str, str], int] = MappingProxyType({})
     ) -> None:
         self.program = program
+        self._gpu = program.gpu
         self._addresses = addresses
         self._unknown: dict[int, str] = {}
-        self._rows = vector_rows(program.processor)
-        self._blocks = block_rows(program.processor)
+        self._rows = vector_rows(program.gpu.features)
+        self._blocks = block_rows(program.gpu.features)
         self._runs: dict[int, StraightRun] = {}
         self._steps: dict[int, Step] = {}
         function = program.function
@@ -188,7 +189,9 @@ class DecodedProgram:
             or system.make(name, operands)
             or atomics.make(name, operands, self.accumulation, index)
             or atomics.make_lds(name, operands, self.accumulation, index)
-            or buffers.make(name, operands, self.accumulation, index, self.program.gfx9)
+            or buffers.make(
+                name, operands, self.accumulation, index, self._gpu.buffers_check_by_stride
+            )
         )
 
     def _row(self, name: str) -> AluRow | None:
@@ -202,7 +205,12 @@ class DecodedProgram:
 
     def _encoding(self, row: AluRow, mnemonic: str, operands: Operands) -> vector.Encoding:
         return vector.Encoding(
-            row, mnemonic, operands, self.accumulation, self.program.lanes, self.program.gfx9
+            row,
+            mnemonic,
+            operands,
+            self.accumulation,
+            self.program.lanes,
+            self._gpu.clears_upper_halves,
         )
 
     def _dual(self, instruction: Instruction) -> Step:

@@ -10,6 +10,8 @@ from scheduler.errors import UserError
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.constant_tables import read_tables
 from scheduler.isa.rocm.reader import GPU
+from scheduler.targets.amd import AmdHardware
+from scheduler.targets.generations import amd_gpu
 
 _DESCRIPTOR = re.compile(
     r"^\s*\.amdhsa_kernel[ \t]+(\S+)[ \t]*\n(.*?)^\s*\.end_amdhsa_kernel", re.MULTILINE | re.DOTALL
@@ -41,12 +43,11 @@ class KernelArgument:
 
 @dataclass(frozen=True)
 class Program:
-    """``processor`` is gfx942 and the like; ``directives`` the descriptor's values by name
-    (without ``.amdhsa_``). ``lds_bytes`` are per block, ``scratch_bytes`` per lane; ``tables``
-    are constants that instructions refer to by name. ``cache`` stores what is derived once from
-    the instructions."""
+    """``directives`` are the descriptor's values by name (without ``.amdhsa_``). ``lds_bytes`` are
+    per block, ``scratch_bytes`` per lane; ``tables`` are constants that instructions refer to by
+    name. ``cache`` stores what is derived once from the instructions."""
 
-    processor: str
+    gpu: AmdHardware
     function: Function
     directives: Mapping[str, int]
     arguments: tuple[KernelArgument, ...]
@@ -58,32 +59,29 @@ class Program:
     cache: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def gfx9(self) -> bool:
-        return self.processor.startswith("gfx9")
-
-    @property
-    def gfx12(self) -> bool:
-        return self.processor.startswith("gfx12")
+    def processor(self) -> str:
+        return self.gpu.processor
 
 
 def program_of(listing: str, name: str, processor: str = "") -> Program:
     """Return the kernel of that name. ``processor`` is used if the listing does not name one.
 
     Raises:
-        UserError: the listing has no such kernel, or lacks what is needed to start one.
+        UserError: the listing has no such kernel, lacks what is needed to start one, or is
+            for an unknown GPU.
     """
     function = GPU.parse(listing).function(name)
     if function is None:
         raise UserError(f"the listing has no function {name!r}")
     target = _TARGET.search(listing)
-    found = target[1] if target else processor
+    gpu = amd_gpu(target[1] if target else processor)
     directives = _directives(listing, name)
     fields, arguments = _metadata(listing, name)
     if directives is None:
         raise UserError(f"{name}: no kernel descriptor (.amdhsa_kernel) in the listing")
     lds = directives.get("group_segment_fixed_size", 0)
     scratch = directives.get("private_segment_fixed_size", 0)
-    wave32 = directives.get("wavefront_size32", 0 if found.startswith("gfx9") else 1)
+    wave32 = directives.get("wavefront_size32", 1 if gpu.wavefront == 32 else 0)
     kernarg = max(
         directives.get("kernarg_size", 0),
         fields.get("kernarg_segment_size", 0),
@@ -94,7 +92,7 @@ def program_of(listing: str, name: str, processor: str = "") -> Program:
         if not 0 <= size <= _MAX_SEGMENT:
             raise UserError(f"{name}: {size} bytes of {what} exceed the limit of a kernel")
     return Program(
-        *(found, function, directives, arguments, kernarg, lds, scratch),
+        *(gpu, function, directives, arguments, kernarg, lds, scratch),
         lanes=32 if wave32 else 64,
         tables=read_tables(listing),
     )

@@ -13,6 +13,7 @@ from scheduler.isa.rocm.emulator.alu.row import AluRow, BlockRow
 from scheduler.isa.rocm.emulator.scalar import arithmetic
 from scheduler.isa.rocm.emulator.scalar import bits as scalar_bits
 from scheduler.isa.rocm.emulator.scalar.row import ScalarRow
+from scheduler.targets.amd import Feature
 
 Row = TypeVar("Row", AluRow, BlockRow)
 
@@ -22,19 +23,17 @@ SCALAR_ROWS: Mapping[str, ScalarRow] = MappingProxyType(
 
 
 @cache
-def vector_rows(processor: str) -> Mapping[str, AluRow]:
-    """Return the vector unit's rows for a processor (gfx942 …)."""
+def vector_rows(features: frozenset[Feature]) -> Mapping[str, AluRow]:
+    """Return the vector unit's rows of a GPU with these features."""
     rows = (*FLOAT_ROWS, *bits.ROWS, *integers.ROWS, *integer_compares.ROWS)
-    return MappingProxyType(_rows_for(rows, processor))
+    return MappingProxyType(_rows_for(rows, features))
 
 
 @cache
-def block_rows(processor: str) -> Mapping[str, BlockRow]:
-    """Return the rows over register blocks for a processor."""
-    return MappingProxyType(_rows_for(BLOCK_ROWS, processor))
+def block_rows(features: frozenset[Feature]) -> Mapping[str, BlockRow]:
+    """Return its rows over register blocks."""
+    return MappingProxyType(_rows_for(BLOCK_ROWS, features))
 
 
-def _rows_for(rows: Iterable[Row], processor: str) -> dict[str, Row]:
-    return {
-        row.name: row for row in rows if not row.processors or processor.startswith(row.processors)
-    }
+def _rows_for(rows: Iterable[Row], features: frozenset[Feature]) -> dict[str, Row]:
+    return {row.name: row for row in rows if row.needs is None or row.needs in features}

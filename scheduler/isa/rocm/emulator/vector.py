@@ -44,13 +44,13 @@ class Encoding:
         operands: Operands,
         accumulation: int,
         lanes: int,
-        gfx9: bool,
+        clears_upper_halves: bool,
     ) -> None:
         self.row = row
         self.mnemonic = mnemonic
         self.operands = operands
         self.accumulation = accumulation
-        self.gfx9 = gfx9
+        self.clears_upper_halves = clears_upper_halves
         self.is_sdwa = mnemonic.endswith("_sdwa")
         self.dpp = dpp_of(operands, lanes)
         self.select = operands.modifiers.get("op_sel", ())
@@ -201,7 +201,7 @@ class Encoding:
         placed = sdwa.place_result(self.operands) if self.is_sdwa else None
         if placed is not None:
             return self._write_placed(operand, kind, placed)
-        half, keeps = 0, not self.gfx9 or self.row.name in _KEEPS
+        half, keeps = 0, not self.clears_upper_halves or self.row.name in _KEEPS
         if bit_width(kind) == 16:
             if "mixhi" in self.row.name:
                 half, keeps = 1, True

@@ -105,7 +105,7 @@ def init_waves(
     position = _user_registers(program, group, at, packet_at)
     ids = [_block_id(launch, block) for block, _ in waves]
     columns: list[Value] = [collapse([each[axis] for each in ids]) for axis in range(3)]
-    if program.gfx12:
+    if program.gpu.block_ids_in_trap_registers:
         group.s[TTMP + 9] = columns[0]
         group.s[TTMP + 7] = collapse([each[1] & 0xFFFF | each[2] << 16 for each in ids])
     else:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from scheduler.targets.amd import AmdHardware
+
 SIZE = 64
 _LAYOUT = struct.Struct("<IIIIq20sIIIHHI")
 
@@ -55,8 +57,6 @@ _PROPERTIES = (
     ("wavefront_size32", 10, 1, (10, 99)),
     ("uses_dynamic_stack", 11, 1, _ANY),
 )
-_ACCUMULATION = frozenset({"gfx90a", "gfx942", "gfx950"})
-_ARCHITECTED_FLAT_SCRATCH = frozenset({"gfx942", "gfx950"})
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,11 @@ class Descriptor:
     directives: tuple[tuple[str, int], ...]
 
 
-def read(content: bytes, processor: str) -> Descriptor:
-    """Parse the descriptor in ``SIZE`` bytes, for a processor by LLVM's name."""
+def read(content: bytes, gpu: AmdHardware) -> Descriptor:
+    """Parse the descriptor in ``SIZE`` bytes."""
     lds, scratch, kernarg, _, entry, _, rsrc3, rsrc1, rsrc2, properties, preload, _ = (
         _LAYOUT.unpack(content)
     )
-    major = int(processor[3:-2] or "9")
     directives = {
         "group_segment_fixed_size": lds,
         "private_segment_fixed_size": scratch,
@@ -81,18 +80,18 @@ def read(content: bytes, processor: str) -> Descriptor:
     }
     for value, fields in ((rsrc1, _RSRC1), (rsrc2, _RSRC2), (properties, _PROPERTIES)):
         for name, first, bits, (least, most) in fields:
-            if least <= major <= most:
+            if least <= gpu.major <= most:
                 directives[name] = value >> first & ((1 << bits) - 1)
-    if major < 11 and processor not in _ARCHITECTED_FLAT_SCRATCH:
+    if gpu.major < 11 and not gpu.has_architected_flat_scratch:
         offset = "system_sgpr_private_segment_wavefront_offset"
         directives[offset] = directives.pop("enable_private_segment")
-    if processor in _ARCHITECTED_FLAT_SCRATCH:
+    if gpu.has_architected_flat_scratch:
         for name in ("user_sgpr_private_segment_buffer", "user_sgpr_flat_scratch_init"):
             del directives[name]
     wavefront = 32 if directives.get("wavefront_size32") else 64
-    directives["next_free_vgpr"] = _granules(rsrc1, 0, 6) * _vgprs_a_granule(processor, wavefront)
-    directives["next_free_sgpr"] = _granules(rsrc1, 6, 4) * 8 if major < 10 else 106
-    if processor in _ACCUMULATION:
+    directives["next_free_vgpr"] = _granules(rsrc1, 0, 6) * _vgprs_a_granule(gpu, wavefront)
+    directives["next_free_sgpr"] = _granules(rsrc1, 6, 4) * 8 if gpu.major < 10 else 106
+    if gpu.has_accumulation_registers:
         directives["accum_offset"] = _granules(rsrc3, 0, 6) * 4
         directives["tg_split"] = rsrc3 >> 16 & 1
         directives["user_sgpr_kernarg_preload_length"] = preload & 0x7F
@@ -104,5 +103,5 @@ def _granules(register: int, first: int, bits: int) -> int:
     return (register >> first & ((1 << bits) - 1)) + 1
 
 
-def _vgprs_a_granule(processor: str, wavefront: int) -> int:
-    return 8 if processor in _ACCUMULATION or wavefront == 32 else 4
+def _vgprs_a_granule(gpu: AmdHardware, wavefront: int) -> int:
+    return 8 if gpu.has_accumulation_registers or wavefront == 32 else 4

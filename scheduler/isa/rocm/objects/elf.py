@@ -20,16 +20,9 @@ from scheduler.errors import UserError
 from scheduler.isa.rocm.objects import descriptor, notes
 from scheduler.isa.rocm.objects.debug_lines import read_lines
 from scheduler.isa.rocm.objects.model import FunctionCode, Image, LineTable, ReadLimits
+from scheduler.targets.amd import AmdHardware
+from scheduler.targets.generations import AMD_GPUS
 
-MACHINES = {
-    0x36: "gfx1030",
-    0x3F: "gfx90a",
-    0x41: "gfx1100",
-    0x4A: "gfx1151",
-    0x4C: "gfx942",
-    0x4E: "gfx1201",
-    0x4F: "gfx950",
-}  # LLVM, llvm/BinaryFormat/ELF.h: EF_AMDGPU_MACH_AMDGCN_*
 _MACHINE_BITS = 0xFF
 _EXECUTABLE = 0x4  # SHF_EXECINSTR
 _FAULTS = (ELFError, DWARFError, ConstructError)
@@ -46,12 +39,12 @@ def read(content: bytes, limits: ReadLimits) -> Image:
         machine = file["e_machine"]
         if machine != "EM_AMDGPU":
             raise UserError(f"built for {machine}, not for an AMD GPU")
-        processor = _processor(file["e_flags"])
-        functions = _functions(file, processor, limits)
+        gpu = _gpu(file["e_flags"])
+        functions = _functions(file, gpu, limits)
         metadata = _metadata(file)
     except _FAULTS as error:
         raise UserError(f"incomplete ELF file: {error}") from None
-    return Image(processor, functions, metadata, _lines(file))
+    return Image(gpu.processor, functions, metadata, _lines(file))
 
 
 def _lines(file: ELFFile) -> LineTable:
@@ -62,15 +55,16 @@ def _lines(file: ELFFile) -> LineTable:
         return LineTable()
 
 
-def _processor(flags: int) -> str:
+def _gpu(flags: int) -> AmdHardware:
     number = flags & _MACHINE_BITS
-    if number not in MACHINES:
-        known = ", ".join(sorted(MACHINES.values()))
+    found = next((gpu for gpu in AMD_GPUS if gpu.elf_machine == number), None)
+    if found is None:
+        known = ", ".join(sorted(gpu.processor for gpu in AMD_GPUS))
         raise UserError(f"built for a GPU other than {known} (EF_AMDGPU_MACH {number:#x})")
-    return MACHINES[number]
+    return found
 
 
-def _functions(file: ELFFile, processor: str, limits: ReadLimits) -> tuple[FunctionCode, ...]:
+def _functions(file: ELFFile, gpu: AmdHardware, limits: ReadLimits) -> tuple[FunctionCode, ...]:
     """Return the functions by address; kernels include their descriptors."""
     symbols = dict(_symbols(file, limits))
     descriptors = _descriptors(file, symbols)
@@ -80,7 +74,7 @@ def _functions(file: ELFFile, processor: str, limits: ReadLimits) -> tuple[Funct
         if entry["st_info"]["type"] == "STT_FUNC"
     }
     for name, (address, content) in descriptors.items():
-        at = address + descriptor.read(content, processor).entry
+        at = address + descriptor.read(content, gpu).entry
         starts.setdefault(at, (name, 0))
     sections = [
         section

@@ -18,6 +18,7 @@ from scheduler.isa.rocm.objects.model import (
     ReadLimits,
     SourceLocation,
 )
+from scheduler.targets.generations import amd_gpu
 from scheduler.text import shorten
 
 _BRANCH = re.compile(r"(s_branch|s_cbranch_\w+|s_call_b64)\b(.*?)(\d+)")
@@ -83,7 +84,7 @@ def _files(lines: LineTable) -> Iterator[str]:
 
 
 def _function(code: FunctionCode, number: int, image: Image, library: Any) -> Iterator[str]:
-    held = descriptor.read(code.descriptor, image.processor) if code.descriptor else None
+    held = descriptor.read(code.descriptor, amd_gpu(image.processor)) if code.descriptor else None
     wavefront = held.wavefront if held else _wavefront_of(image)
     body = _trim_padding(list(_disassemble(code, library, image.processor, wavefront)))
     labels = _labels(body, number)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, FLOAT_ROWS
+from scheduler.isa.rocm.emulator.alu.float_rows import FLOAT_ROWS
 from scheduler.isa.rocm.emulator.alu.row import AluRow, BlockRow
+from scheduler.isa.rocm.emulator.tables import block_rows
+from scheduler.targets.generations import amd_gpu
 
 ROWS: Mapping[str, AluRow] = {row.name: row for row in FLOAT_ROWS}
 Array = npt.NDArray[Any]
@@ -23,12 +25,7 @@ def run(name: str, *sources: Array) -> Any:
 
 def block(name: str, processor: str) -> BlockRow:
     """The row of a matrix instruction or conversion on a processor."""
-    [found] = [
-        row
-        for row in BLOCK_ROWS
-        if row.name == name and (not row.processors or processor.startswith(row.processors))
-    ]
-    return found
+    return block_rows(amd_gpu(processor).features)[name]
 
 
 def any_bits(dtype: type, count: int, rng: np.random.Generator) -> Array:

@@ -15,15 +15,16 @@ from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, SPELLINGS
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import mfma_input, mfma_result
 from scheduler.isa.rocm.emulator.alu.row import Modifiers
 from scheduler.matrix_instructions import Layout, MatrixInstruction
+from scheduler.targets.generations import AMD_GPUS
 from tests.unit.isa.emulator.rows import Array, block
 
 NARROW = ("i8", "f8e4m3fn", "f8e5m2")
 FORMATS = {"f8e4m3fn": 0, "f8e5m2": 1}  # of v_mfma_f32_16x16x128_f8f6f4: CDNA4 ISA, 7.1
 _AMD = [
-    (one, processor)
+    (one, gpu.processor)
     for one in matrix_instructions.INSTRUCTIONS
-    for processor in one.processors
-    if processor.startswith("gfx")
+    for gpu in AMD_GPUS
+    if gpu.emulated and one in gpu.matrix_instructions
 ]
 
 
@@ -160,10 +161,6 @@ def test_formats_of_8_bits_mean_what_the_processor_says() -> None:
 
 
 def test_each_name_is_once_on_each_processor() -> None:
-    for processor in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"):
-        names = [
-            row.name
-            for row in BLOCK_ROWS
-            if not row.processors or processor.startswith(row.processors)
-        ]
+    for gpu in AMD_GPUS:
+        names = [row.name for row in BLOCK_ROWS if not row.needs or row.needs in gpu.features]
         assert len(names) == len(set(names))

@@ -12,6 +12,7 @@ import numpy as np
 
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encode_values, unpack_codes
 from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
+from scheduler.targets.amd import Feature
 
 # Integers: elements per register, and the types' widths.
 _INTEGERS = ((2, 16), (4, 8), (8, 4))
@@ -79,7 +80,7 @@ def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits
     return compute
 
 
-def _fp8_row(elements: tuple[str, str], processors: tuple[str, ...]) -> BlockRow:
+def _fp8_row(elements: tuple[str, str]) -> BlockRow:
     """Four 8-bit floats."""
     left, right = (ELEMENTS[each].decode for each in elements)
 
@@ -90,7 +91,7 @@ def _fp8_row(elements: tuple[str, str], processors: tuple[str, ...]) -> BlockRow
         return encode_values(total, "f32")[:, None]
 
     name = f"v_dot4_f32_{elements[0]}_{elements[1]}"
-    return BlockRow(name, 1, (1, 1, 1), compute, processors=processors)
+    return BlockRow(name, 1, (1, 1, 1), compute, needs=Feature.RDNA4_FLOAT8)
 
 
 def _rows() -> Iterator[BlockRow]:
@@ -109,7 +110,7 @@ def _rows() -> Iterator[BlockRow]:
             yield BlockRow(f"v_dot{count}_i32_iu{bits}", 1, (1, 1, 1), _integers(bits, None))
     for a in ("fp8", "bf8"):
         for b in ("fp8", "bf8"):
-            yield _fp8_row((a, b), ("gfx12",))
+            yield _fp8_row((a, b))
 
 
 BLOCK_ROWS = tuple(_rows())

@@ -29,10 +29,8 @@ from scheduler.isa.rocm.emulator.alu.matrix_layouts import (
     mfma_result,
 )
 from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
+from scheduler.targets.amd import Feature
 
-_GFX90A = ("gfx90a",)
-_GFX942 = ("gfx940", "gfx941", "gfx942")
-_GFX950 = ("gfx950",)
 # BLGP's lane permutations for reading B.
 _PERMUTATIONS: tuple[Callable[[Lanes], Lanes], ...] = (
     lambda lane: lane,
@@ -120,7 +118,7 @@ def _dense(
     shape: tuple[int, int, int, int],
     elements: tuple[str, str],
     result: str,
-    processors: tuple[str, ...] = (),
+    needs: Feature | None = None,
     formats: Mapping[str, Element] | None = None,
 ) -> BlockRow:
     m, n, k, blocks = shape
@@ -135,9 +133,7 @@ def _dense(
     a, b = (formats.get(each, ELEMENTS[each]) for each in elements)
     size = m * n * blocks // 64 * ELEMENTS[result].bits // 32
     inputs = (m * k * blocks * a.bits // 2048, n * k * blocks * b.bits // 2048)
-    return BlockRow(
-        name, size, (*inputs, size), _mfma_compute(product, a, b), processors=processors
-    )
+    return BlockRow(name, size, (*inputs, size), _mfma_compute(product, a, b), needs=needs)
 
 
 # Rows, columns, k and blocks, by the type in the instruction's name.
@@ -164,8 +160,8 @@ def _gfx90a_rows() -> Iterator[BlockRow]:
             name = f"v_mfma_{result}_{_shape_name(shape)}{suffix}"
             pair = (element, element)
             if element in FLUSHED:
-                yield _dense(name, shape, pair, result, _GFX90A, FLUSHED)
-                yield _dense(name, shape, pair, result, ("gfx908", "gfx94", "gfx95"))
+                yield _dense(name, shape, pair, result, Feature.MFMA_FLUSHES_DENORMALS, FLUSHED)
+                yield _dense(name, shape, pair, result, Feature.MFMA_DENORMALS)
             else:
                 yield _dense(name, shape, pair, result)
 
@@ -192,20 +188,24 @@ _EIGHT = ("bf8", "fp8")
 def _gfx942_rows() -> Iterator[BlockRow]:
     """Yield the instructions added in gfx942 and gfx950."""
     for (shape,) in ((32, 32, 4, 1),), ((16, 16, 8, 1),):
-        yield _dense(f"v_mfma_f32_{_shape_name(shape)}_xf32", shape, ("xf32",) * 2, "f32", _GFX942)
+        yield _dense(
+            f"v_mfma_f32_{_shape_name(shape)}_xf32", shape, ("xf32",) * 2, "f32", Feature.XF32
+        )
     for (shape,) in ((32, 32, 16, 1),), ((16, 16, 32, 1),):
         yield _dense(f"v_mfma_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32")
         for a in _EIGHT:
             for b in _EIGHT:
                 name = f"v_mfma_f32_{_shape_name(shape)}_{a}_{b}"
-                yield _dense(name, shape, (a, b), "f32", _GFX942, FNUZ)
-                yield _dense(name, shape, (a, b), "f32", _GFX950)
+                yield _dense(name, shape, (a, b), "f32", Feature.FNUZ_FLOAT8, FNUZ)
+                yield _dense(name, shape, (a, b), "f32", Feature.CDNA4)
     for (shape,) in ((32, 32, 16, 1),), ((16, 16, 32, 1),):
         for element in ("f16", "bf16"):
             name = f"v_mfma_f32_{_shape_name(shape)}_{element}"
-            yield _dense(name, shape, (element, element), "f32", _GFX950)
+            yield _dense(name, shape, (element, element), "f32", Feature.CDNA4)
     for (shape,) in ((32, 32, 32, 1),), ((16, 16, 64, 1),):
-        yield _dense(f"v_mfma_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", _GFX950)
+        yield _dense(
+            f"v_mfma_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", Feature.CDNA4
+        )
 
 
 def _select_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
@@ -258,9 +258,9 @@ def _f8f6f4_rows() -> Iterator[BlockRow]:
         size = shape[0] * shape[1] // 64
         compute = _select_formats(shape)
         name = f"f32_{_shape_name(shape)}_f8f6f4"
-        yield BlockRow(f"v_mfma_{name}", size, (8, 8, size), compute, processors=_GFX950)
+        yield BlockRow(f"v_mfma_{name}", size, (8, 8, size), compute, needs=Feature.CDNA4)
         yield BlockRow(
-            f"v_mfma_scale_{name}", size, (8, 8, size, 1, 1), compute, processors=_GFX950
+            f"v_mfma_scale_{name}", size, (8, 8, size, 1, 1), compute, needs=Feature.CDNA4
         )
 
 
@@ -269,7 +269,7 @@ def _sparse(
     shape: tuple[int, int, int, int],
     elements: tuple[str, str],
     result: str,
-    processors: tuple[str, ...],
+    needs: Feature,
     formats: Mapping[str, Element],
 ) -> BlockRow:
     """A stores two of every four k; their positions take two bits each, in the part of a register
@@ -292,24 +292,26 @@ def _sparse(
         return product.multiply(dense, b.decode(unpack_codes(right, b.bits)), old)
 
     inputs = (held * a.bits // 32, 2 * held * b.bits // 32, 1)
-    return BlockRow(name, size, inputs, compute, reads_old=True, processors=processors)
+    return BlockRow(name, size, inputs, compute, reads_old=True, needs=needs)
 
 
 def _sparse_rows() -> Iterator[BlockRow]:
     """Yield gfx942's instructions, which gfx950 also has; gfx950's own, with twice the k, have
     another layout, which is not known."""
-    both = (*_GFX942, *_GFX950)
+    sparse = Feature.SPARSE_MFMA
     for shape in ((16, 16, 32, 1), (32, 32, 16, 1)):
         for element in ("f16", "bf16"):
             name = f"v_smfmac_f32_{_shape_name(shape)}_{element}"
-            yield _sparse(name, shape, (element, element), "f32", both, {})
+            yield _sparse(name, shape, (element, element), "f32", sparse, {})
     for shape in ((16, 16, 64, 1), (32, 32, 32, 1)):
-        yield _sparse(f"v_smfmac_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", both, {})
+        yield _sparse(
+            f"v_smfmac_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", sparse, {}
+        )
         for a in _EIGHT:
             for b in _EIGHT:
                 name = f"v_smfmac_f32_{_shape_name(shape)}_{a}_{b}"
-                yield _sparse(name, shape, (a, b), "f32", _GFX942, FNUZ)
-                yield _sparse(name, shape, (a, b), "f32", _GFX950, {})
+                yield _sparse(name, shape, (a, b), "f32", Feature.FNUZ_FLOAT8, FNUZ)
+                yield _sparse(name, shape, (a, b), "f32", Feature.CDNA4, {})
 
 
 ROWS = (*_gfx90a_rows(), *_gfx942_rows(), *_f8f6f4_rows(), *_sparse_rows())

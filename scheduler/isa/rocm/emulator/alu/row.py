@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.targets.amd import Feature
+
 Bits = npt.NDArray[np.uint32]
 """Raw registers: the last dimension is lanes, the others waves."""
 
@@ -58,8 +60,8 @@ class AluRow:
     elements (``op_sel``, ``neg_lo``), then the high ones (``op_sel_hi``, ``neg_hi``); elements are
     the halves of a register, or for 32 bits the registers of a pair. ``mixed``: each source is a
     register or, if its bit of ``op_sel_hi`` is set, the half that ``op_sel`` selects, widened from
-    f16; ``neg_lo`` negates, ``neg_hi`` takes the absolute value. ``processors``: only processors
-    whose name begins with one of these have it; empty: all.
+    f16; ``neg_lo`` negates, ``neg_hi`` takes the absolute value. ``needs``: only GPUs with this
+    feature have it; None: all.
     """
 
     name: str
@@ -69,7 +71,7 @@ class AluRow:
     accumulates: bool = False
     packed: bool = False
     mixed: bool = False
-    processors: tuple[str, ...] = ()
+    needs: Feature | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class BlockRow:
     ``compute(*blocks, modifiers)`` takes, for each source, as many registers as ``sources`` says,
     uint32 [waves, registers, lanes], and returns the ``results`` registers likewise. An inline
     float constant is repeated in every register. ``reads_old``: the old result is the last block.
-    ``processors`` as in ``AluRow``.
+    ``needs`` as in ``AluRow``.
     """
 
     name: str
@@ -87,4 +89,4 @@ class BlockRow:
     sources: tuple[int, ...]
     compute: Callable[..., Bits]
     reads_old: bool = False
-    processors: tuple[str, ...] = ()
+    needs: Feature | None = None

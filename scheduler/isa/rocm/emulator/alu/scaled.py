@@ -20,10 +20,8 @@ from scheduler.isa.rocm.emulator.alu.elements import (
 )
 from scheduler.isa.rocm.emulator.alu.minifloat import FNUZ_FORMATS, FORMATS, MinifloatFormat
 from scheduler.isa.rocm.emulator.alu.row import AluRow, Bits, BlockRow, Lanes, Modifiers, Type
+from scheduler.targets.amd import Feature
 
-_FNUZ = ("gfx940", "gfx941", "gfx942")
-_OCP9 = ("gfx950",)
-_OCP = ("gfx950", "gfx12")
 _EIGHT = ("fp8", "bf8")
 _SIX = ("fp6", "bf6")
 _SOURCES = ("f32", "f16", "bf16")
@@ -136,19 +134,19 @@ def _widening(element: Element, result: str, count: int, *, scaled: bool) -> Cal
 def _unscaled_rows(
     formats: Mapping[str, MinifloatFormat],
     elements: Mapping[str, Element],
-    processors: tuple[str, ...],
+    needs: Feature,
 ) -> Iterator[BlockRow]:
     """Yield conversions without scale, available since gfx942."""
     for name in _EIGHT:
         form, element = formats[name], elements[name]
         nearest = _narrowing(form, "f32", 1, scaled=False, random=False)
-        yield BlockRow(f"v_cvt_pk_{name}_f32", 1, (1, 1), nearest, True, processors)
+        yield BlockRow(f"v_cvt_pk_{name}_f32", 1, (1, 1), nearest, True, needs)
         stochastic = _narrowing(form, "f32", 1, scaled=False, random=True)
-        yield BlockRow(f"v_cvt_sr_{name}_f32", 1, (1, 1), stochastic, True, processors)
-        if processors == _OCP:
+        yield BlockRow(f"v_cvt_sr_{name}_f32", 1, (1, 1), stochastic, True, needs)
+        if needs is Feature.OCP_FLOAT8:
             one, two = (_widening(element, "f32", count, scaled=False) for count in (1, 2))
-            yield BlockRow(f"v_cvt_f32_{name}", 1, (1,), one, True, ("gfx12",))
-            yield BlockRow(f"v_cvt_pk_f32_{name}", 2, (1,), two, True, ("gfx12",))
+            yield BlockRow(f"v_cvt_f32_{name}", 1, (1,), one, True, Feature.RDNA4_FLOAT8)
+            yield BlockRow(f"v_cvt_pk_f32_{name}", 2, (1,), two, True, Feature.RDNA4_FLOAT8)
 
 
 def _scaled_rows() -> Iterator[BlockRow]:
@@ -163,7 +161,7 @@ def _scaled_rows() -> Iterator[BlockRow]:
 def _row(
     name: str, results: int, sources: tuple[int, ...], compute: Callable[..., Bits]
 ) -> BlockRow:
-    return BlockRow(f"v_cvt_scalef32_{name}", results, sources, compute, True, _OCP9)
+    return BlockRow(f"v_cvt_scalef32_{name}", results, sources, compute, True, Feature.CDNA4)
 
 
 def _scaled_eight(name: str) -> Iterator[BlockRow]:
@@ -235,27 +233,25 @@ def _pair(element: Element) -> Callable[[Lanes], Lanes]:
 
 def _sdwa_rows() -> Iterator[AluRow]:
     """Yield conversions whose byte or half SDWA selects: GFX9."""
-    for elements, processors in ((FNUZ, _FNUZ), (ELEMENTS, _OCP9)):
+    for elements, needs in ((FNUZ, Feature.FNUZ_FLOAT8), (ELEMENTS, Feature.CDNA4)):
         for name in _EIGHT:
             element = elements[name]
-            yield AluRow(
-                f"v_cvt_f32_{name}", (Type.F32,), (Type.B32,), _byte(element), processors=processors
-            )
+            yield AluRow(f"v_cvt_f32_{name}", (Type.F32,), (Type.B32,), _byte(element), needs=needs)
             yield AluRow(
                 f"v_cvt_pk_f32_{name}",
                 (Type.B64,),
                 (Type.B32,),
                 _pair(element),
-                processors=processors,
+                needs=needs,
             )
 
 
 ROWS = (
     *_sdwa_rows(),
-    AluRow("v_prng_b32", (Type.U32,), (Type.U32,), _next_random, processors=_OCP9),
+    AluRow("v_prng_b32", (Type.U32,), (Type.U32,), _next_random, needs=Feature.CDNA4),
 )
 BLOCK_ROWS = (
-    *_unscaled_rows(FNUZ_FORMATS, FNUZ, _FNUZ),
-    *_unscaled_rows(FORMATS, ELEMENTS, _OCP),
+    *_unscaled_rows(FNUZ_FORMATS, FNUZ, Feature.FNUZ_FLOAT8),
+    *_unscaled_rows(FORMATS, ELEMENTS, Feature.OCP_FLOAT8),
     *_scaled_rows(),
 )

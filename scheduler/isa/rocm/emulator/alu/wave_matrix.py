@@ -15,6 +15,7 @@ from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, Element, unpack_c
 from scheduler.isa.rocm.emulator.alu.matrix import Product
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import wmma_input, wmma_result
 from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
+from scheduler.targets.amd import Feature
 
 _FLOATS = ("f16", "bf16")
 
@@ -94,7 +95,7 @@ def _row(
         results,
         (inputs, inputs, results),
         compute,
-        processors=(f"gfx{generation}",),
+        needs=Feature.WMMA_RDNA3 if generation == 11 else Feature.WMMA_RDNA4,
     )
 
 
