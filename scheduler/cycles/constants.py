@@ -5,10 +5,7 @@ from __future__ import annotations
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.targets.cycle_model import Machine
-from scheduler.targets.generations import AMD_GPUS, amd_gpu
-
-TARGETS: tuple[str, ...] = tuple(gpu.processor for gpu in AMD_GPUS if gpu.machine is not None)
-"""The targets that the model supports."""
+from scheduler.targets.generations import amd_gpu
 
 
 def machine(target: Target) -> Machine:

@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from scheduler.cycles.constants import TARGETS, machine
+from scheduler.cycles.constants import machine
 from scheduler.targets import cycle_model, find
 from scheduler.targets.cycle_model import Constant
+from scheduler.targets.modelled import TARGETS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "model.md"
 HEADING = "## Constants"

@@ -20,7 +20,7 @@ from scheduler.cycles.block_durations import (
     representative_blocks,
     sample_blocks,
 )
-from scheduler.cycles.constants import TARGETS, machine
+from scheduler.cycles.constants import machine
 from scheduler.cycles.decode import Counter, DecodedInstruction, IssueClass, decode
 from scheduler.cycles.device import apply_memory_bound, classify_blocks, device_time, unit_share
 from scheduler.cycles.launch_report import ModelledLaunch, write_launch_report
@@ -37,6 +37,7 @@ from scheduler.isa.rocm.emulator.trace import WaveTrace
 from scheduler.targets import Board, Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.targets.cycle_model import End, Rates
+from scheduler.targets.modelled import TARGETS
 
 __all__ = ["TARGETS", "Limits", "model_kernel"]
 

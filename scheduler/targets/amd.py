@@ -76,6 +76,9 @@ class AmdHardware(HipHardware):
     """Whether headers test for the version (__GFX11__): all its GPUs have the same matrix
     instructions."""
     features: frozenset[Feature] = engine_fact(default=frozenset())
+    sgprs_at_full_occupancy: int = engine_fact(default=0)
+    """The most scalar registers of a wave with which a SIMD holds as many waves as it can; 0: no
+    limit."""
     has_accumulation_registers: bool = engine_fact(default=False)
     """Whether accumulation registers share the file of the others (LLVM: FeatureGFX90AInsts)."""
     has_architected_flat_scratch: bool = engine_fact(default=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.cycle_model import Constant, exact
+from scheduler.targets.template_limits import TemplateLimits
 
 _ISSUE = "ROCm Compute Profiler: each cycle one SIMD, round robin; CDNA ISA: 64 lanes on 16"
 CYCLE_FIGURES: dict[str, Any] = {
@@ -53,6 +54,17 @@ CYCLE_FIGURES: dict[str, Any] = {
     ),
 }
 
+# Of 512 registers; half of them lets two waves share a SIMD. Columns: from scheduler/cycles.
+_LIMITS = TemplateLimits(
+    gemm_registers=320,
+    gemm_registers_by_waves=True,
+    attention_registers=512,
+    ample_attention_registers=256,
+    attention_blocks_per_unit=4,
+    attention_columns=128,
+    estimates_attention=True,
+)
+
 
 def gpu(processor: str, *, lds_bytes: int = 65536, **facts: Any) -> AmdHardware:
     """Return a GPU with the registers and waves of every CDNA."""
@@ -67,9 +79,12 @@ def gpu(processor: str, *, lds_bytes: int = 65536, **facts: Any) -> AmdHardware:
         lds_bytes=lds_bytes,
         max_lds_per_block_bytes=lds_bytes,
         major=9,
+        sgprs_at_full_occupancy=100,  # of 800, in granules of 16, for 8 waves
         has_accumulation_registers=True,
         clears_upper_halves=True,
         buffers_check_by_stride=True,
         stores_count_as_loads=True,
+        limits=_LIMITS,
+        reads_ahead_in_order=True,
         **facts,
     )

@@ -15,6 +15,7 @@ from scheduler.matrix_instructions import (
     select,
 )
 from scheduler.targets.gemm_costs import GemmCosts
+from scheduler.targets.template_limits import TemplateLimits
 from scheduler.targets.terms import GENERAL, Terms
 
 KIB, MIB, GB = 1 << 10, 1 << 20, 10**9
@@ -82,6 +83,15 @@ class HipHardware(Hardware):
     """Whether four warps multiply together, asynchronously, from shared memory (``wgmma``)."""
     gemm_costs: GemmCosts = engine_fact(default=GemmCosts())
     """Costs in estimates of matrix products."""
+    similar: str = engine_fact(default="")
+    """The GPU whose board estimates use if this one has none."""
+    limits: TemplateLimits = engine_fact(default=TemplateLimits())
+    reads_ahead_in_order: bool = engine_fact(default=False)
+    """Whether kernels prescribe the order in which a wave reads ahead (``kiln/mma.h``)."""
+    partial_lines: float = engine_fact(default=0.0)
+    """Share of a line that is fetched again if steps take the line in parts."""
+    units_per_pair: int = engine_fact(default=1)
+    """Compute units that share each other's blocks: 2 of an RDNA work-group processor."""
 
     @property
     def matrix(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from scheduler.matrix_instructions import MatrixSet
 from scheduler.targets.model import KIB, HardwareFigure, HipHardware, Target, engine_fact
+from scheduler.targets.template_limits import TemplateLimits
 from scheduler.targets.terms import NVIDIA, Terms
 
 GUIDE = "CUDA C++ Programming Guide: throughput of native arithmetic instructions"
@@ -71,6 +72,16 @@ def nvidia_hardware(target: Target) -> NvidiaHardware:
     return target.hardware
 
 
+# Of 255 registers; measured.
+_LIMITS = TemplateLimits(
+    gemm_registers=144,
+    attention_registers=216,
+    ample_attention_registers=216,
+    attention_blocks_per_unit=4,
+    attention_columns=256,
+)
+
+
 def processor_name(capability: int) -> str:
     """Return the compiler's name for GPUs of a compute capability."""
     return f"sm_{capability}"
@@ -90,5 +101,6 @@ def gpu(
         # An SM's shared memory, less what the system reserves for one block.
         max_lds_per_block_bytes=(shared_kib - 1) * KIB,
         matrix_sets=(MatrixSet.MMA,),
+        limits=_LIMITS,
         **facts,
     )

@@ -78,7 +78,7 @@ _COMMON: dict[str, Any] = {
     "features": frozenset({Feature.WMMA_RDNA3}),
 }
 GPU = rdna.gpu(_NAME, elf_machine=0x41, emulated=True, machine=Machine(**CYCLE_FIGURES), **_COMMON)
-STRIX_HALO = rdna.gpu("gfx1151", elf_machine=0x4A, **_COMMON)
+STRIX_HALO = rdna.gpu("gfx1151", elf_machine=0x4A, similar=_NAME, **_COMMON)
 GPUS = (GPU, STRIX_HALO)
 
 BOARDS = (

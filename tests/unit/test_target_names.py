@@ -12,7 +12,7 @@ from scheduler import targets
 from scheduler.targets.generations import AMD_GPUS, GPUS
 
 ENGINE = Path(scheduler.__file__).parent
-NAME = re.compile(r"gfx\d|sm_\d", re.IGNORECASE)
+NAME = re.compile(r"(gfx|sm_)(\d|$)", re.IGNORECASE)  # also f"sm_{...}" and a prefix alone
 # File below scheduler/ and text: why the name is needed.
 EXCEPTIONS = {
     ("matrix_instructions.py", "_gfx12"): "the end of builtins' names in clang",

@@ -18,9 +18,9 @@ from codegen_app.workers import queue
 from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.build.flags import DEFAULT_FLAGS
-from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.report import VERSION
 from scheduler.ir.operations import GroupKind
+from scheduler.targets.modelled import TARGETS
 
 KINDS = (
     GroupKind.GEMM,

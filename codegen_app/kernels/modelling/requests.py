@@ -17,10 +17,10 @@ from codegen_app.workers.models import OPEN_STATES, State
 from scheduler import targets
 from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.recipe import can_build
-from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.report import VERSION
 from scheduler.errors import UserError
 from scheduler.targets import Board
+from scheduler.targets.modelled import TARGETS
 
 _PRIORITY = 30
 

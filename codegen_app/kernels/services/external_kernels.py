@@ -23,13 +23,13 @@ from codegen_app.workers import queue, work
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler import targets
 from scheduler.cycles import report_json
-from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.kernel_file import KernelFile, read_kernels
 from scheduler.cycles.launches.parser import read_launch
 from scheduler.cycles.untrusted import ProcessLimits, model_untrusted
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.targets import Board
+from scheduler.targets.modelled import TARGETS
 from scheduler.text import shorten, to_identifier
 
 MAX_OPEN = 5  # waiting or finished, per person

@@ -16,7 +16,6 @@ from scheduler.targets.amd import AmdHardware, amd_hardware
 
 _MAX_GROUPS_PER_CU = 16
 _MAX_GROUPS_PER_WGP = 32
-_SGPRS_BEFORE_LIMIT = 100  # gfx9: of 800, in granules of 16, for 8 waves
 
 
 class Limiter(StrEnum):
@@ -69,7 +68,7 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     most = gpu.max_waves_per_simd
     by_vgpr = _by_vgpr(demand.vgpr, gpu)
     by_sgpr = most
-    if gpu.architecture == "cdna" and demand.sgpr > _SGPRS_BEFORE_LIMIT:
+    if 0 < gpu.sgprs_at_full_occupancy < demand.sgpr:
         by_sgpr = most - 1
     by_workgroup = _by_groups(demand, gpu, 0)
     lds = _lds_bytes(demand, gpu, exact_lds)

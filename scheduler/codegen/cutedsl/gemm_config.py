@@ -11,11 +11,12 @@ from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.legality import illegal
 from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
-from scheduler.targets import Target
+from scheduler.targets import Target, hopper
 from scheduler.targets.generations import NVIDIA_GPUS
 from scheduler.targets.model import hip_hardware
 
-MULTIPROCESSORS = 132  # of an H100 SXM and an H200: the number of persistent blocks
+_BOARD = hopper.BOARDS[0]
+MULTIPROCESSORS = _BOARD.compute_units  # the number of persistent blocks
 ELEMENTS = (DType.F16, DType.BF16)
 VECTOR = 8  # columns of a row that a thread stores
 _WARPGROUP = 128
@@ -46,7 +47,7 @@ _MAX_ACCUMULATORS = 128
 _BARRIER_BYTES = 1024  # the barriers of all stages, up to the start of the tiles
 
 # Figures of an H200 for the estimate, each per multiprocessor and clock.
-_MULTIPLIES = 2048  # of f16 or bf16, with their additions
+_MULTIPLIES = _BOARD.matrix["f16"] // 2  # with their additions; bf16 likewise
 _L2_BYTES = 50
 _DRAM_BYTES = 18
 _STEP = 450  # minimum clocks of a step, from barrier to barrier

@@ -59,12 +59,8 @@ _DEEP_SHAPES = (
 )
 _SPLITS = (4, 8, 16, 32, 64)
 _SPLIT_ROWS = 32  # rows of a block if columns are split
-# Blocks whose loads in flight saturate a compute unit's memory path: on RDNA, LDS fits no more.
-_BLOCKS_A_UNIT = {"cdna": 4, "rdna": 3, "cuda": 4}
 _FEWEST_COLUMNS = 256  # minimum for a block of its own
-# Minimum if there are so many columns that they are split anyway; AMD's values from
-# scheduler/cycles.
-_MANY_COLUMNS, _FEWEST_OF_MANY = 1024, {"cdna": 128, "rdna": 128, "cuda": 256}
+_MANY_COLUMNS = 1024  # which are split anyway
 _COMBINE_THREADS = 64
 _COMBINE_LANES = 8  # maximum lanes that share a row's pack; of kiln/attention_softmax.h
 _WIDEST_READ = 16  # bytes
@@ -141,7 +137,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return self._best_by_rules(configs).items()
 
     def _is_estimated(self, gpu: HipHardware) -> bool:
-        return gpu.architecture == "cdna" and self._shape.has_matrix_instruction(gpu)
+        return gpu.limits.estimates_attention and self._shape.has_matrix_instruction(gpu)
 
     def _estimate_us(self, target: Target, config: AttentionConfig) -> float:
         """Return the estimated time in microseconds."""
@@ -174,12 +170,12 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         """Return how many blocks should share the columns of the same rows to occupy the GPU."""
         batch = self.hint(numel(self.operation.batch))
         blocks = max(batch * -(-rows // _SPLIT_ROWS), 1)
-        made_for = {gpu.architecture for gpu in self._gpus}
         columns, fewest = self.hint(self.operation.column.size), _FEWEST_COLUMNS
         if columns >= _MANY_COLUMNS:
-            fewest = max(_FEWEST_OF_MANY[each] for each in made_for)
+            fewest = max(gpu.limits.attention_columns for gpu in self._gpus)
         parts = columns // fewest
-        enough = min(_BLOCKS_A_UNIT[each] for each in made_for) * compute_units(self.targets)
+        most = min(gpu.limits.attention_blocks_per_unit for gpu in self._gpus)
+        enough = most * compute_units(self.targets)
         return max(min(enough // blocks, parts), 1)
 
     @cached_property

@@ -25,9 +25,6 @@ _REGISTER = 4  # bytes
 _CHUNK = 16  # bytes that a lane reads at once
 _FEWEST_KEYS = 32  # of a tile that is in LDS beside the tile of values
 _DEEP = 512  # bytes of a head above which tiles of 32 rows and keys do not fit into 64 KiB
-# Per lane. CDNA has 512; half of them lets two waves share a SIMD.
-_REGISTERS = {"cdna": 512, "rdna": 232, "cuda": 216}
-_COMFORTABLE = {"cdna": 256, "rdna": 232, "cuda": 216}
 # For addresses, and operands being read from LDS.
 _REST = 48
 _AHEAD = 16  # addresses of the next tile
@@ -118,7 +115,7 @@ class AttentionShape:
             most, what = _MAX_PLAIN, "accumulators"
         else:
             held = self.registers(config, gpu, queries=False, ahead=False)
-            most, what = _REGISTERS[gpu.architecture], "registers"
+            most, what = gpu.limits.attention_registers, "registers"
         return f"{held} {what} per lane exceed the limit of {most}" if held > most else ""
 
     def registers(
@@ -142,20 +139,20 @@ class AttentionShape:
     def has_ample_registers(self, config: AttentionConfig, gpu: HipHardware) -> bool:
         """Whether registers hold everything that is best kept in registers."""
         needed = self.registers(config, gpu, queries=True, ahead=True)
-        return needed <= _COMFORTABLE[gpu.architecture]
+        return needed <= gpu.limits.ample_attention_registers
 
     def queries_in_lds(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> bool:
         """Whether registers of one of the GPUs are too few for the queries."""
         ahead = not config.one_tile
         return any(
-            self.registers(config, gpu, queries=True, ahead=ahead) > _REGISTERS[gpu.architecture]
+            self.registers(config, gpu, queries=True, ahead=ahead) > gpu.limits.attention_registers
             for gpu in gpus
         )
 
     def ahead(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> bool:
         """Whether registers of all GPUs hold the next tile while one is multiplied."""
         return not config.one_tile and all(
-            self.registers(config, gpu, queries=False, ahead=True) <= _REGISTERS[gpu.architecture]
+            self.registers(config, gpu, queries=False, ahead=True) <= gpu.limits.attention_registers
             for gpu in gpus
         )
 

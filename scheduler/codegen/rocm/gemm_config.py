@@ -21,12 +21,8 @@ _GEMV_ELEMENTS = ("f16", "bf16", "f32", "i8")
 _DIRECT_BYTES = 16  # of a load
 _COPY_BYTES = (4, 8, 16)
 _LEAST_STEPS = 2  # of a block that shares tiles with others
-# Maximum registers per lane for accumulators and the next tile, so that the operands of the
-# multiplication and the addresses still fit: of 256 that RDNA can address (NVIDIA: 255), of 512 on
-# CDNA.
-_MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320, "cuda": 144}
 _MAX_HELD_WITH_COPIES = 168  # accumulators and addresses: no part of the next tile
-# Of the CDNA lane registers available with a block's waves: reserved for operands that the common
+# Of the lane registers available with a block's waves (CDNA): reserved for operands that the common
 # instructions read ahead, addresses and indices. The larger instructions read half as much.
 _RESERVED_REGISTERS = {COMMON_SIZE: 84, 32: 76}
 _LEAST_ROW_BYTES = 32  # of a tile's row in LDS: ``kiln::mma::TileRows``
@@ -325,8 +321,8 @@ def _max_lane_registers(config: GemmConfig, problem: GemmProblem, gpu: HipHardwa
     """Return the maximum registers of a lane."""
     if config.async_copies:
         return _MAX_HELD_WITH_COPIES
-    most = _MAX_HELD_REGISTERS[gpu.architecture]
-    if isinstance(gpu, AmdHardware) and gpu.architecture == "cdna":
+    most = gpu.limits.gemm_registers
+    if isinstance(gpu, AmdHardware) and gpu.limits.gemm_registers_by_waves:
         waves = -(-config.threads // (gpu.wavefront * gpu.simds_per_cu))  # of a SIMD
         beside = _RESERVED_REGISTERS[config.size] + (_STREAM_K_RESERVED if config.stream_k else 0)
         most = min(most, gpu.vgprs_per_simd // waves - beside)
@@ -399,7 +395,7 @@ def _reject_gemv(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> 
     # Per load: its data and an address of up to two registers.
     rows, loads = config.block_m + config.block_n // waves, config.block_k // step
     held = rows * loads * (max(config.vector_b * problem.element.itemsize // 4, 1) + 2)
-    most = _MAX_HELD_REGISTERS[gpu.architecture]
+    most = gpu.limits.gemm_registers
     if held > most:
         return illegal(
             f"{held} registers per {gpu.words.lane} exceed the limit of {most} on {gpu.processor}"

@@ -15,7 +15,6 @@ from scheduler.targets.model import hip_hardware
 
 _REGISTERS = 65536  # of NVIDIA's SMs
 _FMA_RATE = 128  # operations per cycle and unit if no rate is published
-_PARTIAL_LINES = 0.45  # RDNA: the share of a line that is fetched again if steps take it in parts
 
 T = TypeVar("T")
 
@@ -56,13 +55,11 @@ class Machine:
 
 @lru_cache(maxsize=256)
 def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> Machine:
-    """Return the target's first board; for a target without one, that of the closest target of its
-    generation."""
+    """Return the target's first board; for a target without one, that of a similar target."""
     gpu, board = hip_hardware(target), _board(target)
     rate = board.matrix.get(element.label) or board.vector.get(element.label) or _FMA_RATE
     rate = board.matrix.get("tf32", rate) if allow_tf32 else rate
     amd = gpu if isinstance(gpu, AmdHardware) else None
-    rdna = amd is not None and amd.architecture == "rdna"
     return Machine(
         gpu.gemm_costs,
         board.compute_units,
@@ -73,24 +70,16 @@ def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> M
         amd.simds_per_cu if amd else 4,
         amd.vgprs_per_simd if amd else _REGISTERS // 128,
         amd.lds_bytes if amd else gpu.max_lds_per_block_bytes,
-        amd is not None and amd.architecture == "cdna",
-        _PARTIAL_LINES if rdna else 0.0,
-        2 if rdna else 1,
+        gpu.reads_ahead_in_order,
+        gpu.partial_lines,
+        gpu.units_per_pair,
     )
 
 
 def _board(target: Target) -> Board:
     """Return the board of the target, or of the target that it emulates."""
-    name = target.emulates or target.name
-    if found := boards(name):
-        return found[0]
-    near = sorted(names(), key=lambda other: -_common_prefix_length(other, name))
-    return next(board for other in near for board in boards(other))
-
-
-def _common_prefix_length(one: str, other: str) -> int:
-    """Return the length of the common prefix."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+    near = (target.emulates or target.name, hip_hardware(target).similar, *names())
+    return next(board for name in near if name for board in boards(name))
 
 
 def worst_ratios(

@@ -6,9 +6,10 @@ import pytest
 
 from scheduler import targets
 from scheduler.cycles import matrix
-from scheduler.cycles.constants import TARGETS, machine
+from scheduler.cycles.constants import machine
 from scheduler.targets.cycle_model import End
 from scheduler.targets.model import hip_hardware
+from scheduler.targets.modelled import TARGETS
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler import targets
-from scheduler.cycles.constants import TARGETS, machine
+from scheduler.cycles.constants import machine
 from scheduler.cycles.cuts import LAST_ITERATIONS, MEASURED_ITERATIONS, SETTLING_ITERATIONS
 from scheduler.cycles.device import busiest_cycles, left_out_cycles
 from scheduler.cycles.report import Pipe, StallReason
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 from scheduler.targets.cycle_model import End
+from scheduler.targets.modelled import TARGETS
 from tests.unit.cycles.accesses import access
 from tests.unit.cycles.hand import block, looped, run, trace
 

@@ -11,8 +11,8 @@ import pytest
 
 from scheduler.bundle.reader import open_bundle
 from scheduler.commands.main import main
-from scheduler.cycles.constants import TARGETS
 from scheduler.targets import modelled
+from scheduler.targets.modelled import TARGETS
 from tests.support.caches import KEPT
 
 torch = pytest.importorskip("torch")
