@@ -268,13 +268,13 @@ def _split_operand(size: int, k: int) -> Layout:
     )
 
 
-def _wmma(name: str, element: str, generation: int, call: Call = "0") -> MatrixInstruction:
+def _wmma(name: str, element: str, instructions: MatrixSet, call: Call = "0") -> MatrixInstruction:
     """A WMMA instruction of RDNA3 or RDNA4.
 
     RDNA3: both halves of the wave hold all of A and B, and alternate rows of D. RDNA4: each half
     holds its own half of k and of D's rows.
     """
-    third = generation == 11
+    third = instructions is MatrixSet.WMMA_RDNA3
     a = Layout((Digit("lane", 1, 16, 1),), (Digit("value", 1, 16, 1),))
     rows = (Digit("value", 1, 8, 2), Digit("lane", 16, 2, 1))
     if not third:
@@ -282,7 +282,7 @@ def _wmma(name: str, element: str, generation: int, call: Call = "0") -> MatrixI
         rows = (Digit("lane", 16, 2, 8), Digit("value", 1, 8, 1))
     return MatrixInstruction(
         f"wmma_{name}" if third else f"wmma_{name}_gfx12",
-        MatrixSet.WMMA_RDNA3 if third else MatrixSet.WMMA_RDNA4,
+        instructions,
         *(16, 16, 16, 32, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, 16, 1),))),
         source="AMD RDNA3 ISA, 7.9" if third else "AMD RDNA4 ISA, 7.12",
@@ -371,14 +371,14 @@ INSTRUCTIONS = (
     _mfma(
         "f32_16x16x128_f8f6f4_bf8", 16, 128, "f8e5m2", MatrixSet.MFMA_CDNA4, call="bf8", word="int"
     ),
-    _wmma("f32_16x16x16_f16_w32", "f16", 11),
-    _wmma("f32_16x16x16_bf16_w32", "bf16", 11),
-    _wmma("f32_16x16x16_f16_w32", "f16", 12),
-    _wmma("f32_16x16x16_bf16_w32", "bf16", 12),
-    _wmma("i32_16x16x16_iu8_w32", "i8", 11, "iu8"),
-    _wmma("i32_16x16x16_iu8_w32", "i8", 12, "iu8"),
-    _wmma("f32_16x16x16_fp8_fp8_w32", "f8e4m3fn", 12, "words_0"),
-    _wmma("f32_16x16x16_bf8_bf8_w32", "f8e5m2", 12, "words_0"),
+    _wmma("f32_16x16x16_f16_w32", "f16", MatrixSet.WMMA_RDNA3),
+    _wmma("f32_16x16x16_bf16_w32", "bf16", MatrixSet.WMMA_RDNA3),
+    _wmma("f32_16x16x16_f16_w32", "f16", MatrixSet.WMMA_RDNA4),
+    _wmma("f32_16x16x16_bf16_w32", "bf16", MatrixSet.WMMA_RDNA4),
+    _wmma("i32_16x16x16_iu8_w32", "i8", MatrixSet.WMMA_RDNA3, "iu8"),
+    _wmma("i32_16x16x16_iu8_w32", "i8", MatrixSet.WMMA_RDNA4, "iu8"),
+    _wmma("f32_16x16x16_fp8_fp8_w32", "f8e4m3fn", MatrixSet.WMMA_RDNA4, "words_0"),
+    _wmma("f32_16x16x16_bf8_bf8_w32", "f8e5m2", MatrixSet.WMMA_RDNA4, "words_0"),
     _mma("f16"),
     _mma("bf16"),
     _mma_i8(),

@@ -15,7 +15,7 @@ GPUS = (_SM80, _SM86)
 # 312 TFLOP/s of f16 by 108 SMs at 1410 MHz (A100); 8-bit integers: 624 TOPS; TF32: 156.
 _SM80_VECTOR = rates(f64=64, f32=128, f16=512)
 _SM80_MATRIX = rates(f64=128, tf32=1024, f16=2048, bf16=2048, i8=4096)
-# 71 (f32 sums) by 82 SMs at 1695 MHz (RTX 3090); 284; 35.6.
+# 71 TFLOP/s of f16 by 82 SMs at 1695 MHz (RTX 3090); 8-bit integers: 284 TOPS; TF32: 35.6.
 _SM86_VECTOR = rates(f64=4, f32=256, f16=256)
 _SM86_MATRIX = rates(tf32=256, f16=512, bf16=512, i8=2048)
 

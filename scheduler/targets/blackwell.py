@@ -17,7 +17,7 @@ GPUS = (_SM100, _SM120)
 # 2,250 TFLOP/s of f16 by 148 SMs at 1850 MHz (B200); 8-bit integers: 4500 TOPS; TF32: 1,125.
 _SM100_VECTOR = rates(f64=128, f32=256, f16=512)
 _SM100_MATRIX = rates(f64=256, tf32=4096, f16=8192, bf16=8192, i8=16384)
-# 209.5 (f32 sums) by 170 SMs at 2407 MHz (RTX 5090); 838; 104.8.
+# 209.5 TFLOP/s of f16 by 170 SMs at 2407 MHz (RTX 5090); 8-bit integers: 838 TOPS; TF32: 104.8.
 _SM120_VECTOR = rates(f64=4, f32=256, f16=256)
 _SM120_MATRIX = rates(tf32=256, f16=512, bf16=512, i8=2048)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -54,8 +54,8 @@ class Hardware:
 
     def facts(self) -> dict[str, Any]:
         """Return the properties for tables by name, in JSON's own types."""
-        shown = (one.name for one in fields(self) if _ENGINE not in one.metadata)
-        return {name: getattr(self, name) for name in shown}
+        values = asdict(self)
+        return {one.name: values[one.name] for one in fields(self) if _ENGINE not in one.metadata}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.targets.amd import Feature
+
 Places = npt.NDArray[np.intp]
 
 
@@ -57,19 +59,19 @@ def mfma_result(m: int, n: int, blocks: int, height: int) -> ResultPlaces:
     return places
 
 
-def wmma_input(k: int, lanes: int, generation: int) -> InputPlaces:
+def wmma_input(k: int, lanes: int, wmma: Feature) -> InputPlaces:
     """RDNA3: every group of 16 lanes has all of k; RDNA4: each has a part."""
     _, row, at = np.meshgrid(np.arange(1), np.arange(16), np.arange(k), indexing="ij")
-    if generation == 11:
+    if wmma is Feature.WMMA_RDNA3:
         return InputPlaces(at, row)
     held = k * 16 // lanes
     return InputPlaces(at % held, row + 16 * (at // held))
 
 
-def wmma_result(lanes: int, generation: int) -> ResultPlaces:
+def wmma_result(lanes: int, wmma: Feature) -> ResultPlaces:
     """RDNA3: rows alternate over the groups of 16 lanes; RDNA4: each group has consecutive rows."""
     groups = lanes // 16
     item, lane = np.meshgrid(np.arange(16 // groups), np.arange(lanes), indexing="ij")
     group = lane // 16
-    row = item * groups + group if generation == 11 else group * (16 // groups) + item
+    row = item * groups + group if wmma is Feature.WMMA_RDNA3 else group * (16 // groups) + item
     return ResultPlaces(np.zeros_like(row), row, lane % 16)

@@ -21,9 +21,9 @@ _FLOATS = ("f16", "bf16")
 
 
 @cache
-def _product(k: int, lanes: int, generation: int, result: str) -> Product:
-    places = wmma_input(k, lanes, generation)
-    return Product(places, places, wmma_result(lanes, generation), result)
+def _product(k: int, lanes: int, wmma: Feature, result: str) -> Product:
+    places = wmma_input(k, lanes, wmma)
+    return Product(places, places, wmma_result(lanes, wmma), result)
 
 
 def _flags(modifiers: Modifiers, name: str) -> tuple[int, ...]:
@@ -40,12 +40,12 @@ def _operand(block: Bits, element: Element, low: int, high: int) -> Lanes:
     return values
 
 
-def _wide(name: str, k: int, generation: int, result: str) -> Callable[..., Bits]:
+def _wide(name: str, k: int, wmma: Feature, result: str) -> Callable[..., Bits]:
     """32-bit results."""
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
         low, high = _flags(modifiers, "neg_lo"), _flags(modifiers, "neg_hi")
-        product = _product(k, a.shape[-1], generation, result)
+        product = _product(k, a.shape[-1], wmma, result)
         if result == "i32":
             # neg_lo says which of A and B are signed.
             signed = [ELEMENTS[f"{'i' if flag else 'u'}{name}"] for flag in low[:2]]
@@ -66,16 +66,16 @@ def _wide(name: str, k: int, generation: int, result: str) -> Callable[..., Bits
     return compute
 
 
-def _narrow(name: str, generation: int) -> Callable[..., Bits]:
+def _narrow(name: str, wmma: Feature) -> Callable[..., Bits]:
     """16-bit results: on gfx11 one per register, in the half that ``op_sel`` selects, with the
     other half from C; on gfx12 two per register."""
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
         low, high = _flags(modifiers, "neg_lo"), _flags(modifiers, "neg_hi")
-        product = _product(16, a.shape[-1], generation, name)
+        product = _product(16, a.shape[-1], wmma, name)
         left = _operand(a, ELEMENTS[name], low[0], high[0])
         right = _operand(b, ELEMENTS[name], low[1], high[1])
-        if generation == 12:
+        if wmma is Feature.WMMA_RDNA4:
             return product.multiply(left, right, c)
         upper = np.uint32(16 * _flags(modifiers, "op_sel")[2])
         halves = (c >> upper) & np.uint32(0xFFFF)
@@ -88,35 +88,35 @@ def _narrow(name: str, generation: int) -> Callable[..., Bits]:
 
 
 def _row(
-    text: str, generation: int, inputs: int, results: int, compute: Callable[..., Bits]
+    text: str, wmma: Feature, inputs: int, results: int, compute: Callable[..., Bits]
 ) -> BlockRow:
     return BlockRow(
         f"v_wmma_{text}",
         results,
         (inputs, inputs, results),
         compute,
-        needs=Feature.WMMA_RDNA3 if generation == 11 else Feature.WMMA_RDNA4,
+        needs=wmma,
     )
 
 
-def _rows(generation: int) -> Iterator[BlockRow]:
+def _rows(wmma: Feature) -> Iterator[BlockRow]:
     """Register counts are for waves of 32 lanes."""
-    share = 1 if generation == 11 else 2
+    share = 1 if wmma is Feature.WMMA_RDNA3 else 2
     for element in _FLOATS:
-        compute = _wide(element, 16, generation, "f32")
-        yield _row(f"f32_16x16x16_{element}", generation, 8 // share, 8, compute)
-        own = _narrow(element, generation)
-        yield _row(f"{element}_16x16x16_{element}", generation, 8 // share, 8 // share, own)
+        compute = _wide(element, 16, wmma, "f32")
+        yield _row(f"f32_16x16x16_{element}", wmma, 8 // share, 8, compute)
+        own = _narrow(element, wmma)
+        yield _row(f"{element}_16x16x16_{element}", wmma, 8 // share, 8 // share, own)
     for bits, k in ((8, 16), (4, 16), (4, 32)):
-        if k == 16 or generation == 12:
-            compute = _wide(str(bits), k, generation, "i32")
+        if k == 16 or wmma is Feature.WMMA_RDNA4:
+            compute = _wide(str(bits), k, wmma, "i32")
             inputs = k * bits // 32 // share
-            yield _row(f"i32_16x16x{k}_iu{bits}", generation, inputs, 8, compute)
-    if generation == 12:
+            yield _row(f"i32_16x16x{k}_iu{bits}", wmma, inputs, 8, compute)
+    if wmma is Feature.WMMA_RDNA4:
         for a in ("fp8", "bf8"):
             for b in ("fp8", "bf8"):
-                compute = _wide(f"{a}_{b}", 16, 12, "f32")
-                yield _row(f"f32_16x16x16_{a}_{b}", generation, 2, 8, compute)
+                compute = _wide(f"{a}_{b}", 16, wmma, "f32")
+                yield _row(f"f32_16x16x16_{a}_{b}", wmma, 2, 8, compute)
 
 
-ROWS = (*_rows(11), *_rows(12))
+ROWS = (*_rows(Feature.WMMA_RDNA3), *_rows(Feature.WMMA_RDNA4))
