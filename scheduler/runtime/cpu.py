@@ -29,7 +29,7 @@ from scheduler.runtime.device import (
 from scheduler.runtime.isa_device import is_emulated, open_isa_device
 from scheduler.runtime.library import ExportedKernel, Library, elapsed_ns
 from scheduler.targets import Target
-from scheduler.targets.generations import EMULATIONS
+from scheduler.targets.emulation import EMULATIONS
 
 _ALIGNMENT = 256
 # hipError_t values of the emulation's header.

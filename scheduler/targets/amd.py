@@ -82,7 +82,6 @@ class AmdHardware(HipHardware):
     has_accumulation_registers: bool = engine_fact(default=False)
     """Whether accumulation registers share the file of the others (LLVM: FeatureGFX90AInsts)."""
     has_architected_flat_scratch: bool = engine_fact(default=False)
-    direct_load_bytes: int = engine_fact(default=0)  # LLVM: FeatureLDSDMAInsts, FeatureGFX950Insts
     clears_upper_halves: bool = engine_fact(default=False)
     """Whether a 16-bit result clears the upper half of its register."""
     buffers_check_by_stride: bool = engine_fact(default=False)

@@ -1,4 +1,4 @@
-"""All GPUs, from the files of their generations, and the emulation of AMD's on the CPU.
+"""All GPUs, from the files of their generations.
 
 A generation's file states every fact of its GPUs and boards; a row here adds it.
 """
@@ -35,19 +35,6 @@ AMD_BOARDS: tuple[Board, ...] = tuple(board for one in _AMD for board in one.BOA
 NVIDIA_BOARDS: tuple[Board, ...] = tuple(board for one in _NVIDIA for board in one.BOARDS)
 AMD_TARGETS = tuple(Target(gpu.processor, gpu.architecture, "rocm", gpu) for gpu in AMD_GPUS)
 NVIDIA_TARGETS = tuple(Target(gpu.processor, "cuda", "cuda", gpu) for gpu in NVIDIA_GPUS)
-
-# The GPU that is emulated by default, so that its name is short.
-_FIRST_EMULATED = cdna3.GPU
-
-
-def _emulation(gpu: AmdHardware) -> Target:
-    name = "cpu" if gpu == _FIRST_EMULATED else f"cpu-{gpu.processor}"
-    return Target(name, "cpu", "emulation", gpu, emulates=gpu.processor)
-
-
-EMULATIONS = tuple(
-    _emulation(gpu) for gpu in sorted(AMD_GPUS, key=lambda gpu: gpu != _FIRST_EMULATED)
-)
 
 # In help texts.
 AMD_EXAMPLE, NVIDIA_EXAMPLE = cdna3.GPU.processor, hopper.GPUS[0].processor

@@ -76,8 +76,8 @@ class HipHardware(Hardware):
     max_lds_per_block_bytes: int = 65536
 
     direct_load_bytes: int = engine_fact(default=0)
-    """The most bytes that a lane loads into LDS without going through registers; 0 if
-    unsupported."""
+    """The most bytes that a lane loads into LDS without going through registers (LLVM:
+    FeatureLDSDMAInsts, FeatureGFX950Insts); 0 if unsupported."""
     matrix_sets: tuple[MatrixSet, ...] = engine_fact(default=())
     has_wgmma: bool = engine_fact(default=False)
     """Whether four warps multiply together, asynchronously, from shared memory (``wgmma``)."""

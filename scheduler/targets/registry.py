@@ -78,7 +78,7 @@ BUILT_IN = (
     ),
     Backend(
         name="emulation",
-        targets="scheduler.targets.generations:EMULATIONS",
+        targets="scheduler.targets.emulation:EMULATIONS",
         scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
         recipe="scheduler.build.rocm.recipe:EMULATION",
         compilers="scheduler.build.toolchains:clang_compilers",

@@ -43,7 +43,7 @@ from scheduler.ir.storage import from_storage_native
 from scheduler.runtime.device import DeviceError
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.isa_device import PROCESSORS
-from scheduler.targets.generations import EMULATIONS
+from scheduler.targets.emulation import EMULATIONS
 from tests.benchmarks.printing import say
 from tests.support.whole_models import compiled
 

@@ -13,7 +13,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import AbsentToolchain, Build, Toolchain
 from scheduler.build.toolchains import Search, bundled_clang, clang_compilers, pick_toolchain
 from scheduler.errors import UserError
-from scheduler.targets import generations
+from scheduler.targets import emulation, generations
 from tests.unit.build.sources import ADD
 
 AMD_VERSION = "AMD clang version 19.0.0git (roc-6.4.0 25133 c7fe45cf4b819c5991fe208aaa96edf)"
@@ -47,7 +47,7 @@ def test_nothing_but_the_bundled_compiler() -> None:
     assert reason(rocm) == "no amdclang++ in PATH"
     assert reason(system) == "no clang++ in PATH"
     assert present(own).version == "clang 22.1.8"
-    for target in (*generations.AMD_TARGETS, *generations.EMULATIONS):
+    for target in (*generations.AMD_TARGETS, *emulation.EMULATIONS):
         assert pick_toolchain((rocm, own, system), target) == own
 
 
