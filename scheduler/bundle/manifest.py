@@ -23,7 +23,6 @@ from scheduler.codegen.kernel import (
 )
 from scheduler.codegen.program import Step, build_program
 from scheduler.ir.graph import ConstantOutput, Expr, Guard, MatmulPrecision, SymbolInfo
-from scheduler.ir.guards import parse_guard, print_guard
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Assertion, Buffer, BufferKind
 from scheduler.ir.serialize import constant_from_json, constant_to_json
@@ -217,8 +216,6 @@ def _codec() -> Converter:
     codec = make_codec()
     # Whether an argument is a buffer or a number is known only once the kernels are.
     codec.register_structure_hook(str | Expr, lambda text, _: codec.structure(text, str))
-    codec.register_unstructure_hook(Guard, print_guard)
-    codec.register_structure_hook(Guard, lambda text, _: parse_guard(codec.structure(text, str)))
     key_by_name(codec, SymbolInfo, {"minimum": "min", "maximum": "max"})
     key_by_name(codec, Buffer)
     rename_fields(codec, KernelArg, {"is_output": "output"})

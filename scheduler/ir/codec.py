@@ -1,6 +1,6 @@
 """JSON conversion of frozen dataclasses: the converter and the rules common to all files.
 
-Expressions over sizes are text (``index/text.py``), element types their labels, tuples lists.
+Expressions over sizes and guards are text, element types their labels, tuples lists.
 Reading does not convert types: a number instead of a text is an error, and so is a missing field. A
 file declares the names that differ from its dataclasses (``rename_fields``).
 """
@@ -8,22 +8,27 @@ file declares the names that differ from its dataclasses (``rename_fields``).
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar, get_args, get_origin
 
 import sympy
 from cattrs import BaseValidationError, Converter, IterableValidationError, transform_error
+from cattrs.cols import homogenous_tuple_structure_factory
 from cattrs.errors import IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.v import format_exception
 
 from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Guard
+from scheduler.ir.guards import parse_guard, print_guard
 from scheduler.ir.index.text import parse_expr, print_expr
 
 T = TypeVar("T")
 _MAX_ERROR_LENGTH = 200  # characters of an error that a file can cause
+_REPEATED = 4096  # expressions remembered: files repeat a few often
 
 
 def make_codec() -> Converter:
@@ -32,8 +37,12 @@ def make_codec() -> Converter:
     for kind in (int, float, str, bool):
         codec.register_structure_hook(kind, _strict)
     codec.register_structure_hook(int | str | bool, _config_value)
-    codec.register_unstructure_hook(sympy.Expr, print_expr)
-    codec.register_structure_hook(sympy.Expr, lambda text, _: parse_expr(_strict(text, str)))
+    codec.register_structure_hook_factory(_is_tuple, _tuple_reader)
+    parse = lru_cache(_REPEATED)(parse_expr)
+    codec.register_unstructure_hook(sympy.Expr, lru_cache(_REPEATED)(print_expr))
+    codec.register_structure_hook(sympy.Expr, lambda text, _: parse(_strict(text, str)))
+    codec.register_unstructure_hook(Guard, print_guard)
+    codec.register_structure_hook(Guard, lambda text, _: parse_guard(_strict(text, str)))
     codec.register_unstructure_hook(DType, lambda dtype: dtype.label)
     codec.register_structure_hook(DType, _dtype)
     return codec
@@ -101,6 +110,23 @@ def _strict(value: Any, kind: type) -> Any:
         article = "an" if kind is int else "a"
         raise TypeError(f"{str(value)[:40]!r} is not {article} {kind.__name__}")
     return value
+
+
+def _is_tuple(kind: Any) -> bool:
+    return get_origin(kind) is tuple and get_args(kind)[-1:] == (...,)
+
+
+def _tuple_reader(kind: Any, codec: Converter) -> Callable[[Any, Any], Any]:
+    """Return cattrs' reader, which would also take the characters of a text and a mapping's
+    keys."""
+    read = homogenous_tuple_structure_factory(kind, codec)
+
+    def read_list(data: Any, _: object) -> Any:
+        if not isinstance(data, list | tuple):
+            raise TypeError(f"{str(data)[:40]!r} is not a list")
+        return read(data, kind)
+
+    return read_list
 
 
 def _dtype(value: Any, _: object) -> DType:

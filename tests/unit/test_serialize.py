@@ -194,34 +194,54 @@ def _constant(data: dict[str, Any], *constants: dict[str, Any]) -> None:
     data["constant_outputs"] = list(constants)
 
 
+def _nested(depth: int) -> Any:
+    """A number in so many lists."""
+    return [_nested(depth - 1)] if depth else 1
+
+
 DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.update(schema=2), "schema 1"),
-    (lambda d: d.pop("nodes"), "'nodes' is missing"),
-    (lambda d: _first(d).pop("origin"), "nodes[0]: 'origin'"),
+    (lambda d: d.pop("nodes"), "required field missing @ $.nodes"),
+    (lambda d: _first(d).pop("target"), "required field missing @ $.nodes[0].target"),
     (
         lambda d: _first(d).update(args=[{"ref": "ghost"}], labels=["self"]),
         "uses 'ghost' as its argument 'self', but no node computes it",
     ),
     (lambda d: _first(d).update(labels=["self"]), "names 1 of its 2 arguments"),
-    (lambda d: _first(d).update(labels=[1, 2]), "'labels' contains an invalid name"),
-    (lambda d: _first(d).update(args=[{"what": 1}]), "nodes[0]: an argument of unknown form"),
+    (lambda d: _first(d).update(labels=[1, 2]), "'1' is not a str @ $.nodes[0].labels[0]"),
+    (
+        lambda d: _first(d).update(args=[{"what": 1}]),
+        "an argument of unknown form @ $.nodes[0].args[0]",
+    ),
     (lambda d: _first(d).update(args=[{"expr": "exec('1')"}]), "nodes[0]"),
-    (lambda d: _first(d).update(args=[{"dtype": "f8"}]), "nodes[0]: unknown dtype 'f8'"),
+    (
+        lambda d: _first(d).update(args=[{"dtype": "f8"}]),
+        "'f8' is not an element type @ $.nodes[0].args[0]",
+    ),
     (lambda d: _first(d)["origin"].update(frames=[[1, 2]]), "a frame is"),
     (
         lambda d: d["tensors"]["linear"].update(size=["2", "2"]),
         "'linear' has 2 sizes but 3 strides",
     ),
-    (lambda d: d["tensors"]["linear"].update(dtype="f8"), "tensors.linear: unknown dtype"),
-    (lambda d: d["symbols"]["s70"].update(hint="a"), "symbols.s70: 'hint'"),
+    (lambda d: d["tensors"]["linear"].update(dtype="f8"), "@ $.tensors['linear'].dtype"),
+    (lambda d: d["symbols"]["s70"].update(hint="a"), "'a' is not a int @ $.symbols['s70'].hint"),
     (lambda d: d["symbols"].pop("s70"), "the unknown symbol 's70'"),
-    (lambda d: d["inputs"][0].update(kind="secret"), "inputs[0]: unknown kind"),
-    (lambda d: d.update(outputs=[3]), "'outputs'"),
+    (
+        lambda d: d["inputs"][0].update(kind="secret"),
+        "'secret' is not a valid InputKind @ $.inputs[0].kind",
+    ),
+    (lambda d: d.update(outputs=[3]), "'3' is not a str @ $.outputs[0]"),
+    (lambda d: d.update(outputs="ab"), "'ab' is not a list @ $.outputs"),
+    (lambda d: d.update(tensors=[]), "expected a mapping @ $.tensors"),
+    (lambda d: _first(d).update(args=[_nested(17)]), "an argument of unknown form"),
     (lambda d: _constant(d, {"place": 9, "value": 1}), "output 9 of a model that returns 2"),
     (lambda d: _constant(d, *[{"place": 0, "value": 1}] * 2), "two constants are output 0"),
-    (lambda d: _constant(d, {"place": 0}), "constant_outputs[0]: 'value' is missing"),
-    (lambda d: _constant(d, {"place": True, "value": 1}), "constant_outputs[0]: 'place'"),
-    (lambda d: _constant(d, {"place": 0, "value": [1]}), "constant_outputs[0]: a constant must be"),
+    (lambda d: _constant(d, {"place": 0}), "required field missing @ $.constant_outputs[0].value"),
+    (
+        lambda d: _constant(d, {"place": True, "value": 1}),
+        "'True' is not a int @ $.constant_outputs[0].place",
+    ),
+    (lambda d: _constant(d, {"place": 0, "value": [1]}), "a constant must be a number"),
     (lambda d: _constant(d, {"place": 0, "value": {"ref": "a"}}), "a constant must be a number"),
 ]
 
