@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
+from sympy import divisors
 
 UNIFORM_TOLERANCE = 0.03  # blocks that differ by less count as equal
 _FIT_TOLERANCE = 0.02  # relative to the range of lengths
@@ -48,7 +49,7 @@ def block_durations(found: Mapping[int, float], blocks: int) -> tuple[Durations,
     values = np.array([found[number] for number in numbers.tolist()])
     every = np.arange(blocks)
     best: tuple[float, Durations] | None = None
-    for period in _divisors(blocks):
+    for period in divisors(blocks)[1:]:  # that may be an axis of the grid
         for place, along in (
             (numbers % period, every % period),
             (numbers // period, every // period),
@@ -63,9 +64,3 @@ def block_durations(found: Mapping[int, float], blocks: int) -> tuple[Durations,
         return best[1], True
     nearest = np.abs(every[:, None] - numbers[None, :]).argmin(axis=1)
     return values[nearest], False
-
-
-def _divisors(blocks: int) -> list[int]:
-    """Return the divisors that may be an axis of the grid."""
-    small = [n for n in range(1, int(blocks**0.5) + 1) if blocks % n == 0]
-    return sorted({*small, *(blocks // n for n in small)} - {1})
