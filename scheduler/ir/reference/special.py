@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -96,15 +95,7 @@ def logit(a: Args) -> Any:
     return np.log(x / (1 - x))
 
 
-def _times_log(log: Callable[[Any], Any]) -> Rule:
-    def rule(a: Args) -> Any:
-        x, y = as_float(a["self"]), as_float(a["other"])
-        return np.where(np.isnan(y), y, np.where(x == 0, 0.0, x * log(y)))
-
-    return rule
-
-
-xlogy, xlog1py = _times_log(np.log), _times_log(np.log1p)
+xlogy, xlog1py = scipy_binary("xlogy"), scipy_binary("xlog1py")
 
 
 def sinc(a: Args) -> Any:
