@@ -11,6 +11,7 @@ from typing import Any
 
 from scheduler.errors import UserError
 from scheduler.files import write_atomic
+from scheduler.ir.codec import decode, make_codec
 
 FORMAT = 1
 _MANIFEST, _DUMP, _ARTIFACTS = "backup.json", "database.dump", "artifacts"
@@ -72,13 +73,4 @@ def read_manifest(folder: Path) -> Manifest:
         raise UserError(f"{file} cannot be read: {error}") from None
     if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
         raise UserError(f"{file} is of another format than {FORMAT}: use the Kiln that wrote it")
-    try:
-        return Manifest(
-            str(found["made_at"]),
-            str(found["kiln"]),
-            tuple(map(str, found["migrations"])),
-            int(found["artifacts"]),
-            tuple(map(str, found["missing"])),
-        )
-    except (KeyError, TypeError, ValueError):
-        raise UserError(f"{file} is damaged: a part of it is missing") from None
+    return decode(make_codec(), found, Manifest, f"{file} is damaged")
