@@ -48,6 +48,18 @@ def test_database_url_of_a_socket() -> None:
     assert made["OPTIONS"] == {}
 
 
+def test_database_url_of_several_hosts() -> None:
+    made = env.database("postgresql://kiln@db1:5432,db2:5433/x?target_session_attrs=read-write")
+    assert (made["HOST"], made["PORT"], made["NAME"]) == ("db1,db2", "5432,5433", "x")
+    assert made["OPTIONS"] == {"target_session_attrs": "read-write"}
+
+
+@pytest.mark.parametrize("url", ["kiln:a/b@h/x", "kiln:a@b@h/x", "h:port/x", "h/x?sslmod=require"])
+def test_a_database_url_that_libpq_would_misread_is_rejected(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="cannot be read"):
+        env.database(f"postgresql://{url}")
+
+
 @pytest.mark.parametrize("url", ["mysql://h/d", "sqlite:///x", "h/d"])
 def test_another_database_is_rejected(url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="postgresql://"):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -115,32 +115,32 @@ def networks(name: str, environ: Mapping[str, str] = os.environ) -> list[IPv4Net
 
 
 def database(url: str) -> dict[str, Any]:
-    """Return Django's settings for a database URL: ``postgresql://user:password@host:port/name``.
+    """Return Django's settings for a database URL, which libpq parses:
+    ``postgresql://user:password@host:port/name?sslmode=require``, with several hosts if need be; a
+    socket's folder is given as ``?host=/folder``.
 
-    A socket's folder is given as ``?host=/folder``, as in libpq; other parameters become connection
-    options (``?sslmode=require``). Raises ``ImproperlyConfigured`` for anything that is not
-    PostgreSQL.
+    Raises ``ImproperlyConfigured`` for anything that is not PostgreSQL.
     """
+    from psycopg import ProgrammingError, conninfo  # noqa: PLC0415 -- few settings need it
+
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ImproperlyConfigured("DATABASE_URL must begin with postgresql://")
     try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:  # its message would show a part of the password
+        parts = {name: str(value) for name, value in conninfo.conninfo_to_dict(url).items()}
+        host, port = parts.pop("host", ""), parts.pop("port", "")
+        if "@" in host or not all(one.isdecimal() or not one for one in port.split(",")):
+            raise ProgrammingError  # a part of the password
+    except ProgrammingError:  # its message may show the password
         raise ImproperlyConfigured(
             "DATABASE_URL cannot be read: in a password, write / @ : # ? % as"
             " %2F %40 %3A %23 %3F %25"
         ) from None
-    if parts.scheme not in {"postgres", "postgresql"}:
-        raise ImproperlyConfigured(
-            f"DATABASE_URL starts with {parts.scheme!r}: Kiln needs postgresql://"
-        )
-    options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    host = options.pop("host", "") or unquote(parts.hostname or "")
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")) or "kiln",
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
+        "NAME": parts.pop("dbname", "kiln"),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
         "HOST": host,
-        "PORT": str(port or ""),
-        "OPTIONS": options,
+        "PORT": port,
+        "OPTIONS": parts,
     }
