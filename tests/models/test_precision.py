@@ -76,5 +76,5 @@ def test_another_graph_by_its_digest_and_the_same_in_json() -> None:
     assert graph_from_json(graph_to_json(high)) == high
     assert pipeline.with_precision(high, MatmulPrecision.HIGHEST) == graph
     assert pipeline.with_precision(graph, MatmulPrecision.HIGHEST) is graph
-    with pytest.raises(UserError, match="unknown float32_matmul_precision 'medium'"):
+    with pytest.raises(UserError, match="'medium' is not a valid MatmulPrecision"):
         graph_from_json(graph_to_json(high) | {"float32_matmul_precision": "medium"})

@@ -224,7 +224,7 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
         "'linear' has 2 sizes but 3 strides",
     ),
     (lambda d: d["tensors"]["linear"].update(dtype="f8"), "@ $.tensors['linear'].dtype"),
-    (lambda d: d["symbols"]["s70"].update(hint="a"), "'a' is not a int @ $.symbols['s70'].hint"),
+    (lambda d: d["symbols"]["s70"].update(hint="a"), "'a' is not an int @ $.symbols['s70'].hint"),
     (lambda d: d["symbols"].pop("s70"), "the unknown symbol 's70'"),
     (
         lambda d: d["inputs"][0].update(kind="secret"),
@@ -239,7 +239,7 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: _constant(d, {"place": 0}), "required field missing @ $.constant_outputs[0].value"),
     (
         lambda d: _constant(d, {"place": True, "value": 1}),
-        "'True' is not a int @ $.constant_outputs[0].place",
+        "'True' is not an int @ $.constant_outputs[0].place",
     ),
     (lambda d: _constant(d, {"place": 0, "value": [1]}), "a constant must be a number"),
     (lambda d: _constant(d, {"place": 0, "value": {"ref": "a"}}), "a constant must be a number"),
