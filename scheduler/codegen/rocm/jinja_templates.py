@@ -1,7 +1,8 @@
-"""Kernel sources in HIP C++: the Jinja templates beside this file."""
+"""Kernel sources in HIP C++: the Jinja templates in this folder and in those of the templates."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Template
@@ -9,6 +10,9 @@ from jinja2 import Template
 from scheduler.codegen.jinja_env import load_template
 
 
+@cache
 def kernel_template(name: str) -> Template:
     """Return the compiled template ``<name>.hip.jinja``; an undefined name is an error."""
-    return load_template(Path(__file__).parent, f"{name}.hip.jinja")
+    folder = Path(__file__).parent
+    (file,) = folder.rglob(f"{name}.hip.jinja")
+    return load_template(folder, file.relative_to(folder).as_posix())

@@ -6,9 +6,9 @@ from scheduler.codegen.rocm.attention import AttentionTemplate
 from scheduler.codegen.rocm.convolution import ConvolutionTemplate
 from scheduler.codegen.rocm.depthwise import DepthwiseTemplate
 from scheduler.codegen.rocm.gemm import GemmTemplate
-from scheduler.codegen.rocm.pointwise import PointwiseTemplate
-from scheduler.codegen.rocm.reduction import ReductionTemplate
-from scheduler.codegen.rocm.scan import ScanTemplate
+from scheduler.codegen.rocm.pointwise.template import PointwiseTemplate
+from scheduler.codegen.rocm.reduction.template import ReductionTemplate
+from scheduler.codegen.rocm.scan.template import ScanTemplate
 from scheduler.codegen.rocm.scatter import ScatterTemplate
 from scheduler.codegen.rocm.sort import SortTemplate
 from scheduler.codegen.rocm.source import SOURCE_FILE

@@ -15,7 +15,7 @@ from scheduler.build.model import Build
 from scheduler.build.toolchains import Search
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.loops import alignment
-from scheduler.codegen.rocm.reduction import ReductionTemplate
+from scheduler.codegen.rocm.reduction.template import ReductionTemplate
 from scheduler.codegen.template import Config
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo

@@ -14,7 +14,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.rocm.pointwise import PointwiseTemplate
+from scheduler.codegen.rocm.pointwise.template import PointwiseTemplate
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, evaluate, symbol
 from scheduler.ir.operations import Pointwise, Reduction, ReductionKind, Store

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.codegen.rocm.reduction import ReductionTemplate
+from scheduler.codegen.rocm.reduction.template import ReductionTemplate
 from scheduler.codegen.template import Config
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from scheduler import targets
-from scheduler.codegen.rocm.pointwise import PointwiseTemplate
+from scheduler.codegen.rocm.pointwise.template import PointwiseTemplate
 from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo

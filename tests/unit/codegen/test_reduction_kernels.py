@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.codegen.rocm.reduction import ReductionTemplate
-from scheduler.codegen.rocm.scan import ScanTemplate
+from scheduler.codegen.rocm.reduction.template import ReductionTemplate
+from scheduler.codegen.rocm.scan.template import ScanTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.codegen.rocm.scan import ScanTemplate
+from scheduler.codegen.rocm.scan.template import ScanTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import GroupKind, ReductionKind, Scan, Store
 from scheduler.ir.values import Accumulator, Load

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scheduler.codegen.rocm.scan import ScanTemplate
+from scheduler.codegen.rocm.scan.template import ScanTemplate
 from scheduler.codegen.template import Config
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.codegen.rocm.pointwise import PointwiseTemplate
+from scheduler.codegen.rocm.pointwise.template import PointwiseTemplate
 from scheduler.codegen.template import Config
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import GroupKind, Pointwise, Store

@@ -14,8 +14,8 @@ import sympy
 
 from scheduler.bundle.manifest import Manifest, kernel_entry
 from scheduler.bundle.writer import wrapper_of
-from scheduler.codegen.rocm.pointwise import PointwiseTemplate
-from scheduler.codegen.rocm.reduction import ReductionTemplate
+from scheduler.codegen.rocm.pointwise.template import PointwiseTemplate
+from scheduler.codegen.rocm.reduction.template import ReductionTemplate
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo

@@ -25,7 +25,7 @@ class Stage:
     """``loop`` runs at each step of the inner axes; ``after`` once, when its sums are complete.
 
     ``points`` maps reductions, by name, to the point about which the squared distances of their
-    values are summed (``reduction_moments.py``) or, for those in ``exponentials``, the exponentials
+    values are summed (``moments.py``) or, for those in ``exponentials``, the exponentials
     of the distances (``online_softmax.py``). These reductions are in ``after`` too, after the point
     is computed. The reduction whose result such a sum also gives is only there.
     """

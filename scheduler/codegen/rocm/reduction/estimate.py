@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from scheduler.arithmetic import ceil_div
 from scheduler.codegen.rocm.machine import Machine, machine_of, minimax_candidate
-from scheduler.codegen.rocm.split_body import Split
-from scheduler.codegen.rocm.split_reduction import SPLITS, THREADS, SplitReduction
+from scheduler.codegen.rocm.reduction.split import SPLITS, THREADS, SplitReduction
+from scheduler.codegen.rocm.reduction.split_body import Split
 from scheduler.ir.dtypes import DType
 from scheduler.targets import Target
 

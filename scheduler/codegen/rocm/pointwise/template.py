@@ -14,9 +14,9 @@ from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm import layout_copy
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.loop import EXTENT, LoopTemplate
+from scheduler.codegen.rocm.pointwise import layout_copy
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected

@@ -16,15 +16,15 @@ from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.loop_versions import LoopVersion
-from scheduler.codegen.rocm.online_softmax import (
+from scheduler.codegen.rocm.reduction.online_softmax import (
     add_element,
     batched_elements,
     batched_steps,
     exponential_pairs,
     pair_op,
 )
-from scheduler.codegen.rocm.split_body import cut_row, unroll
-from scheduler.codegen.rocm.stages import (
+from scheduler.codegen.rocm.reduction.split_body import cut_row, unroll
+from scheduler.codegen.rocm.reduction.stages import (
     Stage,
     accumulate,
     accumulate_unordered,
@@ -36,7 +36,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load, loads
 
 if TYPE_CHECKING:
-    from scheduler.codegen.rocm.reduction import ReductionTemplate
+    from scheduler.codegen.rocm.reduction.template import ReductionTemplate
 
 # Registers of a thread for prefetched elements.
 _REGISTER_BYTES = 192

@@ -13,8 +13,8 @@ from dataclasses import replace
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.split_body import Split, SplitBody
-from scheduler.codegen.rocm.stages import combine
+from scheduler.codegen.rocm.reduction.split_body import Split, SplitBody
+from scheduler.codegen.rocm.reduction.stages import combine
 from scheduler.ir.values import Accumulator
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.stages import Stage, fuse_stages
+from scheduler.codegen.rocm.reduction.stages import Stage, fuse_stages
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Call, Load, Value

@@ -16,14 +16,14 @@ from scheduler.codegen.cpp.values import convert, upcast
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
-from scheduler.codegen.rocm.online_softmax import (
+from scheduler.codegen.rocm.reduction.online_softmax import (
     add_element,
     batched_elements,
     batched_steps,
     exponential_pairs,
     pair_op,
 )
-from scheduler.codegen.rocm.stages import (
+from scheduler.codegen.rocm.reduction.stages import (
     Stage,
     SumOfExponentials,
     accumulate,

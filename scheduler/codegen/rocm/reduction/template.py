@@ -22,18 +22,18 @@ from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.loop_versions import Guarded, LoopVersion, print_versions
-from scheduler.codegen.rocm.online_softmax import fuse_exponentials
-from scheduler.codegen.rocm.reduction_default import default_split, is_amd
-from scheduler.codegen.rocm.reduction_rows import RowBody
-from scheduler.codegen.rocm.split_body import accumulator_bytes
-from scheduler.codegen.rocm.split_reduction import (
+from scheduler.codegen.rocm.reduction.default import default_split, is_amd
+from scheduler.codegen.rocm.reduction.online_softmax import fuse_exponentials
+from scheduler.codegen.rocm.reduction.rows import RowBody
+from scheduler.codegen.rocm.reduction.split import (
     SplitReduction,
     is_split,
     parse_split,
     split_config,
     split_configs,
 )
-from scheduler.codegen.rocm.stages import Stage, finds_index, stages
+from scheduler.codegen.rocm.reduction.split_body import accumulator_bytes
+from scheduler.codegen.rocm.reduction.stages import Stage, finds_index, stages
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected

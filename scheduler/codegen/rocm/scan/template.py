@@ -25,11 +25,11 @@ from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.loop_versions import Guarded, print_versions
-from scheduler.codegen.rocm.reduction_default import compute_units
-from scheduler.codegen.rocm.scan_body import ScanBody, define_shift
-from scheduler.codegen.rocm.scan_columns import THREADS, render_columns
-from scheduler.codegen.rocm.split_body import Partials, Split, SplitBody, plan_partials
-from scheduler.codegen.rocm.stages import Stage
+from scheduler.codegen.rocm.reduction.default import compute_units
+from scheduler.codegen.rocm.reduction.split_body import Partials, Split, SplitBody, plan_partials
+from scheduler.codegen.rocm.reduction.stages import Stage
+from scheduler.codegen.rocm.scan.body import ScanBody, define_shift
+from scheduler.codegen.rocm.scan.columns import THREADS, render_columns
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected

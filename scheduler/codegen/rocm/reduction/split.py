@@ -23,9 +23,9 @@ from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
 from scheduler.codegen.rocm.loop_versions import Guarded, print_versions
-from scheduler.codegen.rocm.online_softmax import fuse_exponentials
-from scheduler.codegen.rocm.reduction_moments import fuse_moments
-from scheduler.codegen.rocm.split_body import (
+from scheduler.codegen.rocm.reduction.moments import fuse_moments
+from scheduler.codegen.rocm.reduction.online_softmax import fuse_exponentials
+from scheduler.codegen.rocm.reduction.split_body import (
     STRIDED_COLUMN,
     Partials,
     Split,
@@ -33,7 +33,7 @@ from scheduler.codegen.rocm.split_body import (
     accumulator_bytes,
     plan_partials,
 )
-from scheduler.codegen.rocm.split_plan import (
+from scheduler.codegen.rocm.reduction.split_plan import (
     DeviceFunction,
     gather_split,
     plan_functions,
@@ -48,7 +48,7 @@ from scheduler.ir.operations import Axis
 from scheduler.ir.values import loads
 
 if TYPE_CHECKING:
-    from scheduler.codegen.rocm.reduction import ReductionTemplate
+    from scheduler.codegen.rocm.reduction.template import ReductionTemplate
 
 THREADS = 256
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

@@ -17,21 +17,21 @@ from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.jinja_templates import kernel_template
-from scheduler.codegen.rocm.split_body import (
+from scheduler.codegen.rocm.reduction.split_body import (
     STRIDED_COLUMN,
     Partials,
     Split,
     SplitBody,
     plan_partials,
 )
-from scheduler.codegen.rocm.stages import Stage, combine
+from scheduler.codegen.rocm.reduction.stages import Stage, combine
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import RenderedTemplate
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Accumulator
 
 if TYPE_CHECKING:
-    from scheduler.codegen.rocm.scan import ScanTemplate
+    from scheduler.codegen.rocm.scan.template import ScanTemplate
 
 THREADS = 64  # of a block: each has columns of its own, and nothing is shared
 _AT_ONCE = 16  # parts that a thread reads at once

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.codegen.rocm.reduction_estimate import fastest_split
-from scheduler.codegen.rocm.split_body import Split
-from scheduler.codegen.rocm.split_reduction import SPLITS, THREADS, SplitReduction
+from scheduler.codegen.rocm.reduction.estimate import fastest_split
+from scheduler.codegen.rocm.reduction.split import SPLITS, THREADS, SplitReduction
+from scheduler.codegen.rocm.reduction.split_body import Split
 from scheduler.targets import Target, boards
 from scheduler.targets.amd import AmdHardware
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.stages import Stage, SumOfExponentials, fuse_stages
+from scheduler.codegen.rocm.reduction.stages import Stage, SumOfExponentials, fuse_stages
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Call, Load

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.codegen.rocm.split_body import Split, SplitBody
-from scheduler.codegen.rocm.stages import Stage
+from scheduler.codegen.rocm.reduction.split_body import Split, SplitBody
+from scheduler.codegen.rocm.reduction.stages import Stage
 
 _GATHERING_LANES, _MOST_GATHERING = 16, 64
 _GATHERED = 8  # parts of a row that a thread combines
