@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
-from scheduler.codegen.cutedsl.gemm import GemmTemplate
+from scheduler.codegen.cutedsl.gemm.template import GemmTemplate
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo

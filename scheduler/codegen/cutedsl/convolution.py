@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scheduler.codegen.contraction.prepare import convolution_contractions
-from scheduler.codegen.cutedsl.gemm import GemmTemplate
+from scheduler.codegen.cutedsl.gemm.template import GemmTemplate
 
 
 class ConvolutionTemplate(GemmTemplate):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scheduler.codegen.cutedsl.attention import AttentionTemplate
+from scheduler.codegen.cutedsl.attention.template import AttentionTemplate
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
 from scheduler.codegen.cutedsl.fusion_checks import has_epilogue, has_prologue
-from scheduler.codegen.cutedsl.gemm import GemmTemplate
+from scheduler.codegen.cutedsl.gemm.template import GemmTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
 from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate

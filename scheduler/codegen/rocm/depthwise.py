@@ -20,9 +20,9 @@ from scheduler.codegen.contraction.interface import argument
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.gemm_config import vector_widths
-from scheduler.codegen.rocm.gemm_interface import GemmInterface
-from scheduler.codegen.rocm.gemm_operands import bound_test
+from scheduler.codegen.rocm.gemm.config import vector_widths
+from scheduler.codegen.rocm.gemm.interface import GemmInterface
+from scheduler.codegen.rocm.gemm.operands import bound_test
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.single_launch import ceil_div

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.codegen.rocm.attention.template import AttentionTemplate
 from scheduler.codegen.rocm.convolution import ConvolutionTemplate
 from scheduler.codegen.rocm.depthwise import DepthwiseTemplate
-from scheduler.codegen.rocm.gemm import GemmTemplate
+from scheduler.codegen.rocm.gemm.template import GemmTemplate
 from scheduler.codegen.rocm.pointwise.template import PointwiseTemplate
 from scheduler.codegen.rocm.reduction.template import ReductionTemplate
 from scheduler.codegen.rocm.scan.template import ScanTemplate

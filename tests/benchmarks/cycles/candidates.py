@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from scheduler import pipeline
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.cutedsl import gemm as cutedsl
-from scheduler.codegen.cutedsl import gemm_config as cutedsl_config
-from scheduler.codegen.rocm.gemm import GemmTemplate
-from scheduler.codegen.rocm.gemm_config import GemmConfig
-from scheduler.codegen.rocm.gemm_estimate import estimate_ratios
+from scheduler.codegen.cutedsl.gemm import config as cutedsl_config
+from scheduler.codegen.cutedsl.gemm import template as cutedsl
+from scheduler.codegen.rocm.gemm.config import GemmConfig
+from scheduler.codegen.rocm.gemm.estimate import estimate_ratios
+from scheduler.codegen.rocm.gemm.template import GemmTemplate
 from scheduler.codegen.template import Config, KernelTemplate
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind

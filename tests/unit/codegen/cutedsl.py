@@ -9,7 +9,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.cutedsl.attention import AttentionTemplate
+from scheduler.codegen.cutedsl.attention.template import AttentionTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import Buffer, GroupKind, Pointwise

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.codegen.rocm.attention.template import AttentionTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, SymbolInfo

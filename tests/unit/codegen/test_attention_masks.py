@@ -8,7 +8,7 @@ import sympy
 
 from scheduler import targets
 from scheduler.codegen.attention_window import Limit, Window
-from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.codegen.rocm.attention.template import AttentionTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Call, Const, IndexValue, Value
 from tests.support.memory import from_device, to_device

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.codegen.rocm.attention.template import AttentionTemplate
 from scheduler.ir.dtypes import DType
 from tests.support.memory import from_device
 from tests.unit.codegen.loopnest import random_memory, run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.codegen.rocm.attention.template import AttentionTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from tests.support.memory import from_device, to_device

@@ -10,7 +10,7 @@ import pytest
 from sympy import Symbol
 
 from scheduler import targets
-from scheduler.codegen.cutedsl.attention import AttentionTemplate
+from scheduler.codegen.cutedsl.attention.template import AttentionTemplate
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 from scheduler.codegen.template import Config
 from scheduler.fusion.nodes import Schedule

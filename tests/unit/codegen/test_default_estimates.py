@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.codegen.rocm.attention_estimate import AttentionProblem, estimate_attention
-from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
+from scheduler.codegen.rocm.attention.estimate import AttentionProblem, estimate_attention
+from scheduler.codegen.rocm.attention.shape import AttentionConfig, AttentionShape
 from scheduler.codegen.rocm.machine import machine_of, minimax_candidate, worst_ratios
 from scheduler.codegen.rocm.reduction.estimate import estimate_split as shared_rows
 from scheduler.codegen.rocm.reduction.split_body import Split

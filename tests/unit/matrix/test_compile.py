@@ -10,7 +10,7 @@ import pytest
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.codegen.rocm.attention.template import AttentionTemplate
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.errors import Rejected
 from scheduler.fusion.nodes import Schedule

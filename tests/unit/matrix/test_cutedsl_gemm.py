@@ -13,7 +13,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
-from scheduler.codegen.cutedsl.gemm import GemmTemplate
+from scheduler.codegen.cutedsl.gemm.template import GemmTemplate
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.template import Config

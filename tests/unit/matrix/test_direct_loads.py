@@ -12,7 +12,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.rocm.gemm import GemmTemplate
+from scheduler.codegen.rocm.gemm.template import GemmTemplate
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.fusion.nodes import Schedule

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
-from scheduler.codegen.cutedsl.im2col import Im2col, im2col_of
+from scheduler.codegen.cutedsl.gemm.im2col import Im2col, im2col_of
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
 from tests.unit.matrix.contractions import convolution

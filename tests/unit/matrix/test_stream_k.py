@@ -9,7 +9,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.rocm.gemm import GemmTemplate
+from scheduler.codegen.rocm.gemm.template import GemmTemplate
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from scheduler.arithmetic import ceil_div
-from scheduler.codegen.rocm.gemm_async_estimate import estimate_async_gemm
-from scheduler.codegen.rocm.gemm_config import (
+from scheduler.codegen.rocm.gemm.async_estimate import estimate_async_gemm
+from scheduler.codegen.rocm.gemm.config import (
     GemmConfig,
     GemmProblem,
     lane_registers,
     tile_count,
     waves_along_m,
 )
-from scheduler.codegen.rocm.gemm_costs import partial_sums
+from scheduler.codegen.rocm.gemm.costs import partial_sums
 from scheduler.codegen.rocm.machine import Machine, machine_of, worst_ratios
 from scheduler.matrix_instructions import COMMON_SIZE
 from scheduler.targets import Target

@@ -14,7 +14,7 @@ import sympy
 
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.gemm_config import GemmConfig
+from scheduler.codegen.rocm.gemm.config import GemmConfig
 from scheduler.codegen.rocm.machine import machine_of
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr

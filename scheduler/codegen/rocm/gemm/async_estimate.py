@@ -4,8 +4,8 @@ tuning measures."""
 from __future__ import annotations
 
 from scheduler.arithmetic import ceil_div
-from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, tile_count, waves_along_m
-from scheduler.codegen.rocm.gemm_costs import partial_sums
+from scheduler.codegen.rocm.gemm.config import GemmConfig, GemmProblem, tile_count, waves_along_m
+from scheduler.codegen.rocm.gemm.costs import partial_sums
 from scheduler.targets.gemm_costs import ISSUE_SHARE
 
 # Fitted to times of an H200 for bf16 at 4096x4096x4096, 1024x1024x1024 and 16x14336x4096 and for

@@ -11,7 +11,7 @@ import sympy
 from scheduler.codegen.contraction.indices import IndexGroup, address, collapsed_stride
 from scheduler.codegen.contraction.interface import ContractionInterface, Member
 from scheduler.codegen.contraction.operand import Operand
-from scheduler.codegen.cutedsl.epilogue import FLAT_NAMES, EpiloguePrinter
+from scheduler.codegen.cutedsl.gemm.epilogue import FLAT_NAMES, EpiloguePrinter
 from scheduler.codegen.cutedsl.hooks import Hook, hook
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel

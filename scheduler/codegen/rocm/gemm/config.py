@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.legality import illegal
-from scheduler.codegen.rocm.gemm_tiles import tiles_for
+from scheduler.codegen.rocm.gemm.tiles import tiles_for
 from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import COMMON_SIZE, MatrixInstruction

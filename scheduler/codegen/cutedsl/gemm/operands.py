@@ -12,8 +12,8 @@ import sympy
 from scheduler.codegen.contraction.indices import collapsed_stride
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
 from scheduler.codegen.contraction.operand import Operand
-from scheduler.codegen.cutedsl.contraction import ContractionHooks, TensorAccess
-from scheduler.codegen.cutedsl.im2col import Im2col, im2col_of
+from scheduler.codegen.cutedsl.gemm.hooks import ContractionHooks, TensorAccess
+from scheduler.codegen.cutedsl.gemm.im2col import Im2col, im2col_of
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.single_launch import ceil_div

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import sympy
 
 from scheduler.arithmetic import round_up
-from scheduler.codegen.cutedsl.tma import Tiles, elements_per_16_bytes
+from scheduler.codegen.cutedsl.attention.tma import Tiles, elements_per_16_bytes
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.single_launch import ceil_div

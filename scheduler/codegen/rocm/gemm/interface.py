@@ -8,7 +8,7 @@ from scheduler.codegen.contraction.addressing import Bound
 from scheduler.codegen.contraction.interface import ContractionInterface
 from scheduler.codegen.cpp import IndexPrinter, Lines, Marks, Memory, ValuePrinter
 from scheduler.codegen.printing.precision import store_root
-from scheduler.codegen.rocm.gemm_operands import OperandText, kernel_addressing
+from scheduler.codegen.rocm.gemm.operands import OperandText, kernel_addressing
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.vectorized_stores import VectorStorePrinter
 from scheduler.ir.graph import Expr, SymbolInfo

@@ -17,19 +17,19 @@ from typing import Any
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
 from scheduler.codegen.attention_window import Window
-from scheduler.codegen.cutedsl.attention_cap import CapText
-from scheduler.codegen.cutedsl.attention_config import AttentionConfig, all_configs
-from scheduler.codegen.cutedsl.attention_hooks import ColumnsHook, HookPrinter, index_type_of
-from scheduler.codegen.cutedsl.attention_limits import Limits
-from scheduler.codegen.cutedsl.attention_split import SplitWorkspace
-from scheduler.codegen.cutedsl.gemm_config import MULTIPROCESSORS
+from scheduler.codegen.cutedsl.attention.cap import CapText
+from scheduler.codegen.cutedsl.attention.config import AttentionConfig, all_configs
+from scheduler.codegen.cutedsl.attention.hooks import ColumnsHook, HookPrinter, index_type_of
+from scheduler.codegen.cutedsl.attention.limits import Limits
+from scheduler.codegen.cutedsl.attention.prepared_operand import PreparedOperand
+from scheduler.codegen.cutedsl.attention.split import SplitWorkspace
+from scheduler.codegen.cutedsl.attention.tma import Tiles, read_tiles, written_tiles
+from scheduler.codegen.cutedsl.gemm.config import MULTIPROCESSORS
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.jinja_templates import kernel_template
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.nest import NestPrinter
-from scheduler.codegen.cutedsl.prepared_operand import PreparedOperand
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
-from scheduler.codegen.cutedsl.tma import Tiles, read_tiles, written_tiles
 from scheduler.codegen.cutedsl.types import type_name, type_obstacle
 from scheduler.codegen.cutedsl.values import obstacle
 from scheduler.codegen.kernel import Launch

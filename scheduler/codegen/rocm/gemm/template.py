@@ -15,23 +15,23 @@ from scheduler.codegen.contraction.operand import Operand
 from scheduler.codegen.contraction.prepare import gemm_contractions
 from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.gemm_candidates import all_configs, stream_k_configs
-from scheduler.codegen.rocm.gemm_config import (
+from scheduler.codegen.rocm.gemm.candidates import all_configs, stream_k_configs
+from scheduler.codegen.rocm.gemm.config import (
     GemmConfig,
     GemmProblem,
     matrix_instruction,
     reject,
     vector_widths,
 )
-from scheduler.codegen.rocm.gemm_default import default_config
-from scheduler.codegen.rocm.gemm_interface import GemmInterface
-from scheduler.codegen.rocm.gemm_stream_k import (
+from scheduler.codegen.rocm.gemm.default import default_config
+from scheduler.codegen.rocm.gemm.interface import GemmInterface
+from scheduler.codegen.rocm.gemm.stream_k import (
     SUM_BLOCKS,
     partials_bytes,
     stream_k_blocks,
     stream_k_launches,
 )
-from scheduler.codegen.rocm.gemm_tiles import MAX_GEMV_ROWS
+from scheduler.codegen.rocm.gemm.tiles import MAX_GEMV_ROWS
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.single_launch import ceil_div

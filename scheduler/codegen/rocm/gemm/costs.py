@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, tile_count
+from scheduler.codegen.rocm.gemm.config import GemmConfig, GemmProblem, tile_count
 from scheduler.codegen.rocm.machine import Machine
 
 

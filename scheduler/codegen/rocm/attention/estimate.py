@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduler.arithmetic import ceil_div
-from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
+from scheduler.codegen.rocm.attention.shape import AttentionConfig, AttentionShape
 from scheduler.codegen.rocm.machine import Machine
 from scheduler.targets.amd import AmdHardware
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 
-from scheduler.codegen.rocm.gemm_candidates import (
+from scheduler.codegen.rocm.gemm.candidates import (
     GROUP_SIZES,
     async_configs,
     common_configs,
@@ -15,10 +15,10 @@ from scheduler.codegen.rocm.gemm_candidates import (
     other_size_configs,
     stream_k_configs,
 )
-from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, reject, tile_count
-from scheduler.codegen.rocm.gemm_costs import has_wide_result_cost
-from scheduler.codegen.rocm.gemm_estimate import estimate_ratios
-from scheduler.codegen.rocm.gemm_stream_k import stream_k_blocks
+from scheduler.codegen.rocm.gemm.config import GemmConfig, GemmProblem, reject, tile_count
+from scheduler.codegen.rocm.gemm.costs import has_wide_result_cost
+from scheduler.codegen.rocm.gemm.estimate import estimate_ratios
+from scheduler.codegen.rocm.gemm.stream_k import stream_k_blocks
 from scheduler.codegen.rocm.machine import machine_of
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from scheduler.codegen.rocm.gemm_config import (
+from scheduler.codegen.rocm.gemm.config import (
     GemmConfig,
     GemmProblem,
     vector_widths,
     waves_along_m,
 )
-from scheduler.codegen.rocm.gemm_tiles import (
+from scheduler.codegen.rocm.gemm.tiles import (
     DIRECT_TILES,
     GEMV_ROWS,
     GEMV_TILES,

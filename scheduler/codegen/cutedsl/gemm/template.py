@@ -12,9 +12,8 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
 from scheduler.codegen.contraction.prepare import gemm_contractions
-from scheduler.codegen.cutedsl.contraction import ROW_VECTOR, ContractionHooks
 from scheduler.codegen.cutedsl.fusion_checks import has_epilogue
-from scheduler.codegen.cutedsl.gemm_config import (
+from scheduler.codegen.cutedsl.gemm.config import (
     FUSED,
     MULTIPROCESSORS,
     GemmConfig,
@@ -23,7 +22,8 @@ from scheduler.codegen.cutedsl.gemm_config import (
     default_config,
     reject,
 )
-from scheduler.codegen.cutedsl.gemm_operands import (
+from scheduler.codegen.cutedsl.gemm.hooks import ROW_VECTOR, ContractionHooks
+from scheduler.codegen.cutedsl.gemm.operands import (
     COPY_THREADS,
     TmaOperands,
     align_bytes,

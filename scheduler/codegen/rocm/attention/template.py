@@ -23,9 +23,9 @@ from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.attention_estimate import AttentionProblem, estimate_attention
-from scheduler.codegen.rocm.attention_gqa import pack_gqa
-from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
+from scheduler.codegen.rocm.attention.estimate import AttentionProblem, estimate_attention
+from scheduler.codegen.rocm.attention.gqa import pack_gqa
+from scheduler.codegen.rocm.attention.shape import AttentionConfig, AttentionShape
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.rocm.machine import machine_of, minimax_candidate
