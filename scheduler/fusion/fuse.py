@@ -17,13 +17,7 @@ from scheduler.fusion.reindex import reindex_pointwise
 from scheduler.fusion.view_like import inline_views
 from scheduler.ir.index.inverse import invert_index
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.operations import (
-    BufferKind,
-    GroupKind,
-    Lowered,
-    Operation,
-    Pointwise,
-)
+from scheduler.ir.operations import BufferKind, GroupKind, Lowered, Operation, Pointwise
 from scheduler.ir.values import loads
 
 #: Maximum number of groups visited in a search for a dependency cycle; beyond it, no fusion.

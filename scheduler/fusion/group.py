@@ -10,12 +10,7 @@ from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Axis, GroupKind, Operation
 from scheduler.ir.values import loads
 
-TEMPLATES = (
-    GroupKind.GEMM,
-    GroupKind.CONVOLUTION,
-    GroupKind.DEPTHWISE,
-    GroupKind.ATTENTION,
-)
+TEMPLATES = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.DEPTHWISE, GroupKind.ATTENTION)
 
 
 @dataclass

@@ -9,10 +9,7 @@ from scheduler.ir.index.inverse import reindexing_at
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
 from scheduler.ir.index.trees import access_ranges, simplify_tree
-from scheduler.ir.operations import (
-    Buffer,
-    Operation,
-)
+from scheduler.ir.operations import Buffer, Operation
 from scheduler.ir.values import Cast, Load, Value, loads, rebuild
 from scheduler.lowering.builder import bind_indirect
 

@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.fusion.group import Group
 from scheduler.fusion.node_builder import numel
-from scheduler.fusion.reindex import (
-    Reindexing,
-    reindex_index,
-    reindex_pointwise,
-    reindex_reduction,
-)
+from scheduler.fusion.reindex import Reindexing, reindex_index, reindex_pointwise, reindex_reduction
 from scheduler.ir.index.inverse import Index, invert_index, reindexing_at
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
@@ -226,10 +221,7 @@ def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Rein
 
 
 def _all_match(
-    written: Mapping[str, Index],
-    consumer: Group,
-    reindexing: Reindexing,
-    whole: tuple[Axis, ...],
+    written: Mapping[str, Index], consumer: Group, reindexing: Reindexing, whole: tuple[Axis, ...]
 ) -> bool:
     ranges = consumer.sizes.over(whole)
     for member in consumer.members:

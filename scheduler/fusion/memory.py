@@ -62,9 +62,7 @@ def size_bytes(buffer: Buffer) -> Expr:
 
 
 def plan_memory(
-    nodes: Sequence[SchedulerNode],
-    buffers: Mapping[str, Buffer],
-    symbols: Mapping[str, SymbolInfo],
+    nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer], symbols: Mapping[str, SymbolInfo]
 ) -> tuple[dict[str, str], dict[str, Expr]]:
     """Return ``storage`` and ``pools`` of a schedule.
 
@@ -98,11 +96,7 @@ def plan_memory(
 
 
 def _choose(
-    size: Expr,
-    free: Sequence[str],
-    pools: Mapping[str, Expr],
-    hints: dict[str, int],
-    sizes: Ranges,
+    size: Expr, free: Sequence[str], pools: Mapping[str, Expr], hints: dict[str, int], sizes: Ranges
 ) -> str | None:
     required = evaluate(size, hints)
     best: tuple[int, str] | None = None

@@ -353,12 +353,7 @@ class Builder:
         return Indirect(variable("ind", self._indirects - 1), value, size)
 
     def sort(
-        self,
-        tensor: Tensor,
-        dim: int,
-        *,
-        descending: bool = False,
-        limit: Expr | None = None,
+        self, tensor: Tensor, dim: int, *, descending: bool = False, limit: Expr | None = None
     ) -> tuple[Tensor, Tensor]:
         """Sort a tensor along ``dim``. Returns the values and their original indices along it
         (i64).

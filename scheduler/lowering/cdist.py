@@ -54,12 +54,7 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
         )
 
     row = b.reduction(
-        meta.size,
-        (rows - 1,),
-        ReductionKind.SUM,
-        is_before,
-        dtype=DType.I64,
-        accumulate=DType.I64,
+        meta.size, (rows - 1,), ReductionKind.SUM, is_before, dtype=DType.I64, accumulate=DType.I64
     )
 
     def column(index: Index) -> Value:

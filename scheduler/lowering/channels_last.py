@@ -35,11 +35,7 @@ def channels_last_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def is_profitable(
-    input: Shaped,
-    weight: Shaped,
-    output: tuple[Expr, ...],
-    groups: int,
-    hints: Mapping[str, int],
+    input: Shaped, weight: Shaped, output: tuple[Expr, ...], groups: int, hints: Mapping[str, int]
 ) -> bool:
     """Whether a convolution with these operands reads whole packs of a group's channels, more than
     once, for enough positions."""

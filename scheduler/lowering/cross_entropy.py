@@ -189,14 +189,7 @@ def _weighted(
 
     size = (*scores.size[:axis], *scores.size[axis + 1 :])
     return reduce(
-        b,
-        scores,
-        (axis,),
-        ReductionKind.SUM,
-        dtype=held,
-        accumulate=held,
-        size=size,
-        before=before,
+        b, scores, (axis,), ReductionKind.SUM, dtype=held, accumulate=held, size=size, before=before
     )
 
 

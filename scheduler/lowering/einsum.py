@@ -82,11 +82,7 @@ def _labels(text: str, hidden: int) -> Labels:
     return (*before, *(_ellipsis_labels(hidden) if dots else ()), *after)
 
 
-def summed_product(
-    b: Builder,
-    operands: Sequence[tuple[Tensor, Labels]],
-    result: Labels,
-) -> Tensor:
+def summed_product(b: Builder, operands: Sequence[tuple[Tensor, Labels]], result: Labels) -> Tensor:
     """The product of the operands for each value of the names, summed over names not in ``result``.
 
     An extent of 1 matches any other extent of its name, as in broadcasting.
@@ -145,12 +141,7 @@ def _sum_unused(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
 
 
 def _contract_pair(
-    b: Builder,
-    x: Part,
-    y: Part,
-    needed: set[str],
-    order: list[str] | None,
-    dtype: DType,
+    b: Builder, x: Part, y: Part, needed: set[str], order: list[str] | None, dtype: DType
 ) -> Part:
     """The product of two operands, summed over common names that are not needed."""
     both = [label for label in x.labels if label in y.labels]
@@ -196,13 +187,7 @@ def _label_indices(labels: list[str], index: Index) -> dict[str, Expr]:
 
 
 def _products(
-    b: Builder,
-    x: Part,
-    y: Part,
-    labels: Labels,
-    k: list[str],
-    sizes: dict[str, Expr],
-    dtype: DType,
+    b: Builder, x: Part, y: Part, labels: Labels, k: list[str], sizes: dict[str, Expr], dtype: DType
 ) -> Tensor:
     """The product without matrix instructions: no sum, or integers."""
     size = tuple(sizes[label] for label in labels)
@@ -319,9 +304,7 @@ def bilinear(
     """x1^T W_o x2 + bias_o."""
     lead = tuple(f"x{d}" for d in range(input1.rank - 1))
     made = summed_product(
-        b,
-        [(input1, (*lead, "i")), (weight, ("o", "i", "j")), (input2, (*lead, "j"))],
-        (*lead, "o"),
+        b, [(input1, (*lead, "i")), (weight, ("o", "i", "j")), (input2, (*lead, "j"))], (*lead, "o")
     )
     if bias is None:
         return made

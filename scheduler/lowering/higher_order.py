@@ -132,10 +132,7 @@ def associative_scan(
 
 
 def map_op(
-    b: Builder,
-    f: Subgraph,
-    xs: tuple[Tensor, ...],
-    pos_args: tuple[Tensor | int, ...] = (),
+    b: Builder, f: Subgraph, xs: tuple[Tensor, ...], pos_args: tuple[Tensor | int, ...] = ()
 ) -> tuple[Tensor, ...]:
     steps = _unroll_count(f, xs)
     if steps is None:

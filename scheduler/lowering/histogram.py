@@ -49,14 +49,9 @@ def _range(b: Builder, line: Tensor, low: float, high: float, held: DType) -> tu
     if low != high:
         return trees.const(low, held), trees.const(high, held)
     least, most = (
-        b.reduction(
-            (),
-            line.size,
-            kind,
-            lambda _, r: line.at(r),
-            dtype=held,
-            accumulate=held,
-        ).at(())
+        b.reduction((), line.size, kind, lambda _, r: line.at(r), dtype=held, accumulate=held).at(
+            ()
+        )
         for kind in (ReductionKind.MIN, ReductionKind.MAX)
     )
     one = trees.const(1, held)

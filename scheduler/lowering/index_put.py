@@ -365,9 +365,7 @@ def positions(b: Builder, mask: Tensor) -> Tensor:
 
     running = b.scan(line.size, 0, _SUM, read, DType.I64)
     before = Tensor(
-        line.size,
-        DType.I64,
-        lambda i: trees.call("sub", running.at(i), trees.const(1, DType.I64)),
+        line.size, DType.I64, lambda i: trees.call("sub", running.at(i), trees.const(1, DType.I64))
     )
     return reshape(b, before, mask.size)
 
@@ -426,11 +424,7 @@ def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Te
 
 
 def masked_put(
-    b: Builder,
-    self: Tensor,
-    mask: Tensor,
-    indices: tuple[Tensor | None, ...],
-    values: Tensor,
+    b: Builder, self: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], values: Tensor
 ) -> Tensor:
     """``index_put`` with accumulation, only where the mask holds."""
     zero = trees.const(0, self.dtype)

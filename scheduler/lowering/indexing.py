@@ -26,11 +26,7 @@ def embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
 
     def read(index: Index) -> Value:
         return b.indirect(
-            indices,
-            index[:-1],
-            weight.size[0],
-            lambda row: weight.at((row, index[-1])),
-            wrap=False,
+            indices, index[:-1], weight.size[0], lambda row: weight.at((row, index[-1])), wrap=False
         )
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
@@ -71,10 +67,7 @@ def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
 
     def read(i: Index) -> Value:
         return b.indirect(
-            positions,
-            i[at : at + 1],
-            self.size[at],
-            lambda x: self.at((*i[:at], x, *i[at + 1 :])),
+            positions, i[at : at + 1], self.size[at], lambda x: self.at((*i[:at], x, *i[at + 1 :]))
         )
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -105,11 +105,7 @@ def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 def matrix_norm(
-    b: Builder,
-    self: Tensor,
-    ord: Any = "fro",
-    dim: tuple[int, ...] = (-2, -1),
-    **_: Any,
+    b: Builder, self: Tensor, ord: Any = "fro", dim: tuple[int, ...] = (-2, -1), **_: Any
 ) -> Tensor:
     """The root of the sum of squares, or the maximum or minimum column (1) or row (inf) sum."""
     rows, columns = (normalize_dim(d, self.rank) for d in dim)

@@ -283,13 +283,7 @@ def _sum_products(
         return trees.call("mul", left, right)
 
     return b.reduction(
-        size,
-        (x.size[-1],),
-        ReductionKind.SUM,
-        read,
-        dtype=dtype,
-        accumulate=held,
-        after=epilogue,
+        size, (x.size[-1],), ReductionKind.SUM, read, dtype=dtype, accumulate=held, after=epilogue
     )
 
 

@@ -327,12 +327,7 @@ def quantize_per_channel_group(
 
 
 def dequantize_per_channel_group(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor | None,
-    group_size: int,
-    **_: Any,
+    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor | None, group_size: int, **_: Any
 ) -> Tensor:
     groups = make_blocks(input.size, (1, group_size))
     return _dequantized(b, input, groups, scales, zero_points)

@@ -43,10 +43,7 @@ _SCALES = ("scales_d", "scales_h", "scales_w")
 
 
 def _ratios(
-    size: tuple[Expr, ...],
-    made: tuple[Expr, ...],
-    arguments: dict[str, Any],
-    aligned: bool = False,
+    size: tuple[Expr, ...], made: tuple[Expr, ...], arguments: dict[str, Any], aligned: bool = False
 ) -> list[Ratio]:
     """The ratio of each dimension from the third on, whatever the op names its scales."""
     rank = len(size) - 2

@@ -130,9 +130,7 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
         since = b.indirect(starts, index, extent, lambda start: at_start(index, start))
         angle = call("mul", turn, call("add", gone.at(index), since))
         return call(
-            "complex",
-            part("real", plain, index),
-            call("add", part("imag", plain, index), angle),
+            "complex", part("real", plain, index), call("add", part("imag", plain, index), angle)
         )
 
     return materialize(b, Tensor(size, held, turned))
@@ -222,9 +220,7 @@ def cumulative_trapezoid(
     at = normalize_dim(dim, y.rank)
     if x is None:
         scaled = Tensor(
-            areas.size,
-            meta.dtype,
-            lambda i: _halved(trees.upcast(areas.at(i), meta.dtype), x, dx),
+            areas.size, meta.dtype, lambda i: _halved(trees.upcast(areas.at(i), meta.dtype), x, dx)
         )
         return running_reduction(b, scaled, at, ReductionKind.SUM, meta.dtype)
     whole = areas.dtype if areas.dtype.is_inexact else DType.I64

@@ -83,13 +83,7 @@ def _refine_count(
         return elements if known is None else call("add", known.at(index), elements)
 
     return b.reduction(
-        size,
-        (blocks,),
-        ReductionKind.SUM,
-        read,
-        dtype=DType.I64,
-        accumulate=DType.I64,
-        after=after,
+        size, (blocks,), ReductionKind.SUM, read, dtype=DType.I64, accumulate=DType.I64, after=after
     )
 
 
@@ -202,10 +196,7 @@ def _isin_sorted(
     length = flat.size[0]
     ordered = b.sort(flat, 0)[0]
     at = partition_point(
-        b,
-        size,
-        length,
-        lambda i, x: call("lt", trees.upcast(ordered.at((x,)), dtype), value(i)),
+        b, size, length, lambda i, x: call("lt", trees.upcast(ordered.at((x,)), dtype), value(i))
     )
 
     def read(index: Index) -> Value:

@@ -89,12 +89,7 @@ def _match_parts(value: Value) -> tuple[Value, Load, Load] | None:
 
 
 def _match_reduction(
-    load: Load,
-    kind: ReductionKind,
-    value: Value,
-    column: Axis,
-    ranges: Ranges,
-    sources: Sources,
+    load: Load, kind: ReductionKind, value: Value, column: Axis, ranges: Ranges, sources: Sources
 ) -> Reduction | None:
     """Match a load of the reduction of ``value`` along ``column``."""
     writer = sources.writer(load)

@@ -16,15 +16,7 @@ from scheduler.ir.index.affine import affine
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import access_ranges
-from scheduler.ir.operations import (
-    Axis,
-    Buffer,
-    BufferKind,
-    Lowered,
-    Operation,
-    Scatter,
-    Store,
-)
+from scheduler.ir.operations import Axis, Buffer, BufferKind, Lowered, Operation, Scatter, Store
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Const, IndexValue, Load, Masked, Value, children
 from scheduler.lowering.coverage import uncovered_nodes

@@ -74,9 +74,7 @@ def _order(memory_format: object, dims: int) -> tuple[int, ...] | None:
 
 
 def _at_all_sizes(
-    ask: Callable[..., bool],
-    shapes: Sequence[tuple[Expr, ...]],
-    symbols: Mapping[str, SymbolInfo],
+    ask: Callable[..., bool], shapes: Sequence[tuple[Expr, ...]], symbols: Mapping[str, SymbolInfo]
 ) -> bool | None:
     """The result of ``ask`` for these shapes at the least sizes, the example's and the next; None
     if the results differ."""

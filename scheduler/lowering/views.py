@@ -47,8 +47,7 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
             )
         fixed.append(have == 1)
     return tensor.view(
-        size,
-        lambda i: tuple(_ZERO if one else x for x, one in zip(i[lead:], fixed, strict=True)),
+        size, lambda i: tuple(_ZERO if one else x for x, one in zip(i[lead:], fixed, strict=True))
     )
 
 

@@ -44,12 +44,7 @@ ROWS = (
         creation.triangle_indices(lower=False),
         ref.triangle_indices(lower=False),
     ),
-    op(
-        "aten.hann_window",
-        f"{WINDOW}",
-        windows.cosines(0.5, 0.5),
-        ref_windows.cosines(0.5, 0.5),
-    ),
+    op("aten.hann_window", f"{WINDOW}", windows.cosines(0.5, 0.5), ref_windows.cosines(0.5, 0.5)),
     op(
         "aten.hamming_window",
         f"{WINDOW}; periodic_alpha: window_length, periodic, alpha, {OPTIONS}; "

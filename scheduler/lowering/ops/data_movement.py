@@ -109,12 +109,7 @@ ROWS = (
         data_movement.pixel_unshuffle,
         ref.pixel_unshuffle,
     ),
-    op(
-        "aten.channel_shuffle",
-        "self, groups",
-        data_movement.channel_shuffle,
-        ref.channel_shuffle,
-    ),
+    op("aten.channel_shuffle", "self, groups", data_movement.channel_shuffle, ref.channel_shuffle),
     op(
         "aten.take",
         "self, index",
@@ -126,12 +121,7 @@ ROWS = (
     op("aten.ravel", "self", views.view, ref.ravel, Elements.VIEWED_IF_CONTIGUOUS),
     op("aten.vander", "x, N=None, increasing=False", data_movement.vander, ref.vander),
     op("aten.matrix_power", "self, n", data_movement.matrix_power, ref.matrix_power),
-    op(
-        "aten.sum_to_size",
-        "self, size",
-        data_movement.sum_to_size,
-        ref.sum_to_size,
-    ),
+    op("aten.sum_to_size", "self, size", data_movement.sum_to_size, ref.sum_to_size),
     op(
         "aten._unsafe_masked_index",
         "self, mask, indices, fill",

@@ -55,10 +55,5 @@ ROWS = (
         NoKernel("no kernels are generated for xor reductions"),
         ref_hashes.hash_tensor,
     ),
-    op(
-        "aten.bincount",
-        "self, weights=None, minlength=0",
-        DATA_DEPENDENT_SIZE,
-        ref.bincount,
-    ),
+    op("aten.bincount", "self, weights=None, minlength=0", DATA_DEPENDENT_SIZE, ref.bincount),
 )

@@ -50,12 +50,7 @@ ROWS = (
         identity_on_integers("round"),
         ref.round_op,
     ),
-    op(
-        "aten.special_round",
-        "self, *, decimals=0",
-        identity_on_integers("round"),
-        ref.round_op,
-    ),
+    op("aten.special_round", "self, *, decimals=0", identity_on_integers("round"), ref.round_op),
     op("aten.trunc", "self", identity_on_integers("trunc"), ref.identity_on_integers("trunc")),
     op("aten.frac", "self", pointwise.frac, ref.frac),
 )

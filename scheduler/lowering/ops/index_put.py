@@ -20,11 +20,7 @@ _along_dim = dim_indices("index")
 ROWS = (
     op("aten.index_put", _PUT, index_put.index_put, ref.index_put, requires=per_dim_indices),
     op(
-        "aten._unsafe_index_put",
-        _PUT,
-        index_put.index_put,
-        ref.index_put,
-        requires=per_dim_indices,
+        "aten._unsafe_index_put", _PUT, index_put.index_put, ref.index_put, requires=per_dim_indices
     ),
     op(
         "aten._index_put_impl",

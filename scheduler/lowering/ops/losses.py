@@ -33,27 +33,9 @@ ROWS = (
         ref.cross_entropy,
         requires=class_targets,
     ),
-    op(
-        "aten.nll_loss",
-        CLASSES,
-        cross_entropy.nll_loss,
-        ref.nll_loss,
-        requires=class_targets,
-    ),
-    op(
-        "aten.nll_loss2d",
-        CLASSES,
-        cross_entropy.nll_loss,
-        ref.nll_loss,
-        requires=class_targets,
-    ),
-    op(
-        "aten.nll_loss_nd",
-        CLASSES,
-        cross_entropy.nll_loss,
-        ref.nll_loss,
-        requires=class_targets,
-    ),
+    op("aten.nll_loss", CLASSES, cross_entropy.nll_loss, ref.nll_loss, requires=class_targets),
+    op("aten.nll_loss2d", CLASSES, cross_entropy.nll_loss, ref.nll_loss, requires=class_targets),
+    op("aten.nll_loss_nd", CLASSES, cross_entropy.nll_loss, ref.nll_loss, requires=class_targets),
     op(
         "aten.nll_loss_forward",
         "self, target, weight, reduction, ignore_index",
@@ -74,12 +56,7 @@ ROWS = (
         losses.pair_loss(losses.squared_error),
         ref.mse,
     ),
-    op(
-        "aten.l1_loss",
-        "self, target, reduction=1",
-        losses.l1,
-        ref.l1,
-    ),
+    op("aten.l1_loss", "self, target, reduction=1", losses.l1, ref.l1),
     op(
         "aten.soft_margin_loss",
         "self, target, reduction=1",
@@ -105,12 +82,7 @@ ROWS = (
         losses.binary_cross_entropy_with_logits,
         ref.with_logits,
     ),
-    op(
-        "aten.kl_div",
-        "self, target, reduction=1, *, log_target=False",
-        losses.kl_div,
-        ref.kl_div,
-    ),
+    op("aten.kl_div", "self, target, reduction=1, *, log_target=False", losses.kl_div, ref.kl_div),
     op(
         "aten.poisson_nll_loss",
         "input, target, log_input, full, eps, reduction",

@@ -120,12 +120,7 @@ ROWS = (
     op(
         "aten.log_softmax", "int: self, dim, dtype=None", softmax.softmax(log=True), ref.log_softmax
     ),
-    op(
-        "aten.special_softmax",
-        "self, dim, dtype=None",
-        softmax.softmax(log=False),
-        ref.softmax_op,
-    ),
+    op("aten.special_softmax", "self, dim, dtype=None", softmax.softmax(log=False), ref.softmax_op),
     op(
         "aten.special_log_softmax",
         "self, dim, *, dtype=None",

@@ -77,12 +77,7 @@ ROWS = (
         random.exponential,
         ref.exponential,
     ),
-    op(
-        "aten.cauchy",
-        "self, median=0.0, sigma=1.0, *, generator=None",
-        random.cauchy,
-        ref.cauchy,
-    ),
+    op("aten.cauchy", "self, median=0.0, sigma=1.0, *, generator=None", random.cauchy, ref.cauchy),
     op("aten.geometric", "self, p, *, generator=None", random.geometric, ref.geometric),
     op(
         "aten.dropout",

@@ -81,28 +81,8 @@ ROWS = (
         reductions.arg_rule(ReductionKind.ARGMIN),
         ref.arg_reduce(np.argmin),
     ),
-    op(
-        "aten.var",
-        VARIANCE,
-        reductions.variance(root=False, with_mean=False),
-        ref.variance,
-    ),
-    op(
-        "aten.std",
-        VARIANCE,
-        reductions.variance(root=True, with_mean=False),
-        ref.std,
-    ),
-    op(
-        "aten.var_mean",
-        VARIANCE,
-        reductions.variance(root=False, with_mean=True),
-        ref.var_mean,
-    ),
-    op(
-        "aten.std_mean",
-        VARIANCE,
-        reductions.variance(root=True, with_mean=True),
-        ref.std_mean,
-    ),
+    op("aten.var", VARIANCE, reductions.variance(root=False, with_mean=False), ref.variance),
+    op("aten.std", VARIANCE, reductions.variance(root=True, with_mean=False), ref.std),
+    op("aten.var_mean", VARIANCE, reductions.variance(root=False, with_mean=True), ref.var_mean),
+    op("aten.std_mean", VARIANCE, reductions.variance(root=True, with_mean=True), ref.std_mean),
 )

@@ -44,9 +44,6 @@ ROWS = (
     op("aten.trapezoid", TRAPEZOID, scans.trapezoid, ref.trapezoid),
     op("aten.trapz", TRAPEZOID, scans.trapezoid, ref.trapezoid),
     op(
-        "aten.cumulative_trapezoid",
-        TRAPEZOID,
-        scans.cumulative_trapezoid,
-        ref.cumulative_trapezoid,
+        "aten.cumulative_trapezoid", TRAPEZOID, scans.cumulative_trapezoid, ref.cumulative_trapezoid
     ),
 )

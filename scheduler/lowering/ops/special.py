@@ -135,20 +135,10 @@ ROWS = (
     ),
     op("aten.__lshift__", "Tensor Scalar: self, other", special.shift("lshift"), ref.left_shift),
     op("aten.__rshift__", "Tensor Scalar: self, other", special.shift("rshift"), ref.right_shift),
-    op(
-        "aten.log_sigmoid_forward",
-        "self",
-        special.log_sigmoid_forward,
-        ref.log_sigmoid_forward,
-    ),
+    op("aten.log_sigmoid_forward", "self", special.log_sigmoid_forward, ref.log_sigmoid_forward),
     op("aten.gcd", "self, other", special.gcd, ref.gcd),
     op("aten.lcm", "self, other", special.lcm, ref.lcm),
-    op(
-        "aten.nextafter",
-        "self, other",
-        special.nextafter,
-        ref.nextafter,
-    ),
+    op("aten.nextafter", "self, other", special.nextafter, ref.nextafter),
     op(
         "aten.frexp",
         "Tensor: self",

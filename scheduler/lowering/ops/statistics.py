@@ -73,10 +73,7 @@ ROWS = (
         numbers.norm,
     ),
     op(
-        "aten.frobenius_norm",
-        "dim: self, dim, keepdim=False",
-        reductions.norm,
-        away.frobenius_norm,
+        "aten.frobenius_norm", "dim: self, dim, keepdim=False", reductions.norm, away.frobenius_norm
     ),
     op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", cdist.cdist, away.cdist),
     op("aten._cdist_forward", "x1, x2, p, compute_mode", cdist.cdist, away.cdist),
