@@ -5,19 +5,19 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pointwise as ref
 from scheduler.ir.reference.constraints import divisor
-from scheduler.lowering import pointwise
+from scheduler.lowering import pointwise as rules
 from scheduler.lowering.pointwise import binary, fused_multiply, scaled_binary, unary
 
 ROWS = (
-    op("aten.mul", "Tensor Scalar: self, other", pointwise.mul, ref.binary("mul")),
+    op("aten.mul", "Tensor Scalar: self, other", rules.mul, ref.binary("mul")),
     op(
         "aten.div",
         "Tensor Scalar: self, other; Tensor_mode Scalar_mode: self, other, *, rounding_mode",
-        pointwise.div,
+        rules.div,
         ref.div,
         requires=divisor,
     ),
-    op("aten.true_divide", "Tensor Scalar: self, other", pointwise.div, ref.binary("truediv")),
+    op("aten.true_divide", "Tensor Scalar: self, other", rules.div, ref.binary("truediv")),
     op(
         "aten.add",
         "Tensor: self, other, *, alpha=1; Scalar: self, other, alpha=1",
@@ -65,34 +65,19 @@ ROWS = (
     ),
     op("aten.hypot", "self, other", binary("hypot"), ref.binary("hypot")),
     op("aten.copysign", "Tensor Scalar: self, other", binary("copysign"), ref.binary("copysign")),
-    op(
-        "aten.maximum",
-        "self, other",
-        pointwise.maximum_or_minimum("maximum"),
-        ref.binary("maximum"),
-    ),
-    op(
-        "aten.minimum",
-        "self, other",
-        pointwise.maximum_or_minimum("minimum"),
-        ref.binary("minimum"),
-    ),
-    op(
-        "aten.pow",
-        "Tensor_Tensor Tensor_Scalar Scalar: self, exponent",
-        pointwise.pow_op,
-        ref.power,
-    ),
+    op("aten.maximum", "self, other", rules.maximum_or_minimum("maximum"), ref.binary("maximum")),
+    op("aten.minimum", "self, other", rules.maximum_or_minimum("minimum"), ref.binary("minimum")),
+    op("aten.pow", "Tensor_Tensor Tensor_Scalar Scalar: self, exponent", rules.pow_op, ref.power),
     op("aten.neg", "self", unary("neg"), ref.unary("neg")),
-    op("aten.square", "self", pointwise.square, ref.square),
-    op("aten.clamp", "default Tensor: self, min=None, max=None", pointwise.clamp, ref.clamp),
-    op("aten.clip", "default Tensor: self, min=None, max=None", pointwise.clamp, ref.clamp),
-    op("aten.clamp_min", "default Tensor: self, min", pointwise.clamp_min, ref.clamp),
-    op("aten.clamp_max", "default Tensor: self, max", pointwise.clamp_max, ref.clamp),
+    op("aten.square", "self", rules.square, ref.square),
+    op("aten.clamp", "default Tensor: self, min=None, max=None", rules.clamp, ref.clamp),
+    op("aten.clip", "default Tensor: self, min=None, max=None", rules.clamp, ref.clamp),
+    op("aten.clamp_min", "default Tensor: self, min", rules.clamp_min, ref.clamp),
+    op("aten.clamp_max", "default Tensor: self, max", rules.clamp_max, ref.clamp),
     op(
         "aten.nan_to_num",
         "self, nan=None, posinf=None, neginf=None",
-        pointwise.nan_to_num,
+        rules.nan_to_num,
         ref.nan_to_num,
     ),
     op("aten.addcmul", "self, tensor1, tensor2, *, value=1", fused_multiply("mul"), ref.addcmul),

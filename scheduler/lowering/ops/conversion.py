@@ -5,7 +5,8 @@ from __future__ import annotations
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import creation as ref
 from scheduler.ir.reference import views as ref_views
-from scheduler.lowering import pointwise, views
+from scheduler.lowering import pointwise as rules
+from scheduler.lowering import views
 
 ROWS = (
     op(
@@ -15,7 +16,7 @@ ROWS = (
         "other: self, other, non_blocking=False, copy=False, memory_format=None; "
         "dtype_layout: self, *, dtype=None, layout=None, device=None, pin_memory=None, "
         "non_blocking=False, copy=False, memory_format=None",
-        pointwise.to,
+        rules.to,
         ref.to_dispatch,
         Elements.CONVERTED,
     ),
@@ -23,12 +24,12 @@ ROWS = (
         "aten._to_copy",
         "self, *, dtype=None, layout=None, device=None, pin_memory=None, "
         "non_blocking=False, memory_format=None",
-        pointwise.to,
+        rules.to,
         ref.to_copy,
         Elements.CONVERTED_COPY,
     ),
-    op("aten.type_as", "self, other", pointwise.to, ref.to_like, Elements.CONVERTED),
-    op("aten.copy", "self, src, non_blocking=False", pointwise.copy, ref.copy),
+    op("aten.type_as", "self, other", rules.to, ref.to_like, Elements.CONVERTED),
+    op("aten.copy", "self, src, non_blocking=False", rules.copy, ref.copy),
     op(
         "aten.clone",
         "self, *, memory_format=None",
@@ -50,9 +51,9 @@ ROWS = (
     op(
         "aten._assert_tensor_metadata",
         "a, size=None, stride=None, dtype=None, *, device=None, layout=None",
-        pointwise.no_op,
+        rules.no_op,
         ref.no_op,
     ),
-    op("aten._assert_scalar", "self, assert_msg", pointwise.assertion, ref.assert_true),
-    op("aten._assert_async", "msg: self, assert_msg; self", pointwise.assertion, ref.assert_true),
+    op("aten._assert_scalar", "self, assert_msg", rules.assertion, ref.assert_true),
+    op("aten._assert_async", "msg: self, assert_msg; self", rules.assertion, ref.assert_true),
 )

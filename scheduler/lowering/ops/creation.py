@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import creation as ref
 from scheduler.ir.reference import window_functions as ref_windows
-from scheduler.lowering import creation
+from scheduler.lowering import creation as rules
 from scheduler.lowering import window_functions as windows
 
 #: Keyword arguments of every op that creates a tensor.
@@ -16,32 +16,32 @@ ROWS = (
     op(
         "aten.arange",
         f"end, {OPTIONS}; start: start, end, {OPTIONS}; start_step: start, end, step=1, {OPTIONS}",
-        creation.arange,
+        rules.arange,
         ref.arange,
     ),
     op(
         "aten.linspace",
         f"default Tensor_Tensor Tensor_Scalar Scalar_Tensor: start, end, steps, {OPTIONS}",
-        creation.linspace,
+        rules.linspace,
         ref.linspace,
     ),
     op(
         "aten.logspace",
         "default Tensor_Tensor Tensor_Scalar Scalar_Tensor: start, end, steps, base=10.0, "
         f"{OPTIONS}",
-        creation.logspace,
+        rules.logspace,
         ref.logspace,
     ),
     op(
         "aten.tril_indices",
         f"row, col, offset=0, {OPTIONS}",
-        creation.triangle_indices(lower=True),
+        rules.triangle_indices(lower=True),
         ref.triangle_indices(lower=True),
     ),
     op(
         "aten.triu_indices",
         f"row, col, offset=0, {OPTIONS}",
-        creation.triangle_indices(lower=False),
+        rules.triangle_indices(lower=False),
         ref.triangle_indices(lower=False),
     ),
     op("aten.hann_window", f"{WINDOW}", windows.cosines(0.5, 0.5), ref_windows.cosines(0.5, 0.5)),
@@ -73,69 +73,69 @@ ROWS = (
         windows.weight_norm_interface,
         ref_windows.weight_norm_interface,
     ),
-    op("aten.full", f"size, fill_value, {OPTIONS}", creation.full_op, ref.full),
+    op("aten.full", f"size, fill_value, {OPTIONS}", rules.full_op, ref.full),
     op(
         "aten.full_like",
         f"self, fill_value, {OPTIONS}, memory_format=None",
-        creation.full_op,
+        rules.full_op,
         ref.constant_like(None),
     ),
-    op("aten.zeros", f"size, {OPTIONS}", creation.constant(0), ref.constant(0)),
-    op("aten.ones", f"size, {OPTIONS}", creation.constant(1), ref.constant(1)),
+    op("aten.zeros", f"size, {OPTIONS}", rules.constant(0), ref.constant(0)),
+    op("aten.ones", f"size, {OPTIONS}", rules.constant(1), ref.constant(1)),
     op(
         "aten.empty",
         f"memory_format: size, {OPTIONS}, memory_format=None",
-        creation.constant(0),
+        rules.constant(0),
         ref.constant(0),
     ),
     op(
         "aten.zeros_like",
         f"self, {OPTIONS}, memory_format=None",
-        creation.constant(0),
+        rules.constant(0),
         ref.constant_like(0),
     ),
     op(
         "aten.ones_like",
         f"self, {OPTIONS}, memory_format=None",
-        creation.constant(1),
+        rules.constant(1),
         ref.constant_like(1),
     ),
     op(
         "aten.empty_like",
         f"self, {OPTIONS}, memory_format=None",
-        creation.constant(0),
+        rules.constant(0),
         ref.constant_like(0),
     ),
-    op("aten.new_ones", f"self, size, {OPTIONS}", creation.constant(1), ref.constant_like(1)),
-    op("aten.new_zeros", f"self, size, {OPTIONS}", creation.constant(0), ref.constant_like(0)),
-    op("aten.new_empty", f"self, size, {OPTIONS}", creation.constant(0), ref.constant_like(0)),
-    op("aten.empty_strided", f"size, stride, {OPTIONS}", creation.constant(0), ref.constant(0)),
+    op("aten.new_ones", f"self, size, {OPTIONS}", rules.constant(1), ref.constant_like(1)),
+    op("aten.new_zeros", f"self, size, {OPTIONS}", rules.constant(0), ref.constant_like(0)),
+    op("aten.new_empty", f"self, size, {OPTIONS}", rules.constant(0), ref.constant_like(0)),
+    op("aten.empty_strided", f"size, stride, {OPTIONS}", rules.constant(0), ref.constant(0)),
     op(
         "aten.empty_permuted",
         f"size, physical_layout, {OPTIONS}",
-        creation.constant(0),
+        rules.constant(0),
         ref.constant(0),
     ),
     op(
         "aten.new_empty_strided",
         f"self, size, stride, {OPTIONS}",
-        creation.constant(0),
+        rules.constant(0),
         ref.constant_like(0),
     ),
     op(
         "aten.new_full",
         f"self, size, fill_value, {OPTIONS}",
-        creation.full_op,
+        rules.full_op,
         ref.constant_like(None),
     ),
-    op("aten.scalar_tensor", f"s, {OPTIONS}", creation.scalar_tensor, ref.scalar_tensor),
+    op("aten.scalar_tensor", f"s, {OPTIONS}", rules.scalar_tensor, ref.scalar_tensor),
     op(
         "prims.scalar_tensor",
         "default: s, *, dtype=None, device=None",
-        creation.scalar_tensor,
+        rules.scalar_tensor,
         ref.scalar_tensor,
     ),
-    op("aten.eye", f"n, {OPTIONS}; m: n, m, {OPTIONS}", creation.eye, ref.eye),
-    op("aten.fill", "Scalar Tensor: self, value", creation.fill, ref.fill),
-    op("aten.zero", "self", creation.constant(0), ref.zero),
+    op("aten.eye", f"n, {OPTIONS}; m: n, m, {OPTIONS}", rules.eye, ref.eye),
+    op("aten.fill", "Scalar Tensor: self, value", rules.fill, ref.fill),
+    op("aten.zero", "self", rules.constant(0), ref.zero),
 )

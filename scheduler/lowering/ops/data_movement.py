@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from scheduler.ir.ops import Elements, NoKernel, op
 from scheduler.ir.reference import data_movement as ref
 from scheduler.ir.reference.constraints import flat_indices
-from scheduler.lowering import data_movement, views
+from scheduler.lowering import data_movement as rules
+from scheduler.lowering import views
+
+_view_op = partial(op, elements=Elements.VIEWED)
+_copy_op = partial(op, elements=Elements.COPIED)
 
 ROWS = (
-    op("aten.rot90", "self, k=1, dims=(0, 1)", data_movement.rot90, ref.rot90, Elements.COPIED),
-    op("aten.fliplr", "self", data_movement.fliplr, ref.fliplr, Elements.COPIED),
-    op("aten.flipud", "self", data_movement.flipud, ref.flipud, Elements.COPIED),
-    op("aten.diag", "self, diagonal=0", data_movement.diag, ref.diag),
-    op("aten.diagflat", "self, offset=0", data_movement.diagflat, ref.diagflat),
-    op(
-        "aten.diag_embed",
-        "self, offset=0, dim1=-2, dim2=-1",
-        data_movement.diag_embed,
-        ref.diag_embed,
-    ),
-    op(
+    _copy_op("aten.rot90", "self, k=1, dims=(0, 1)", rules.rot90, ref.rot90),
+    _copy_op("aten.fliplr", "self", rules.fliplr, ref.fliplr),
+    _copy_op("aten.flipud", "self", rules.flipud, ref.flipud),
+    op("aten.diag", "self, diagonal=0", rules.diag, ref.diag),
+    op("aten.diagflat", "self, offset=0", rules.diagflat, ref.diagflat),
+    op("aten.diag_embed", "self, offset=0, dim1=-2, dim2=-1", rules.diag_embed, ref.diag_embed),
+    _view_op(
         "aten.linalg_diagonal",
         "A, *, offset=0, dim1=-2, dim2=-1",
-        data_movement.linalg_diagonal,
+        rules.linalg_diagonal,
         ref.linalg_diagonal,
-        Elements.VIEWED,
     ),
-    op("aten.trace", "self", data_movement.trace, ref.trace),
-    op(
+    op("aten.trace", "self", rules.trace, ref.trace),
+    _view_op(
         "aten.tensor_split",
         "sections: self, sections, dim=0; indices: self, indices, dim=0; "
         "tensor_indices_or_sections: self, tensor_indices_or_sections, dim=0",
         views.split_op,
         ref.tensor_split,
-        Elements.VIEWED,
     ),
-    op("aten._chunk_cat", "tensors, dim, num_chunks", data_movement.chunk_cat, ref.chunk_cat),
-    op(
+    op("aten._chunk_cat", "tensors, dim, num_chunks", rules.chunk_cat, ref.chunk_cat),
+    _copy_op(
         "aten.flatten_dense_tensors",
         "tensors",
-        data_movement.flatten_dense_tensors,
+        rules.flatten_dense_tensors,
         ref.flatten_dense_tensors,
-        Elements.COPIED,
     ),
     op(
         "aten.combinations",
@@ -49,83 +47,37 @@ ROWS = (
         NoKernel("torch exports its number of rows as a data-dependent size"),
         ref.combinations,
     ),
-    op(
-        "aten.hsplit",
-        "int: self, sections; array: self, indices",
-        data_movement.hsplit,
-        ref.split_along(1),
-        Elements.VIEWED,
+    _view_op(
+        "aten.hsplit", "int: self, sections; array: self, indices", rules.hsplit, ref.split_along(1)
     ),
-    op(
-        "aten.vsplit",
-        "int: self, sections; array: self, indices",
-        data_movement.vsplit,
-        ref.split_along(0),
-        Elements.VIEWED,
+    _view_op(
+        "aten.vsplit", "int: self, sections; array: self, indices", rules.vsplit, ref.split_along(0)
     ),
-    op(
-        "aten.dsplit",
-        "int: self, sections; array: self, indices",
-        data_movement.dsplit,
-        ref.split_along(2),
-        Elements.VIEWED,
+    _view_op(
+        "aten.dsplit", "int: self, sections; array: self, indices", rules.dsplit, ref.split_along(2)
     ),
+    _view_op("aten.atleast_1d", "self; Sequence: tensors", rules.atleast, ref.atleast(1)),
+    _view_op("aten.atleast_2d", "self; Sequence: tensors", rules.atleast, ref.atleast(2)),
+    _view_op("aten.atleast_3d", "self; Sequence: tensors", rules.atleast, ref.atleast(3)),
+    _copy_op("aten.hstack", "tensors", rules.hstack, ref.hstack),
+    _copy_op("aten.vstack", "tensors", rules.vstack, ref.vstack),
+    _copy_op("aten.dstack", "tensors", rules.dstack, ref.dstack),
+    _copy_op("aten.column_stack", "tensors", rules.column_stack, ref.column_stack),
+    op("aten.block_diag", "tensors", rules.block_diag, ref.block_diag),
+    op("aten.cartesian_prod", "tensors", rules.cartesian_prod, ref.cartesian_prod),
     op(
-        "aten.atleast_1d",
-        "self; Sequence: tensors",
-        data_movement.atleast,
-        ref.atleast(1),
-        Elements.VIEWED,
+        "aten.pixel_unshuffle", "self, downscale_factor", rules.pixel_unshuffle, ref.pixel_unshuffle
     ),
-    op(
-        "aten.atleast_2d",
-        "self; Sequence: tensors",
-        data_movement.atleast,
-        ref.atleast(2),
-        Elements.VIEWED,
-    ),
-    op(
-        "aten.atleast_3d",
-        "self; Sequence: tensors",
-        data_movement.atleast,
-        ref.atleast(3),
-        Elements.VIEWED,
-    ),
-    op("aten.hstack", "tensors", data_movement.hstack, ref.hstack, Elements.COPIED),
-    op("aten.vstack", "tensors", data_movement.vstack, ref.vstack, Elements.COPIED),
-    op("aten.dstack", "tensors", data_movement.dstack, ref.dstack, Elements.COPIED),
-    op(
-        "aten.column_stack",
-        "tensors",
-        data_movement.column_stack,
-        ref.column_stack,
-        Elements.COPIED,
-    ),
-    op("aten.block_diag", "tensors", data_movement.block_diag, ref.block_diag),
-    op("aten.cartesian_prod", "tensors", data_movement.cartesian_prod, ref.cartesian_prod),
-    op(
-        "aten.pixel_unshuffle",
-        "self, downscale_factor",
-        data_movement.pixel_unshuffle,
-        ref.pixel_unshuffle,
-    ),
-    op("aten.channel_shuffle", "self, groups", data_movement.channel_shuffle, ref.channel_shuffle),
-    op(
-        "aten.take",
-        "self, index",
-        data_movement.take,
-        ref.take,
-        Elements.COPIED,
-        requires=flat_indices("index"),
-    ),
+    op("aten.channel_shuffle", "self, groups", rules.channel_shuffle, ref.channel_shuffle),
+    _copy_op("aten.take", "self, index", rules.take, ref.take, requires=flat_indices("index")),
     op("aten.ravel", "self", views.view, ref.ravel, Elements.VIEWED_IF_CONTIGUOUS),
-    op("aten.vander", "x, N=None, increasing=False", data_movement.vander, ref.vander),
-    op("aten.matrix_power", "self, n", data_movement.matrix_power, ref.matrix_power),
-    op("aten.sum_to_size", "self, size", data_movement.sum_to_size, ref.sum_to_size),
+    op("aten.vander", "x, N=None, increasing=False", rules.vander, ref.vander),
+    op("aten.matrix_power", "self, n", rules.matrix_power, ref.matrix_power),
+    op("aten.sum_to_size", "self, size", rules.sum_to_size, ref.sum_to_size),
     op(
         "aten._unsafe_masked_index",
         "self, mask, indices, fill",
-        data_movement.unsafe_masked_index,
+        rules.unsafe_masked_index,
         ref.unsafe_masked_index,
     ),
 )

@@ -6,7 +6,8 @@ from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import embedding_bag as ref
 from scheduler.ir.reference import hashes as ref_hashes
 from scheduler.ir.reference.constraints import row_indices
-from scheduler.lowering import embedding_bag, histogram, segment_reduce
+from scheduler.lowering import embedding_bag as rules
+from scheduler.lowering import histogram, segment_reduce
 from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
 
 _BAG = (
@@ -23,21 +24,21 @@ ROWS = (
     op(
         "aten.embedding_bag",
         f"{_BAG}; padding_idx: {_BAG_PADDED}",
-        embedding_bag.composite_embedding_bag,
+        rules.composite_embedding_bag,
         ref.composite_embedding_bag,
         requires=_rows,
     ),
     op(
         "aten._embedding_bag",
         f"{_BAG}, padding_idx=-1",
-        embedding_bag.embedding_bag,
+        rules.embedding_bag,
         ref.embedding_bag,
         requires=_rows,
     ),
     op(
         "aten._embedding_bag_forward_only",
         f"{_BAG}, padding_idx=-1",
-        embedding_bag.embedding_bag,
+        rules.embedding_bag,
         ref.embedding_bag_forward,
         requires=_rows,
     ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.ir.ops import Elements, NoKernel, Op, op
 from scheduler.ir.reference import fourier as ref
-from scheduler.lowering import fourier
+from scheduler.lowering import fourier as rules
 
 NO_FFT = NoKernel("no kernels are generated for fast Fourier transforms")
 _OF_SEVERAL = "self, s=None, dim=None, norm=None"
@@ -48,24 +48,19 @@ ROWS = (
     op(
         "aten.fft_fftshift",
         "self, dim=None",
-        fourier.fftshift,
+        rules.fftshift,
         ref.fftshift(np.fft.fftshift),
         Elements.COPIED,
     ),
     op(
         "aten.fft_ifftshift",
         "self, dim=None",
-        fourier.ifftshift,
+        rules.ifftshift,
         ref.fftshift(np.fft.ifftshift),
         Elements.COPIED,
     ),
-    op("aten.fft_fftfreq", _FREQUENCIES, fourier.frequencies, ref.frequencies(np.fft.fftfreq)),
-    op(
-        "aten.fft_rfftfreq",
-        _FREQUENCIES,
-        fourier.real_frequencies,
-        ref.frequencies(np.fft.rfftfreq),
-    ),
+    op("aten.fft_fftfreq", _FREQUENCIES, rules.frequencies, ref.frequencies(np.fft.fftfreq)),
+    op("aten.fft_rfftfreq", _FREQUENCIES, rules.real_frequencies, ref.frequencies(np.fft.rfftfreq)),
     op(
         "aten.stft",
         "default: self, n_fft, hop_length=None, win_length=None, window=None, normalized=False, "

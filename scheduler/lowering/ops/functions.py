@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pointwise as ref
 from scheduler.ir.reference.constraints import positive
-from scheduler.lowering import pointwise
+from scheduler.lowering import pointwise as rules
 from scheduler.lowering.pointwise import identity_on_integers, unary
 
 ROWS = (
@@ -41,7 +41,7 @@ ROWS = (
     op("aten.erfc", "self", unary("erfc"), ref.float_unary("erfc")),
     op("aten.erfinv", "self", unary("erfinv"), ref.float_unary("erfinv")),
     op("aten.sigmoid", "self", unary("sigmoid"), ref.float_unary("sigmoid")),
-    op("aten.sign", "self", pointwise.sign, ref.sign),
+    op("aten.sign", "self", rules.sign, ref.sign),
     op("aten.floor", "self", identity_on_integers("floor"), ref.identity_on_integers("floor")),
     op("aten.ceil", "self", identity_on_integers("ceil"), ref.identity_on_integers("ceil")),
     op(
@@ -52,5 +52,5 @@ ROWS = (
     ),
     op("aten.special_round", "self, *, decimals=0", identity_on_integers("round"), ref.round_op),
     op("aten.trunc", "self", identity_on_integers("trunc"), ref.identity_on_integers("trunc")),
-    op("aten.frac", "self", pointwise.frac, ref.frac),
+    op("aten.frac", "self", rules.frac, ref.frac),
 )

@@ -8,7 +8,8 @@ from scheduler.ir.ops import Elements, Op, op
 from scheduler.ir.reference import grid_sampler as ref
 from scheduler.ir.reference import padding as ref_padding
 from scheduler.ir.reference.constraints import plane_indices
-from scheduler.lowering import grid_sampler, im2col, padding
+from scheduler.lowering import grid_sampler as rules
+from scheduler.lowering import im2col, padding
 
 _GRID = "input, grid, interpolation_mode, padding_mode, align_corners"
 _WINDOWS = "kernel_size, dilation, padding, stride"
@@ -30,13 +31,13 @@ def _paddings() -> Iterator[Op]:
 
 
 ROWS = (
-    op("aten.grid_sampler", _GRID, grid_sampler.grid_sampler, ref.grid_sampler),
-    op("aten.grid_sampler_2d", _GRID, grid_sampler.grid_sampler, ref.grid_sampler),
-    op("aten.grid_sampler_3d", _GRID, grid_sampler.grid_sampler, ref.grid_sampler),
+    op("aten.grid_sampler", _GRID, rules.grid_sampler, ref.grid_sampler),
+    op("aten.grid_sampler_2d", _GRID, rules.grid_sampler, ref.grid_sampler),
+    op("aten.grid_sampler_3d", _GRID, rules.grid_sampler, ref.grid_sampler),
     op(
         "aten.affine_grid_generator",
         "theta, size, align_corners",
-        grid_sampler.affine_grid,
+        rules.affine_grid,
         ref.affine_grid,
     ),
     op("aten.im2col", f"self, {_WINDOWS}", im2col.im2col, ref.im2col),

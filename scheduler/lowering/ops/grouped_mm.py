@@ -5,20 +5,20 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import grouped_mm as ref
 from scheduler.ir.reference.constraints import weight_fan_in
-from scheduler.lowering import grouped_mm
+from scheduler.lowering import grouped_mm as rules
 
 ROWS = (
     op(
         "aten._grouped_mm",
         "self, mat2, offs=None, bias=None, out_dtype=None",
-        grouped_mm.grouped_mm,
+        rules.grouped_mm,
         ref.grouped_mm,
         requires=weight_fan_in("mat2", -2, -1),
     ),
     op(
         "transformers.grouped_mm_fallback",
         "default: input, weight, offs",
-        grouped_mm.rows_by_group,
+        rules.rows_by_group,
         ref.rows_by_group,
         requires=weight_fan_in("weight", -2, -1),
     ),

@@ -10,21 +10,22 @@ from scheduler.ir.reference.constraints import (
     per_dim_indices,
     row_indices,
 )
-from scheduler.lowering import concat, index_put, indexing, pointwise
+from scheduler.lowering import concat, index_put, pointwise
+from scheduler.lowering import indexing as rules
 from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
 
 ROWS = (
     op(
         "aten.embedding",
         "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
-        indexing.embedding,
+        rules.embedding,
         ref.embedding,
         requires=row_indices("indices", "weight"),
     ),
     op(
         "aten.gather",
         "self, dim, index, *, sparse_grad=False",
-        indexing.gather,
+        rules.gather,
         ref.gather,
         Elements.COPIED,
         requires=dim_indices("index"),
@@ -32,7 +33,7 @@ ROWS = (
     op(
         "aten.take_along_dim",
         "self, indices, dim=None",
-        indexing.take_along_dim,
+        rules.take_along_dim,
         ref.take_along_dim,
         Elements.COPIED,
         requires=dim_indices("indices"),
@@ -40,7 +41,7 @@ ROWS = (
     op(
         "aten.index",
         "Tensor: self, indices",
-        indexing.index_op,
+        rules.index_op,
         ref.index,
         Elements.COPIED,
         requires=per_dim_indices,
@@ -58,7 +59,7 @@ ROWS = (
     op(
         "aten.index_select",
         "self, dim, index",
-        indexing.index_select,
+        rules.index_select,
         ref.index_select,
         Elements.COPIED,
         requires=dim_indices("index"),
@@ -69,13 +70,7 @@ ROWS = (
     op("aten.pad", "self, pad, mode='constant', value=None", concat.pad_op, ref.pad),
     op("aten.constant_pad_nd", "self, pad, value=0", concat.constant_pad, ref.pad),
     op("aten.diff", "self, n=1, dim=-1, prepend=None, append=None", concat.diff, ref.diff),
-    op(
-        "aten.one_hot",
-        "self, num_classes=-1",
-        indexing.one_hot,
-        ref.one_hot,
-        requires=class_indices,
-    ),
+    op("aten.one_hot", "self, num_classes=-1", rules.one_hot, ref.one_hot, requires=class_indices),
     op(
         "aten.fill_diagonal",  # torch only has the in-place form
         "self, fill_value, wrap=False",

@@ -7,7 +7,7 @@ from scheduler.ir.reference import linalg as ref
 from scheduler.ir.reference import matrix_factors as factors
 from scheduler.ir.reference import matrix_spectra as spectra
 from scheduler.ir.reference import reductions
-from scheduler.lowering import linalg
+from scheduler.lowering import linalg as rules
 from scheduler.lowering.externs import FACTORS, MATRIX_EXPONENTIALS, SPECTRA
 
 _LU = "A, *, pivot=True"
@@ -132,19 +132,19 @@ ROWS = (
         "aten.linalg_matrix_norm",
         "self, ord, dim=(-2, -1), keepdim=False, *, dtype=None; "
         "str_ord: self, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=None",
-        linalg.matrix_norm,
+        rules.matrix_norm,
         spectra.matrix_norm,
     ),
     op(
         "aten.linalg_norm",
         "self, ord=None, dim=None, keepdim=False, *, dtype=None; "
         "ord_str: self, ord, dim=None, keepdim=False, *, dtype=None",
-        linalg.norm,
+        rules.norm,
         spectra.norm(reductions.norm),
     ),
-    op("aten.linalg_vecdot", "x, y, *, dim=-1", linalg.vecdot, ref.vecdot),
-    op("aten.linalg_cross", "self, other, *, dim=-1", linalg.cross, ref.cross),
-    op("aten.cross", "self, other, dim=None", linalg.cross, ref.cross),
-    op("aten.linalg_vander", "x, *, N=None", linalg.vandermonde, ref.vandermonde),
-    op("aten.linalg_multi_dot", "tensors", linalg.multi_dot, ref.multi_dot),
+    op("aten.linalg_vecdot", "x, y, *, dim=-1", rules.vecdot, ref.vecdot),
+    op("aten.linalg_cross", "self, other, *, dim=-1", rules.cross, ref.cross),
+    op("aten.cross", "self, other, dim=None", rules.cross, ref.cross),
+    op("aten.linalg_vander", "x, *, N=None", rules.vandermonde, ref.vandermonde),
+    op("aten.linalg_multi_dot", "tensors", rules.multi_dot, ref.multi_dot),
 )

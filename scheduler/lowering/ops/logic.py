@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pointwise as ref
-from scheduler.lowering import pointwise
+from scheduler.lowering import pointwise as rules
 from scheduler.lowering.pointwise import bitwise, compare, float_test, logical
 
 ROWS = (
     op("aten.isnan", "self", float_test("isnan"), ref.unary("isnan")),
     op("aten.isinf", "self", float_test("isinf"), ref.unary("isinf")),
     op("aten.isfinite", "self", float_test("isfinite"), ref.unary("isfinite")),
-    op("aten.logical_not", "self", pointwise.logical_not, ref.logical_not),
+    op("aten.logical_not", "self", rules.logical_not, ref.logical_not),
     op("aten.bitwise_not", "self", bitwise("not"), ref.unary("bitwise_not")),
     op("aten.eq", "Tensor Scalar: self, other", compare("eq"), ref.binary("eq")),
     op("aten.ne", "Tensor Scalar: self, other", compare("ne"), ref.binary("ne")),
@@ -46,14 +46,9 @@ ROWS = (
     op(
         "aten.where",
         "self ScalarOther ScalarSelf Scalar: condition, self, other; default: condition",
-        pointwise.where,
+        rules.where,
         ref.where,
     ),
-    op(
-        "aten.masked_fill",
-        "Scalar Tensor: self, mask, value",
-        pointwise.masked_fill,
-        ref.masked_fill,
-    ),
-    op("aten.lerp", "Scalar Tensor: self, end, weight", pointwise.lerp, ref.lerp),
+    op("aten.masked_fill", "Scalar Tensor: self, mask, value", rules.masked_fill, ref.masked_fill),
+    op("aten.lerp", "Scalar Tensor: self, end, weight", rules.lerp, ref.lerp),
 )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import losses as ref
 from scheduler.ir.reference.constraints import class_targets
-from scheduler.lowering import cross_entropy, distances, losses
+from scheduler.lowering import cross_entropy as entropy
+from scheduler.lowering import distances
+from scheduler.lowering import losses as rules
 
 CLASSES = "self, target, weight=None, reduction=1, ignore_index=-100"
 LISTS = NoKernel("no kernels are generated for targets that are lists with data-dependent ends")
+_class_op = partial(op, requires=class_targets)
 
 ROWS = (
     op(
@@ -16,97 +21,85 @@ ROWS = (
         "default: input, linear_weight, target, linear_bias, weight, reduction, ignore_index, "
         "label_smoothing, batch_chunk_size, acc_policy, acc_dtype, allow_retain_graph, "
         "compute_input_grad, compute_linear_weight_grad, compute_linear_bias_grad",
-        cross_entropy.linear_cross_entropy_with_gradients,
+        entropy.linear_cross_entropy_with_gradients,
         ref.linear_cross_entropy_with_gradients,
     ),
     op(
         "torch_nn._linear_cross_entropy_batch_chunked_no_reduction",
         "default: input, linear_weight, target, linear_bias, weight, ignore_index, "
         "batch_chunk_size, acc_policy, acc_dtype",
-        cross_entropy.linear_cross_entropy,
+        entropy.linear_cross_entropy,
         ref.linear_cross_entropy,
     ),
-    op(
+    _class_op(
         "aten.cross_entropy_loss",
         f"{CLASSES}, label_smoothing=0.0",
-        cross_entropy.cross_entropy,
+        entropy.cross_entropy,
         ref.cross_entropy,
-        requires=class_targets,
     ),
-    op("aten.nll_loss", CLASSES, cross_entropy.nll_loss, ref.nll_loss, requires=class_targets),
-    op("aten.nll_loss2d", CLASSES, cross_entropy.nll_loss, ref.nll_loss, requires=class_targets),
-    op("aten.nll_loss_nd", CLASSES, cross_entropy.nll_loss, ref.nll_loss, requires=class_targets),
-    op(
+    _class_op("aten.nll_loss", CLASSES, entropy.nll_loss, ref.nll_loss),
+    _class_op("aten.nll_loss2d", CLASSES, entropy.nll_loss, ref.nll_loss),
+    _class_op("aten.nll_loss_nd", CLASSES, entropy.nll_loss, ref.nll_loss),
+    _class_op(
         "aten.nll_loss_forward",
         "self, target, weight, reduction, ignore_index",
-        cross_entropy.nll_loss_forward,
+        entropy.nll_loss_forward,
         ref.nll_loss_forward,
-        requires=class_targets,
     ),
-    op(
+    _class_op(
         "aten.nll_loss2d_forward",
         "self, target, weight, reduction, ignore_index",
-        cross_entropy.nll_loss_forward,
+        entropy.nll_loss_forward,
         ref.nll_loss_forward,
-        requires=class_targets,
     ),
-    op(
-        "aten.mse_loss",
-        "self, target, reduction=1",
-        losses.pair_loss(losses.squared_error),
-        ref.mse,
-    ),
-    op("aten.l1_loss", "self, target, reduction=1", losses.l1, ref.l1),
+    op("aten.mse_loss", "self, target, reduction=1", rules.pair_loss(rules.squared_error), ref.mse),
+    op("aten.l1_loss", "self, target, reduction=1", rules.l1, ref.l1),
     op(
         "aten.soft_margin_loss",
         "self, target, reduction=1",
-        losses.pair_loss(losses.soft_margin),
+        rules.pair_loss(rules.soft_margin),
         ref.soft_margin,
     ),
     op(
-        "aten.smooth_l1_loss",
-        "self, target, reduction=1, beta=1.0",
-        losses.smooth_l1,
-        ref.smooth_l1,
+        "aten.smooth_l1_loss", "self, target, reduction=1, beta=1.0", rules.smooth_l1, ref.smooth_l1
     ),
-    op("aten.huber_loss", "self, target, reduction=1, delta=1.0", losses.huber, ref.huber),
+    op("aten.huber_loss", "self, target, reduction=1, delta=1.0", rules.huber, ref.huber),
     op(
         "aten.binary_cross_entropy",
         "self, target, weight=None, reduction=1",
-        losses.binary_cross_entropy,
+        rules.binary_cross_entropy,
         ref.binary_cross_entropy,
     ),
     op(
         "aten.binary_cross_entropy_with_logits",
         "self, target, weight=None, pos_weight=None, reduction=1",
-        losses.binary_cross_entropy_with_logits,
+        rules.binary_cross_entropy_with_logits,
         ref.with_logits,
     ),
-    op("aten.kl_div", "self, target, reduction=1, *, log_target=False", losses.kl_div, ref.kl_div),
+    op("aten.kl_div", "self, target, reduction=1, *, log_target=False", rules.kl_div, ref.kl_div),
     op(
         "aten.poisson_nll_loss",
         "input, target, log_input, full, eps, reduction",
-        losses.poisson_nll,
+        rules.poisson_nll,
         ref.poisson_nll,
     ),
     op(
         "aten.hinge_embedding_loss",
         "self, target, margin=1.0, reduction=1",
-        losses.hinge_embedding,
+        rules.hinge_embedding,
         ref.hinge_embedding,
     ),
     op(
         "aten.margin_ranking_loss",
         "input1, input2, target, margin=0.0, reduction=1",
-        losses.margin_ranking,
+        rules.margin_ranking,
         ref.margin_ranking,
     ),
-    op(
+    _class_op(
         "aten.multi_margin_loss",
         "self, target, p=1, margin=1, weight=None, reduction=1",
-        losses.multi_margin,
+        rules.multi_margin,
         ref.multi_margin,
-        requires=class_targets,
     ),
     op("aten.multilabel_margin_loss", "self, target, reduction=1", LISTS, ref.multilabel_margin),
     op(

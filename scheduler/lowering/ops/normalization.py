@@ -2,119 +2,110 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from scheduler.ir.ops import op
 from scheduler.ir.reference import normalization as ref
 from scheduler.ir.reference import reductions as ref_reductions
 from scheduler.ir.reference.constraints import norm_parameters
-from scheduler.lowering import batch_norm, normalization, softmax
+from scheduler.lowering import batch_norm as batch
+from scheduler.lowering import normalization as rules
+from scheduler.lowering import softmax
+
+_norm_op = partial(op, requires=norm_parameters)
 
 ROWS = (
-    op(
+    _norm_op(
         "aten.layer_norm",
         "input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True",
-        normalization.layer_norm,
+        rules.layer_norm,
         ref.layer_norm_op,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten.native_layer_norm",
         "input, normalized_shape, weight, bias, eps",
-        normalization.layer_norm,
+        rules.layer_norm,
         ref.layer_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten.rms_norm",
         "input, normalized_shape, weight=None, eps=None",
-        normalization.rms_norm,
+        rules.rms_norm,
         ref.rms_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten.group_norm",
         "input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True",
-        normalization.group_norm,
+        rules.group_norm,
         ref.group_norm_op,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten.native_group_norm",
         "input, weight, bias, N, C, HxW, group, eps",
-        normalization.native_group_norm,
+        rules.native_group_norm,
         ref.group_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten._fused_rms_norm",
         "input, normalized_shape, weight, eps",
-        normalization.rms_norm,
+        rules.rms_norm,
         ref.fused_rms_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten.batch_norm",
         "input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled",
-        batch_norm.batch_norm,
+        batch.batch_norm,
         ref.batch_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten.native_batch_norm",
         "input, weight, bias, running_mean, running_var, training, momentum, eps",
-        batch_norm.batch_norm,
+        batch.batch_norm,
         ref.native_batch_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten._native_batch_norm_legit_no_training",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch_norm.batch_norm,
+        batch.batch_norm,
         ref.native_batch_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten._native_batch_norm_legit",
         "input, weight, bias, running_mean, running_var, training, momentum, eps; "
         "no_stats: input, weight, bias, training, momentum, eps",
-        batch_norm.batch_norm,
+        batch.batch_norm,
         ref.native_batch_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten._native_batch_norm_legit_functional",
         "input, weight, bias, running_mean, running_var, training, momentum, eps",
-        batch_norm.functional_batch_norm,
+        batch.functional_batch_norm,
         ref.functional_batch_norm,
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten._batch_norm_with_update_functional",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch_norm.functional_batch_norm,
+        batch.functional_batch_norm,
         ref.batch_norm_with_reserve(True, functional=True),
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten._batch_norm_with_update",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch_norm.batch_norm_with_reserve(training=True),
+        batch.batch_norm_with_reserve(training=True),
         ref.batch_norm_with_reserve(True),
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten._batch_norm_no_update",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch_norm.batch_norm_with_reserve(training=False),
+        batch.batch_norm_with_reserve(training=False),
         ref.batch_norm_with_reserve(False),
-        requires=norm_parameters,
     ),
-    op(
+    _norm_op(
         "aten.instance_norm",
         "input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, "
         "cudnn_enabled",
-        batch_norm.instance_norm,
+        batch.instance_norm,
         ref.instance_norm,
-        requires=norm_parameters,
     ),
     op("aten.softmax", "int: self, dim, dtype=None", softmax.softmax(log=False), ref.softmax_op),
     op(

@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.ir.ops import Elements, Op, op
 from scheduler.ir.reference import resampling as ref
-from scheduler.lowering import resampling
+from scheduler.lowering import resampling as rules
 
 _SCALES = {
     1: "scales=None",
@@ -41,21 +41,21 @@ def _rows() -> Iterator[Op]:
             yield op(
                 f"aten.{start}{rank}d",
                 f"self, output_size, {_SCALES[rank]}; vec: input, output_size, scale_factors",
-                resampling.upsample_nearest(exact),
+                rules.upsample_nearest(exact),
                 ref.upsample(ref.nearest(exact)),
                 Elements.COPIED,
             )
-            backward = resampling.upsample_nearest_backward(exact)
+            backward = rules.upsample_nearest_backward(exact)
             yield _gradient(f"{start}{rank}d", rank, backward, ref.nearest(exact), "")
     by_name = {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"}
     corners = "align_corners, "
     for rank, name in by_name.items():
-        yield _interpolation(name, rank, resampling.UPSAMPLE_LINEAR, ref.linear)
-        yield _gradient(name, rank, resampling.LINEAR_BACKWARD, ref.linear, corners)
-    yield _interpolation("upsample_bicubic2d", 2, resampling.UPSAMPLE_CUBIC, ref.cubic)
-    yield _gradient("upsample_bicubic2d", 2, resampling.CUBIC_BACKWARD, ref.cubic, corners)
+        yield _interpolation(name, rank, rules.UPSAMPLE_LINEAR, ref.linear)
+        yield _gradient(name, rank, rules.LINEAR_BACKWARD, ref.linear, corners)
+    yield _interpolation("upsample_bicubic2d", 2, rules.UPSAMPLE_CUBIC, ref.cubic)
+    yield _gradient("upsample_bicubic2d", 2, rules.CUBIC_BACKWARD, ref.cubic, corners)
     for reach, name in ((1, "_upsample_bilinear2d_aa"), (2, "_upsample_bicubic2d_aa")):
-        rule = resampling.upsample_antialiased(reach)
+        rule = rules.upsample_antialiased(reach)
         yield _interpolation(name, 2, rule, ref.antialiased(reach))
 
 

@@ -10,7 +10,8 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.ops import op
 from scheduler.ir.reference import reductions as sums
 from scheduler.ir.reference import scans as ref
-from scheduler.lowering import reductions, scans
+from scheduler.lowering import reductions
+from scheduler.lowering import scans as rules
 
 TRAPEZOID = "x: y, x, *, dim=-1; dx: y, *, dx=1, dim=-1"
 
@@ -30,20 +31,20 @@ ROWS = (
     op(
         "aten.cummax",
         "self, dim",
-        scans.cummax_or_cummin(ReductionKind.MAX),
+        rules.cummax_or_cummin(ReductionKind.MAX),
         ref.cummax_or_cummin(np.maximum, operator.ge),
     ),
     op(
         "aten.cummin",
         "self, dim",
-        scans.cummax_or_cummin(ReductionKind.MIN),
+        rules.cummax_or_cummin(ReductionKind.MIN),
         ref.cummax_or_cummin(np.minimum, operator.le),
     ),
-    op("aten.logcumsumexp", "self, dim", scans.logcumsumexp, ref.logcumsumexp),
-    op("aten._logcumsumexp", "self, dim", scans.logcumsumexp, ref.logcumsumexp),
-    op("aten.trapezoid", TRAPEZOID, scans.trapezoid, ref.trapezoid),
-    op("aten.trapz", TRAPEZOID, scans.trapezoid, ref.trapezoid),
+    op("aten.logcumsumexp", "self, dim", rules.logcumsumexp, ref.logcumsumexp),
+    op("aten._logcumsumexp", "self, dim", rules.logcumsumexp, ref.logcumsumexp),
+    op("aten.trapezoid", TRAPEZOID, rules.trapezoid, ref.trapezoid),
+    op("aten.trapz", TRAPEZOID, rules.trapezoid, ref.trapezoid),
     op(
-        "aten.cumulative_trapezoid", TRAPEZOID, scans.cumulative_trapezoid, ref.cumulative_trapezoid
+        "aten.cumulative_trapezoid", TRAPEZOID, rules.cumulative_trapezoid, ref.cumulative_trapezoid
     ),
 )

@@ -6,7 +6,8 @@ from __future__ import annotations
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import slice_scatter as ref
 from scheduler.ir.reference import strided as ref_strided
-from scheduler.lowering import slice_scatter, strided
+from scheduler.lowering import slice_scatter as rules
+from scheduler.lowering import strided
 
 _GRADIENT = "grad_output, input_sizes"
 _STRIDED = "size, stride, storage_offset=None"
@@ -15,43 +16,38 @@ ROWS = (
     op(
         "aten.slice_scatter",
         "self, src, dim=0, start=None, end=None, step=1",
-        slice_scatter.slice_scatter,
+        rules.slice_scatter,
         ref.slice_scatter,
     ),
-    op(
-        "aten.select_scatter",
-        "self, src, dim, index",
-        slice_scatter.select_scatter,
-        ref.select_scatter,
-    ),
+    op("aten.select_scatter", "self, src, dim, index", rules.select_scatter, ref.select_scatter),
     op(
         "aten.diagonal_scatter",
         "self, src, offset=0, dim1=0, dim2=1",
-        slice_scatter.diagonal_scatter,
+        rules.diagonal_scatter,
         ref.diagonal_scatter,
     ),
     op(
         "aten.select_backward",
         f"{_GRADIENT}, dim, index",
-        slice_scatter.select_backward,
+        rules.select_backward,
         ref.select_backward,
     ),
     op(
         "aten.slice_backward",
         f"{_GRADIENT}, dim, start, end, step",
-        slice_scatter.slice_backward,
+        rules.slice_backward,
         ref.slice_backward,
     ),
     op(
         "aten.diagonal_backward",
         f"{_GRADIENT}, offset, dim1, dim2",
-        slice_scatter.diagonal_backward,
+        rules.diagonal_backward,
         ref.diagonal_backward,
     ),
     op(
         "aten.unfold_backward",
         "grad_in, input_sizes, dim, size, step",
-        slice_scatter.unfold_backward,
+        rules.unfold_backward,
         ref.unfold_backward,
     ),
     op(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import sorting as ref
-from scheduler.lowering import searchsorted, sorting
+from scheduler.lowering import searchsorted
+from scheduler.lowering import sorting as rules
 from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
 
 QUANTILE = (
@@ -16,43 +17,43 @@ ROWS = (
     op(
         "aten.sort",
         "self, dim=-1, descending=False; stable: self, *, stable, dim=-1, descending=False",
-        sorting.sort,
+        rules.sort,
         ref.sort,
     ),
     op(
         "aten.argsort",
         "self, dim=-1, descending=False; stable: self, *, stable, dim=-1, descending=False",
-        sorting.argsort,
+        rules.argsort,
         ref.argsort,
     ),
-    op("aten.msort", "self", sorting.msort, ref.msort),
-    op("aten.topk", "self, k, dim=-1, largest=True, sorted=True", sorting.topk, ref.topk),
-    op("aten.kthvalue", "self, k, dim=-1, keepdim=False", sorting.kthvalue, ref.kthvalue),
+    op("aten.msort", "self", rules.msort, ref.msort),
+    op("aten.topk", "self, k, dim=-1, largest=True, sorted=True", rules.topk, ref.topk),
+    op("aten.kthvalue", "self, k, dim=-1, keepdim=False", rules.kthvalue, ref.kthvalue),
     op(
         "aten.median",
         "self; dim: self, dim, keepdim=False",
-        sorting.median(ignores_nan=False),
+        rules.median(ignores_nan=False),
         ref.median(ignores_nan=False),
     ),
     op(
         "aten.nanmedian",
         "self; dim: self, dim, keepdim=False",
-        sorting.median(ignores_nan=True),
+        rules.median(ignores_nan=True),
         ref.median(ignores_nan=True),
     ),
     op(
         "aten.quantile",
         QUANTILE,
-        sorting.quantile(ignores_nan=False),
+        rules.quantile(ignores_nan=False),
         ref.quantile(ignores_nan=False),
     ),
     op(
         "aten.nanquantile",
         QUANTILE,
-        sorting.quantile(ignores_nan=True),
+        rules.quantile(ignores_nan=True),
         ref.quantile(ignores_nan=True),
     ),
-    op("aten.mode", "self, dim=-1, keepdim=False", sorting.mode, ref.mode),
+    op("aten.mode", "self, dim=-1, keepdim=False", rules.mode, ref.mode),
     op(
         "aten._unique",
         "self, sorted=True, return_inverse=False",

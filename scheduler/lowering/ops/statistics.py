@@ -7,16 +7,17 @@ from scheduler.ir.reference import cdist as away
 from scheduler.ir.reference import gradient as ref_gradient
 from scheduler.ir.reference import reductions as numbers
 from scheduler.ir.reference import statistics as ref
-from scheduler.lowering import cdist, gradient, reductions, statistics
+from scheduler.lowering import cdist, gradient, reductions
+from scheduler.lowering import statistics as rules
 
 EDGES = NoKernel("no kernels are generated for histograms with their edges")
 
 ROWS = (
-    op("aten.aminmax", "self, *, dim=None, keepdim=False", statistics.aminmax, ref.aminmax),
+    op("aten.aminmax", "self, *, dim=None, keepdim=False", rules.aminmax, ref.aminmax),
     op(
         "aten.count_nonzero",
         "self, dim=None; dim_IntList: self, dim",
-        statistics.count_nonzero,
+        rules.count_nonzero,
         ref.count_nonzero,
     ),
     op(

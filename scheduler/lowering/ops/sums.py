@@ -6,35 +6,36 @@ from scheduler.ir.ops import op
 from scheduler.ir.reference import matmul as ref_matmul
 from scheduler.ir.reference import sums as ref
 from scheduler.ir.reference.constraints import weight_fan_in
-from scheduler.lowering import einsum, nansum
+from scheduler.lowering import einsum as rules
+from scheduler.lowering import nansum
 
 NUMBERS = "self, dim=None, keepdim=False, *, dtype=None"
 
 ROWS = (
-    op("aten.einsum", "equation, tensors, *, path=None", einsum.einsum, ref_matmul.einsum),
-    op("aten.tensordot", "self, other, dims_self, dims_other", einsum.tensordot, ref.tensordot),
-    op("aten.inner", "self, other", einsum.inner, ref.inner),
-    op("aten.kron", "self, other", einsum.kron, ref.kron),
+    op("aten.einsum", "equation, tensors, *, path=None", rules.einsum, ref_matmul.einsum),
+    op("aten.tensordot", "self, other, dims_self, dims_other", rules.tensordot, ref.tensordot),
+    op("aten.inner", "self, other", rules.inner, ref.inner),
+    op("aten.kron", "self, other", rules.kron, ref.kron),
     op(
         "aten.addbmm",
         "self, batch1, batch2, *, beta=1, alpha=1",
-        einsum.addbmm,
+        rules.addbmm,
         ref.addbmm,
         requires=weight_fan_in("batch2", -2, -1),
     ),
-    op("aten.addr", "self, vec1, vec2, *, beta=1, alpha=1", einsum.addr, ref.addr),
-    op("aten.chain_matmul", "matrices", einsum.chain_matmul, ref.chain_matmul),
+    op("aten.addr", "self, vec1, vec2, *, beta=1, alpha=1", rules.addr, ref.addr),
+    op("aten.chain_matmul", "matrices", rules.chain_matmul, ref.chain_matmul),
     op(
         "aten.bilinear",
         "input1, input2, weight, bias=None",
-        einsum.bilinear,
+        rules.bilinear,
         ref.bilinear,
         requires=weight_fan_in("weight", 1),
     ),
     op(
         "aten._trilinear",
         "i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1",
-        einsum.trilinear,
+        rules.trilinear,
         ref.trilinear,
     ),
     op("aten.nansum", NUMBERS, nansum.nansum, ref.nansum),
