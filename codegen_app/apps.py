@@ -15,18 +15,15 @@ class CodegenAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect the receivers of signals: the audit log, the start of sessions at login, the
-        counting of changes for pages, and what one subject tells another."""
-        # These need the applications' models, which are loaded only now.
-        from codegen_app.accounts import events, sessions  # noqa: F401, PLC0415
-        from codegen_app.site import checks  # noqa: F401, PLC0415
-        from codegen_app.tracking import receivers as series_receivers  # noqa: PLC0415
-        from codegen_app.tuning import receivers as run_receivers  # noqa: PLC0415
+        """Import the modules whose decorators connect receivers of signals and register checks.
+        They need the applications' models, which are loaded only now."""
+        import codegen_app.accounts.receivers  # noqa: PLC0415
+        import codegen_app.accounts.sessions  # noqa: PLC0415
+        import codegen_app.site.checks  # noqa: PLC0415
+        import codegen_app.tracking.receivers  # noqa: PLC0415
+        import codegen_app.tuning.receivers  # noqa: F401, PLC0415
         from codegen_app.web.pagecache import triggers  # noqa: PLC0415
 
-        events.connect()
-        run_receivers.connect()
-        series_receivers.connect()
         post_migrate.connect(triggers.create_triggers, sender=self)
 
 

@@ -56,11 +56,11 @@ class IdentityAdmin(ReadOnlyAdmin):
     ordering = ("-pk",)
 
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
-        """Delete it; ``accounts/events.py`` records every deletion in the audit log."""
+        """Delete it; ``accounts/receivers.py`` records every deletion in the audit log."""
         obj.delete()
 
     def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Delete several; ``accounts/events.py`` records each."""
+        """Delete several; ``accounts/receivers.py`` records each."""
         queryset.delete()
 
 

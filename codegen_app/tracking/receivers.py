@@ -5,15 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.dispatch import receiver
+
 from codegen_app.tracking.services import history
 from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.signals import result_chosen
 
 
-def connect() -> None:
-    """Connect the signal; called once, when the applications are ready."""
-    result_chosen.connect(_result_chosen)
-
-
-def _result_chosen(result: BenchmarkResult, measured_at: datetime | None, **_: Any) -> None:
+@receiver(result_chosen)
+def add_to_history(result: BenchmarkResult, measured_at: datetime | None, **_: Any) -> None:
     history.add_result(result, measured_at)

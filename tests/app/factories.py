@@ -13,7 +13,7 @@ from django.utils import timezone
 from codegen_app.graphs.models import Graph, Problem, TemplateNode
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, GeneratedKernel
-from codegen_app.kernels.services import engine, kernels, preparation
+from codegen_app.kernels.services import engine, preparation, recording
 from codegen_app.platform.models import Artifact
 from codegen_app.tuning.models import BenchmarkResult, Candidate, Environment, TuningRun, TuningTask
 from codegen_app.workers import work
@@ -37,7 +37,7 @@ def _once(compute: Callable[..., T]) -> Callable[..., T]:
     return ask
 
 
-_prepare, _wrapper = _once(kernels.prepare), _once(engine.Scheduled.wrapper)
+_prepare, _wrapper = _once(recording.prepare), _once(engine.Scheduled.wrapper)
 
 
 def digest() -> str:
@@ -61,7 +61,7 @@ def prepared_graph(name: str = "gpt2", sample: str = "gpt2_2layer") -> Graph:
     held = work.claim_next(Graph.objects.filter(pk=made.pk), "w")
     assert held is not None
     with (
-        mock.patch.object(kernels, "prepare", _prepare),
+        mock.patch.object(recording, "prepare", _prepare),
         mock.patch.object(engine.Scheduled, "wrapper", _wrapper),
     ):
         preparation.prepare(held)

@@ -20,7 +20,7 @@ import pytest
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, GeneratedKernel
-from codegen_app.kernels.services import engine, kernels, preparation
+from codegen_app.kernels.services import engine, preparation
 from codegen_app.platform import artifacts
 from codegen_app.tuning.services import bundles
 from codegen_app.workers import work
@@ -49,7 +49,7 @@ def test_packing(name: str, length: int, tmp_path: Path, monkeypatch: pytest.Mon
     for function, replacement in patched.items():
         monkeypatch.setattr(untrusted, function, replacement)
     monkeypatch.setattr(pipeline, "load", lambda *_: model)
-    monkeypatch.setattr(kernels, "MAX_RECORDED", 2)
+    monkeypatch.setattr(recording, "MAX_RECORDED", 2)
     began = time.perf_counter()
     graph, _ = graphs.import_graph(file, name, ["gfx942", "gfx1100", "cpu"], None)
     held = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")

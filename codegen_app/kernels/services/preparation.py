@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import torch_comparisons
 from codegen_app.graphs.services.imports import DEFAULT_TARGETS, import_limits
 from codegen_app.graphs.signals import graph_prepared, graph_rejected
-from codegen_app.kernels.services import builds, engine, kernels
+from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.platform import artifacts
+from codegen_app.platform.advisory_lock import LockClass, lock_transaction
 from codegen_app.platform.served_targets import served_target_names
 from codegen_app.workers import work
 from codegen_app.workers.interrupt import Interruptible
@@ -22,8 +22,6 @@ from scheduler import untrusted
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.lowering import coverage
 from scheduler.sandbox.process import Cancellation, Cancelled
-
-_RECORDING_LOCK = 0x4B494C4E  # the advisory lock's number: "KILN"
 
 
 def prepare(graph: Graph) -> None:
@@ -40,11 +38,14 @@ def prepare(graph: Graph) -> None:
 
     with work.heartbeat(graph, stop):
         try:
-            _trial_run(graph, cancellation)
+            # Once in a process that can be stopped: a file can require unbounded work.
+            file = artifacts.local_file(graph.file, ".pt2")
+            names = tuple(graph.targets) or served_target_names()
+            untrusted.try_out(file, names, import_limits(settings.PREPARE_MAX_S), cancellation)
             with computing:
                 scheduled = engine.scheduled(graph.file.digest)
                 wrapper = scheduled.wrapper(graph.name, graph.targets)
-                prepared = kernels.prepare(scheduled, graph.targets or DEFAULT_TARGETS)
+                prepared = recording.prepare(scheduled, graph.targets or DEFAULT_TARGETS)
         except Cancelled:
             raise work.LeaseLostError(f"graph {graph.pk} was claimed by another worker") from None
         except MachineError:
@@ -55,34 +56,16 @@ def prepare(graph: Graph) -> None:
                 graph_rejected.send(Graph, graph=graph, reason=str(error))
             return
         with transaction.atomic():
-            _record_prepared(graph, scheduled, wrapper, prepared)
+            lock_transaction(LockClass.RECORD_KERNELS)
+            # First: if another worker has claimed the row, nothing is written.
+            work.finish(
+                graph,
+                State.DONE,
+                accounted=coverage.coverage_summary(scheduled.schedule.lowered),
+                decisions=[asdict(decision) for decision in scheduled.schedule.decisions],
+                wrapper=wrapper,
+            )
+            recording.record_schedule(graph, scheduled, prepared)
+            builds.request_defaults(graph)
+            torch_comparisons.request(graph)
     graph_prepared.send(Graph, graph=graph)
-
-
-def _trial_run(graph: Graph, cancellation: Cancellation) -> None:
-    """Run the whole preparation once in a stoppable process: a file can require unbounded work."""
-    file = artifacts.local_file(graph.file, ".pt2")
-    names = tuple(graph.targets) or served_target_names()
-    untrusted.try_out(file, names, import_limits(settings.PREPARE_MAX_S), cancellation)
-
-
-def _record_prepared(
-    graph: Graph,
-    scheduled: engine.Scheduled,
-    wrapper: str,
-    prepared: Sequence[kernels.PreparedNode],
-) -> None:
-    decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
-    _lock_recording()
-    # First: if another worker has claimed the row, nothing is written.
-    accounted = coverage.coverage_summary(scheduled.schedule.lowered)
-    work.finish(graph, State.DONE, accounted=accounted, decisions=decisions, wrapper=wrapper)
-    kernels.record_schedule(graph, scheduled, prepared)
-    builds.request_defaults(graph)
-    torch_comparisons.request(graph)
-
-
-def _lock_recording() -> None:
-    """Serialize recording: graphs share kernels and problems, and would deadlock in parallel."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING_LOCK])

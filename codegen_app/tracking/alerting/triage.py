@@ -16,6 +16,7 @@ from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import IntegrityError, connection, transaction
 
 from codegen_app.accounts import permissions
+from codegen_app.platform.advisory_lock import LockClass, lock_transaction
 from codegen_app.tracking.alerting.events import record_event
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
@@ -36,7 +37,6 @@ _ATTRIBUTES = {
     "assignee": "assignee_id",
     **{one.value: f"{one.value}_id" for one in Relation},
 }
-_LINKS_LOCK = 0x4B494C41  # the advisory lock for linking alerts: no two transactions create a cycle
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,7 @@ def _alert_prefix(alerts: Iterable[int]) -> str:
 
 def lock_links() -> None:
     """Lock all links until the end of the transaction; before any alert is locked."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LINKS_LOCK])
+    lock_transaction(LockClass.ALERT_LINKS)
 
 
 def _check_no_circle(event: AlertEvent) -> None:

@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.accounts import audit
 from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.platform.advisory_lock import LockClass, lock_transaction
 from codegen_app.tracking.services import result_history
 from codegen_app.tracking.services.result_kernels import RecordedKernels, as_json_lists
 from codegen_app.tuning.models import (
@@ -42,8 +43,6 @@ from scheduler.results.model import (
     TaskRecord,
 )
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
-
-_RECORDING = 0x52455355  # the advisory lock's number: "RESU"
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,7 @@ def record(
     texts = results.kernels if with_sources else {}
     new: list[TuningRun] = []
     with transaction.atomic():
-        with connection.cursor() as cursor:  # two imports of the same file wait for each other
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING])
+        lock_transaction(LockClass.RECORD_RESULTS)
         past = [(place, run) for place, run in enumerate(results.runs) if run.revision]
         points = result_history.store(past, texts, what)
         for place, run in enumerate(results.runs):

@@ -15,7 +15,7 @@ from codegen_app.graphs.models import Graph, Problem, TemplateNode
 from codegen_app.graphs.services.sizes import checked_bindings
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.models.build import ELSEWHERE
-from codegen_app.kernels.services import engine, kernels, problem_work
+from codegen_app.kernels.services import engine, problem_work, recording
 from codegen_app.workers.models import State
 from scheduler import pipeline
 from scheduler.codegen.caller import TemplateCaller
@@ -101,7 +101,7 @@ class RecordedKernels:
         """
         caller = self._rendered(node, one)
         if caller is not None:
-            row = kernels.record_candidate(
+            row = recording.record_candidate(
                 *(node, one.position, self.scheduled, caller, self._backend)
             )
             scheduled, made = self.scheduled.node(node.name), caller.kernel
@@ -192,7 +192,7 @@ def _display_only_kernel(
         kernel=row,
         template_node=node,
         defaults={
-            "position": kernels.MAX_RECORDED + one.position,
+            "position": recording.MAX_RECORDED + one.position,
             "description": one.description,
             "call": dict(one.call),
             "line_origins": [as_json_lists(asdict(origin)) for origin in one.line_origins],

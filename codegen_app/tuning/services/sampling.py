@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from codegen_app.graphs.models import TemplateNode
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
-from codegen_app.kernels.services import builds, engine, kernels, problem_work
+from codegen_app.kernels.services import builds, engine, problem_work, recording
 from codegen_app.tuning.models import Candidate, TuningRun
 from codegen_app.tuning.services import tuning
 from codegen_app.workers.models import State
@@ -63,7 +63,7 @@ def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -
     return CandidateSample(
         tuple((places[name], buildable[name]) for name in names),
         len(offered.callers),
-        tuple(kernels.rejected_line(one) for one in offered.rejected),
+        tuple(recording.rejected_line(one) for one in offered.rejected),
         _call(run, node, offered),
     )
 
@@ -91,8 +91,8 @@ def _choose_names(
 ) -> list[str]:
     """Return the default first, others evenly over their order, then kernels of earlier runs."""
     first, others = list(callers)[:1], dict(list(callers.items())[1:])
-    count = kernels.MAX_RECORDED if limit is None else limit
-    names = [*first, *(kernels.spread(others, count - 1) if count > 1 else ())]
+    count = recording.MAX_RECORDED if limit is None else limit
+    names = [*first, *(recording.spread(others, count - 1) if count > 1 else ())]
     names += [name for name in callers if name in earlier and name not in names]
     return names[:limit]
 
@@ -103,7 +103,7 @@ def _earlier_kernels(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
     problem = OuterRef("template_node__problem")
     tried = Candidate.objects.filter(kernel=OuterRef("kernel"), task__problem=problem)
     made = KernelUse.objects.filter(template_node__in=list(nodes))
-    rows = made.filter(Q(position__gte=kernels.MAX_RECORDED) | Exists(tried))
+    rows = made.filter(Q(position__gte=recording.MAX_RECORDED) | Exists(tried))
     for node, name in rows.values_list("template_node", "kernel__name"):
         found.setdefault(node, set()).add(name)
     return found
@@ -127,7 +127,7 @@ def record_kernels(
         for place, caller in sample.callers:
             kernel = known.get((pk, caller.name))
             if kernel is None:
-                kernel = kernels.record_candidate(
+                kernel = recording.record_candidate(
                     nodes[pk],
                     place,
                     engine.scheduled(digest),

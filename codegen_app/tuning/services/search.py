@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from codegen_app.kernels.models import Build, GeneratedKernel
-from codegen_app.kernels.services import builds, engine, kernels
+from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.kernels.services.remote_builds import RemoteBuilds
 from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
 from codegen_app.tuning.services import budgets, candidate_results, ledger, modelled_tuning, tuning
@@ -151,7 +151,7 @@ class CandidateBuilds:
         with transaction.atomic():
             row = self._task.template_node
             backend = engine.scheduling_for(run.graph.file.digest, run.target)
-            kernel = kernels.record_candidate(row, place, self._scheduled, caller, backend)
+            kernel = recording.record_candidate(row, place, self._scheduled, caller, backend)
             build, obstacle = _request_build(kernel, run)
             config = dict(kernel.config)
             defaults: dict[str, Any] = {"position": place, "build": build, "config": config}
@@ -219,7 +219,7 @@ def begin_task(task: TuningTask, problem: TuningProblem) -> None:
     waiting = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
     waiting.update(state=State.RUNNING)
     if task.run.has_budget and not task.candidates.filter(kernel__isnull=True).exists():
-        rejected = [kernels.rejected_line(one) for one in problem.rejected]
+        rejected = [recording.rejected_line(one) for one in problem.rejected]
         ledger.add_rejected(task, rejected, first=len(problem.callers))
 
 

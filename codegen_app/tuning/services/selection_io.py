@@ -13,7 +13,7 @@ from django.db import transaction
 from codegen_app.accounts import audit
 from codegen_app.graphs.models import Problem, TemplateNode
 from codegen_app.kernels.models import GeneratedKernel
-from codegen_app.kernels.services import engine, kernels
+from codegen_app.kernels.services import engine, recording
 from codegen_app.platform import sanitize
 from codegen_app.tuning.models import Selection
 from codegen_app.tuning.services import selections
@@ -173,7 +173,7 @@ def _generated_kernel(problem: Problem, line: _SelectionLine) -> GeneratedKernel
             if caller is not None:
                 prepared = engine.scheduled(node.graph.file.digest)
                 backend = engine.scheduling_for(node.graph.file.digest, line.target)
-                row = kernels.record_candidate(node, node.offered, prepared, caller, backend)
+                row = recording.record_candidate(node, node.offered, prepared, caller, backend)
                 return row if row.source_digest == line.source_digest else None
         except MachineError:  # unknown whether it can be generated
             raise

@@ -14,9 +14,10 @@ from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db import connections, models
 
+from codegen_app.platform.advisory_lock import LockClass
+
 WORK, REST = "kiln_pages_work", "kiln_pages_rest"
-LOCKS = 0x4B494C4E  # the first number of the advisory locks; the second is the sequence
-LOCK_OF = {WORK: 1, REST: 2}
+LOCK_OF = {WORK: 1, REST: 2}  # the second number of the advisory lock
 # Written by workers all the time.
 _WORK_MODELS = {
     *("graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"),
@@ -72,7 +73,7 @@ CREATE OR REPLACE TRIGGER kiln_page_changed AFTER UPDATE OF {columns} ON {table}
 def create_triggers(using: str = "default", **_: Any) -> None:
     """Create the triggers; safe to repeat."""
     with connections[using].cursor() as cursor:
-        cursor.execute(_FUNCTION.format(work=WORK, rest=REST, locks=LOCKS))
+        cursor.execute(_FUNCTION.format(work=WORK, rest=REST, locks=int(LockClass.PAGE_CHANGES)))
         for model in watched_models():
             fields = model._meta.concrete_fields
             columns = [f.column for f in fields if f.column not in _SIGNS_OF_LIFE]

@@ -8,7 +8,8 @@ from threading import Lock
 
 from django.db import connection
 
-from codegen_app.web.pagecache.triggers import LOCK_OF, LOCKS, REST, WORK
+from codegen_app.platform.advisory_lock import LockClass
+from codegen_app.web.pagecache.triggers import LOCK_OF, REST, WORK
 
 KNOWN_FOR_S = 0.1  # how often a process reads the version at most
 
@@ -51,7 +52,7 @@ def read_version() -> Version:
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS)
         work, rest = cursor.fetchone()
-        cursor.execute(_LOCKS, [LOCKS])
+        cursor.execute(_LOCKS, [LockClass.PAGE_CHANGES])
         locks = cursor.fetchall()
     under_way = {
         name: frozenset(holder for of, holder in locks if of == number)

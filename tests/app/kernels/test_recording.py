@@ -8,7 +8,7 @@ import pytest
 
 from codegen_app.graphs.models import Problem, TemplateNode
 from codegen_app.kernels.models import KernelUse, ProblemWork
-from codegen_app.kernels.services import engine, kernels
+from codegen_app.kernels.services import engine, recording
 from codegen_app.platform.served_targets import served_targets
 from scheduler import pipeline, targets
 from scheduler.codegen.scheduling import BaseScheduling
@@ -27,9 +27,9 @@ def scheduled(graph: Graph) -> engine.Scheduled:
 
 def recorded(length: int) -> int:
     made = scheduled(long_models.wide(length))
-    prepared = kernels.prepare(made, ["gfx942", "gfx1100"])
+    prepared = recording.prepare(made, ["gfx942", "gfx1100"])
     row = factories.graph()
-    found = queries_of(kernels.record_schedule, row, made, prepared)
+    found = queries_of(recording.record_schedule, row, made, prepared)
     assert TemplateNode.objects.filter(graph=row).count() == length
     return found
 
@@ -50,11 +50,11 @@ def test_nodes_of_one_problem_are_offered_the_same_kernels_and_tried_once(
     )
     made = scheduled(long_models.products(4))
     row = factories.graph()
-    kernels.record_schedule(row, made, kernels.prepare(made, ["gfx942", "gfx1100"]))
+    recording.record_schedule(row, made, recording.prepare(made, ["gfx942", "gfx1100"]))
     assert len(tried) == Problem.objects.count() == ProblemWork.objects.count() == 1
     first, *others = TemplateNode.objects.filter(graph=row)
     names = [list(node.uses.values_list("kernel__name", flat=True)) for node in (first, *others)]
-    assert len(names[0]) == kernels.MAX_RECORDED
+    assert len(names[0]) == recording.MAX_RECORDED
     assert all(each == names[0] for each in names)
     assert {node.offered for node in others} == {first.offered}
     assert [node.rejected for node in others] == [first.rejected] * 3
@@ -65,7 +65,7 @@ def test_nodes_of_one_problem_are_offered_the_same_kernels_and_tried_once(
 def test_what_is_not_legal_is_recorded_of_each_target_by_itself() -> None:
     """No line speaks of a target that it is not about."""
     made, row = scheduled(long_models.products(1)), factories.graph()
-    kernels.record_schedule(row, made, kernels.prepare(made, ["gfx942", "gfx1100"]))
+    recording.record_schedule(row, made, recording.prepare(made, ["gfx942", "gfx1100"]))
     (node,) = TemplateNode.objects.filter(graph=row)
     cdna, rdna = node.rejected_for("gfx942"), node.rejected_for("gfx1100")
     backend = made.scheduling_for("gfx942")

@@ -6,7 +6,7 @@ import pytest
 
 from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import Build, KernelUse
-from codegen_app.kernels.services import builds, engine, kernels
+from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.kernels.services.remote_builds import RemoteBuilds, build_result
 from codegen_app.tuning.models import Candidate, TuningTask
 from codegen_app.tuning.queries.serving import Bucket
@@ -121,7 +121,7 @@ def test_one_that_was_selected_is_in_the_code_for_its_target_alone(task: TuningT
     caller = problem.callers[first_in_cutedsl(problem)]
     digest, backend = graph.file.digest, engine.scheduling_for(graph.file.digest, TARGET)
     row = task.template_node
-    kernels.record_candidate(row, 0, engine.scheduled(digest), caller, backend)
+    recording.record_candidate(row, 0, engine.scheduled(digest), caller, backend)
     bucket = Bucket("H200", "NVIDIA H200", TARGET, "clang", {}, emulated=False)
     node = task.template_node.name
     chosen = Choices(graph.name, graph.file.digest, bucket, {node: caller.name}, ())

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import GeneratedKernel
-from codegen_app.kernels.services import builds, engine, kernels
+from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.platform.config import queries
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
 from codegen_app.tuning.services import budgets, ledger, planning, tuning
@@ -272,7 +272,7 @@ def test_a_run_without_a_budget_draws_from_what_serves_its_own_target() -> None:
     only_here = [one for one in tried if one not in elsewhere]
     assert only_here
     assert not set(only_here) & set(shared)
-    assert len(tried) == kernels.MAX_RECORDED
+    assert len(tried) == recording.MAX_RECORDED
     assert not task.candidates.filter(kernel__isnull=False, build__isnull=True).exists()
 
     other = planned(made, "gfx1030")

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, KernelUse
-from codegen_app.kernels.services import engine, kernels, remote_builds
+from codegen_app.kernels.services import engine, recording, remote_builds
 from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun, TuningTask
 from codegen_app.tuning.queries.serving import Bucket
 from codegen_app.tuning.services import (
@@ -188,7 +188,7 @@ def test_what_serves_one_target_alone_is_in_the_code_for_it(graph: Graph) -> Non
     own, shared = engine.callers(digest, node.name, "sm_90"), engine.callers(digest, node.name)
     kernel = next(name for name in own if name not in shared)
     backend = engine.scheduling_for(digest, "sm_90")
-    kernels.record_candidate(node, 0, engine.scheduled(digest), own[kernel], backend)
+    recording.record_candidate(node, 0, engine.scheduled(digest), own[kernel], backend)
     KernelUse.objects.filter(kernel__name=kernel).update(generator="an earlier one")
     bucket = Bucket("H200", "NVIDIA H200", "sm_90", "clang", {}, emulated=False)
     chosen = Choices(graph.name, digest, bucket, {node.name: kernel}, ())

@@ -62,15 +62,14 @@ def prepare(scheduled: Scheduled, targets: Sequence[str]) -> list[PreparedNode]:
         if not node.kind.has_kernel:
             prepared.append(PreparedNode(node, None, None))
             continue
-        found = problem.problem_of(node, scheduled.schedule.lowered)
-        known = offers.get(found.digest)
-        offer = (
-            _node_candidates(node, scheduled, alone)
-            if known is None
-            else _reuse_candidates(node, known, scheduled)
-        )
-        offers[found.digest] = offer
-        prepared.append(PreparedNode(node, found, offer))
+        node_problem = problem.problem_of(node, scheduled.schedule.lowered)
+        if shared := offers.get(node_problem.digest):  # the same kernels, with this node's calls
+            template = scheduled.backend.template(node)
+            callers = tuple(template.generate(dict(config)) for config in shared.configs)
+            offer = replace(shared, callers=callers)
+        else:
+            offer = offers[node_problem.digest] = _node_candidates(node, scheduled, alone)
+        prepared.append(PreparedNode(node, node_problem, offer))
     return prepared
 
 
@@ -84,53 +83,60 @@ def _node_candidates(
     others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
     callers = (default, *spread(others, MAX_RECORDED - 1).values())
     legality = {target: backend.legality(node) for target, backend in alone.items()}
+    # Targets with the same rejection share a line.
+    rejected: dict[RejectedConfig, dict[str, Any]] = {}
+    for target, result in legality.items():
+        for config in result.rejected:
+            line = rejected.setdefault(config, rejected_line(config) | {"targets": []})
+            line["targets"].append(target)
     return NodeCandidates(
         callers,
         tuple(caller.kernel.config for caller in callers),
         len(others) + 1,
-        {target: one.legal for target, one in legality.items()},
-        _rejected_lines({target: one.rejected for target, one in legality.items()}),
+        {target: result.legal for target, result in legality.items()},
+        list(rejected.values()),
     )
-
-
-def _rejected_lines(rejected: Mapping[str, Sequence[RejectedConfig]]) -> list[dict[str, Any]]:
-    """Return the rejections of each target; targets with the same rejection share a line."""
-    lines: dict[RejectedConfig, dict[str, Any]] = {}
-    for target, configs in rejected.items():
-        for config in configs:
-            line = lines.setdefault(config, rejected_line(config) | {"targets": []})
-            line["targets"].append(target)
-    return list(lines.values())
-
-
-def _reuse_candidates(
-    node: SchedulerNode, known: NodeCandidates, scheduled: Scheduled
-) -> NodeCandidates:
-    """Return the same kernels for another node of the problem, with that node's calls."""
-    template = scheduled.backend.template(node)
-    callers = tuple(template.generate(dict(config)) for config in known.configs)
-    return replace(known, callers=callers)
 
 
 def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[PreparedNode]) -> None:
     """Record a graph's template nodes with their candidates. Part of ``graphs.prepare``."""
     problems = _problems(graph, scheduled, prepared)
-    rows = TemplateNode.objects.bulk_create(
-        (_node(graph, position, one, scheduled, problems) for position, one in enumerate(prepared)),
-        batch_size=_BATCH,
-    )
+    nodes = []
+    for position, each in enumerate(prepared):
+        node, offer = each.node, each.offer
+        without_kernel = _without_kernel(node, scheduled.schedule)
+        op, reason = without_kernel or (problem.op_name(node, scheduled.schedule.lowered), "")
+        nodes.append(
+            TemplateNode(
+                graph=graph,
+                problem=problems[each.problem.digest] if each.problem else None,
+                position=position,
+                name=node.name,
+                kind=node.kind.value,
+                op=op[:64],
+                group=[print_expr(extent) for extent in node.group],
+                reads=list(node.reads),
+                writes=list(node.writes),
+                frees=list(node.frees),
+                extern_reason=reason,
+                rejected=offer.rejected if offer else [],
+                legal=offer.legal if offer else {},
+                offered=offer.offered if offer else 0,
+            )
+        )
+    rows = TemplateNode.objects.bulk_create(nodes, batch_size=_BATCH)
+    pairs = list(zip(rows, prepared, strict=True))
     graph_nodes = dict(graph.nodes.values_list("name", "pk"))
     through = TemplateNode.graph_nodes.through
     through.objects.bulk_create(
         (
             through(templatenode_id=row.pk, graphnode_id=graph_nodes[name])
-            for row, one in zip(rows, prepared, strict=True)
-            for name in one.node.nodes
+            for row, each in pairs
+            for name in each.node.nodes
             if name in graph_nodes
         ),
         batch_size=_BATCH,
     )
-    pairs = list(zip(rows, prepared, strict=True))
     kernels: dict[str, int] = {}
     for start in range(0, len(pairs), _NODE_BATCH):
         _record_candidates(pairs[start : start + _NODE_BATCH], scheduled, kernels)
@@ -140,54 +146,29 @@ def _problems(
     graph: Graph, scheduled: Scheduled, prepared: Sequence[PreparedNode]
 ) -> Mapping[str, Problem]:
     """Return the rows of the problems by digest, each with its work at the graph's own sizes."""
-    first = {one.problem.digest: one for one in reversed(prepared) if one.problem is not None}
-    found = [one.problem for one in first.values() if one.problem is not None]
+    first = {each.problem.digest: each for each in reversed(prepared) if each.problem is not None}
     Problem.objects.bulk_create(
         (
-            Problem(**asdict(each) | {"op": each.op[:64], "summary": each.summary[:300]})
-            for each in found
+            Problem(
+                **asdict(each.problem)
+                | {"op": each.problem.op[:64], "summary": each.problem.summary[:300]}
+            )
+            for each in first.values()
+            if each.problem is not None
         ),
         ignore_conflicts=True,
         batch_size=_BATCH,
     )
     rows: dict[str, Problem] = {}
-    for start in range(0, len(found), _BATCH):
-        digests = [each.digest for each in found[start : start + _BATCH]]
+    for start in range(0, len(first), _BATCH):
+        digests = list(first)[start : start + _BATCH]
         rows |= {row.digest: row for row in Problem.objects.filter(digest__in=digests)}
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
     lowered = scheduled.schedule.lowered
     problem_work.record_all(
-        [(rows[digest], one.node) for digest, one in first.items()], lowered, hints
+        [(rows[digest], each.node) for digest, each in first.items()], lowered, hints
     )
     return rows
-
-
-def _node(
-    graph: Graph,
-    position: int,
-    one: PreparedNode,
-    scheduled: Scheduled,
-    problems: Mapping[str, Problem],
-) -> TemplateNode:
-    node = one.node
-    without = _without_kernel(node, scheduled.schedule)
-    op = without[0] if without else problem.op_name(node, scheduled.schedule.lowered)
-    return TemplateNode(
-        graph=graph,
-        problem=problems[one.problem.digest] if one.problem else None,
-        position=position,
-        name=node.name,
-        kind=node.kind.value,
-        op=op[:64],
-        group=[print_expr(extent) for extent in node.group],
-        reads=list(node.reads),
-        writes=list(node.writes),
-        frees=list(node.frees),
-        extern_reason=without[1] if without else "",
-        rejected=one.offer.rejected if one.offer else [],
-        legal=one.offer.legal if one.offer else {},
-        offered=one.offer.offered if one.offer else 0,
-    )
 
 
 def _without_kernel(node: SchedulerNode, schedule: Schedule) -> tuple[str, str] | None:
@@ -195,22 +176,20 @@ def _without_kernel(node: SchedulerNode, schedule: Schedule) -> tuple[str, str] 
     for extern in node.externs:
         return extern.op, extern.reason
     mark = node.members[0]
-    if isinstance(mark, LoopBegin):
-        return mark.op, _loop_line(mark, schedule)
     if isinstance(mark, LoopEnd):
         return mark.begin.op, f"The loop that {mark.begin.name} begins ends here."
-    return None
-
-
-def _loop_line(mark: LoopBegin, schedule: Schedule) -> str:
+    if not isinstance(mark, LoopBegin):
+        return None
     names = [node.name for node in schedule.nodes]
     body = schedule.nodes[names.index(mark.name) + 1 : names.index(mark.name + END_SUFFIX)]
     count = sum(node.kind.has_kernel for node in body)
     kernels = "The kernel" if count == 1 else f"The {count} kernels"
     runs = f"{kernels} from here to {mark.name}{END_SUFFIX} run{'s' * (count == 1)} once a step"
     if mark.steps is None:
-        return f"{runs}, as long as the model's condition holds, which is computed in each step."
-    return f"{runs}: {print_expr(mark.steps)} times."
+        runs += ", as long as the model's condition holds, which is computed in each step."
+    else:
+        runs += f": {print_expr(mark.steps)} times."
+    return mark.op, runs
 
 
 def _record_candidates(
@@ -221,10 +200,10 @@ def _record_candidates(
     """Record the candidates of some nodes. ``kernels`` are the rows known so far, by name."""
     backend = scheduled.backend
     callers = [
-        (row, one.node, position, caller)
-        for row, one in pairs
-        if one.offer is not None
-        for position, caller in enumerate(one.offer.callers)
+        (row, each.node, position, caller)
+        for row, each in pairs
+        if each.offer is not None
+        for position, caller in enumerate(each.offer.callers)
     ]
     rendered = [backend.codegen(node, caller) for _, node, _, caller in callers]
     new = {kernel.name: kernel for kernel, _ in rendered if kernel.name not in kernels}
@@ -285,27 +264,27 @@ def spread(callers: Mapping[str, TemplateCaller], count: int) -> dict[str, Templ
 def _kernels(rendered: Sequence[RenderedKernel]) -> dict[str, GeneratedKernel]:
     """Return the rows of these kernels by name, new or known."""
     GeneratedKernel.objects.bulk_create(
-        (_kernel(kernel) for kernel in rendered), ignore_conflicts=True
+        (
+            GeneratedKernel(
+                name=kernel.name,
+                source_digest=hashlib.sha256(kernel.source.encode()).hexdigest(),
+                template=kernel.template,
+                config=dict(kernel.config),
+                source=kernel.source,
+                source_file=kernel.source_file,
+                args=[asdict(arg) for arg in kernel.args],
+                launches=[
+                    {**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]}
+                    for launch in kernel.launches
+                ],
+                workspace_bytes=print_expr(kernel.workspace_bytes)[:500],
+            )
+            for kernel in rendered
+        ),
+        ignore_conflicts=True,
     )
     names = [kernel.name for kernel in rendered]
     return {row.name: row for row in GeneratedKernel.objects.filter(name__in=names)}
-
-
-def _kernel(kernel: RenderedKernel) -> GeneratedKernel:
-    return GeneratedKernel(
-        name=kernel.name,
-        source_digest=hashlib.sha256(kernel.source.encode()).hexdigest(),
-        template=kernel.template,
-        config=dict(kernel.config),
-        source=kernel.source,
-        source_file=kernel.source_file,
-        args=[asdict(arg) for arg in kernel.args],
-        launches=[
-            {**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]}
-            for launch in kernel.launches
-        ],
-        workspace_bytes=print_expr(kernel.workspace_bytes)[:500],
-    )
 
 
 def _call(call: KernelCall) -> dict[str, str]:
