@@ -20,7 +20,7 @@ import pytest
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, GeneratedKernel
-from codegen_app.kernels.services import engine, preparation
+from codegen_app.kernels.services import engine, preparation, recording
 from codegen_app.platform import artifacts
 from codegen_app.tuning.services import bundles
 from codegen_app.workers import work
