@@ -23,11 +23,11 @@ from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Meter, parse_seconds
 from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.modelled.cache import ModelCache
-from scheduler.tuning.modelled.run import emulation_for, max_model_workers, tune_modelled
+from scheduler.tuning.modelled.timer import ModelTools
 from scheduler.tuning.modelled.workers import ModelWorkers
 from scheduler.tuning.prior_results import read_prior_results
 from scheduler.tuning.problems import TuningProblem
-from scheduler.tuning.run import SearchOptions, tune
+from scheduler.tuning.run import SearchOptions, emulation_for, max_model_workers, tune
 from scheduler.tuning.tuner import Event, TuningResult
 from scheduler.tuning.warm_start import COLD_START, WarmStart, read_warm_start
 
@@ -66,50 +66,30 @@ def search(
     start: WarmStart,
     on_event: Callable[[Event], None],
 ) -> TuningResult:
-    """The decisions of a run on that device."""
-    target = find(device.target)
-    how = SearchOptions(
+    """Return the decisions of a run on that device."""
+    settings = SearchOptions(
         strategy=arguments.strategy,
         seed=arguments.seed,
         known=[one for path in arguments.known for one in read_prior_results(path)],
         start=start,
     )
+    tools, lock = None, None
     if device.modelled:
-        return _modelled(arguments, plan, problems, device, meter, how, on_event)
-    lock = lock_device(device.id, Path(gettempdir()) / "kiln-locks")
-    with nullcontext() if device.emulated else lock:
-        pool = _compilers(arguments, target)
-        return tune(plan, problems, device, pool, meter, how, on_event)
+        tools = _model_tools(arguments, device)
+    elif not device.emulated:
+        lock = lock_device(device.id, Path(gettempdir()) / "kiln-locks")
+    with lock or nullcontext():
+        pool = _compilers(arguments, find(device.target))
+        return tune(*(plan, problems, device, pool, meter, settings, on_event), model_tools=tools)
 
 
-def _modelled(
-    arguments: argparse.Namespace,
-    plan: Schedule,
-    problems: Sequence[TuningProblem],
-    device: DeviceInfo,
-    meter: Meter,
-    how: SearchOptions,
-    on_event: Callable[[Event], None],
-) -> TuningResult:
+def _model_tools(arguments: argparse.Namespace, device: DeviceInfo) -> ModelTools:
     with options.flag_errors("--model-limit"):
         limit_s = parse_seconds(arguments.model_limit)
-    emulation = emulation_for(device)
-    models = ModelWorkers(
-        min(arguments.jobs or usable_cpus(), max_model_workers()),
-        ModelCache(options.code_cache(arguments).root),
-        limit_s,
-    )
-    return tune_modelled(
-        plan,
-        problems,
-        device,
-        _compilers(arguments, find(device.target)),
-        _compilers(arguments, emulation),
-        models,
-        meter,
-        how,
-        on_event,
-    )
+    emulations = _compilers(arguments, emulation_for(device))
+    workers = min(arguments.jobs or usable_cpus(), max_model_workers())
+    cache = ModelCache(options.code_cache(arguments).root)
+    return ModelTools(emulations, ModelWorkers(workers, cache, limit_s))
 
 
 def _compilers(arguments: argparse.Namespace, target: Target) -> LocalCompilePool:

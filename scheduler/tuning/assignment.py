@@ -7,7 +7,7 @@ HTTPS (``scheduler/agent``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,9 +19,10 @@ from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.modelled.timer import ModelTools
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
-from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
+from scheduler.tuning.tuner import Event, ProblemResult
 
 NO_LIMIT = Budget()
 
@@ -78,18 +79,15 @@ class AssignmentResult:
     seconds: float = 0.0
 
 
-TuneFunction = Callable[[TuningProblem, CompilePool, Meter, SearchOptions], TuningResult]
-
-
 def run_assignment(
     assignment: Assignment,
     prepared: PreparedSchedule,
-    desk: TuningHost,
+    host: TuningHost,
     device: DeviceInfo,
     cancellation: Cancellation,
-    tuning: TuneFunction | None = None,
+    model_tools: ModelTools | None = None,
 ) -> AssignmentResult:
-    """Try the candidates, and decide; ``tuning`` replaces the measuring run.
+    """Try the candidates, and decide; with ``model_tools``, by modelled times.
 
     Raises ``Cancelled``, and ``UserError`` for sizes that nothing holds.
     """
@@ -102,22 +100,24 @@ def run_assignment(
         prepared.shared,
     )
     made = frozenset(caller.name for caller in problem.callers)
-    desk.begin(problem)
+    host.begin(problem)
     meter = Meter(assignment.budget, waiting_counts=assignment.waiting_counts)
     planned = assignment.planned
     remaining = problem if planned is None else problem.restrict_to(planned)
     if remaining is None:
         return AssignmentResult((), made)
-
-    def measured(
-        problem: TuningProblem, pool: CompilePool, meter: Meter, options: SearchOptions
-    ) -> TuningResult:
-        return tune(
-            *(prepared.schedule, [problem], device, pool, meter, options, desk.note, cancellation)
-        )
-
-    options = desk.options(remaining)
-    result = (tuning or measured)(remaining, desk.pool(remaining), meter, options)
+    options = host.options(remaining)
+    result = tune(
+        prepared.schedule,
+        [remaining],
+        device,
+        host.pool(remaining),
+        meter,
+        options,
+        host.note,
+        cancellation,
+        model_tools,
+    )
     if cancellation.cancelled:
         raise Cancelled
     return AssignmentResult(unique_entries(result.problems[0]), made, result.seconds)

@@ -1,59 +1,106 @@
-"""Selects one of the measured candidates for a problem.
+"""Selects one of the candidates of a problem by its measured, or its modelled, time.
 
-The fastest median wins unless others tie with it: a candidate whose median lies within the fastest
-one's interval cannot be called slower. Among ties the default stays (nothing was shown to be
-better), else the first by name is taken: the same samples give the same choice.
+Measured: the fastest median wins unless others tie with it. A candidate whose median lies within
+the fastest one's interval cannot be called slower. Among ties the default stays (nothing was shown
+to be better), else the first by name is taken: the same samples give the same choice.
+
+Modelled: the least time wins, unless others tie with it (``modelled_time.is_tied``). Among ties the
+default stays; else the least time is taken, of equals the first by name. A candidate that the model
+does not fully know, or that was not checked, is never preferred. If the default is such a
+candidate, it stays: nothing can be compared with it. No other is selected either if the default
+could not be modelled; if it is wrong, another one is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from scheduler.benchmark.measurement import Measurement
 from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.modelled_time import ModelledTime, fastest_first, is_tied
+
+_DEFAULT = 0  # its index
 
 
 def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
     """Return the entries with the selected one and those that tie with the fastest marked. The
-    selected entry's ``reason`` says what decided.
+    ``reason`` of the selected entry says what decided, that of a modelled one what keeps it from
+    being preferred.
 
-    ``among`` are the indices that may win (candidates of the last rounds). None is selected if none
-    was measured.
+    ``among`` are the indices that may win. None is selected if none was timed.
     """
+    timed = {place: entry for place, entry in enumerate(entries) if place in among}
     measured = {
         place: entry.measurement
-        for place, entry in enumerate(entries)
-        if place in among
-        and entry.state is CandidateState.MEASURED
-        and entry.measurement is not None
+        for place, entry in timed.items()
+        if entry.state is CandidateState.MEASURED and entry.measurement is not None
     }
-    if not measured:
+    modelled = {
+        place: entry.modelled
+        for place, entry in timed.items()
+        if entry.state is CandidateState.MODELLED and entry.modelled is not None
+    }
+    if not measured and not modelled:
         return list(entries)
+    choose = (
+        _choose_measured(entries, measured) if measured else _choose_modelled(entries, modelled)
+    )
+    chosen, why, tied = choose
+    decided = []
+    for place, entry in enumerate(entries):
+        state, reason = entry.state, entry.reason
+        if place == chosen:
+            state, reason = CandidateState.CHOSEN, why
+        elif place in modelled and modelled[place].obstacle:
+            reason = f"not preferred: {modelled[place].obstacle}"
+        is_tie = place in tied and len(tied) > 1
+        decided.append(replace(entry, state=state, reason=reason, tied=is_tie))
+    return decided
+
+
+def _choose_measured(
+    entries: Sequence[Entry], measured: Mapping[int, Measurement]
+) -> tuple[int, str, list[int]]:
     best = min(measured.values(), key=lambda one: one.median_ns)
     tied = [place for place, one in measured.items() if one.median_ns <= best.high_ns]
     chosen = min(tied, key=lambda place: (not entries[place].is_default, entries[place].kernel))
-    return [
-        replace(
-            entry,
-            tied=place in tied and len(tied) > 1,
-            state=CandidateState.CHOSEN if place == chosen else entry.state,
-            reason=_choice_reason(entry, len(tied) - 1) if place == chosen else entry.reason,
-        )
-        for place, entry in enumerate(entries)
-    ]
+    samples = len(measured[chosen].samples_ns)
+    is_default = entries[chosen].is_default
+    return chosen, decision_reason(len(tied) - 1, is_default=is_default, samples=samples), tied
 
 
-def _choice_reason(chosen: Entry, others: int) -> str:
-    samples = len(chosen.measurement.samples_ns) if chosen.measurement is not None else 0
-    return decision_reason(others, is_default=chosen.is_default, samples=samples)
+def _choose_modelled(
+    entries: Sequence[Entry], modelled: Mapping[int, ModelledTime]
+) -> tuple[int | None, str, list[int]]:
+    comparable = {place: one for place, one in modelled.items() if not one.obstacle}
+    order = fastest_first(comparable)
+    tied = [place for place in order if is_tied(comparable[place], comparable[order[0]])]
+    default = modelled.get(_DEFAULT)
+    if default is not None and default.obstacle:
+        return _DEFAULT, f"default kept, no comparison possible: {default.obstacle}", tied
+    if not tied or entries[_DEFAULT].state is CandidateState.NOT_MODELLED:
+        return None, "", tied
+    if _DEFAULT in tied:
+        if len(tied) == 1:
+            return _DEFAULT, "", tied
+        others = _count_others(len(tied) - 1)
+        return _DEFAULT, f"{others}, as modelled: default kept", tied
+    least_ns = modelled[tied[0]].time_ns.mid
+    equal = [place for place in tied if modelled[place].time_ns.mid == least_ns]
+    return min(equal, key=lambda place: entries[place].kernel), "", tied
 
 
 def decision_reason(others: int, *, is_default: bool, samples: int) -> str:
     """Return why a candidate was selected that ties with ``others`` more; "" if it is the
     fastest."""
     if others:
-        tied = f"tied with {others} other{'s' * (others > 1)}"
+        tied = _count_others(others)
         if is_default:
             return f"{tied}: default kept, since none is shown to be faster"
         return f"{tied} (not the default): first by name"
     return "fastest of single samples, without an interval" if samples == 1 else ""
+
+
+def _count_others(others: int) -> str:
+    return f"tied with {others} other{'s' * (others > 1)}"

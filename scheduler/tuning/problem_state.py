@@ -20,6 +20,7 @@ from scheduler.targets import Board, Target
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.cost_model import expected_ns
 from scheduler.tuning.ledger import CandidateState, Entry, build_facts, state_of
+from scheduler.tuning.modelled_time import ModelledTime
 from scheduler.tuning.prior_results import PriorResult, nearest_configs
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.search import Search
@@ -65,10 +66,12 @@ class ProblemState:
             ],
             setting.strategy,
         )
-        self._modelled = setting.start.modelled_times(problem)
+        self._predicted = setting.start.modelled_times(problem)
         self.waiting: deque[tuple[int, Future[Build | Rejected]]] = deque()
         self.postponed: deque[int] = deque()
         self.builds: dict[int, Build] = {}
+        self.emulations: dict[int, Build] = {}  # in a run with modelled times
+        self.modelled: dict[int, ModelledTime] = {}  # the same
         self.screened: dict[int, Samples] = {}
         self.finals: dict[int, Samples] = {}
         self.checks: dict[int, Check] = {}
@@ -138,8 +141,20 @@ class ProblemState:
 
     @property
     def best_ns(self) -> float | None:
-        """The fastest median so far."""
-        return min((seen.median_ns for seen in self.screened.values() if seen.kept), default=None)
+        """The fastest median, or modelled time, so far."""
+        measured = [samples.median_ns for samples in self.screened.values() if samples.kept]
+        return min(
+            [*measured, *(time.time_ns.mid for time in self.modelled.values())], default=None
+        )
+
+    @property
+    def contenders(self) -> set[int]:
+        """The candidates that may be selected: those of the last rounds, if there were any."""
+        return set(self.finals or self.screened or self.modelled)
+
+    def entries(self) -> list[Entry]:
+        """Return the ledger entries of all candidates."""
+        return [self.entry(index) for index in range(len(self.problem.callers))]
 
     def entry(self, index: int) -> Entry:
         """Return the ledger entry of a candidate in its current state."""
@@ -159,13 +174,15 @@ class ProblemState:
             at_s=at_s,
             expected_ns=self.expected[index],
             shape=self.problem.shape,
-            modelled=self._modelled.get(index),
+            modelled=self._predicted.get(index),
         )
         if index in self.builds:
             entry = replace(entry, **build_facts(self.builds[index]))
         outcome = self._outcome(index)
         if isinstance(outcome, Measurement):
             return replace(entry, state=CandidateState.MEASURED, measurement=outcome)
+        if isinstance(outcome, ModelledTime):
+            return replace(entry, state=CandidateState.MODELLED, modelled=outcome)
         if isinstance(outcome, Rejected):
             stage, state = str(outcome.stage), state_of(outcome)
             return replace(
@@ -194,14 +211,14 @@ class ProblemState:
             for one in problem.rejected
         ]
 
-    def _outcome(self, index: int) -> Outcome | None:
-        seen = self.finals.get(index) or self.screened.get(index)
-        if index in self.rejected or seen is None:
-            return self.rejected.get(index)
+    def _outcome(self, index: int) -> Outcome | ModelledTime | None:
+        samples = self.finals.get(index) or self.screened.get(index)
+        if index in self.rejected or samples is None:
+            return self.rejected.get(index) or self.modelled.get(index)
         caller, setting = self.problem.callers[index], self.setting
         return summarise(
             *(caller.name, setting.device, self.problem.bindings),
-            *(seen, self.checks[index], setting.emulated),
+            *(samples, self.checks[index], setting.emulated),
             moved_bytes=self.problem.work.bytes,
         )
 

@@ -4,7 +4,7 @@ warm start from a modelled one."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from django.conf import settings
@@ -26,18 +26,18 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.targets.modelled import DEVICE_PREFIX
 from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.modelled.cache import ModelCache
-from scheduler.tuning.modelled.run import emulation_for, max_model_workers
+from scheduler.tuning.modelled.timer import ModelTools
 from scheduler.tuning.modelled.workers import ModelWorkers
 from scheduler.tuning.modelled_time import ModelledTime, from_json
+from scheduler.tuning.run import emulation_for, max_model_workers
 from scheduler.tuning.warm_start import COLD_START, LedgerLine, WarmStart, build_warm_start
 
 _PRIORITY = 25  # the same as for builds that a tuning run waits for
 
 
 @contextmanager
-def open_tools(device: DeviceInfo) -> Iterator[tuple[RemoteBuilds, ModelWorkers]]:
-    """Yield the builds for the emulation that checks results, and the model's workers; closed at
-    the end."""
+def open_tools(device: DeviceInfo) -> Iterator[ModelTools]:
+    """Yield the tools of a modelled run; closed at the end."""
     emulation = emulation_for(device).name
 
     def request(caller: TemplateCaller) -> Build:
@@ -48,12 +48,9 @@ def open_tools(device: DeviceInfo) -> Iterator[tuple[RemoteBuilds, ModelWorkers]
     models = ModelWorkers(
         settings.MODEL_PROCESSES or max_model_workers(), cache, settings.MODEL_LIMIT_S
     )
-    emulations = RemoteBuilds(request)
-    try:
-        yield emulations, models
-    finally:
-        models.close()
-        emulations.close()
+    tools = ModelTools(RemoteBuilds(request), models, listing_of)
+    with closing(tools):
+        yield tools
 
 
 def listing_of(build: Built) -> Path:

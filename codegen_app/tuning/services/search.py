@@ -9,6 +9,7 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -36,14 +37,11 @@ from scheduler.tuning.assignment import (
     PreparedSchedule,
     run_assignment,
 )
-from scheduler.tuning.budget import Meter
-from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.ledger import CandidateState, Entry
-from scheduler.tuning.modelled.run import tune_modelled
 from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
-from scheduler.tuning.tuner import Event, TuningResult
+from scheduler.tuning.tuner import Event
 
 _MAX_PRIOR_RESULTS = 200
 
@@ -57,16 +55,16 @@ def search(
     prepared = PreparedSchedule(
         scheduled.schedule, scheduled.backend, engine.scheduling_for(digest, run.target)
     )
-    desk = _DatabaseHost(task, scheduled, device, cancellation)
+    host = _DatabaseHost(task, scheduled, device, cancellation)
     assignment = Assignment(
         task.template_node.name,
         run.target,
         dict(run.bindings),
-        None if run.has_budget else frozenset(desk.planned),
+        None if run.has_budget else frozenset(host.planned),
         budgets.share_of_budget(task),
     )
-    tuning = desk.model if device.modelled else None
-    decided = run_assignment(assignment, prepared, desk, device, cancellation, tuning)
+    with modelled_tuning.open_tools(device) if device.modelled else nullcontext() as model_tools:
+        decided = run_assignment(assignment, prepared, host, device, cancellation, model_tools)
     record_decision(task, decided, worked.fields(), device)
 
 
@@ -113,16 +111,6 @@ class _DatabaseHost:
     def note(self, event: Event) -> None:
         assert self._attempt is not None, "what is noted was built before"
         self._attempt.note(event)
-
-    def model(
-        self, problem: TuningProblem, pool: CompilePool, meter: Meter, options: SearchOptions
-    ) -> TuningResult:
-        """Model the candidates instead of measuring, on a device of modelled times."""
-        with modelled_tuning.open_tools(self._device) as (emulations, models):
-            return tune_modelled(
-                *(self._scheduled.schedule, [problem], self._device, pool, emulations, models),
-                *(meter, options, self.note, self._cancellation, modelled_tuning.listing_of),
-            )
 
 
 class CandidateBuilds:

@@ -22,15 +22,15 @@ from scheduler.sandbox.process import Cancellation
 from scheduler.targets import emulation_of, find
 from scheduler.targets.modelled import board_of_device
 from scheduler.tuning.budget import Budget, Meter
+from scheduler.tuning.decision import decide
 from scheduler.tuning.ledger import CandidateState, Entry, write_jsonl
-from scheduler.tuning.modelled.decision import decide_modelled
 from scheduler.tuning.modelled.gate import CheckedSizes
 from scheduler.tuning.modelled.job import ModelJob
-from scheduler.tuning.modelled.tuner import ModelTuner
+from scheduler.tuning.modelled.timer import ModelTimer, ModelTools
 from scheduler.tuning.modelled_time import ModelledTime
 from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem, find_problems
-from scheduler.tuning.tuner import Event, TuningResult
+from scheduler.tuning.tuner import Event, Tuner, TuningResult
 from scheduler.tuning.warm_start import FIRST_COUNT, read_warm_start
 from tests.unit.matrix.contractions import matmul
 
@@ -57,6 +57,10 @@ def entry(name: str, figure: ModelledTime | None, *, default: bool = False) -> E
         is_default=default,
         modelled=figure,
     )
+
+
+def decide_modelled(entries: list[Entry]) -> list[Entry]:
+    return decide(entries, range(len(entries)))
 
 
 def chosen(entries: list[Entry]) -> str | None:
@@ -213,10 +217,10 @@ def tune(
     emulation = emulation_of(GFX942)
     assert emulation is not None
     setting = RunSettings(DEVICE.id, GFX942, False, default_plan(emulated=True), DEVICE.board)
-    pools = (Pool(world, "gfx942"), Pool(world, emulation.name))
+    tools = ModelTools(Pool(world, emulation.name), world)
     meter = Meter(budget, lambda: world.now)
-    tuner = ModelTuner([problem], setting, world, world, *pools, meter, on_event, cancellation)
-    return tuner.run(), events
+    timer = ModelTimer(world, Pool(world, "gfx942"), tools, meter)
+    return Tuner([problem], setting, timer, meter, on_event, cancellation).run(), events
 
 
 class TestTuner:

@@ -23,6 +23,7 @@ from scheduler.sandbox.process import Cancellation
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.ledger import CandidateState
+from scheduler.tuning.measuring_timer import MeasuringTimer
 from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem, find_problems
@@ -124,8 +125,8 @@ def tune(
 
     meter = Meter(budget, clock=lambda: world.now)
     setting = RunSettings("cpu", CPU, True, PLAN, known=known, strategy=strategy)
-    tuner = Tuner(what, setting, world, world, meter, on_event, cancellation)
-    return tuner.run(), events
+    timer = MeasuringTimer(world, world, PLAN, meter)
+    return Tuner(what, setting, timer, meter, on_event, cancellation).run(), events
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.evaluator import BenchEvaluator, edge_bindings
 from scheduler.tuning.ledger import CandidateState
+from scheduler.tuning.measuring_timer import MeasuringTimer
 from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.tuner import Event, Tuner, TuningResult
@@ -98,8 +99,8 @@ def tune(
     with Impatient("cpu", CPU, schedule.lowered, LIMITS, cancellation=cancellation) as evaluator:
         evaluator.hanging = hanging
         meter = Meter(Budget())
-        tuner = Tuner([problem], setting, evaluator, compilers, meter, on_event, cancellation)
-        return tuner.run()
+        timer = MeasuringTimer(evaluator, compilers, PLAN, meter)
+        return Tuner([problem], setting, timer, meter, on_event, cancellation).run()
 
 
 @pytest.mark.full
