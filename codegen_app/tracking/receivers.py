@@ -14,4 +14,4 @@ from codegen_app.tuning.signals import result_chosen
 
 @receiver(result_chosen)
 def add_to_history(result: BenchmarkResult, measured_at: datetime | None, **_: Any) -> None:
-    history.add_result(result, measured_at)
+    history.add_chosen(result, measured_at)

@@ -46,7 +46,7 @@ SEARCHING = {
         "codegen_app.tuning.services.search.CandidateBuilds.request_build",
         "after",
     ),
-    "a candidate is recorded": ("codegen_app.tuning.services.search._Attempt.note", "after"),
+    "a candidate is recorded": ("codegen_app.tuning.services.search._DatabaseHost.note", "after"),
     "a search is over and not recorded": (
         "codegen_app.tuning.services.search.record_decision",
         "before",

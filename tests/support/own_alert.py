@@ -9,7 +9,6 @@ from codegen_app.tasks import measure
 from codegen_app.tracking.models import Alert, Change, Series
 from codegen_app.tracking.services import history
 from codegen_app.tuning.services import planning, tuning
-from scheduler.results.points.model import RevisionKey
 from scheduler.tuning.budget import Budget
 from tests.app import factories
 
@@ -21,7 +20,7 @@ def own_alert(patch: pytest.MonkeyPatch) -> Alert:
     node = factories.small_node(graph)
     least = {name: info["min"] for name, info in graph.symbols.items()}
     for name in ("first", "second"):
-        patch.setattr(history, "own_revision", lambda name=name: RevisionKey(name))
+        patch.setattr(history, "own_revision", lambda name=name: name)
         budget = Budget(seconds=3600, measurements=1)
         tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
         assert planning.plan_waiting() == 1

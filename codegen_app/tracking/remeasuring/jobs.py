@@ -15,9 +15,8 @@ from codegen_app.kernels.services import engine
 from codegen_app.kernels.services.remote_builds import build_result
 from codegen_app.tracking.models import Datum, RemeasuredPoint, Remeasurement, Series, Source
 from codegen_app.tracking.services import history
-from codegen_app.tracking.services import series as storing
-from codegen_app.tuning.models import BenchmarkResult
-from codegen_app.tuning.services import candidate_results, devices, environments
+from codegen_app.tuning.services import candidate_results, devices
+from codegen_app.tuning.services.candidate_results import store_measurement
 from codegen_app.workers import work
 from codegen_app.workers.models import State
 from scheduler.benchmark.candidate import BuiltCandidate
@@ -230,33 +229,25 @@ def _record(
 ) -> Datum:
     """Store a new point at the old point's place in the series, measured now."""
     original, problem = point.original, problem_of_series(series)
-    build = original.build
-    assert build is not None
-    result = BenchmarkResult.objects.create(
-        kernel=build.kernel,
-        build=build,
-        problem=problem,
-        environment=environments.record(device, build),
-        **BenchmarkResult.fields_of(measured),
+    assert original.build is not None
+    result = store_measurement(measured, original.build, problem.pk, device)
+    key = SeriesKey(
+        problem=series.problem,
+        own=problem.digest,
+        sizes=series.sizes,
+        target=series.target,
+        device=series.device_name,
+        toolchain=series.toolchain,
+        metric=series.metric,
+        unit=series.unit,
     )
     revision = original.revision
-    new = history.point_of_result(
+    history.add_result(
         result,
-        SeriesKey(
-            problem=series.problem,
-            own=problem.digest,
-            sizes=series.sizes,
-            target=series.target,
-            device=series.device_name,
-            toolchain=series.toolchain,
-            metric=series.metric,
-            unit=series.unit,
-        ),
+        Source.AGAIN,
         RevisionKey(revision.name, revision.at, revision.branch, revision.repository),
         timezone.now(),
+        key,
+        original.at,
     )
-    own = storing.PointSource(
-        problem.pk, build.kernel_id, build.pk, None, result.pk, at=original.at
-    )
-    storing.store([new], Source.AGAIN, own=own)
     return Datum.objects.get(result=result)

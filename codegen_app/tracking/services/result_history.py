@@ -6,36 +6,29 @@ stands at its commit's place in the history, whenever it was measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from codegen_app.graphs.models import Problem
-from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.models import Build
 from codegen_app.tracking.models import Datum, Source
 from codegen_app.tracking.services import history, series
-from codegen_app.tracking.services.result_kernels import RecordedKernels
-from codegen_app.tuning.models.benchmark_result import IMPORTED
-from scheduler.benchmark.metrics import TIME
+from codegen_app.tracking.services.result_kernels import RecordedKernels, device_of, measurement_of
+from codegen_app.tuning.models import BenchmarkResult, Environment
+from codegen_app.tuning.services.candidate_results import environment_fields
 from scheduler.errors import UserError
-from scheduler.results.model import (
-    CandidateRecord,
-    KernelText,
-    MeasurementRecord,
-    RunRecord,
-    TaskRecord,
-)
-from scheduler.results.points.model import MOST_SAMPLES, Point, RevisionKey, SeriesKey
+from scheduler.results.model import KernelText, MeasurementRecord, RunRecord
+from scheduler.results.points.model import Point, RevisionKey
 
 RecordedRuns = Sequence[tuple[int, RunRecord]]
 
 
 @dataclass
-class _Kernel:
-    """A kernel of a commit with its rows, and the points of its runs."""
+class _BuildPoints:
+    """A build of a commit's kernel for a problem, and the points of its runs."""
 
     problem: Problem
-    kernel: GeneratedKernel
     build: Build
     points: list[Point] = field(default_factory=list)
 
@@ -43,110 +36,68 @@ class _Kernel:
 def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int:
     """Add the points of runs that have a revision, each with its place in the file, at most once.
     Part of an import's transaction. Raises ``UserError`` naming row and field."""
-    kernels: dict[tuple[object, ...], _Kernel] = {}
-    known: dict[tuple[object, ...], RecordedKernels] = {}
-    here = _stored_keys(past)
+    builds: dict[tuple[object, ...], _BuildPoints] = {}
+    kernels: dict[tuple[object, ...], RecordedKernels] = {}
+    commits = {run.revision.commit for _, run in past if run.revision}
+    stored = Datum.objects.filter(
+        source=Source.IMPORT, revision__name__in=commits, revision__repository=history.REPOSITORY
+    )
+    # Each run measures a problem once.
+    known = {*stored.values_list("series__own_problem__digest", "measured_at")}
     for place, run in past:
+        sizes = tuple(sorted(run.bindings.items()))
+        key = run.graph.digest, run.target, sizes, run.compilers
         try:
-            if _row_key(run) not in known:
-                known[_row_key(run)] = RecordedKernels(run, texts)
-            _add_run(run, known[_row_key(run)], kernels, here)
+            if key not in kernels:
+                kernels[key] = RecordedKernels(run, texts)
+            _add_run(run, kernels[key], key, builds, known)
         except UserError as error:
             raise UserError(f"{what}: runs[{place}].{error}") from None
-    for one in kernels.values():
-        if one.points:
-            own = series.PointSource(one.problem.pk, one.kernel.pk, one.build.pk, None, None)
-            series.store(one.points, Source.IMPORT, own=own)
-    return sum(len(one.points) for one in kernels.values())
-
-
-def _row_key(run: RunRecord) -> tuple[object, ...]:
-    """Return the key that decides which rows a run belongs to."""
-    return run.graph.digest, run.target, tuple(sorted(run.bindings.items())), run.compilers
-
-
-def _stored_keys(past: RecordedRuns) -> set[tuple[str, datetime]]:
-    """Return the problems and times of the stored measurements of these revisions."""
-    names = {run.revision.commit for _, run in past if run.revision}
-    stored = Datum.objects.filter(
-        source=Source.IMPORT, revision__name__in=names, revision__repository=history.REPOSITORY
-    )
-    return {*stored.values_list("series__own_problem__digest", "measured_at")}
+    for row in builds.values():
+        if row.points:
+            own = series.PointSource(row.problem.pk, row.build.kernel_id, row.build.pk, None, None)
+            series.store(row.points, Source.IMPORT, own=own)
+    return sum(len(row.points) for row in builds.values())
 
 
 def _add_run(
     run: RunRecord,
-    rows: RecordedKernels,
-    kernels: dict[tuple[object, ...], _Kernel],
-    here: set[tuple[str, datetime]],
+    kernels: RecordedKernels,
+    run_key: tuple[object, ...],
+    builds: dict[tuple[object, ...], _BuildPoints],
+    known: set[tuple[str, datetime]],
 ) -> None:
+    measured_at = datetime.fromisoformat(run.finished_at)
     for place, task in enumerate(run.tasks):
-        for one, timed in _timed(task):
-            if (task.problem, _measured_at(run)) in here:
+        if (task.problem, measured_at) in known:
+            continue
+        for record in task.candidates:
+            if not record.chosen or record.timed is None or record.build is None:
                 continue
-            assert one.build is not None
-            key = (*_row_key(run), task.problem, one.kernel, one.build.code_digest)
+            key = (*run_key, task.problem, record.kernel, record.build.code_digest)
             try:
-                if key not in kernels:
-                    node, problem = rows.node(task)
-                    kernel = rows.kernel(node, one)
-                    kernels[key] = _Kernel(problem, kernel, rows.build(kernel, one))
-                kernels[key].points.append(_point(run, timed, kernels[key]))
+                if key not in builds:
+                    node, problem = kernels.node(task)
+                    build = kernels.build(kernels.kernel(node, record), record)
+                    builds[key] = _BuildPoints(problem, build)
             except UserError as error:
                 raise UserError(f"tasks[{place}].{error}") from None
+            builds[key].points.append(_point(run, record.timed, builds[key]))
 
 
-def _timed(task: TaskRecord) -> Iterator[tuple[CandidateRecord, MeasurementRecord]]:
-    for one in task.candidates:
-        if one.chosen and one.timed is not None and one.build is not None:
-            yield one, one.timed
-
-
-def _measured_at(run: RunRecord) -> datetime:
-    """Return the run's time; each run measures a problem once."""
-    return datetime.fromisoformat(run.finished_at)
-
-
-def _point(run: RunRecord, timed: MeasurementRecord, rows: _Kernel) -> Point:
+def _point(run: RunRecord, timed: MeasurementRecord, row: _BuildPoints) -> Point:
     assert run.revision is not None
-    device, time = run.devices[timed.device], timed.metrics[TIME]
-    step = -(-len(timed.samples_ns) // MOST_SAMPLES)
-    return Point(
-        series=SeriesKey(
-            problem=str(rows.problem)[:500],
-            own=rows.problem.digest,
-            sizes=dict(run.bindings),
-            target=run.target,
-            device=f"{device.name}{IMPORTED}",
-            toolchain=rows.build.toolchain,
-            metric=TIME,
-            unit=time.unit,
-        ),
-        value=time.value,
-        low=time.low if time.bounds else None,
-        high=time.high if time.bounds else None,
-        n=time.n,
-        samples=tuple(timed.samples_ns[::step]),
-        measured_at=_measured_at(run),
-        revision=RevisionKey(
-            run.revision.commit,
-            repository=history.REPOSITORY,
-            at=datetime.fromisoformat(run.revision.date),
-        ),
-        conditions=_conditions(run, timed, rows),
+    kernel = row.build.kernel
+    result = BenchmarkResult(
+        kernel=kernel,
+        build=row.build,
+        problem=row.problem,
+        environment=Environment(**environment_fields(device_of(run, timed), row.build)),
+        **BenchmarkResult.fields_of(measurement_of(run, timed, kernel.name)),
     )
-
-
-def _conditions(run: RunRecord, timed: MeasurementRecord, rows: _Kernel) -> dict[str, object]:
-    device = run.devices[timed.device]
-    return history.conditions(
-        rows.kernel,
-        rows.build,
-        history.Surroundings(
-            f"{rows.build.toolchain} {rows.build.toolchain_version}"[:200],
-            device.driver,
-            device.runtime,
-            device.attributes,
-        ),
-        timed.metrics,
+    revision = RevisionKey(
+        run.revision.commit,
+        repository=history.REPOSITORY,
+        at=datetime.fromisoformat(run.revision.date),
     )
+    return history.point_of(result, revision, datetime.fromisoformat(run.finished_at))

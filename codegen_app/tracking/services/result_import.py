@@ -8,7 +8,7 @@ source only on request, and such a kernel is shown, never called.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -17,27 +17,27 @@ from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.accounts import audit
-from codegen_app.kernels.models import Build, GeneratedKernel
 from codegen_app.platform.advisory_lock import LockClass, lock_transaction
 from codegen_app.tracking.services import result_history
-from codegen_app.tracking.services.result_kernels import RecordedKernels, as_json_lists
+from codegen_app.tracking.services.result_kernels import (
+    RecordedKernels,
+    as_json_lists,
+    device_of,
+    measurement_of,
+)
 from codegen_app.tuning.models import (
-    BenchmarkResult,
     Candidate,
     ResultImport,
     TuningRun,
     TuningTask,
 )
-from codegen_app.tuning.models.benchmark_result import IMPORTED
-from codegen_app.tuning.services import candidate_results, environments
-from scheduler.benchmark.measurement import Measurement
+from codegen_app.tuning.services import candidate_results
 from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.results.checks import check_timestamps
 from scheduler.results.model import (
     CandidateRecord,
     KernelText,
-    MeasurementRecord,
     Results,
     RunRecord,
     TaskRecord,
@@ -183,54 +183,32 @@ class _Run:
             moment = chosen.finished_at or self._over
             candidate_results.choose(chosen, chosen.result, tied, moment)
 
-    def _candidate(self, task: TuningTask, one: CandidateRecord) -> Candidate:
-        kernel = self._kernels.kernel(task.template_node, one) if one.kernel else None
-        build = self._kernels.build(kernel, one) if kernel is not None else None
-        moment = self._moment(one)
+    def _candidate(self, task: TuningTask, record: CandidateRecord) -> Candidate:
+        kernel = self._kernels.kernel(task.template_node, record) if record.kernel else None
+        build = self._kernels.build(kernel, record) if kernel is not None else None
+        finished_at = None
+        if record.at_s is not None:
+            finished_at = self._since + timedelta(seconds=record.at_s)
         result = None
-        if kernel is not None and build is not None and one.timed is not None:
-            result = self._result(task, kernel, build, one.timed)
-            # The time of the measurement: the latest result of a bucket is shown.
-            BenchmarkResult.objects.filter(pk=result.pk).update(created_at=moment or self._over)
+        if build is not None and record.timed is not None:
+            result = candidate_results.store_measurement(
+                measurement_of(self._record, record.timed, record.kernel),
+                build,
+                task.problem_id,
+                device_of(self._record, record.timed),
+                task,
+                finished_at or self._over,
+            )
         return Candidate.objects.create(
             task=task,
-            position=one.position,
+            position=record.position,
             kernel=kernel,
             build=build,
             result=result,
-            config=dict(one.config),
-            state=one.state,
-            stage=one.stage,
-            reason=one.reason,
-            detail=one.detail,
-            finished_at=moment,
-        )
-
-    def _moment(self, one: CandidateRecord) -> datetime | None:
-        return None if one.at_s is None else self._since + timedelta(seconds=one.at_s)
-
-    def _result(
-        self, task: TuningTask, kernel: GeneratedKernel, build: Build, timed: MeasurementRecord
-    ) -> BenchmarkResult:
-        device = self._record.devices[timed.device]
-        measured = Measurement(
-            kernel=kernel.name,
-            device=device.id,
-            bindings=self._record.bindings,
-            samples_ns=timed.samples_ns,
-            batch=timed.batch,
-            metrics=timed.metrics,
-            rejected=timed.rejected,
-            check=timed.check,
-            emulated=device.emulated,
-            readings=timed.readings,
-        )
-        marked = replace(device, name=f"{device.name}{IMPORTED}")
-        return BenchmarkResult.objects.create(
-            task=task,
-            kernel=kernel,
-            build=build,
-            problem_id=task.problem_id,
-            environment=environments.record(marked, build),
-            **BenchmarkResult.fields_of(measured),
+            config=dict(record.config),
+            state=record.state,
+            stage=record.stage,
+            reason=record.reason,
+            detail=record.detail,
+            finished_at=finished_at,
         )

@@ -7,7 +7,7 @@ on request, and such a kernel is shown, never called.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -16,15 +16,24 @@ from codegen_app.graphs.services.sizes import checked_bindings
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.models.build import ELSEWHERE
 from codegen_app.kernels.services import engine, problem_work, recording
+from codegen_app.tuning.models.benchmark_result import IMPORTED
 from codegen_app.workers.models import State
 from scheduler import pipeline
+from scheduler.benchmark.measurement import Measurement
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.names import is_named_by_code
 from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.errors import UserError
 from scheduler.ir.index.text import print_expr
-from scheduler.results.model import CandidateRecord, KernelText, RunRecord, TaskRecord
+from scheduler.results.model import (
+    CandidateRecord,
+    KernelText,
+    MeasurementRecord,
+    RunRecord,
+    TaskRecord,
+)
+from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import find
 
 
@@ -199,6 +208,29 @@ def _display_only_kernel(
         },
     )
     return row
+
+
+def measurement_of(run: RunRecord, timed: MeasurementRecord, kernel: str) -> Measurement:
+    """Return a recorded measurement as the engine represents it."""
+    device = run.devices[timed.device]
+    return Measurement(
+        kernel=kernel,
+        device=device.id,
+        bindings=run.bindings,
+        samples_ns=timed.samples_ns,
+        batch=timed.batch,
+        metrics=timed.metrics,
+        rejected=timed.rejected,
+        check=timed.check,
+        emulated=device.emulated,
+        readings=timed.readings,
+    )
+
+
+def device_of(run: RunRecord, timed: MeasurementRecord) -> DeviceInfo:
+    """Return the device of a recorded measurement, marked as imported."""
+    device = run.devices[timed.device]
+    return replace(device, name=f"{device.name}{IMPORTED}")
 
 
 def as_json_lists(fields: Mapping[str, object]) -> dict[str, object]:

@@ -1,8 +1,13 @@
-"""Recording a candidate's measurement or rejection, and the decision."""
+"""What became of a task's candidates, as rows: measured, modelled or rejected; and the decision.
+
+Local runs, remote workers and imports record with the same functions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -10,8 +15,9 @@ from typing import Any
 from django.db.models.functions import Coalesce, Now
 
 from codegen_app.graphs.models import Problem
-from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningTask
-from codegen_app.tuning.services import environments, selections
+from codegen_app.kernels.models import Build
+from codegen_app.tuning.models import BenchmarkResult, Candidate, Environment, TuningTask
+from codegen_app.tuning.services import selections
 from codegen_app.tuning.signals import result_chosen
 from codegen_app.workers.models import State
 from scheduler.benchmark.measurement import Measurement
@@ -20,102 +26,144 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.decision import decision_reason
 from scheduler.tuning.modelled_time import ModelledTime
 from scheduler.tuning.modelled_time import to_json as modelled_to_json
-from scheduler.tuning.problems import ProblemCall, TuningProblem
+from scheduler.tuning.problems import ProblemCall
 
 
 def record_result(
-    task: TuningTask, candidate: Candidate, measured: Measurement, device: DeviceInfo
-) -> BenchmarkResult:
-    """Record the candidate's result, replacing an earlier one of this run: the final rounds' times
-    count, not the first measurement of the same kernel."""
-    assert candidate.kernel is not None
-    assert candidate.build is not None
-    result, _ = BenchmarkResult.objects.update_or_create(
-        task=task,
-        kernel=candidate.kernel,
-        defaults={
-            "build": candidate.build,
-            "problem_id": task.problem_id,
-            "environment": environments.record(device, candidate.build),
-            **BenchmarkResult.fields_of(measured),
-        },
-    )
-    Candidate.objects.filter(pk=candidate.pk).update(
-        state=State.DONE,
-        result=result,
-        finished_at=Coalesce("finished_at", Now()),  # the final rounds finish later
-    )
+    candidate: Candidate,
+    outcome: Measurement | ModelledTime | Rejected,
+    device: DeviceInfo | None = None,
+    *,
+    prediction: ModelledTime | None = None,
+    reason: str = "",
+) -> BenchmarkResult | None:
+    """Record what became of a candidate: its state, and its result if it was measured.
+
+    A later measurement in the same run replaces the earlier one: the final rounds' times count.
+    A modelled time is no result, since nothing was measured; ``reason`` says why that candidate is
+    preferred or not. ``prediction`` is what was modelled before the measurement.
+    """
+    result = None
+    finished = {"finished_at": Coalesce("finished_at", Now())}  # the final rounds finish later
+    if isinstance(outcome, Rejected):
+        fields: dict[str, Any] = rejection_fields(outcome) | {"result": None}
+    elif isinstance(outcome, Measurement):
+        assert candidate.build is not None
+        assert device is not None
+        task = candidate.task
+        result = store_measurement(outcome, candidate.build, task.problem_id, device, task)
+        fields = {"state": State.DONE, "result": result, **finished}
+    else:
+        prediction, reason = outcome, (reason or outcome.obstacle)[:500]
+        fields = {"state": State.DONE, "reason": reason, **finished}
+    if prediction is not None:
+        fields["modelled"] = modelled_to_json(prediction)
+    Candidate.objects.filter(pk=candidate.pk).update(**fields)
     return result
 
 
-def record_modelled(candidate: Candidate, modelled: ModelledTime, reason: str = "") -> None:
-    """Record the candidate's modelled time; it has no result, since nothing was measured.
-    ``reason`` says why it is not preferred, or why it is preferred over others."""
-    Candidate.objects.filter(pk=candidate.pk).update(
-        state=State.DONE,
-        modelled=modelled_to_json(modelled),
-        reason=(reason or modelled.obstacle)[:500],
-        finished_at=Coalesce("finished_at", Now()),
+def rejection_fields(rejected: Rejected) -> dict[str, Any]:
+    """Return the columns of a rejected candidate."""
+    return {
+        "state": State.REJECTED,
+        "stage": rejected.stage,
+        "reason": rejected.reason[:500],
+        "detail": rejected.detail,
+        "finished_at": Now(),
+    }
+
+
+def store_measurement(
+    measured: Measurement,
+    build: Build,
+    problem_id: int,
+    device: DeviceInfo,
+    task: TuningTask | None = None,
+    measured_at: datetime | None = None,
+) -> BenchmarkResult:
+    """Store a measurement of a build, in a task in place of the kernel's earlier one.
+
+    ``measured_at`` is for an imported measurement, which is older than its row.
+    """
+    facts = environment_fields(device, build)
+    environment, _ = Environment.objects.get_or_create(digest=facts["digest"], defaults=facts)
+    fields = {
+        "build": build,
+        "problem_id": problem_id,
+        "environment": environment,
+        **BenchmarkResult.fields_of(measured),
+    }
+    if task is None:
+        return BenchmarkResult.objects.create(kernel=build.kernel, **fields)
+    result, _ = BenchmarkResult.objects.update_or_create(
+        task=task, kernel=build.kernel, defaults=fields
     )
+    if measured_at is not None:  # the latest result of a bucket is shown
+        BenchmarkResult.objects.filter(pk=result.pk).update(created_at=measured_at)
+    return result
 
 
-def record_prediction(candidate: Candidate, modelled: ModelledTime) -> None:
-    """Record what was modelled of a candidate before it was measured."""
-    Candidate.objects.filter(pk=candidate.pk).update(modelled=modelled_to_json(modelled))
+def environment_fields(device: DeviceInfo, build: Build) -> dict[str, Any]:
+    """Return the columns of a device with the compiler of the code that runs on it; equal
+    environments have equal digests."""
+    facts = {
+        "device": device.id,
+        "device_name": device.name,
+        "target": device.target,
+        "driver": device.driver,
+        "runtime": device.runtime,
+        "compiler": f"{build.toolchain} {build.toolchain_version}"[:200],
+        "compute_units": device.compute_units,
+        "memory_bytes": device.memory_bytes,
+        "emulated": device.emulated,
+        "attributes": dict(device.attributes),
+    }
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return {"digest": digest, **facts}
 
 
-def choose_modelled(chosen: Candidate, tied: Collection[Candidate]) -> None:
-    """Record the decision of a run of modelled times: it selects no kernel and is in no history."""
-    _mark_chosen(chosen, tied)
-
-
-def record_rejection(candidate: Candidate, rejected: Rejected) -> None:
-    """Record why the candidate was rejected."""
-    Candidate.objects.filter(pk=candidate.pk).update(
-        state=State.REJECTED,
-        result=None,
-        stage=rejected.stage,
-        reason=rejected.reason[:500],
-        detail=rejected.detail,
-        finished_at=Now(),
+def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
+    """Record the configurations that a rule rejected as candidates. ``rejected`` are lines as
+    ``kernels.rejected_line`` returns them."""
+    Candidate.objects.bulk_create(
+        Candidate(
+            task=task,
+            position=position,
+            config=line["config"],
+            **rejection_fields(Rejected(line["stage"], line["reason"], line["detail"])),
+        )
+        for position, line in enumerate(rejected, start=first)
     )
 
 
 def choose(
     chosen: Candidate,
-    result: BenchmarkResult,
+    result: BenchmarkResult | None,
     tied: Collection[Candidate],
     measured_at: datetime | None = None,
 ) -> None:
-    """Record the tuner's decision for a problem, select the chosen kernel if it is better than the
-    selected one, and add its time to the problem's history. ``tied`` are the candidates that are
-    not slower than the fastest by the test; ``measured_at`` is for results that are older than
-    their rows. The candidate's reason says what decided, and whether it is selected."""
-    _mark_chosen(chosen, tied)
-    offered = selections.offer(result, f"run {chosen.task.run_id}")
-    if measured_at is None:  # imported results keep their recorded reason
-        _record_reason(chosen, result, tied, offered.why)
-    result_chosen.send(BenchmarkResult, result=result, measured_at=measured_at)
+    """Record the tuner's decision for a problem. ``tied`` are the candidates that are not slower
+    than the fastest by the test.
 
-
-def _record_reason(
-    chosen: Candidate, result: BenchmarkResult, tied: Collection[Candidate], why: str
-) -> None:
-    others = max(0, len(tied) - 1)
-    samples = len(result.samples_ns)
-    decided = decision_reason(others, is_default=chosen.position == 0, samples=samples)
-    reason = "; ".join(filter(None, (decided, why)))
-    Candidate.objects.filter(pk=chosen.pk).update(reason=reason[:500])
-
-
-def _mark_chosen(chosen: Candidate, tied: Collection[Candidate]) -> None:
+    A measured ``result`` is selected if it is better than the selected kernel's, and is added to
+    the problem's history; the candidate's reason says what decided, and whether it is selected.
+    ``measured_at`` is for imported results, which are older than their rows and keep their recorded
+    reason.
+    """
     Candidate.objects.filter(pk__in=[row.pk for row in tied]).update(tied=True)
     Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
-
-
-def describe_call(task: TuningTask, problem: TuningProblem) -> None:
-    """Record the call as the autotune log shows it, and what makes the problem comparable."""
-    TuningTask.objects.filter(pk=task.pk).update(**call_fields(problem.call))
+    if result is None:
+        return
+    offered = selections.offer(result, f"run {chosen.task.run_id}")
+    if measured_at is None:
+        decided = decision_reason(
+            max(0, len(tied) - 1),
+            is_default=chosen.position == 0,
+            samples=len(result.samples_ns),
+        )
+        reason = "; ".join(filter(None, (decided, offered.why)))
+        Candidate.objects.filter(pk=chosen.pk).update(reason=reason[:500])
+    result_chosen.send(BenchmarkResult, result=result, measured_at=measured_at)
 
 
 def call_fields(call: ProblemCall) -> dict[str, Any]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from codegen_app.accounts import audit
 from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import Build, KernelUse
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
+from codegen_app.tuning.services.candidate_results import rejection_fields
 from codegen_app.workers import queue, work
 from codegen_app.workers.models import OPEN_STATES, State
-from scheduler.errors import Stage
+from scheduler.errors import Rejected, Stage
 from scheduler.targets.modelled import DEVICE_PREFIX
 
 #: The architecture in the queues of runs of modelled times: any machine takes these.
@@ -49,23 +46,6 @@ def ready_tasks(target: str) -> QuerySet[TuningTask]:
     return ready.filter(modelled if target == MODELLED else Q(run__target=target) & ~modelled)
 
 
-def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
-    """Record the configurations that a rule rejected as candidates."""
-    Candidate.objects.bulk_create(
-        Candidate(
-            task=task,
-            position=position,
-            config=one["config"],
-            state=State.REJECTED,
-            stage=one["stage"],
-            reason=one["reason"][:500],
-            detail=one["detail"],
-            finished_at=timezone.now(),
-        )
-        for position, one in enumerate(rejected, start=first)
-    )
-
-
 def on_build_finished(build: Build) -> None:
     """Update what waits for a build; part of the transaction that closes it.
 
@@ -73,13 +53,10 @@ def on_build_finished(build: Build) -> None:
     only for this build are announced.
     """
     if unbuilt := Build.objects.filter(pk=build.pk, state__in=_NO_RESULT).first():
-        Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(
-            state=State.REJECTED,
-            stage=Stage.COMPILE,
-            reason=unbuilt.reason or "the build was cancelled",
-            detail=unbuilt.log or unbuilt.detail,
-            finished_at=Now(),
-        )
+        reason = unbuilt.reason or "the build was cancelled"
+        rejected = Rejected(Stage.COMPILE, reason, unbuilt.log or unbuilt.detail)
+        waiting = Candidate.objects.filter(build=build, state__in=OPEN_STATES)
+        waiting.update(**rejection_fields(rejected))
     for target in (build.target, MODELLED):
         if ready_tasks(target).filter(candidates__build=build).exists():
             queue.notify(queue.Kind.MEASURE, target=target)

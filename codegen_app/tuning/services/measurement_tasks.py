@@ -65,5 +65,5 @@ def reject_task(task: TuningTask, why: Rejected) -> None:
         TuningRun.objects.select_for_update().get(pk=task.run_id)
         work.finish(task, State.REJECTED, stage=why.stage, reason=why.reason)
         for candidate in task.candidates.filter(state__in=OPEN_STATES):
-            candidate_results.record_rejection(candidate, why)
+            candidate_results.record_result(candidate, why)
         ledger.close_run(task.run_id)

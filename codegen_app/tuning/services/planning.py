@@ -151,7 +151,7 @@ def _plan_part(
             for place, kernel in tried.get(pk, ())
         )
         if sample is not None:
-            ledger.add_rejected(task, sample.rejected, first=sample.offered)
+            candidate_results.add_rejected(task, sample.rejected, first=sample.offered)
     _apply_finished_builds(requested.builds)
     return True
 

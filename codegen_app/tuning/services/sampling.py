@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
-from django.utils import timezone
 
 from codegen_app.graphs.models import TemplateNode
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.services import builds, engine, problem_work, recording
 from codegen_app.tuning.models import Candidate, TuningRun
 from codegen_app.tuning.services import tuning
-from codegen_app.workers.models import State
+from codegen_app.tuning.services.candidate_results import rejection_fields
 from scheduler import targets
 from scheduler.build.recipe import can_build
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.errors import MachineError, Stage, UserError
+from scheduler.errors import MachineError, Rejected, Stage, UserError
 from scheduler.tuning.problems import ProblemCall, call_of
 
 
@@ -162,7 +161,7 @@ class RunBuilds:
             except UserError as error:
                 if language in needed:
                     raise
-                self._obstacles[language] = str(error)[:500]
+                self._obstacles[language] = str(error)
 
     @property
     def builds(self) -> Collection[Build]:
@@ -174,6 +173,4 @@ class RunBuilds:
         build = self._builds.get(kernel.pk)
         if build is not None:
             return {"build": build}
-        reason = self._obstacles[kernel.source_file]
-        rejected = {"state": State.REJECTED, "stage": Stage.COMPILE, "reason": reason}
-        return rejected | {"finished_at": timezone.now()}
+        return rejection_fields(Rejected(Stage.COMPILE, self._obstacles[kernel.source_file]))

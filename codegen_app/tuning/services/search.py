@@ -8,7 +8,7 @@ rest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -16,9 +16,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
-from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.models import Build
 from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.kernels.services.remote_builds import RemoteBuilds
 from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
@@ -38,12 +37,17 @@ from scheduler.tuning.assignment import (
     run_assignment,
 )
 from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.modelled_time import ModelledTime
 from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
 from scheduler.tuning.tuner import Event
 
 _MAX_PRIOR_RESULTS = 200
+# A planned kernel of an earlier version of the generator cannot be called any more.
+_UNKNOWN_KERNEL = Rejected(
+    Stage.RENDER, "this generator version does not generate this kernel; import the graph again"
+)
 
 
 def search(
@@ -83,7 +87,6 @@ class _DatabaseHost:
         self._scheduled = scheduled
         self._device = device
         self._cancellation = cancellation
-        self._attempt: _Attempt | None = None
 
     def begin(self, problem: TuningProblem) -> None:
         begin_task(self._task, problem)
@@ -104,13 +107,15 @@ class _DatabaseHost:
         )
 
     def pool(self, problem: TuningProblem) -> RemoteBuilds:
-        parts = (self._task, self._scheduled, problem, self.planned, self._device)
-        self._attempt = _Attempt(*parts, self._cancellation)
-        return RemoteBuilds(self._attempt.request_build)
+        requests = CandidateBuilds(self._task, self._scheduled, problem, self.planned)
+        return RemoteBuilds(requests.request_build)
 
     def note(self, event: Event) -> None:
-        assert self._attempt is not None, "what is noted was built before"
-        self._attempt.note(event)
+        """Record a candidate's new state. Raises ``Cancelled`` once the claim is lost: another
+        worker records then."""
+        if record_entry(self._task, event.entry, self._device) is None:
+            self._cancellation.cancel()
+            raise Cancelled
 
 
 class CandidateBuilds:
@@ -140,40 +145,23 @@ class CandidateBuilds:
             row = self._task.template_node
             backend = engine.scheduling_for(run.graph.file.digest, run.target)
             kernel = recording.record_candidate(row, place, self._scheduled, caller, backend)
-            build, obstacle = _request_build(kernel, run)
+            build, obstacle = None, ""
+            try:
+                priority = tuning.build_priority(run)
+                build = builds.request_builds([kernel], run.target, priority=priority)[kernel.pk]
+            except MachineError:
+                raise
+            except UserError as error:
+                obstacle = str(error)
             config = dict(kernel.config)
             defaults: dict[str, Any] = {"position": place, "build": build, "config": config}
             if build is None:
-                rejected = {"state": State.REJECTED, "stage": Stage.COMPILE, "reason": obstacle}
-                defaults |= rejected | {"finished_at": timezone.now()}
+                rejected = Rejected(Stage.COMPILE, obstacle)
+                defaults |= candidate_results.rejection_fields(rejected)
             Candidate.objects.get_or_create(task=self._task, kernel=kernel, defaults=defaults)
         if build is None:
             raise UserError(obstacle)
         return build
-
-
-class _Attempt(CandidateBuilds):
-    """One attempt at a task, on a device that this process has locked."""
-
-    def __init__(
-        self,
-        task: TuningTask,
-        scheduled: engine.Scheduled,
-        problem: TuningProblem,
-        planned: Mapping[str, Candidate],
-        device: DeviceInfo,
-        cancellation: Cancellation,
-    ) -> None:
-        super().__init__(task, scheduled, problem, planned)
-        self._device = device
-        self._cancellation = cancellation
-
-    def note(self, event: Event) -> None:
-        """Record a candidate's new state. Raises ``Cancelled`` once the claim is lost: another
-        worker records then."""
-        if record_entry(self._task, event.entry, self._device) is None:
-            self._cancellation.cancel()
-            raise Cancelled
 
 
 @transaction.atomic
@@ -184,31 +172,22 @@ def record_entry(task: TuningTask, entry: Entry, device: DeviceInfo) -> int | No
         return None
     waiting = task.candidates.filter(kernel__name=entry.kernel, state__in=OPEN_STATES)
     rows = list(waiting.select_related("kernel", "build"))
-    for candidate in rows:
-        _write(task, candidate, entry, device)
+    for row in rows:
+        outcome, prediction = _outcome(entry), entry.modelled
+        candidate_results.record_result(row, outcome, device, prediction=prediction)
     return len(rows)
-
-
-def _request_build(kernel: GeneratedKernel, run: TuningRun) -> tuple[Build | None, str]:
-    """Return the build of a candidate, or None and the reason if no compiler here builds it."""
-    try:
-        priority = tuning.build_priority(run)
-        return builds.request_builds([kernel], run.target, priority=priority)[kernel.pk], ""
-    except MachineError:
-        raise
-    except UserError as error:
-        return None, str(error)[:500]
 
 
 def begin_task(task: TuningTask, problem: TuningProblem) -> None:
     """Record the problem's description; the first attempt of a search also records what rules
     rejected."""
-    candidate_results.describe_call(task, problem)
+    fields = candidate_results.call_fields(problem.call)
+    TuningTask.objects.filter(pk=task.pk).update(**fields)
     waiting = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
     waiting.update(state=State.RUNNING)
     if task.run.has_budget and not task.candidates.filter(kernel__isnull=True).exists():
-        rejected = [recording.rejected_line(one) for one in problem.rejected]
-        ledger.add_rejected(task, rejected, first=len(problem.callers))
+        rejected = [recording.rejected_line(config) for config in problem.rejected]
+        candidate_results.add_rejected(task, rejected, first=len(problem.callers))
 
 
 def planned_candidates(task: TuningTask) -> dict[str, Candidate]:
@@ -240,7 +219,10 @@ def record_decision(
             if row.kernel is not None
         }
         ledger.drop_builds(rows)
-        _reject_unknown(task, decided.made)
+        if not task.run.has_budget:
+            waiting = task.candidates.filter(state__in=OPEN_STATES)
+            for unknown in waiting.exclude(kernel__name__in=decided.made):
+                candidate_results.record_result(unknown, _UNKNOWN_KERNEL)
         tied: list[Candidate] = []
         chosen: tuple[Candidate, BenchmarkResult | None] | None = None
         for place, entry in decided.lines:
@@ -248,78 +230,50 @@ def record_decision(
             if row is None or entry.state is CandidateState.UNTRIED:
                 _record_untried(task, row, place, entry)
                 continue
-            result = _final_result(task, row, entry, device)
+            result = _final_result(row, entry, device)
             if entry.tied:
                 tied.append(row)
             if entry.state is CandidateState.CHOSEN:
                 chosen = row, result
         if chosen is not None:
-            row, result = chosen
-            if result is None:
-                candidate_results.choose_modelled(row, tied)
-            else:
-                candidate_results.choose(row, result, tied)
+            candidate_results.choose(*chosen, tied)
         ledger.close_run(task.run_id)
 
 
-def _reject_unknown(task: TuningTask, made: Collection[str]) -> None:
-    """Reject planned kernels of an earlier version of the generator, which cannot be called any
-    more."""
-    if task.run.has_budget:
-        return
-    reason = "this generator version does not generate this kernel; import the graph again"
-    for row in task.candidates.filter(state__in=OPEN_STATES).exclude(kernel__name__in=made):
-        candidate_results.record_rejection(row, Rejected(Stage.RENDER, reason))
-
-
-def _write(task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo) -> None:
+def _outcome(entry: Entry) -> Measurement | ModelledTime | Rejected:
     if entry.is_modelled and entry.modelled is not None:
-        candidate_results.record_modelled(row, entry.modelled)
-        return
-    if entry.modelled is not None:
-        candidate_results.record_prediction(row, entry.modelled)
-    if entry.measurement is not None:
-        candidate_results.record_result(task, row, entry.measurement, device)
-    else:
-        candidate_results.record_rejection(row, _rejection(entry))
+        return entry.modelled
+    return entry.measurement or Rejected(
+        Stage(entry.stage or Stage.RUN), entry.reason, entry.detail
+    )
 
 
-def _final_result(
-    task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo
-) -> BenchmarkResult | None:
+def _final_result(row: Candidate, entry: Entry, device: DeviceInfo) -> BenchmarkResult | None:
     """Return the result that counts: that of the final rounds if there were any. None for a
     rejection, and for a modelled candidate."""
-    if entry.is_modelled and entry.modelled is not None:  # perhaps checked at more sizes by now
-        candidate_results.record_modelled(row, entry.modelled, entry.reason)
+    outcome, earlier = _outcome(entry), row.result
+    if isinstance(outcome, Rejected) and row.state == State.REJECTED:
         return None
-    known, measured = row.result, entry.measurement
-    if measured is None:
-        if row.state != State.REJECTED:
-            candidate_results.record_rejection(row, _rejection(entry))
-            if known is not None:  # fast, but wrong at other sizes: no result
-                known.delete()
-        return None
-    if known is not None and set(measured.samples_ns) <= set(known.samples_ns):
-        return known
-    return candidate_results.record_result(task, row, measured, device)
+    if (
+        isinstance(outcome, Measurement)
+        and earlier is not None
+        and set(outcome.samples_ns) <= set(earlier.samples_ns)
+    ):
+        return earlier
+    result = candidate_results.record_result(row, outcome, device, reason=entry.reason)
+    if isinstance(outcome, Rejected) and earlier is not None:
+        earlier.delete()  # fast, but wrong at other sizes
+    return result
 
 
 def _record_untried(task: TuningTask, row: Candidate | None, place: int, entry: Entry) -> None:
     """Record a candidate that was not tried."""
     reason = (entry.reason or "the budget was spent")[:500]
+    fields: dict[str, Any] = {"state": State.CANCELLED, "reason": reason, "finished_at": Now()}
     if row is not None:
-        Candidate.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(
-            state=State.CANCELLED, reason=reason, finished_at=Now()
-        )
+        Candidate.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(**fields)
         return
-    Candidate.objects.create(
-        task=task,
-        position=place,
-        config=dict(entry.config),
-        state=State.CANCELLED,
-        reason=reason,
-        finished_at=timezone.now(),
-    )
+    Candidate.objects.create(task=task, position=place, config=dict(entry.config), **fields)
 
 
 def earlier_results(task: TuningTask) -> dict[str, Measurement | Rejected]:
@@ -349,7 +303,3 @@ def prior_results(target: str, template: str) -> list[PriorResult]:
         )
         for shape, config, own in newest[:_MAX_PRIOR_RESULTS]
     ]
-
-
-def _rejection(entry: Entry) -> Rejected:
-    return Rejected(Stage(entry.stage or Stage.RUN), entry.reason, entry.detail)

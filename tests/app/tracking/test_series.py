@@ -57,7 +57,7 @@ def test_a_choice_adds_its_time_to_the_history_of_its_problem() -> None:
     assert (datum.kernel, datum.build, datum.result) == (result.kernel, result.build, result)
     assert datum.run == candidate.task.run
     assert datum.source == Source.TUNING
-    assert datum.revision.name == history.own_revision().name
+    assert datum.revision.name == history.own_revision()
     facts = datum.conditions.facts
     assert (facts["driver"], facts["code_digest"]) == ("6.4", "c" * 64)
     assert facts["source_digest"] == result.kernel.source_digest

@@ -20,8 +20,6 @@ from scheduler.build.model import AbsentToolchain
 from scheduler.build.model import Build as Built
 from scheduler.bundle.writer import wrapper_of
 from scheduler.errors import Rejected
-from scheduler.runtime.device import DeviceInfo
-from scheduler.sandbox.process import Cancellation
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import TuningProblem, find_problems
 from tests.app import factories
@@ -67,10 +65,9 @@ def first_in_cutedsl(problem: TuningProblem) -> int:
     return [caller.kernel.source_file for caller in problem.callers].index(IN_CUTEDSL)
 
 
-def attempt(task: TuningTask, problem: TuningProblem) -> tuning_search._Attempt:
+def attempt(task: TuningTask, problem: TuningProblem) -> tuning_search.CandidateBuilds:
     scheduled = engine.scheduled(task.run.graph.file.digest)
-    device: DeviceInfo = recorded.DEVICE
-    return tuning_search._Attempt(task, scheduled, problem, {}, device, Cancellation())
+    return tuning_search.CandidateBuilds(task, scheduled, problem, {})
 
 
 @pytest.mark.full

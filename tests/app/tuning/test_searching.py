@@ -90,15 +90,15 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
 ) -> None:
     run = start(graph, measurements=3)
     task = claimed(run)
-    note = tuning_search._Attempt.note
+    note = tuning_search._DatabaseHost.note
 
-    def die(self: tuning_search._Attempt, event: Event) -> None:
+    def die(self: tuning_search._DatabaseHost, event: Event) -> None:
         note(self, event)
         if tried(run).filter(state=State.DONE).count() == 2:
             raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(tuning_search._Attempt, "note", die)
+        patch.setattr(tuning_search._DatabaseHost, "note", die)
         measurement_tasks.run_task(task)
     before = set(BenchmarkResult.objects.values_list("pk", "kernel__name"))
     assert len(before) == 2
