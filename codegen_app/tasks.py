@@ -20,7 +20,7 @@ from codegen_app.remote import build_requests
 from codegen_app.site import worker_process  # noqa: F401 - connects the signals of the worker
 from codegen_app.tracking.notifying import sender
 from codegen_app.tracking.remeasuring import jobs as remeasuring
-from codegen_app.tracking.services import tracking
+from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.services import ledger, measurement_tasks, packing, planning
 from codegen_app.workers import controls, work
 from codegen_app.workers.models import Work
@@ -76,7 +76,7 @@ def measure(target: str) -> None:
 def detect() -> None:
     """Detect changes at new points, explain them, and raise their alerts."""
     if controls.may_take(queue_name(Kind.DETECT)):
-        tracking.process_pending()
+        alert_pipeline.process_pending()
 
 
 @shared_task  # type: ignore[untyped-decorator]

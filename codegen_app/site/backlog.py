@@ -14,7 +14,7 @@ from codegen_app.kernels.services import builds
 from codegen_app.remote import leases
 from codegen_app.tracking.models import Delivery, DeliveryState, Remeasurement
 from codegen_app.tracking.remeasuring import jobs as remeasuring
-from codegen_app.tracking.services import tracking
+from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.models import TuningRun, TuningTask
 from codegen_app.tuning.services import ledger
 from codegen_app.workers import work
@@ -82,7 +82,7 @@ def notify_workers() -> None:
 def has_work(queue: str) -> bool:
     """Return whether a worker of that queue on this host could begin some waiting work now."""
     if queue == queue_name(Kind.DETECT):
-        return tracking.has_pending()
+        return alert_pipeline.has_pending()
     return any(rows.exists() for rows in _local_rows(queue))
 
 

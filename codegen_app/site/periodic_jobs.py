@@ -17,7 +17,7 @@ from codegen_app.kernels.services import builds, instructions
 from codegen_app.remote.models import RemoteLease
 from codegen_app.site import backlog, retention
 from codegen_app.tracking.alerting import missing_data
-from codegen_app.tracking.services import tracking
+from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.services import ledger, schedules
 from codegen_app.workers import work
 from codegen_app.workers.models import Control, Worker
@@ -55,7 +55,7 @@ def _replace_orphaned_builds() -> None:
 @transaction.atomic
 def _announce() -> None:
     backlog.notify_workers()
-    tracking.announce()
+    alert_pipeline.announce()
 
 
 def check_missing_data() -> None:

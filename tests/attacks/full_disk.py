@@ -161,7 +161,7 @@ class Attack:
 
     def _import(self, model: Path) -> None:
         from codegen_app.graphs.services import imports as graphs
-        from codegen_app.tuning.services import tuning
+        from codegen_app.tuning.services import run_requests
         from codegen_app.workers import faults
 
         try:
@@ -173,7 +173,7 @@ class Attack:
             return
         if is_new:
             least = {name: info["min"] for name, info in graph.symbols.items()}
-            tuning.start_run(graph, "cpu", "cpu", least, None, candidate_limit=2)
+            run_requests.start_run(graph, "cpu", "cpu", least, None, candidate_limit=2)
             self.counts["imports"] += 1
 
     def _work(self) -> None:

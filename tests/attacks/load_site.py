@@ -128,14 +128,14 @@ def fill(graph_name: str, accounts: int, port: int) -> dict[str, object]:
     from codegen_app.kernels.services import builds
     from codegen_app.site.demo.programs import programs
     from codegen_app.tuning.models import TuningRun
-    from codegen_app.tuning.services import tuning
+    from codegen_app.tuning.services import run_requests
     from codegen_app.workers import work
     from scheduler import samples
     from tests.support.pages_world import make_graph
 
     path = samples.path(graph_name)
     graph, _ = graphs.import_graph(path, graph_name, graphs.DEFAULT_TARGETS, None)
-    tuning.start_run(graph, "cpu", "cpu", {}, None, candidate_limit=2)
+    run_requests.start_run(graph, "cpu", "cpu", {}, None, candidate_limit=2)
     claimed = work.claim_next(Graph.objects.all(), "load")
     assert claimed is not None
     preparation.prepare(claimed)

@@ -18,7 +18,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from codegen_app.accounts import tokens
-from codegen_app.tracking.services import tracking
+from codegen_app.tracking.services import alert_pipeline
 from tests.app.track_factories import channel
 from tests.app.workers.test_real_workers import Workers
 from tests.support import pipeline
@@ -51,7 +51,7 @@ def test_from_the_post_to_the_receiver(
                 old = pipeline.points(of, first, pipeline.BEFORE, 1000.0, "a")
                 new = pipeline.points(of, first + pipeline.BEFORE, pipeline.AFTER, 1250.0, "b")
                 pipeline.post(live_server.url, token, f"old {turn}", old)
-                workers.wait(lambda: not tracking.has_pending(), "look at the history")
+                workers.wait(lambda: not alert_pipeline.has_pending(), "look at the history")
                 begun = time.perf_counter()
                 pipeline.post(live_server.url, token, f"new {turn}", new)
                 receiver.next(60)

@@ -8,7 +8,7 @@ from codegen_app.kernels.services import remote_builds
 from codegen_app.tasks import measure
 from codegen_app.tracking.models import Alert, Change, Series
 from codegen_app.tracking.services import history
-from codegen_app.tuning.services import planning, tuning
+from codegen_app.tuning.services import planning, run_requests
 from scheduler.tuning.budget import Budget
 from tests.app import factories
 
@@ -22,7 +22,7 @@ def own_alert(patch: pytest.MonkeyPatch) -> Alert:
     for name in ("first", "second"):
         patch.setattr(history, "own_revision", lambda name=name: name)
         budget = Budget(seconds=3600, measurements=1)
-        tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
+        run_requests.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
         assert planning.plan_waiting() == 1
         measure("cpu")
     series = Series.objects.get()

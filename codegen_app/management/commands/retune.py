@@ -12,7 +12,7 @@ from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.tuning.models import TuningRun
 from codegen_app.tuning.services import ledger
 from codegen_app.tuning.services.retuning import device_for
-from codegen_app.tuning.services.tuning import start_run
+from codegen_app.tuning.services.run_requests import start_run
 from scheduler.errors import UserError
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled

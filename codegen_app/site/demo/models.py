@@ -11,7 +11,7 @@ from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.tracking.services import generated_history, result_import
 from codegen_app.tuning.models import TuningRun
-from codegen_app.tuning.services import tuning
+from codegen_app.tuning.services import run_requests
 from codegen_app.workers.models import OPEN_STATES
 from scheduler import samples
 from scheduler.errors import MachineError, UserError
@@ -36,7 +36,7 @@ def import_models() -> Iterator[str]:
             continue
         bindings = small_bindings(graph)
         note = sizes_note(graph, bindings)
-        tuning.start_run(
+        run_requests.start_run(
             graph,
             DEVICE,
             DEVICE,

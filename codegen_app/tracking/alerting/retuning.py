@@ -9,7 +9,7 @@ from codegen_app.graphs.models import TemplateNode
 from codegen_app.tracking.models import Alert, AlertRun, Series
 from codegen_app.tracking.queries.remeasurable import changes_of, own_series
 from codegen_app.tuning.models import TuningRun
-from codegen_app.tuning.services import retuning, tuning
+from codegen_app.tuning.services import retuning, run_requests
 from codegen_app.workers.models import OPEN_STATES
 from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget
@@ -36,7 +36,7 @@ def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> Tuni
     if node is None:
         raise UserError(f"no imported graph contains {series.problem}: import its model again")
     symbols = node.graph.symbols
-    run = tuning.start_run(
+    run = run_requests.start_run(
         node.graph,
         retuning.device_for(series.target),
         series.target,

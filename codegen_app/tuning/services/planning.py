@@ -19,7 +19,7 @@ from codegen_app.kernels.services import builds
 from codegen_app.platform.advisory_lock import LockClass, try_lock
 from codegen_app.platform.config.context import row_context
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
-from codegen_app.tuning.services import candidate_results, ledger, sampling, tuning
+from codegen_app.tuning.services import candidate_results, ledger, run_requests, sampling
 from codegen_app.tuning.services.sampling import CandidateSample, RunBuilds
 from codegen_app.workers import queue
 from codegen_app.workers.faults import fault_of
@@ -137,7 +137,7 @@ def _plan_part(
             run=run,
             problem_id=problem,
             template_node=nodes[pk],
-            priority=tuning.PARTS * run.priority + _priority(kind, is_first=is_first),
+            priority=run_requests.PARTS * run.priority + _priority(kind, is_first=is_first),
             **(candidate_results.call_fields(sample.call) if sample and sample.call else {}),
         )
         Candidate.objects.bulk_create(

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.tuning.models import Selection, TuningRun
-from codegen_app.tuning.services import tuning
+from codegen_app.tuning.services import run_requests
 from codegen_app.workers.models import Worker
 from scheduler import targets
 from scheduler.errors import UserError
@@ -125,7 +125,7 @@ def _start(
     if bindings is None:
         bindings, note = (latest.bindings, latest.note) if latest else ({}, "")
     device = modelled_device(target) if is_modelled(target) else None
-    return tuning.start_run(
+    return run_requests.start_run(
         subject.graph,
         device.id if device is not None else device_for(target),
         device.target if device is not None else target,

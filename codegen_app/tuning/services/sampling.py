@@ -17,7 +17,7 @@ from codegen_app.graphs.models import TemplateNode
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.services import builds, engine, problem_work, recording
 from codegen_app.tuning.models import Candidate, TuningRun
-from codegen_app.tuning.services import tuning
+from codegen_app.tuning.services import run_requests
 from codegen_app.tuning.services.candidate_results import rejection_fields
 from scheduler import targets
 from scheduler.build.recipe import can_build
@@ -154,7 +154,7 @@ class RunBuilds:
             by_language.setdefault(kernel.source_file, []).append(kernel)
         for language, those in by_language.items():
             try:
-                priority = tuning.build_priority(run)
+                priority = run_requests.build_priority(run)
                 self._builds |= builds.request_builds(those, run.target, priority=priority)
             except MachineError:
                 raise

@@ -13,7 +13,7 @@ from django.utils import timezone
 from codegen_app.accounts import audit
 from codegen_app.graphs.models import Graph
 from codegen_app.tuning.models import Occasion, RetuneSchedule, TuningRun
-from codegen_app.tuning.services import tuning
+from codegen_app.tuning.services import run_requests
 from codegen_app.workers import compilers
 from codegen_app.workers.models import State
 from scheduler.errors import UserError
@@ -120,7 +120,7 @@ def _ask(schedule: RetuneSchedule, graphs: Iterable[Graph]) -> list[TuningRun]:
             graph.tuning_runs.filter(target=schedule.target, imported=None).order_by("-pk").first()
         )
         try:
-            run = tuning.start_run(
+            run = run_requests.start_run(
                 graph,
                 schedule.device,
                 schedule.target,

@@ -21,7 +21,13 @@ from codegen_app.kernels.models import Build
 from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.kernels.services.remote_builds import RemoteBuilds
 from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
-from codegen_app.tuning.services import budgets, candidate_results, ledger, modelled_tuning, tuning
+from codegen_app.tuning.services import (
+    budgets,
+    candidate_results,
+    ledger,
+    modelled_tuning,
+    run_requests,
+)
 from codegen_app.workers import work
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.benchmark.measurement import Measurement
@@ -147,7 +153,7 @@ class CandidateBuilds:
             kernel = recording.record_candidate(row, place, self._scheduled, caller, backend)
             build, obstacle = None, ""
             try:
-                priority = tuning.build_priority(run)
+                priority = run_requests.build_priority(run)
                 build = builds.request_builds([kernel], run.target, priority=priority)[kernel.pk]
             except MachineError:
                 raise

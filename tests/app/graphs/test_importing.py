@@ -18,7 +18,7 @@ from codegen_app.kernels.services import preparation
 from codegen_app.platform import artifacts
 from codegen_app.platform.models import Artifact
 from codegen_app.tuning.models import TuningTask
-from codegen_app.tuning.services import tuning
+from codegen_app.tuning.services import run_requests
 from codegen_app.workers import work
 from codegen_app.workers.models import State
 from scheduler import samples
@@ -181,7 +181,7 @@ def prepare() -> Graph:
 @pytest.mark.full
 def test_a_prepared_graph_has_a_kernel_for_every_node_and_a_run_for_every_problem() -> None:
     asked = import_sample(targets=("gfx942", "cpu"))
-    run = tuning.start_run(asked, "cpu", "cpu", {}, None, candidate_limit=2)
+    run = run_requests.start_run(asked, "cpu", "cpu", {}, None, candidate_limit=2)
     assert not run.tasks.exists(), "it waits for its graph"
     graph = prepare()
     assert (graph.state, graph.reason) == (State.DONE, "")
@@ -233,5 +233,5 @@ def test_sizes_that_do_not_fit_are_rejected(bindings: dict[str, int], said: str)
     symbol = next(iter(graph.symbols))
     given = {symbol if name == "least" else name: value for name, value in bindings.items()}
     with pytest.raises(UserError, match=said):
-        tuning.start_run(graph, "cpu", "cpu", given, None)
+        run_requests.start_run(graph, "cpu", "cpu", given, None)
     assert not graph.tuning_runs.exists()

@@ -18,7 +18,7 @@ from codegen_app.remote.models import LeaseEnd, RemoteLease
 from codegen_app.tracking.models import Remeasurement, Source
 from codegen_app.tracking.remeasuring import requests
 from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
-from codegen_app.tuning.services import ledger, tuning
+from codegen_app.tuning.services import ledger, run_requests
 from codegen_app.workers import controls
 from codegen_app.workers.models import Control, State, Worker
 from scheduler import samples
@@ -57,7 +57,7 @@ def token_for(lead: User, name: str, queue: str = "") -> str:
 def start(candidates: int | None = None, **limits: float) -> TuningRun:
     graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)
     least = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
-    return tuning.start_run(
+    return run_requests.start_run(
         *(graph, "cpu", "cpu", least, None),
         kinds=["reduction" if limits else "gemm"],  # two problems, of 39 and 65 candidates
         candidate_limit=candidates,

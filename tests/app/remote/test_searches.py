@@ -22,7 +22,7 @@ from codegen_app.remote.models import RemoteLease
 from codegen_app.site import backlog
 from codegen_app.tasks import compile
 from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
-from codegen_app.tuning.services import ledger, measurement_tasks, planning, tuning
+from codegen_app.tuning.services import ledger, measurement_tasks, planning, run_requests
 from codegen_app.workers import work
 from codegen_app.workers.models import State
 from scheduler.errors import MachineError, UserError
@@ -55,7 +55,7 @@ def graph() -> Graph:
 @pytest.fixture
 def run(graph: Graph) -> TuningRun:
     least = {name: info["min"] for name, info in graph.symbols.items()}
-    made = tuning.start_run(
+    made = run_requests.start_run(
         *(graph, "cpu", "cpu", least, None),
         template_node=factories.small_node(graph),
         budget=Budget(seconds=90.0, measurements=3),

@@ -21,7 +21,7 @@ from codegen_app.platform import artifacts, postgres
 from codegen_app.platform.models import Artifact
 from codegen_app.platform.postgres import Cluster, programs, server
 from codegen_app.tuning.models import TuningRun
-from codegen_app.tuning.services import tuning
+from codegen_app.tuning.services import run_requests
 from codegen_app.workers.models import State
 from scheduler import samples
 from scheduler.runtime.lock import lock_device
@@ -36,7 +36,7 @@ def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(
 ) -> None:
     graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)
     sizes = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
-    tuning.start_run(graph, "cpu", "cpu", sizes, None, kinds=["gemm"], candidate_limit=1)
+    run_requests.start_run(graph, "cpu", "cpu", sizes, None, kinds=["gemm"], candidate_limit=1)
     workers = Workers(tmp_path, BROKER)
     with lock_device("cpu", tmp_path / "device-locks"):  # so that it is not over before the backup
         workers.start()

@@ -33,7 +33,13 @@ from codegen_app.tracking.models import (
     SeriesRule,
     Source,
 )
-from codegen_app.tracking.services import detection, explanations, series, thresholds, tracking
+from codegen_app.tracking.services import (
+    alert_pipeline,
+    detection,
+    explanations,
+    series,
+    thresholds,
+)
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.support.queries import assert_steady, queries_of
 
@@ -300,7 +306,7 @@ def test_several_changes_of_many_series_take_as_many_queries_as_of_one() -> None
 
 def work(made: Sequence[Point]) -> None:
     series.store(made, Source.API)
-    tracking.process_pending()
+    alert_pipeline.process_pending()
 
 
 def test_a_change_of_code_is_explained_and_raises_one_alert_for_all_its_series() -> None:
@@ -315,7 +321,7 @@ def test_a_change_of_code_is_explained_and_raises_one_alert_for_all_its_series()
     assert alert.worst_ratio == max(one.ratio for one in changes)
     assert [one.kind for one in alert.events.all()] == [EventKind.RAISED]
     assert Delivery.objects.count() == 1
-    assert not tracking.has_pending()
+    assert not alert_pipeline.has_pending()
 
 
 def test_series_that_join_later_make_the_alert_grow() -> None:
@@ -335,7 +341,7 @@ def test_the_same_code_in_the_same_environment_raises_no_alert() -> None:
     assert change.cause == "noise"
     assert change.explanation["feeds_noise_floor"]
     assert not Alert.objects.exists()
-    assert not tracking.has_pending()
+    assert not alert_pipeline.has_pending()
 
 
 def test_another_driver_is_said_to_be_the_environment() -> None:
@@ -357,7 +363,7 @@ def test_a_muted_series_has_changes_and_no_alerts() -> None:
     work(made[20:])
     assert Change.objects.count() == 1
     assert not Alert.objects.exists()
-    assert not tracking.has_pending()
+    assert not alert_pipeline.has_pending()
 
 
 @pytest.mark.parametrize("how", [thresholds.Proposal(least_effect=0.01), None])
@@ -373,14 +379,14 @@ def test_a_series_that_is_muted_no_more_raises_an_alert_of_the_level_that_holds(
     work(made[30:])
     assert Change.objects.filter(withdrawn_at=None).count() == 2
     thresholds.save(row, thresholds.Proposal(muted=True, least_effect=0.02), "still", admin_user)
-    tracking.process_pending()
+    alert_pipeline.process_pending()
     assert not Alert.objects.exists()
     if how is None:
         thresholds.reset(row, "another host", admin_user)
     else:
         assert thresholds.dry_run(row, how).unmuted
         thresholds.save(row, how, "another host", admin_user)
-    tracking.process_pending()
+    alert_pipeline.process_pending()
     change = Alert.objects.get().changes.get()
     assert (change.revision.name, change.series) == ("r60", row)
 

@@ -26,7 +26,7 @@ from codegen_app.tracking.models import (
     Series,
     Source,
 )
-from codegen_app.tracking.services import explanations, series, tracking
+from codegen_app.tracking.services import alert_pipeline, explanations, series
 from codegen_app.workers import queue
 from codegen_app.workers.models import State
 from scheduler.results.points.model import Point
@@ -88,7 +88,7 @@ def test_a_message_that_never_came_is_sent_again_by_the_round(
 ) -> None:
     series.store(points(values(LEVELS)), Source.API)
     assert backlog.has_work("detect")
-    for step in (look_all, explanations.explain, tracking.process_pending):
+    for step in (look_all, explanations.explain, alert_pipeline.process_pending):
         messages.clear()
         with django_capture_on_commit_callbacks(execute=True):
             periodic_jobs.run_maintenance()
@@ -190,7 +190,7 @@ def test_a_fault_in_one_explanation_holds_up_no_other(
         return right(*of)
 
     monkeypatch.setattr(explanations.causes, "explain", once)
-    tracking.process_pending()
+    alert_pipeline.process_pending()
     assert sorted(Change.objects.values_list("cause", flat=True)) == ["cannot be said", "code"]
     assert "could not be explained" in caplog.text
     assert Alert.objects.get().n_series == 2

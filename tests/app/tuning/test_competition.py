@@ -10,7 +10,7 @@ from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.kernels.services.remote_builds import RemoteBuilds, build_result
 from codegen_app.tuning.models import Candidate, TuningTask
 from codegen_app.tuning.queries.serving import Bucket
-from codegen_app.tuning.services import planning, tuning
+from codegen_app.tuning.services import planning, run_requests
 from codegen_app.tuning.services import search as tuning_search
 from codegen_app.tuning.services.choices import Choices
 from codegen_app.workers import compilers, work
@@ -43,7 +43,9 @@ def task(graph: Graph) -> TuningTask:
     assert node is not None
     sizes = {name: info["hint"] for name, info in graph.symbols.items()}
     budget = Budget(60.0)
-    run = tuning.start_run(graph, "cuda:0", TARGET, sizes, None, template_node=node, budget=budget)
+    run = run_requests.start_run(
+        graph, "cuda:0", TARGET, sizes, None, template_node=node, budget=budget
+    )
     assert planning.plan_waiting() == 1
     return run.tasks.select_related("run__graph__file", "template_node", "problem").get()
 
@@ -133,7 +135,7 @@ def test_a_run_elsewhere_plans_none_of_them(task: TuningTask) -> None:
     problem, graph = problem_of(task), task.run.graph
     caller = problem.callers[first_in_cutedsl(problem)]
     attempt(task, problem).request_build(caller)
-    run = tuning.start_run(
+    run = run_requests.start_run(
         graph, "rocm:0", "gfx942", dict(task.run.bindings), None, template_node=task.template_node
     )
     assert planning.plan_waiting() == 1

@@ -17,7 +17,7 @@ from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import ProblemWork
 from codegen_app.kernels.services import remote_builds
 from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun
-from codegen_app.tuning.services import ledger, measurement_tasks, planning, tuning
+from codegen_app.tuning.services import ledger, measurement_tasks, planning, run_requests
 from codegen_app.workers import work
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
@@ -99,7 +99,7 @@ def decided(
         monkeypatch.setattr(assignment, "tune", tune)
         node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
         budget = Budget(measurements=len(times.first))
-        run = tuning.start_run(
+        run = run_requests.start_run(
             *(graph, "cpu", "cpu", {}, None),
             template_node=node,
             budget=budget,

@@ -24,7 +24,7 @@ from codegen_app.tuning.services import (
     modelled_tuning,
     planning,
     retuning,
-    tuning,
+    run_requests,
 )
 from codegen_app.workers import work
 from codegen_app.workers.models import State
@@ -53,7 +53,7 @@ def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
 def start(graph: Graph, device: str = "model:gfx942", **limits: float) -> TuningRun:
     node = factories.small_node(graph)
     least = {name: info["min"] for name, info in graph.symbols.items()}
-    run = tuning.start_run(
+    run = run_requests.start_run(
         graph, device, "gfx942", least, None, template_node=node, budget=Budget(**limits)
     )
     assert planning.plan_waiting() == 1
@@ -125,7 +125,7 @@ def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
     earlier = start(graph, measurements=4)
     measurement_tasks.run_task(claimed(earlier))
     node = factories.small_node(graph)
-    run = tuning.start_run(
+    run = run_requests.start_run(
         *(graph, "rocm:0", "gfx942", dict(earlier.bindings), None),
         template_node=node,
         budget=Budget(measurements=3),
@@ -191,7 +191,7 @@ def test_devices_that_are_no_models_are_refused() -> None:
         ("isa:gfx942", "gfx942", "measures no times: use model:gfx942"),
     ):
         with pytest.raises(UserError, match=words):
-            tuning.start_run(graph, device, target, {}, None)
+            run_requests.start_run(graph, device, target, {}, None)
 
 
 @pytest.mark.django_db

@@ -18,7 +18,7 @@ from codegen_app.kernels.models import GeneratedKernel
 from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.platform.config import queries
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
-from codegen_app.tuning.services import budgets, ledger, planning, tuning
+from codegen_app.tuning.services import budgets, ledger, planning, run_requests
 from codegen_app.tuning.services import search as tuning_search
 from codegen_app.workers import work
 from codegen_app.workers.models import State
@@ -85,7 +85,7 @@ def somebody_holds(statement: str) -> Iterator[None]:
 
 
 def start(graph: Graph, **options: object) -> TuningRun:
-    return tuning.start_run(graph, "cpu", "cpu", {}, None, **options)
+    return run_requests.start_run(graph, "cpu", "cpu", {}, None, **options)
 
 
 def test_eight_clicks_wait_for_no_preparation(
@@ -248,7 +248,7 @@ def test_a_budget_counts_only_what_was_worked(graph: Graph) -> None:
 def planned(graph: Graph, target: str, **options: object) -> TuningTask:
     """A run of the first product on a target, planned: its task."""
     node = graph.template_nodes.filter(kind="gemm").order_by("position").first()
-    run = tuning.start_run(graph, "rocm:0", target, {}, None, template_node=node, **options)
+    run = run_requests.start_run(graph, "rocm:0", target, {}, None, template_node=node, **options)
     assert planning.plan_waiting() == 1
     return run.tasks.get()
 

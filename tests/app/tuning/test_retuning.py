@@ -21,7 +21,7 @@ from codegen_app.graphs.services import imports as graphs
 from codegen_app.tuning.models import Candidate, Occasion, RetuneSchedule, Selection, TuningRun
 from codegen_app.tuning.pages.run.query import run_page
 from codegen_app.tuning.queries.ledger import run_ledger
-from codegen_app.tuning.services import planning, retuning, schedules, selection_io, tuning
+from codegen_app.tuning.services import planning, retuning, run_requests, schedules, selection_io
 from codegen_app.tuning.services import selections as services
 from codegen_app.workers import compilers
 from codegen_app.workers.models import Control, State, Worker
@@ -334,7 +334,7 @@ def test_the_strategy_is_kept_with_the_run_and_named_wherever_it_is_shown(
     client: Client, world: World
 ) -> None:
     client.force_login(User.objects.create_user("reader"))
-    run = tuning.start_run(
+    run = run_requests.start_run(
         world.graph, "cpu", "cpu", {}, None, budget=Budget(seconds=9), strategy="random"
     )
     page = client.get(f"/runs/{run.pk}")
@@ -343,7 +343,7 @@ def test_the_strategy_is_kept_with_the_run_and_named_wherever_it_is_shown(
     assert next(run_ledger(run))["strategy"] == "random"
     assert next(run_ledger(world.run))["strategy"] == "", "without a budget nothing is searched"
     with pytest.raises(UserError, match="unknown search strategy 'best'"):
-        tuning.start_run(world.graph, "cpu", "cpu", {}, None, strategy="best")
+        run_requests.start_run(world.graph, "cpu", "cpu", {}, None, strategy="best")
 
 
 def test_every_night_once(world: World) -> None:

@@ -17,7 +17,7 @@ from codegen_app.tuning.services import (
     ledger,
     measurement_tasks,
     planning,
-    tuning,
+    run_requests,
 )
 from codegen_app.tuning.services import (
     search as tuning_search,
@@ -47,7 +47,9 @@ def start(graph: Graph, **limits: float) -> TuningRun:
     node = factories.small_node(graph)
     least = {name: info["min"] for name, info in graph.symbols.items()}
     budget = Budget(**limits)
-    run = tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
+    run = run_requests.start_run(
+        graph, "cpu", "cpu", least, None, template_node=node, budget=budget
+    )
     assert planning.plan_waiting() == 1
     return run
 
@@ -151,7 +153,9 @@ def test_sizes_that_no_memory_holds_are_a_loss_and_no_failure(graph: Graph) -> N
 def test_a_budget_that_is_none_is_rejected(limits: dict[str, float], priority: int) -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     with pytest.raises(UserError, match=r"budget|priority"):
-        tuning.start_run(graph, "cpu", "cpu", {}, None, budget=Budget(**limits), priority=priority)
+        run_requests.start_run(
+            graph, "cpu", "cpu", {}, None, budget=Budget(**limits), priority=priority
+        )
     assert not TuningRun.objects.exists()
 
 

@@ -26,9 +26,9 @@ from codegen_app.tracking.models import (
     EventKind,
     Source,
 )
-from codegen_app.tracking.services import series, tracking
+from codegen_app.tracking.services import alert_pipeline, series
 from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun, TuningTask
-from codegen_app.tuning.services import planning, tuning
+from codegen_app.tuning.services import planning, run_requests
 from codegen_app.workers import work
 from codegen_app.workers.models import State
 from scheduler import samples
@@ -75,7 +75,7 @@ def workers(transactional_db: None, tmp_path: Path) -> Iterator[Die]:
 
 def start(graph: Graph, kind: str, **options: object) -> TuningRun:
     least = {name: info["min"] for name, info in graph.symbols.items()}
-    run = tuning.start_run(graph, "cpu", "cpu", least, None, kinds=[kind], **options)
+    run = run_requests.start_run(graph, "cpu", "cpu", least, None, kinds=[kind], **options)
     planning.plan_waiting()
     return run
 
@@ -141,7 +141,7 @@ def test_from_points_to_a_receiver_a_worker_may_die_anywhere(workers: Die, setti
         with pytest.raises(Empty):
             receiver.next(0)
 
-    assert not tracking.has_pending()
+    assert not alert_pipeline.has_pending()
     changes = Change.objects.values_list("series__problem", "withdrawn_at", "cause")
     assert sorted(changes) == [(name, None, "code") for name in "abc"]
     alert = Alert.objects.get()

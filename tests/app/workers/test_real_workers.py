@@ -19,7 +19,7 @@ from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build
 from codegen_app.site.demo.processes import descendants
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
-from codegen_app.tuning.services import tuning
+from codegen_app.tuning.services import run_requests
 from codegen_app.workers.models import State, Worker
 from scheduler import samples
 from tests.app.processes import ROOT, worker_environment
@@ -140,7 +140,7 @@ def killed_over(workers: Workers, rows: QuerySet[Any], what: str) -> None:
 def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> None:
     """kill -9 while a kernel is compiled, and again while one is measured."""
     graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)
-    run = tuning.start_run(
+    run = run_requests.start_run(
         graph,
         "cpu",
         "cpu",
@@ -175,7 +175,7 @@ def test_a_modelled_run_goes_on_where_a_killed_worker_was(workers: Workers) -> N
     """The model itself, in processes of a worker that has no GPU."""
     graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)
     least = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
-    run = tuning.start_run(
+    run = run_requests.start_run(
         *(graph, "model:gfx942", "gfx942", least, None), kinds=["attention"], candidate_limit=2
     )
     workers.start_one(COMPILING)

@@ -11,7 +11,7 @@ from django.forms.boundfield import BoundWidget
 from codegen_app.tuning.models import TuningRun
 from codegen_app.tuning.services.ledger import MODELLED
 from codegen_app.tuning.services.retuning import Subject, SubjectKeys, TuningRequest
-from codegen_app.tuning.services.tuning import MAX_PRIORITY
+from codegen_app.tuning.services.run_requests import MAX_PRIORITY
 from codegen_app.web.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from scheduler.ir.bindings import format_bindings
 from scheduler.runtime.modelled import modelled_devices
