@@ -124,7 +124,7 @@ def environment_fields(device: DeviceInfo, build: Build) -> dict[str, Any]:
 
 def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
     """Record the configurations that a rule rejected as candidates. ``rejected`` are lines as
-    ``kernels.rejected_line`` returns them."""
+    ``recording.rejected_line`` returns them."""
     Candidate.objects.bulk_create(
         Candidate(
             task=task,
