@@ -1,26 +1,27 @@
 """Read and try out an untrusted model's file in sandboxed child processes.
 
 A child may read the file and write nothing, has no network, and has limits on time and memory
-(``scheduler/sandbox``); it answers with one line of JSON. A file that exceeds the limits or crashes
-the child is rejected with a one-line error.
+(``scheduler/sandbox``). A file that exceeds the limits or crashes the child is rejected with a
+one-line error.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from scheduler.errors import UserError
+from scheduler.sandbox.model import MIB
 from scheduler.sandbox.process import Cancellation
-from scheduler.sandbox.rpc import ChildProgram, call_child
+from scheduler.sandbox.rpc import OUTPUT, ChildProgram, call_child
 
-_EXTRACTED = "model.pt2"  # the file that a child writes to its folder
-_CHILD = ChildProgram("scheduler.untrusted_child", "the reader", "be read", "a model")
+_CHILD = ChildProgram(
+    "scheduler.untrusted_child:make_handler", "the reader", "be read", "a model", names_memory=True
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def read_graph(file: Path, limits: Limits = Limits()) -> Mapping[str, Any]:
     Raises ``UserError`` naming the malformed part or the exceeded limit, and ``MachineError`` if
     the process was killed from outside.
     """
-    content: Mapping[str, Any] = _ask("read", file, (), limits, None)
+    content: Mapping[str, Any] = _call("read", file, limits)
     return content
 
 
@@ -48,7 +49,9 @@ def extract_model(file: Path, model_name: str, out: Path, limits: Limits = Limit
 
     Raises as ``read_graph``, and ``UserError`` listing the models if none has that name.
     """
-    _ask("extract", file, (model_name, _EXTRACTED), limits, None, out)
+    file_bytes = MIB + file.stat().st_size
+    arguments = {"model_name": model_name, "out": OUTPUT}
+    _call("extract", file, limits, arguments, output=out, file_bytes=file_bytes)
 
 
 def try_out(
@@ -60,7 +63,7 @@ def try_out(
 
     Raises as ``read_graph``, and ``Cancelled``.
     """
-    _ask("try", file, targets, limits, cancellation)
+    _call("try", file, limits, {"names": list(targets)}, cancellation=cancellation)
 
 
 def compare_with_torch(
@@ -78,29 +81,26 @@ def compare_with_torch(
     """
     if importlib.util.find_spec("torch") is None:
         raise UserError("torch is not installed: run `pip install torch`, or skip the comparison")
-    more = (str(seed), *(f"{name}={size}" for name, size in bindings.items()))
-    findings: list[Mapping[str, Any]] = _ask("torch", file, more, limits, cancellation)
+    findings: list[Mapping[str, Any]] = _call(
+        *("torch", file, limits, {"seed": seed, "bindings": dict(bindings)}),
+        writable=True,  # importing torch requires a writable folder
+        cancellation=cancellation,
+    )
     return findings
 
 
-def _ask(
-    what: str,
+def _call(
+    command: str,
     file: Path,
-    more: Sequence[str],
     limits: Limits,
-    cancellation: Cancellation | None,
-    out: Path | None = None,
+    arguments: Mapping[str, Any] = MappingProxyType({}),
+    **options: Any,
 ) -> Any:
-    """Return the child's answer, and move the file that it wrote to ``out``."""
-    given = (what, str(limits.memory_bytes), str(limits.seconds), str(file.absolute()))
-    with tempfile.TemporaryDirectory(prefix="kiln-read-") as folder:
-        answer = call_child(
-            *(_CHILD, (*given, *more)),
-            name=file.name,
-            folder=Path(folder),
-            seconds=limits.seconds,
-            cancellation=cancellation,
-        )
-        if out is not None:
-            shutil.move(Path(folder) / _EXTRACTED, out)
-        return answer
+    return call_child(
+        *(_CHILD, {"command": command, "file": str(file.absolute()), **arguments}),
+        name=file.name,
+        seconds=limits.seconds,
+        memory_bytes=limits.memory_bytes,
+        files=(file.absolute(),),
+        **options,
+    )

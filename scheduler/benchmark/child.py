@@ -1,28 +1,23 @@
-"""The worker process: opens one device and one case, loads kernels, checks and times them.
+"""The program that opens one device and one case, loads kernels, checks and times them.
 
-It reads one JSON object per line from standard input and answers each with one line on standard
-output; all other output goes to standard error. It is a separate process so that a kernel that
-hangs or crashes it affects nothing else. ``benchmark/worker.py`` is the parent.
+It runs in a process of its own, so that a kernel that hangs or crashes it affects nothing else.
+``benchmark/worker.py`` is the parent.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.gate import check_outputs
 from scheduler.benchmark.memory import CaseMemory, GuardedBlock
-from scheduler.benchmark.sandbox_paths import kernel_sandbox
 from scheduler.codegen.benchmark_request import TensorArg
 from scheduler.runtime.device import Device, DeviceError, LoadedKernel
 from scheduler.runtime.devices import open_device
-from scheduler.sandbox.python import enter_python
+from scheduler.sandbox.rpc import Handler
 
 
 class _LoadedKernel:
@@ -117,28 +112,15 @@ class Session:
         return asdict(self._device.time(launches))
 
 
-def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer requests until the input ends. A device error is reported, then the process ends:
-    after a fault its results cannot be trusted."""
+def make_handler() -> Handler:
+    """Return the handler of requests. It answers a device error with a ``device_error``; the parent
+    then ends the process, since its results cannot be trusted after a fault."""
     session = Session()
-    for line in requests:
+
+    def handle(request: dict[str, Any]) -> dict[str, Any]:
         try:
-            answer = {"ok": session.handle(json.loads(line))}
+            return session.handle(request)
         except DeviceError as error:
-            answers.write(json.dumps({"device_error": str(error)}) + "\n")
-            answers.flush()
-            return
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            return {"device_error": str(error)}
 
-
-def main(folder: Path, device: str, memory_bytes: int) -> None:
-    """Entry point of the process: standard output is reserved for answers."""
-    enter_python(kernel_sandbox(folder, device, memory_bytes))
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin, answers)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    return handle

@@ -1,39 +1,40 @@
 """Runs a bundle's whole graph in a sandboxed process: a bundle holds untrusted native code.
 
-The process gets the required files of the bundle and the inputs in a folder that it may read. It
-answers with one line of JSON and the outputs' bytes, whose number is known in advance.
+The process gets the required files of the bundle and the inputs in a folder that it may read. The
+outputs' bytes, whose number is known in advance, follow its answer.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from scheduler.benchmark.sandbox_paths import HOME_FOLDER, INPUT_FOLDER, kernel_memory_limit
+from scheduler.benchmark.sandbox_paths import (
+    HOME_FOLDER,
+    INPUT_FOLDER,
+    kernel_memory_limit,
+    kernel_sandbox,
+)
 from scheduler.bundle.emulated import library_for
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen import bundle_paths
 from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings, backed_bindings, bind_unbacked
 from scheduler.ir.index.functions import is_unbacked
-from scheduler.ir.storage import Array, BoundBuffer, bind_buffer
+from scheduler.ir.storage import Array, bind_buffer
 from scheduler.limits import INT64_END
 from scheduler.runtime.device import DeviceError
-from scheduler.sandbox.process import Cancellation, signal_name
-from scheduler.sandbox.python import start_python
+from scheduler.sandbox.rpc import AnsweredError, Child, ChildLostError, InvalidAnswerError
 
-BUNDLE, INPUTS, REQUEST = "bundle", "inputs", "request.json"
-_CHILD = "scheduler.benchmark.graph_child"
-_LINE_MAX_BYTES = 1 << 20
+BUNDLE, INPUTS = "bundle", "inputs"
+_CHILD = "scheduler.benchmark.graph_child:make_handler"
+_ANSWER_MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,31 @@ def run_sandboxed(
     Raises ``UserError`` if an input does not fit, ``DeviceError`` if the device fails or the code
     crashes its process.
     """
+    memory_bytes = kernel_memory_limit()
     with tempfile.TemporaryDirectory(prefix="kiln-run-") as name:
         folder = Path(name)
-        for place in (INPUT_FOLDER, HOME_FOLDER):
-            (folder / place).mkdir()
-        _stage_files(folder / INPUT_FOLDER, bundle, device, target, bindings, inputs)
-        process = start_python(
-            _CHILD,
-            [str(folder), device, str(kernel_memory_limit())],
-            folder / HOME_FOLDER,
-            os.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-        )
-        with process, Cancellation().kill_on_cancel(process):
-            assert process.stdout is not None
-            return _outputs(bundle, bindings, process, process.stdout)
+        input_folder, home = folder / INPUT_FOLDER, folder / HOME_FOLDER
+        input_folder.mkdir()
+        home.mkdir()
+        _stage_files(input_folder, bundle, device, target, inputs)
+        request = {
+            "folder": str(input_folder),
+            "device": device,
+            "bindings": dict(bindings),
+            "inputs": list(inputs),
+        }
+        with Child(_CHILD, kernel_sandbox(folder, device, memory_bytes), home) as child:
+            try:
+                answer = child.request(request, seconds=None, max_bytes=_ANSWER_MAX_BYTES)
+                return _read_outputs(bundle, bindings, child, answer, memory_bytes)
+            except AnsweredError as error:
+                if error.kind == "UserError":
+                    raise UserError(str(error)) from None
+                if error.kind == "MemoryError":
+                    raise DeviceError("hipErrorOutOfMemory", str(error)) from None
+                raise _launch_failure(child.exit_error()) from None
+            except ChildLostError as error:
+                raise _launch_failure(error) from None
 
 
 def link_or_copy(file: Path, to: Path) -> None:
@@ -87,7 +97,6 @@ def _stage_files(
     bundle: Bundle,
     device: str,
     target: str,
-    bindings: Bindings,
     inputs: Mapping[str, Array],
 ) -> None:
     copy = handed / BUNDLE
@@ -106,76 +115,40 @@ def _stage_files(
     (handed / INPUTS).mkdir()
     for number, value in enumerate(inputs.values()):
         np.save(handed / INPUTS / f"{number}.npy", value)
-    request = {"bindings": dict(bindings), "inputs": list(inputs)}
-    (handed / REQUEST).write_text(json.dumps(request))
 
 
-def _outputs(
-    bundle: Bundle, bindings: Bindings, process: subprocess.Popen[bytes], answers: IO[bytes]
+def _read_outputs(
+    bundle: Bundle, bindings: Bindings, child: Child, answer: Any, memory_bytes: int
 ) -> GraphOutputs:
-    answer = _answer(answers.readline(_LINE_MAX_BYTES))
-    _check_answer(answer, process)
-    missing = _missing(answer, bundle.manifest.outputs)
+    """Read the outputs that follow the answer, which is untrusted."""
+    if not isinstance(answer, dict):
+        raise InvalidAnswerError("sent an invalid answer")
+    if "status" in answer:
+        raise DeviceError(str(answer["status"]), str(answer.get("message", "")))
+    reasons, known = answer.get("missing"), answer.get("bindings")
+    reasons = reasons if isinstance(reasons, dict) else {}
+    known = known if isinstance(known, dict) else {}
+    outputs = dict.fromkeys(bundle.manifest.outputs)
+    missing = {name: str(reasons[name]) for name in outputs if name in reasons}
     sizes = backed_bindings(bindings)
-    bind_unbacked(sizes, bundle.manifest.symbols, _read_sizes(answer, bundle))
-    outputs = {}
-    for name in dict.fromkeys(bundle.manifest.outputs):
-        if name in missing:
-            continue
-        buffer = bind_buffer(bundle.manifest.buffers[name], sizes)
-        if buffer.nbytes > kernel_memory_limit():
-            raise _process_error(process)
-        outputs[name] = _output(answers, buffer, process)
-    return GraphOutputs(outputs, missing, sizes)
-
-
-def _read_sizes(answer: Mapping[str, Any] | None, bundle: Bundle) -> Bindings:
-    """Return the valid data-dependent sizes in the answer, which is untrusted."""
-    sizes = answer.get("bindings") if answer else None
-    known = sizes if isinstance(sizes, dict) else {}
-    return {
+    data_dependent = {
         name: known[name]
         for name in bundle.manifest.symbols
         if is_unbacked(name) and type(known.get(name)) is int and 0 <= known[name] < INT64_END
     }
+    bind_unbacked(sizes, bundle.manifest.symbols, data_dependent)
+    values = {}
+    for name in outputs:
+        if name in missing:
+            continue
+        buffer = bind_buffer(bundle.manifest.buffers[name], sizes)
+        if buffer.nbytes > memory_bytes:
+            raise InvalidAnswerError(f"sent an output of more than {memory_bytes >> 30} GiB")
+        array: Array = np.empty(buffer.size, dtype=buffer.dtype.reference_numpy)
+        child.read_into(array.reshape(-1).view(np.uint8).data)
+        values[name] = array
+    return GraphOutputs(values, missing, sizes)
 
 
-def _missing(answer: Mapping[str, Any] | None, outputs: Sequence[str]) -> dict[str, str]:
-    """Return the reasons for missing outputs in the answer, which is untrusted."""
-    reasons = answer.get("missing") if answer else None
-    if not isinstance(reasons, dict):
-        return {}
-    return {name: str(reasons[name]) for name in outputs if name in reasons}
-
-
-def _answer(line: bytes) -> dict[str, Any] | None:
-    try:
-        answer = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return answer if isinstance(answer, dict) else None
-
-
-def _check_answer(answer: dict[str, Any] | None, process: subprocess.Popen[bytes]) -> None:
-    if answer is None:
-        raise _process_error(process)
-    if "mistake" in answer:
-        raise UserError(str(answer["mistake"]))
-    if "status" in answer:
-        raise DeviceError(str(answer["status"]), str(answer.get("message", "")))
-
-
-def _output(answers: IO[bytes], buffer: BoundBuffer, process: subprocess.Popen[bytes]) -> Array:
-    array: Array = np.empty(buffer.size, dtype=buffer.dtype.reference_numpy)
-    data = answers.read(array.nbytes)
-    if len(data) != array.nbytes:
-        raise _process_error(process)
-    return np.frombuffer(data, dtype=array.dtype).reshape(array.shape)
-
-
-def _process_error(process: subprocess.Popen[bytes]) -> DeviceError:
-    """Return the error for a process that ended without an answer or wrote an invalid one."""
-    process.kill()
-    status = process.wait()
-    how = f"was killed by {signal_name(status)}" if status < 0 else f"exited with status {status}"
-    return DeviceError("hipErrorLaunchFailure", f"the process that ran the graph {how}")
+def _launch_failure(error: ChildLostError) -> DeviceError:
+    return DeviceError("hipErrorLaunchFailure", f"the process that ran the graph {error}")

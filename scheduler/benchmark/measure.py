@@ -14,11 +14,10 @@ from typing import Any, Self, TypeAlias, TypeVar
 from cattrs import Converter
 
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import MetricInputs, compute_metrics
 from scheduler.benchmark.timing import EMULATION_PLAN, Sampler, Samples, TimingPlan
-from scheduler.benchmark.worker import BenchmarkWorker
+from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.codec import decode, make_codec
 from scheduler.runtime.device import Timing

@@ -1,24 +1,25 @@
-"""Models an untrusted kernel in a process of its own.
+"""Models an untrusted kernel in a sandboxed child process.
 
-Its listing and its launch may contain anything: the process can read both and write nothing, has no
-network, and limited time and memory (``scheduler/sandbox``); it answers with one line of JSON.
+Its listing and its launch may contain anything: the process writes nothing, and has no network and
+limited time and memory (``scheduler/sandbox``).
 """
 
 from __future__ import annotations
 
-import json
-import tempfile
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
-from scheduler.cycles.kernel_file import KernelFile
+from scheduler.cycles.kernel_file import KernelFile, model_file
+from scheduler.cycles.launches.parser import read_launch, validator
 from scheduler.cycles.report import Report
-from scheduler.cycles.report_json import from_json
+from scheduler.cycles.report_json import from_json, to_json
 from scheduler.sandbox.process import Cancellation
-from scheduler.sandbox.rpc import ChildProgram, call_child
-from scheduler.targets import Board
+from scheduler.sandbox.rpc import ChildProgram, Handler, call_child
+from scheduler.targets import Board, boards, find
 
-_CHILD = ChildProgram("scheduler.cycles.untrusted_child", "the model", "be modelled", "a kernel")
+_CHILD = ChildProgram(
+    "scheduler.cycles.untrusted:make_handler", "the model", "be modelled", "a kernel"
+)
 
 
 @dataclass(frozen=True)
@@ -41,23 +42,32 @@ def model_untrusted(
     Raises ``UserError`` in one line, also if it exceeds the limits; ``MachineError`` if the process
     was ended from outside; ``Cancelled``.
     """
-    with tempfile.TemporaryDirectory(prefix="kiln-model-") as place:
-        folder = Path(place)
-        listing, text = folder / "kernel.s", folder / "launch.json"
-        listing.write_text(kernels.listing, "utf-8")
-        text.write_text(launch, "utf-8")
-        request = {
-            "name": kernels.name,
-            "kernels": list(kernels.kernels),
-            "target": board.target,
-            "board": board.name,
-            "limits": asdict(limits),
-        }
-        answer = call_child(
-            *(_CHILD, (json.dumps(request), str(listing), str(text))),
-            name=kernels.name,
-            folder=folder,
-            seconds=limits.seconds,
-            cancellation=cancellation,
-        )
+    request = {
+        "name": kernels.name,
+        "kernels": list(kernels.kernels),
+        "target": board.target,
+        "board": board.name,
+        "listing": kernels.listing,
+        "launch": launch,
+    }
+    answer = call_child(
+        *(_CHILD, request),
+        name=kernels.name,
+        seconds=limits.seconds,
+        memory_bytes=limits.memory_bytes,
+        cancellation=cancellation,
+    )
     return from_json(answer)
+
+
+def make_handler() -> Handler:
+    """Return the handler of the child process."""
+    validator()  # imported before the sandbox is entered
+    return _model
+
+
+def _model(request: dict[str, Any]) -> dict[str, Any]:
+    target = find(request["target"])
+    (board,) = [board for board in boards(target.name) if board.name == request["board"]]
+    kernels = KernelFile(request["name"], request["listing"], tuple(request["kernels"]))
+    return to_json(model_file(kernels, target, board, read_launch(request["launch"])))

@@ -13,7 +13,6 @@ import numpy as np
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case_builder import make_case
-from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measure import (
     Bench,
     Limits,
@@ -24,6 +23,7 @@ from scheduler.benchmark.measure import (
 )
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.timing import Sampler
+from scheduler.benchmark.worker import WorkerLostError
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import Rejected, Stage
 from scheduler.ir.bindings import Bindings, format_bindings

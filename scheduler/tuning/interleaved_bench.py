@@ -11,7 +11,6 @@ import numpy as np
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case_builder import make_case
-from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measure import (
     Bench,
     Limits,
@@ -25,6 +24,7 @@ from scheduler.benchmark.measure import (
 )
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.timing import Sampler, Samples, TimingPlan
+from scheduler.benchmark.worker import WorkerLostError
 from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings

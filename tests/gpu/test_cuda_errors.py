@@ -12,11 +12,10 @@ import pytest
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measure import Bench, Limits, check_candidate, sampler
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
-from scheduler.benchmark.worker import BenchmarkWorker
+from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.build.compile import build
 from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
 from scheduler.build.model import Build

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,35 +12,34 @@ import pytest
 from scheduler import pipeline, samples, untrusted
 from scheduler.errors import UserError
 from scheduler.ir.serialize import graph_to_json
+from scheduler.sandbox import rpc
 from scheduler.sandbox.process import Cancellation, Cancelled
-from scheduler.sandbox.rpc import ChildProgram
 from scheduler.untrusted import Limits
 
 SAMPLE = samples.path("gpt2_2layer")
-# A reader that does what a file made it do; its fence is the real one's.
+# A reader that does what a file made it do, in the real one's sandbox.
 READER = """
-import os, signal, socket, sys
-from pathlib import Path
-from scheduler.sandbox import Limits, Sandbox
-from scheduler.sandbox.python import enter_python
-file = Path(sys.argv[4])
-limits = Limits(memory_bytes=int(sys.argv[2]), cpu_seconds=CPU_SECONDS)
-enter_python(Sandbox(read=(file,), limits=limits))
-file.read_bytes()
-BODY
+import os, resource, signal, socket, sys
+from contextlib import suppress
+def make_handler():
+    return handle
+def write(data):  # to standard output of the start, whatever its number is
+    for number in range(3, 10):
+        with suppress(OSError):
+            os.write(number, data)
+def handle(request):
+    open(request["file"], "rb").read()
+    BODY
 """
 
 
-def hostile(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str, cpu_seconds: int = 120
-) -> None:
+def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
     """Have files read by a reader with this body."""
     folder = tmp_path / "modules"
     folder.mkdir()
-    text = READER.replace("BODY", body).replace("CPU_SECONDS", str(cpu_seconds))
-    (folder / "hostile_reader.py").write_text(text)
+    (folder / "hostile_reader.py").write_text(READER.replace("BODY", body))
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    child = ChildProgram("hostile_reader", "the reader", "be read", "a model")
+    child = replace(untrusted._CHILD, program="hostile_reader:make_handler")
     monkeypatch.setattr(untrusted, "_CHILD", child)
 
 
@@ -60,7 +60,8 @@ def test_a_file_that_takes_too_long_is_turned_down(
 ) -> None:
     with pytest.raises(UserError, match=r"exceeds the time limit of 0.01 s"):
         untrusted.read_graph(SAMPLE, Limits(seconds=0.01))
-    hostile(monkeypatch, tmp_path, "while True: pass", cpu_seconds=1)
+    limit = "resource.setrlimit(resource.RLIMIT_CPU, (1, 6))"
+    hostile(monkeypatch, tmp_path, f"{limit}\n    while True: pass")
     with pytest.raises(UserError, match="exceeds the time limit"):  # by time of the processor
         untrusted.read_graph(SAMPLE, Limits(seconds=3600))
 
@@ -68,19 +69,24 @@ def test_a_file_that_takes_too_long_is_turned_down(
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("os.kill(os.getpid(), signal.SIGKILL)", "exited with status 1"),  # not even itself
-        ("os.abort()", "killed by SIGABRT"),
-        ("open('/etc/passwd')", "exited with status 1"),
-        ("socket.socket()", "exited with status 1"),
-        ("os.fork()", "exited with status 1"),
-        ("open('here', 'w')", "exited with status 1"),
-        ("bytearray(1 << 31)", "exited with status 1"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "PermissionError"),  # not even itself
+        ("os.abort()", "the reader was killed by SIGABRT"),
+        ("os._exit(1)", "the reader exited with status 1"),
+        ("open('/etc/passwd')", "PermissionError"),
+        ("socket.socket()", "PermissionError"),
+        ("os.fork()", "PermissionError"),
+        ("open('here', 'w')", "PermissionError"),
+        ("bytearray(1 << 31)", "exceeds the memory limit of 1 GiB for a model"),
+        ("handle(request)", "nested too deeply"),
+        ("write(b'[1]')", "sent an invalid answer"),
+        ("while True: write(bytes(1 << 16))", "sent an answer of more than 1 MiB"),
     ],
 )
 def test_a_reader_that_was_taken_over_gets_nowhere(
     body: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     hostile(monkeypatch, tmp_path, body)
+    monkeypatch.setattr(rpc, "MAX_JSON_BYTES", 1 << 20)
     with pytest.raises(UserError, match=says):
         untrusted.read_graph(SAMPLE, Limits(memory_bytes=1 << 30))
 

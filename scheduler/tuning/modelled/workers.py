@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from scheduler.benchmark.child_process import ChildProcess, WorkerLostError
+from scheduler.benchmark.worker import WorkerLostError, WorkerProcess
 from scheduler.errors import Rejected, Stage
 from scheduler.tuning.modelled.cache import ModelCache, key_of
 from scheduler.tuning.modelled.job import ModelJob
@@ -18,7 +18,7 @@ from scheduler.tuning.modelled_time import ModelledTime
 #: The model: a ``modelled/model.py:Model`` by its dotted name.
 MODEL = "scheduler.tuning.modelled.board_model:model"
 LIMIT_S = 60.0
-_CHILD = "scheduler.tuning.modelled.child"
+_PROGRAM = "scheduler.tuning.modelled.child:make_handler"
 _MEMORY_BYTES = 4 << 30
 
 
@@ -41,8 +41,8 @@ class ModelWorkers:
         self._model = model
         self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="model")
         self._lock = threading.Lock()
-        self._idle: list[ChildProcess] = []
-        self._busy: set[ChildProcess] = set()
+        self._idle: list[WorkerProcess] = []
+        self._busy: set[WorkerProcess] = set()
         self._closed = False
         self.from_cache = 0
 
@@ -95,7 +95,7 @@ class ModelWorkers:
             self._cache.put(key, answer)
         return found
 
-    def _next_process(self) -> ChildProcess:
+    def _next_process(self) -> WorkerProcess:
         with self._lock:
             if self._closed:
                 raise _ClosedError
@@ -103,10 +103,10 @@ class ModelWorkers:
             self._busy.add(process)
             return process
 
-    def _start_process(self) -> ChildProcess:
-        return ChildProcess(_CHILD, [self._model, str(_MEMORY_BYTES)])
+    def _start_process(self) -> WorkerProcess:
+        return WorkerProcess(_PROGRAM, "cpu", _MEMORY_BYTES, [self._model])
 
-    def _release(self, process: ChildProcess, *, is_over: bool) -> None:
+    def _release(self, process: WorkerProcess, *, is_over: bool) -> None:
         with self._lock:
             self._busy.discard(process)
             if not is_over:

@@ -16,7 +16,6 @@ import pytest
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measure import (
     MAX_KILLS,
     Bench,
@@ -31,7 +30,7 @@ from scheduler.benchmark.measure import (
 from scheduler.benchmark.measurement import Measurement
 from scheduler.benchmark.timing import TimingPlan
 from scheduler.benchmark.tolerance import Tolerance
-from scheduler.benchmark.worker import BenchmarkWorker
+from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
@@ -226,7 +225,7 @@ def test_a_process_that_somebody_else_ended_says_nothing_of_the_candidate(
 def test_a_killed_process_is_told_from_one_that_crashed() -> None:
     for number, interrupted in ((signal.SIGKILL, True), (signal.SIGSEGV, False)):
         with BenchmarkWorker("cpu") as worker:
-            os.kill(worker._process.pid, number)
+            os.kill(worker._child.process.pid, number)
             with pytest.raises(WorkerLostError, match=number.name) as raised:
                 worker.request(120.0, op="open")
         assert raised.value.interrupted == interrupted

@@ -1,13 +1,11 @@
-"""Reads an untrusted code object in a process of its own.
+"""Reads an untrusted code object in a sandboxed child process.
 
-LLVM and pyelftools parse untrusted input: the process can read the file and write nothing, has no
-network, and limited time and memory (``scheduler/sandbox``); it answers with one line of JSON.
+LLVM and pyelftools parse untrusted input: the process can read the file and write nothing, and has
+no network and limited time and memory (``scheduler/sandbox``).
 """
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +17,9 @@ from scheduler.sandbox.process import Cancellation
 from scheduler.sandbox.rpc import ChildProgram, call_child
 
 _CHILD = ChildProgram(
-    "scheduler.isa.rocm.objects.child", "the reader", "be read", "a code object", True
+    *("scheduler.isa.rocm.objects.child:make_handler", "the reader", "be read", "a code object"),
+    bug="not a readable code object ({kind})",  # pyelftools raises anything for a damaged file
+    quiet=True,
 )
 
 
@@ -39,15 +39,20 @@ def read_code_object(
     disassembler.require()
     if file.stat().st_size > limits.file_bytes:
         raise UserError(f"{file.name}: larger than the limit of {limits.file_bytes >> 20} MiB")
-    request = {"processor": processor, "kernels": list(kernels), "limits": asdict(limits)}
-    with tempfile.TemporaryDirectory(prefix="kiln-object-") as folder:
-        found = call_child(
-            *(_CHILD, (json.dumps(request), str(file.absolute()))),
-            name=file.name,
-            folder=Path(folder),
-            seconds=limits.seconds,
-            cancellation=cancellation,
-        )
+    request = {
+        "file": str(file.absolute()),
+        "processor": processor,
+        "kernels": list(kernels),
+        "limits": asdict(limits),
+    }
+    found = call_child(
+        *(_CHILD, request),
+        name=file.name,
+        seconds=limits.seconds,
+        memory_bytes=limits.memory_bytes,
+        files=(file.absolute(),),
+        cancellation=cancellation,
+    )
     if found["target"] != processor:
         raise UserError(f"{file.name}: built for {found['target']}, not for {processor}")
     return CodeObject(found["target"], found["listing"], tuple(found["kernels"]), found["left_out"])
