@@ -30,7 +30,7 @@ from scheduler.ir.index.functions import is_unbacked
 from scheduler.ir.storage import Array, bind_buffer
 from scheduler.limits import INT64_END
 from scheduler.runtime.device import DeviceError
-from scheduler.sandbox.rpc import AnsweredError, Child, ChildLostError, InvalidAnswerError
+from scheduler.sandbox.rpc import AnsweredError, Child, ChildError, InvalidAnswerError
 
 BUNDLE, INPUTS = "bundle", "inputs"
 _CHILD = "scheduler.benchmark.graph_child:make_handler"
@@ -78,7 +78,7 @@ def run_sandboxed(
                 if error.kind == "MemoryError":
                     raise DeviceError("hipErrorOutOfMemory", str(error)) from None
                 raise _launch_failure(child.exit_error()) from None
-            except ChildLostError as error:
+            except ChildError as error:
                 raise _launch_failure(error) from None
 
 
@@ -150,5 +150,5 @@ def _read_outputs(
     return GraphOutputs(values, missing, sizes)
 
 
-def _launch_failure(error: ChildLostError) -> DeviceError:
+def _launch_failure(error: ChildError) -> DeviceError:
     return DeviceError("hipErrorLaunchFailure", f"the process that ran the graph {error}")

@@ -28,8 +28,8 @@ from scheduler.sandbox.process import signal_name, was_killed_externally
 from scheduler.sandbox.rpc import (
     AnsweredError,
     Child,
+    ChildError,
     ChildExitedError,
-    ChildLostError,
     ChildTimeoutError,
     InvalidAnswerError,
 )
@@ -89,10 +89,10 @@ class WorkerProcess:
         except ChildTimeoutError:
             reason = f"no answer to {request['op']!r} within {timeout_s:g} s"
             raise self._end(Stage.TIMEOUT, reason) from None
-        except (AnsweredError, ChildLostError) as error:
-            raise self._lost(error) from None
+        except (AnsweredError, ChildError) as error:
+            raise self._crash_error(error) from None
         if not isinstance(answer, dict):
-            raise self._lost(InvalidAnswerError())
+            raise self._crash_error(InvalidAnswerError())
         if "device_error" in answer:
             stage = self.stages.get(request["op"], Stage.RUN)
             raise self._end(stage, str(answer["device_error"]))
@@ -123,7 +123,7 @@ class WorkerProcess:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _lost(self, error: Exception) -> WorkerLostError:
+    def _crash_error(self, error: Exception) -> WorkerLostError:
         """Return the error for a process that gave no valid answer."""
         detail = ""
         if isinstance(error, AnsweredError):
@@ -136,11 +136,11 @@ class WorkerProcess:
         reason = f"the worker process exited with status {error.status}"
         if error.status < 0:
             reason = f"killed by {signal_name(error.status)}"
-        lost = self._end(Stage.CRASH, reason, detail)
-        if "Memory access fault by GPU" in lost.rejected.detail:
-            return WorkerLostError(replace(lost.rejected, reason="GPU memory fault"))
-        lost.interrupted = was_killed_externally(error.status)
-        return lost
+        crash = self._end(Stage.CRASH, reason, detail)
+        if "Memory access fault by GPU" in crash.rejected.detail:
+            return WorkerLostError(replace(crash.rejected, reason="GPU memory fault"))
+        crash.interrupted = was_killed_externally(error.status)
+        return crash
 
     def _end(self, stage: Stage, reason: str, detail: str = "") -> WorkerLostError:
         """Kill the process and return the error, with the end of its standard error."""

@@ -57,22 +57,22 @@ class Answer:
     payload: Sequence[memoryview]
 
 
-class ChildLostError(Exception):
+class ChildError(Exception):
     """The child process cannot be used any more."""
 
 
-class ChildTimeoutError(ChildLostError):
+class ChildTimeoutError(ChildError):
     """The child did not answer, or did not end, in time."""
 
     def __init__(self) -> None:
         super().__init__("did not answer in time")
 
 
-class InvalidAnswerError(ChildLostError):
+class InvalidAnswerError(ChildError):
     """The child sent something else than an answer, or too much; the message says what it did."""
 
 
-class ChildExitedError(ChildLostError):
+class ChildExitedError(ChildError):
     """The child ended without an answer."""
 
     def __init__(self, status: int) -> None:
@@ -138,7 +138,7 @@ class Child:
     def request(self, request: Any, *, seconds: float | None, max_bytes: int) -> Any:
         """Send a request and return the value of the answer.
 
-        Raises ``AnsweredError``, or ``ChildLostError``.
+        Raises ``AnsweredError``, or ``ChildError``.
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         with suppress(BrokenPipeError):  # it has ended, possibly after an error in its preparation
@@ -179,7 +179,7 @@ class Child:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    def exit_error(self, deadline: float = math.inf) -> ChildLostError:
+    def exit_error(self, deadline: float = math.inf) -> ChildError:
         """Wait for the end of a process that answers no more, and return how it ended."""
         seconds = min(_EXIT_SECONDS, max(0.0, deadline - time.monotonic()))
         try:
@@ -258,7 +258,7 @@ def call_child(
                 cancellation.kill_on_cancel(process.process),
             ):
                 answer = process.request(request, seconds=seconds, max_bytes=MAX_JSON_BYTES)
-        except (AnsweredError, ChildLostError) as error:
+        except (AnsweredError, ChildError) as error:
             if cancellation.cancelled:
                 raise Cancelled from None
             raise _user_error(child, error, name, seconds, memory_bytes) from None
