@@ -7,15 +7,87 @@ graph's own ops).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import sympy
 
 from scheduler.fuel import spend_fuel
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.minifloat import round_to_minifloat
+from scheduler.ir.pointwise import FUNCTIONS, Result
+
+Number: TypeAlias = int | float | complex | bool
+
+COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+_INDEX_FUNCTIONS: Mapping[str, Callable[..., Expr]] = MappingProxyType(
+    {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
+)
+
+
+class _Operators:
+    """Python's operators on value trees, with numbers as literals: ``x * 2 + 1``, ``x < 0``.
+
+    ``&``, ``|`` and ``~`` are logical. Trees are compared by structure with ``==``.
+    """
+
+    def __add__(self, other: Any) -> Value:
+        return _operation("add", self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return _operation("add", other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return _operation("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return _operation("sub", other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return _operation("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return _operation("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return _operation("truediv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return _operation("truediv", other, self)
+
+    def __neg__(self) -> Value:
+        return _operation("neg", self)
+
+    def __lt__(self, other: Any) -> Value:
+        return _operation("lt", self, other)
+
+    def __le__(self, other: Any) -> Value:
+        return _operation("le", self, other)
+
+    def __gt__(self, other: Any) -> Value:
+        return _operation("gt", self, other)
+
+    def __ge__(self, other: Any) -> Value:
+        return _operation("ge", self, other)
+
+    def __and__(self, other: Any) -> Value:
+        return _operation("logical_and", self, other)
+
+    def __or__(self, other: Any) -> Value:
+        return _operation("logical_or", self, other)
+
+    def __invert__(self) -> Value:
+        return _operation("logical_not", self)
+
+
+def _operation(op: str, *args: Any) -> Value:
+    return call(op, *args)
 
 
 @dataclass(frozen=True)
@@ -34,7 +106,7 @@ class Indirect:
 
 
 @dataclass(frozen=True)
-class Load:
+class Load(_Operators):
     """Read one element: ``index`` has one expression for each dimension of the buffer."""
 
     buffer: str
@@ -44,7 +116,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Const:
+class Const(_Operators):
     """A literal. ``value`` may be inf or nan."""
 
     value: int | float | complex | bool
@@ -52,7 +124,7 @@ class Const:
 
 
 @dataclass(frozen=True)
-class IndexValue:
+class IndexValue(_Operators):
     """An integer expression of sizes and loop variables, as a value (arange, a size)."""
 
     expr: Expr
@@ -60,7 +132,7 @@ class IndexValue:
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(_Operators):
     """A pointwise function of ``ir/pointwise.py``; ``dtype`` is the result's.
 
     ``node`` is the graph node that it implements, if known: it is written as a comment beside the
@@ -74,7 +146,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Cast:
+class Cast(_Operators):
     """Conversion to another element type; it rounds when the type is narrower.
 
     ``decides``: its readers depend on the exact rounding (such as comparisons), so that the
@@ -94,7 +166,7 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Masked:
+class Masked(_Operators):
     """``value`` where ``condition`` holds, else ``other``; ``value`` is not read elsewhere."""
 
     condition: Value
@@ -107,7 +179,7 @@ class Masked:
 
 
 @dataclass(frozen=True)
-class Accumulator:
+class Accumulator(_Operators):
     """The result of the template (or of an earlier reduction stage, by name) at this point."""
 
     dtype: DType
@@ -176,3 +248,128 @@ def rebuild(value: Value, change: Callable[[Value], Value | None]) -> Value:
             indirect=tuple(replace(i, value=rebuild(i.value, change)) for i in value.indirect),
         )
     return value
+
+
+def const(value: Number, dtype: DType) -> Const:
+    """A literal in the compute type of ``dtype``."""
+    held = dtype.compute_dtype
+    if held is DType.BOOL:
+        return Const(bool(value), held)
+    if dtype.is_float8:
+        value = float(round_to_minifloat(_real(value), dtype))
+    if held.is_complex:
+        return Const(complex(value), held)
+    number = _real(value)
+    return Const(float(number) if held.is_float else _wrapped(int(number), held), held)
+
+
+def _wrapped(number: int, dtype: DType) -> int:
+    """An integer wrapped to the bits of an integer type."""
+    bits = 8 * dtype.itemsize
+    number &= 2**bits - 1
+    signed = not dtype.is_unsigned and number >= 2 ** (bits - 1)
+    return number - 2**bits if signed else number
+
+
+def index_value(expr: Expr | int) -> Value:
+    """An integer expression as an i64 value."""
+    return IndexValue(sympy.Integer(expr) if isinstance(expr, int) else expr, DType.I64)
+
+
+def upcast(value: Value, dtype: DType) -> Value:
+    """Convert to the compute type of ``dtype``: f32 for f16 and bf16, without rounding to them."""
+    if value.dtype.compute_dtype is dtype.compute_dtype:
+        return value
+    if isinstance(value, Const):
+        return convert_literal(value, dtype.compute_dtype)
+    if isinstance(value, IndexValue) and dtype in (DType.I64, DType.I32):
+        return replace(value, dtype=dtype)
+    return Cast(value, dtype.compute_dtype)
+
+
+def _real(number: int | float | complex) -> int | float:
+    return number.real if isinstance(number, complex) else number
+
+
+def convert_literal(value: Const, dtype: DType) -> Value:
+    if dtype is DType.BOOL:
+        return Const(bool(value.value), dtype)
+    if dtype.is_complex:
+        return Const(complex(value.value), dtype)
+    number = _real(value.value)
+    if dtype.is_float:
+        return Const(float(number), dtype)
+    if isinstance(number, float) and not number.is_integer():
+        if not math.isfinite(number):
+            return Cast(value, dtype)
+        number = int(number)
+    return Const(_wrapped(int(number), dtype), dtype)
+
+
+def call(op: str, *args: Value | Number) -> Value:
+    """A call of a function of ``ir/pointwise.py``; all arguments must have one compute type.
+
+    A number stands for a literal of the other arguments' type. Index arithmetic and trivial logic
+    are folded; the C++ compiler does the rest.
+    """
+    function = FUNCTIONS[op]
+    if function.result is Result.SECOND:
+        condition, *choices = args
+        assert not isinstance(condition, int | float | complex)
+        yes, no = _with_literals(choices)
+        if isinstance(condition, Const):
+            return yes if condition.value else no
+        return Call(op, (condition, yes, no), yes.dtype.compute_dtype)
+    values = _with_literals(args)
+    folded = _fold(op, values)
+    return Call(op, values, function.result_type(values[0].dtype)) if folded is None else folded
+
+
+def _with_literals(args: Sequence[Value | Number]) -> tuple[Value, ...]:
+    dtype = next(arg.dtype for arg in args if not isinstance(arg, int | float | complex))
+    return tuple(
+        const(arg, dtype.compute_dtype) if isinstance(arg, int | float | complex) else arg
+        for arg in args
+    )
+
+
+def _fold(op: str, args: tuple[Value, ...]) -> Value | None:
+    if op in ("logical_and", "logical_or"):
+        for arg, other in (args, args[::-1]):
+            if isinstance(arg, Const):
+                neutral = bool(arg.value) == (op == "logical_and")
+                return other if neutral else arg
+        return None
+    if op in ("mul", "truediv") and isinstance(args[1], Const) and args[1].value == 1:
+        return args[0]
+    if args[0].dtype is not DType.I64:
+        return None
+    exprs = [expr for expr in map(as_index, args) if expr is not None]
+    if len(exprs) < len(args):
+        return None
+    if op in _INDEX_FUNCTIONS:
+        return index_value(_INDEX_FUNCTIONS[op](*exprs))
+    return _fold_comparison(op, exprs[0] - exprs[1]) if op in COMPARISONS else None
+
+
+def _fold_comparison(op: str, difference: Expr) -> Value | None:
+    """The result of a comparison with zero, if the sign is known at every point."""
+    truth: bool | None = None
+    if op in ("ge", "lt") and is_nonnegative(difference):
+        truth = op == "ge"
+    elif op in ("le", "gt") and is_nonnegative(-difference):
+        truth = op == "le"
+    elif op in ("eq", "ne") and difference.is_Integer:
+        truth = (difference == 0) == (op == "eq")
+    elif difference.is_Integer:
+        truth = bool({"lt": difference < 0, "gt": difference > 0}.get(op, False))
+    return None if truth is None else Const(truth, DType.BOOL)
+
+
+def as_index(value: Value) -> Expr | None:
+    """The integer expression of a value, or None."""
+    if isinstance(value, IndexValue):
+        return value.expr
+    if isinstance(value, Const):
+        return sympy.Integer(int(value.value.real))
+    return None

@@ -13,34 +13,16 @@ from collections.abc import Callable
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, index_value, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import elementwise, integer_power, materialize
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
 _SIXTH = 0.16666667163372039794921875  # the float32 value, which torch uses in every type
 _MEAN = 1  # torch's number for the reduction of a loss
-
-
-def _number(x: Value, value: float) -> Value:
-    return const(value, x.dtype)
-
-
-def _times(x: Value, factor: float) -> Value:
-    return call("mul", x, _number(x, factor))
-
-
-def _plus(x: Value, value: float) -> Value:
-    return call("add", x, _number(x, value))
-
-
-def _test(name: str, x: Value, value: float) -> Value:
-    return call(name, x, _number(x, value))
 
 
 def _input_rule(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]:
@@ -62,36 +44,36 @@ def _output_rule(function: Callable[[Value, Value], Value]) -> Callable[..., Ten
 
 
 def _sigmoid(g: Value, y: Value) -> Value:
-    return call("mul", g, call("mul", y, call("sub", _number(y, 1), y)))
+    return g * (y * (1 - y))
 
 
 def _tanh(g: Value, y: Value) -> Value:
-    return call("mul", g, call("sub", _number(y, 1), integer_power(y, 2)))
+    return g * (1 - integer_power(y, 2))
 
 
 def _silu(g: Value, x: Value) -> Value:
     s = call("sigmoid", x)
-    slope = _plus(call("mul", x, call("sub", _number(x, 1), s)), 1)
-    return call("mul", g, call("mul", s, slope))
+    slope = x * (1 - s) + 1
+    return g * (s * slope)
 
 
 def _mish(g: Value, x: Value) -> Value:
-    small = call("log1p", call("exp", call("neg", call("abs", x))))
-    t = call("tanh", call("add", call("maximum", x, _number(x, 0)), small))
-    rest = call("sub", _number(x, 1), integer_power(t, 2))
-    slope = call("add", t, call("mul", call("mul", x, call("sigmoid", x)), rest))
-    return call("mul", g, slope)
+    small = call("log1p", call("exp", -call("abs", x)))
+    t = call("tanh", call("maximum", x, 0) + small)
+    rest = 1 - integer_power(t, 2)
+    slope = t + x * call("sigmoid", x) * rest
+    return g * slope
 
 
 def _hard_swish(g: Value, x: Value) -> Value:
-    middle = call("mul", g, _plus(call("truediv", x, _number(x, 3)), 0.5))
-    upper = call("where", _test("lt", x, 3), middle, g)
-    return call("where", _test("le", x, -3), _number(g, 0), upper)
+    middle = g * (x / 3 + 0.5)
+    upper = call("where", x < 3, middle, g)
+    return call("where", x <= -3, 0, upper)
 
 
 def _hard_sigmoid(g: Value, x: Value) -> Value:
-    inside = call("logical_and", _test("gt", x, -3), _test("lt", x, 3))
-    return call("where", inside, _times(g, _SIXTH), _number(g, 0))
+    inside = (x > -3) & (x < 3)
+    return call("where", inside, g * _SIXTH, 0)
 
 
 sigmoid_backward = _output_rule(_sigmoid)
@@ -108,40 +90,36 @@ def gelu_backward(
     if approximate not in ("none", "tanh"):
         raise Unsupported(f"gelu with approximate={approximate!r} is not supported")
     slope = _gelu_slope if approximate == "none" else _gelu_tanh_slope
-    return elementwise(b, (grad_output, self), lambda g, x: call("mul", g, slope(x)))
+    return elementwise(b, (grad_output, self), lambda g, x: g * slope(x))
 
 
 def _gelu_slope(x: Value) -> Value:
     """Φ(x) + x φ(x)."""
-    cdf = _times(_plus(call("erf", _times(x, math.sqrt(0.5))), 1), 0.5)
-    bell = call("exp", _times(integer_power(x, 2), -0.5))
-    return call("add", cdf, call("mul", x, _times(bell, 1 / math.sqrt(2 * math.pi))))
+    cdf = (call("erf", x * math.sqrt(0.5)) + 1) * 0.5
+    bell = call("exp", integer_power(x, 2) * -0.5)
+    return cdf + x * (bell * (1 / math.sqrt(2 * math.pi)))
 
 
 def _gelu_tanh_slope(x: Value) -> Value:
     beta, kappa = math.sqrt(2 / math.pi), 0.044715
-    inner = _times(call("add", x, _times(integer_power(x, 3), kappa)), beta)
+    inner = (x + integer_power(x, 3) * kappa) * beta
     t = call("tanh", inner)
-    turning = call("sub", _number(x, 1), integer_power(t, 2))
-    rising = _times(_plus(_times(integer_power(x, 2), 3 * kappa), 1), beta)
-    right = call("mul", _times(x, 0.5), call("mul", turning, rising))
-    return call("add", _times(_plus(t, 1), 0.5), right)
+    turning = 1 - integer_power(t, 2)
+    rising = (integer_power(x, 2) * (3 * kappa) + 1) * beta
+    right = x * 0.5 * (turning * rising)
+    return (t + 1) * 0.5 + right
 
 
 def threshold_backward(b: Builder, grad_output: Tensor, self: Tensor, threshold: float) -> Tensor:
-    return elementwise(
-        b,
-        (grad_output, self),
-        lambda g, x: call("where", _test("le", x, threshold), _number(g, 0), g),
-    )
+    return elementwise(b, (grad_output, self), lambda g, x: call("where", x <= threshold, 0, g))
 
 
 def hardtanh_backward(
     b: Builder, grad_output: Tensor, self: Tensor, min_val: float, max_val: float
 ) -> Tensor:
     def function(g: Value, x: Value) -> Value:
-        outside = call("logical_or", _test("le", x, min_val), _test("ge", x, max_val))
-        return call("where", outside, _number(g, 0), g)
+        outside = (x <= min_val) | (x >= max_val)
+        return call("where", outside, 0, g)
 
     return elementwise(b, (grad_output, self), function)
 
@@ -150,9 +128,7 @@ def leaky_relu_backward(
     b: Builder, grad_output: Tensor, self: Tensor, negative_slope: float, self_is_result: bool
 ) -> Tensor:
     return elementwise(
-        b,
-        (grad_output, self),
-        lambda g, x: call("where", _test("gt", x, 0), g, _times(g, negative_slope)),
+        b, (grad_output, self), lambda g, x: call("where", x > 0, g, g * negative_slope)
     )
 
 
@@ -167,7 +143,7 @@ def rrelu_backward(
     self_is_result: bool,
 ) -> Tensor:
     if training and upper - lower > 1e-6:  # torch's test for different slopes
-        return elementwise(b, (grad_output, noise), lambda g, n: call("mul", g, n))
+        return elementwise(b, (grad_output, noise), lambda g, n: g * n)
     return leaky_relu_backward(b, grad_output, self, (lower + upper) / 2, self_is_result)
 
 
@@ -182,10 +158,10 @@ def elu_backward(
 ) -> Tensor:
     def function(g: Value, x: Value) -> Value:
         if is_result:
-            low = _times(_plus(x, alpha * scale), input_scale)
+            low = (x + alpha * scale) * input_scale
         else:
-            low = _times(call("exp", _times(x, input_scale)), alpha * scale * input_scale)
-        return call("where", _test("le", x, 0), call("mul", g, low), _times(g, scale))
+            low = call("exp", x * input_scale) * (alpha * scale * input_scale)
+        return call("where", x <= 0, g * low, g * scale)
 
     return elementwise(b, (grad_output, self_or_result), function)
 
@@ -194,25 +170,21 @@ def softplus_backward(
     b: Builder, grad_output: Tensor, self: Tensor, beta: float, threshold: float
 ) -> Tensor:
     def function(g: Value, x: Value) -> Value:
-        scaled = _times(x, beta)
-        return call(
-            "where", _test("gt", scaled, threshold), g, call("mul", g, call("sigmoid", scaled))
-        )
+        scaled = x * beta
+        return call("where", scaled > threshold, g, g * call("sigmoid", scaled))
 
     return elementwise(b, (grad_output, self), function)
 
 
 def log_sigmoid_backward(b: Builder, grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:
     """``buffer`` is what torch's CPU kernel keeps from the forward pass; it is recomputed here."""
-    return elementwise(
-        b, (grad_output, self), lambda g, x: call("mul", g, call("sigmoid", call("neg", x)))
-    )
+    return elementwise(b, (grad_output, self), lambda g, x: g * call("sigmoid", -x))
 
 
 def _outside(g: Value, x: Value, lambd: float) -> Value:
     """The gradient outside the bounds; 0 inside."""
-    inside = call("logical_and", _test("ge", x, -lambd), _test("le", x, lambd))
-    return call("where", inside, _number(g, 0), g)
+    inside = (x >= -lambd) & (x <= lambd)
+    return call("where", inside, 0, g)
 
 
 def hardshrink_backward(b: Builder, grad_out: Tensor, self: Tensor, lambd: float) -> Tensor:
@@ -229,9 +201,9 @@ def logit_backward(
     low, there = (0.0, math.nan) if eps is None else (float(eps), 0.0)
 
     def function(g: Value, x: Value) -> Value:
-        outside = call("logical_or", _test("lt", x, low), _test("gt", x, 1 - low))
-        slope = call("mul", x, call("sub", _number(x, 1), x))
-        return call("where", outside, _number(g, there), call("truediv", g, slope))
+        outside = (x < low) | (x > 1 - low)
+        slope = x * (1 - x)
+        return call("where", outside, there, g / slope)
 
     return elementwise(b, (grad_output, self), function)
 
@@ -244,13 +216,13 @@ def glu_backward(b: Builder, grad_output: Tensor, self: Tensor, dim: int) -> Ten
     def part(function: Callable[[Value, Value, Value], Value]) -> Tensor:
         def read(i: Index) -> Value:
             behind = (*i[:at], i[at] + half, *i[at + 1 :])
-            g, x = (trees.upcast(t.at(i), held) for t in (grad_output, self))
-            return function(g, x, call("sigmoid", trees.upcast(self.at(behind), held)))
+            g, x = (upcast(t.at(i), held) for t in (grad_output, self))
+            return function(g, x, call("sigmoid", upcast(self.at(behind), held)))
 
         return Tensor(grad_output.size, self.dtype, read)
 
-    first = part(lambda g, _, s: call("mul", g, s))
-    second = part(lambda g, x, s: call("mul", _sigmoid(g, s), x))
+    first = part(lambda g, _, s: g * s)
+    second = part(lambda g, x, s: _sigmoid(g, s) * x)
     return materialize(b, concatenate((first, second), at, self.dtype))
 
 
@@ -264,15 +236,13 @@ def prelu_kernel_backward(
 
     def made(function: Callable[[Value, Value, Value], Value]) -> Tensor:
         def read(i: Index) -> Value:
-            g, x, w = (trees.upcast(t.at(i), held) for t in (grad_output, self, wide))
+            g, x, w = (upcast(t.at(i), held) for t in (grad_output, self, wide))
             return function(g, x, w)
 
         return b.pointwise(self.size, self.dtype, read)
 
-    by_self = made(lambda g, x, w: call("where", _test("gt", x, 0), g, call("mul", w, g)))
-    by_weight = made(
-        lambda g, x, _: call("where", _test("gt", x, 0), _number(x, 0), call("mul", x, g))
-    )
+    by_self = made(lambda g, x, w: call("where", x > 0, g, w * g))
+    by_weight = made(lambda g, x, _: call("where", x > 0, 0, x * g))
     return by_self, by_weight
 
 
@@ -294,17 +264,15 @@ def nll_loss_backward(
     def read(i: Index) -> Value:
         place = (*i[:at], *i[at + 1 :])
         # Without a batch the class may be a one-element tensor.
-        own = trees.upcast(
-            target.at((sympy.Integer(0),) * target.rank if at == 0 else place), DType.I64
-        )
-        g = trees.upcast(grad_output.at(place if grad_output.rank == len(place) else ()), held)
-        g = call("neg", g)
+        own = upcast(target.at((sympy.Integer(0),) * target.rank if at == 0 else place), DType.I64)
+        g = upcast(grad_output.at(place if grad_output.rank == len(place) else ()), held)
+        g = -g
         if weight is not None:
-            g = call("mul", g, trees.upcast(weight.at(i[at : at + 1]), held))
+            g = g * upcast(weight.at(i[at : at + 1]), held)
         if reduction == _MEAN:
-            g = call("truediv", g, trees.upcast(total_weight.at(()), held))
-        hit = call("eq", own, trees.index_value(i[at]))
-        kept = call("ne", own, trees.const(ignore_index, DType.I64))
-        return call("where", call("logical_and", hit, kept), g, const(0, held))
+            g = g / upcast(total_weight.at(()), held)
+        hit = call("eq", own, index_value(i[at]))
+        kept = call("ne", own, ignore_index)
+        return call("where", hit & kept, g, 0)
 
     return materialize(b, Tensor(self.size, self.dtype, read))

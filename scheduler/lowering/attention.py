@@ -14,7 +14,7 @@ from scheduler.ir.index.functions import FloorDiv, unbacked_sizes, variable
 from scheduler.ir.index.simplify import product as extent_of
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
-from scheduler.ir.values import Accumulator, Const, Value
+from scheduler.ir.values import Accumulator, Const, Value, call, const, index_value, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.attention_masks import bound_mask
 from scheduler.lowering.builder import Builder
@@ -72,7 +72,7 @@ def attention(
     store = Store(
         buffer.name,
         tuple(simplify(i, inside) for i in place),
-        trees.upcast(Accumulator(held), meta.dtype),
+        upcast(Accumulator(held), meta.dtype),
         b.nodes,
     )
     b.add(
@@ -166,30 +166,28 @@ def score_epilogue(
     them and masks them with -inf."""
 
     def scored(accumulator: Value, index: Index) -> Value:
-        value = trees.call("mul", accumulator, softmax_scale(scale, depth, held))
+        value = accumulator * softmax_scale(scale, depth, held)
         if is_causal:
-            value = trees.call(
-                "where", _causal_condition(index), value, trees.const(-math.inf, held)
-            )
+            value = call("where", _causal_condition(index), value, -math.inf)
         if attn_mask is None:
             return value
         mask = broadcast(attn_mask, size).at(index)
         if attn_mask.dtype is DType.BOOL:
-            return trees.call("where", mask, value, trees.const(-math.inf, held))
-        return trees.call("add", value, trees.upcast(mask, held))
+            return call("where", mask, value, -math.inf)
+        return value + upcast(mask, held)
 
     return scored
 
 
 def softmax_scale(scale: float | None, depth: Expr, held: DType) -> Value:
     if scale is not None:
-        return trees.const(scale, held)
-    return trees.call("rsqrt", trees.upcast(trees.index_value(depth), held))
+        return const(scale, held)
+    return call("rsqrt", upcast(index_value(depth), held))
 
 
 def _causal_condition(index: Index) -> Value:
     row, column = index[-2:]
-    return trees.call("le", trees.index_value(column), trees.index_value(row))
+    return index_value(column) <= index_value(row)
 
 
 def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Index], Value]]:
@@ -198,13 +196,13 @@ def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Ind
     held = scores.dtype
 
     def finite(acc: Value, _: Index) -> Value:
-        return trees.call("where", trees.call("isinf", acc), trees.const(0, held), acc)
+        return call("where", call("isinf", acc), 0, acc)
 
     dims = (scores.rank - 1,)
     top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
 
     def power(value: Value, index: Index) -> Value:
-        return trees.call("exp", trees.call("sub", value, top.at((*index[:-1], sympy.Integer(0)))))
+        return call("exp", value - top.at((*index[:-1], sympy.Integer(0))))
 
     return top, power
 
@@ -215,8 +213,8 @@ def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
     _, power = exp_scores(b, scores)
 
     def not_zero(acc: Value, _: Index) -> Value:
-        zero, one = trees.const(0, held), trees.const(1, held)
-        return trees.call("where", trees.call("eq", acc, zero), one, acc)
+        zero, one = const(0, held), const(1, held)
+        return call("where", call("eq", acc, zero), one, acc)
 
     total = reduce(
         b,
@@ -231,7 +229,7 @@ def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
 
     def read(index: Index) -> Value:
         divisor = total.at((*index[:-1], sympy.Integer(0)))
-        return trees.call("truediv", power(scores.at(index), index), divisor)
+        return power(scores.at(index), index) / divisor
 
     return b.pointwise(scores.size, dtype, read)
 

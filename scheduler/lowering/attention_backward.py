@@ -12,7 +12,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.attention import (
     attention,
@@ -29,7 +29,6 @@ from scheduler.lowering.matmul import product
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import transpose
 
 _ZERO = sympy.Integer(0)
@@ -92,7 +91,7 @@ def _log_sums(
         dtype=held,
         accumulate=held,
         before=power,
-        after=lambda acc, i: call("add", call("log", acc), top.at((*i[:-1], _ZERO))),
+        after=lambda acc, i: call("log", acc) + top.at((*i[:-1], _ZERO)),
     )
 
     def read(index: Index) -> Value:
@@ -176,8 +175,8 @@ def attention_backward(
     factor = softmax_scale(scale, query.size[-1], held)
 
     def by_scores(acc: Value, index: Index) -> Value:
-        less = call("sub", acc, rows.at((*index[:-1], _ZERO)))
-        return call("mul", call("mul", trees.upcast(weights.at(index), held), less), factor)
+        less = acc - rows.at((*index[:-1], _ZERO))
+        return upcast(weights.at(index), held) * less * factor
 
     turned = transpose(value, -2, -1)
     scores = product(b, "attention scores", grad, turned, size, held, by_scores)
@@ -213,16 +212,16 @@ def _weights(
 
     def weight(acc: Value, index: Index) -> Value:
         score = scored(acc, index)
-        row = trees.upcast(logsumexp.at(index[:-1]), held)
-        nothing = call("eq", score, const(-float("inf"), held))
-        return call("where", nothing, const(0, held), call("exp", call("sub", score, row)))
+        row = upcast(logsumexp.at(index[:-1]), held)
+        nothing = call("eq", score, -float("inf"))
+        return call("where", nothing, 0, call("exp", score - row))
 
     return product(b, "attention weights", query, transpose(key, -2, -1), size, held, weight)
 
 
 def _row_sums(b: Builder, grad: Tensor, out: Tensor, held: DType) -> Tensor:
     def before(value: Value, place: Index) -> Value:
-        return call("mul", value, trees.upcast(out.at(place), held))
+        return value * upcast(out.at(place), held)
 
     dims = (grad.rank - 1,)
     return reduce(b, grad, dims, ReductionKind.SUM, dtype=held, accumulate=held, before=before)

@@ -19,7 +19,7 @@ from scheduler.ir.index.substitute import substitute
 from scheduler.ir.index.trees import as_index_expr, simplify_tree
 from scheduler.ir.operations import Axis
 from scheduler.ir.storage import encode_values, widen
-from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value
+from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value, call, const
 from scheduler.lowering import trees
 
 #: A score of at most this gets weight 0 beside any score that a model computes: exp(-1e4) is 0 in
@@ -145,8 +145,8 @@ def _to_additive(step: Hidden | Value, held: DType) -> Hidden | Value:
     unchanged."""
     if not isinstance(step, Hidden) or not step.added or not math.isfinite(step.fill):
         return step
-    kept, fill = trees.const(0, held), bound_mask(trees.const(step.fill, held))
-    return trees.call("where", step.seen, kept, fill)
+    kept, fill = const(0, held), bound_mask(const(step.fill, held))
+    return call("where", step.seen, kept, fill)
 
 
 def _fold_additive(steps: Sequence[Hidden | Value], held: DType) -> Value | None:
@@ -155,11 +155,11 @@ def _fold_additive(steps: Sequence[Hidden | Value], held: DType) -> Value | None
     mask: Value | None = None
     for step in steps:
         if isinstance(step, Hidden):
-            fill = trees.const(_ABSORBING if math.isfinite(step.fill) else step.fill, held)
-            kept = trees.const(0, held) if mask is None else mask
-            mask = trees.call("where", step.seen, kept, fill)
+            fill = const(_ABSORBING if math.isfinite(step.fill) else step.fill, held)
+            kept = const(0, held) if mask is None else mask
+            mask = call("where", step.seen, kept, fill)
         else:
-            mask = step if mask is None else trees.call("add", mask, step)
+            mask = step if mask is None else mask + step
     return mask
 
 
@@ -198,11 +198,11 @@ def _negated(condition: Value) -> Value:
             return condition.args[0]
         integers = all(part.dtype in (DType.I32, DType.I64) for part in condition.args)
         if condition.op in _OPPOSITE and integers:
-            return trees.call(_OPPOSITE[condition.op], *condition.args)
+            return call(_OPPOSITE[condition.op], *condition.args)
         if condition.op in (*_AND, *_OR) and condition.dtype is DType.BOOL:
             other = "logical_or" if condition.op in _AND else "logical_and"
-            return trees.call(other, *map(_negated, condition.args))
-    return trees.call("logical_not", condition)
+            return call(other, *map(_negated, condition.args))
+    return ~condition
 
 
 def _sees_a_column(seen: Value, row: Axis, column: Axis, ranges: Ranges) -> bool:
@@ -245,13 +245,11 @@ def bound_mask(mask: Value) -> Value:
         return mask
     number = literal_value(mask)
     if number is not None:
-        return trees.const(number * _PART if number < _ABSORBING else number, mask.dtype)
+        return const(number * _PART if number < _ABSORBING else number, mask.dtype)
     if isinstance(mask, Call) and mask.op == "where":
         condition, *kept = mask.args
-        return trees.call("where", condition, *map(bound_mask, kept))
-    held = mask.dtype.compute_dtype
-    low = trees.call("lt", mask, trees.const(_ABSORBING, held))
-    return trees.call("where", low, trees.call("mul", mask, trees.const(_PART, held)), mask)
+        return call("where", condition, *map(bound_mask, kept))
+    return call("where", mask < _ABSORBING, mask * _PART, mask)
 
 
 def _direct_loads(value: Value) -> Iterator[Load]:

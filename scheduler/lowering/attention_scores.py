@@ -26,7 +26,7 @@ from scheduler.ir.operations import (
     Pointwise,
     Store,
 )
-from scheduler.ir.values import Accumulator, Call, Cast, Load, Masked, Value, rebuild, walk
+from scheduler.ir.values import Accumulator, Call, Cast, Load, Masked, Value, rebuild, upcast, walk
 from scheduler.lowering import attention_masks as masks
 from scheduler.lowering import trees
 
@@ -239,7 +239,7 @@ class ScoreReader:
         found = self.read(args[0], product)
         if found is None:
             return None
-        return self._with_added(found, trees.call("neg", args[1]))
+        return self._with_added(found, -args[1])
 
     def _with_added(self, found: Scores, value: Value) -> Scores | None:
         held = found.product.a.dtype.compute_dtype
@@ -251,7 +251,7 @@ class ScoreReader:
         else:
             if value.dtype is DType.F64 and held is not DType.F64:
                 return None  # the least f64 is minus infinity there
-            step = masks.bound_mask(trees.upcast(value, held))
+            step = masks.bound_mask(upcast(value, held))
         return replace(found, steps=(*found.steps, step))
 
     def _hidden(self, value: Value, product: Scores | None) -> Scores | None:

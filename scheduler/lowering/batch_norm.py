@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.values import Cast, Value
+from scheduler.ir.values import Cast, Value, call, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -24,7 +24,6 @@ from scheduler.lowering.reductions import (
     statistics_type,
 )
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 _ZERO = sympy.Integer(0)
 
@@ -123,14 +122,14 @@ def _normalized(
         average, variance = running_mean, running_var
 
     def inverse(channel: Index) -> Value:
-        spread = call("add", trees.upcast(variance.at(channel), held), const(eps, held))
+        spread = upcast(variance.at(channel), held) + eps
         return call("rsqrt", spread)
 
     def read(index: Index) -> Value:
         channel = index[1:2]
-        mean = trees.upcast(average.at(channel), held)
-        centred = call("sub", trees.upcast(input.at(index), held), mean)
-        normal = call("mul", centred, inverse(channel))
+        mean = upcast(average.at(channel), held)
+        centred = upcast(input.at(index), held) - mean
+        normal = centred * inverse(channel)
         return scale_and_shift(normal, weight, bias, channel)
 
     made = materialize(b, Tensor(input.size, input.dtype, read))
@@ -162,9 +161,7 @@ def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
 
     def by_channel(tensor: Tensor) -> Tensor:
         zeros = (_ZERO,) * (input.rank - 2)
-        return Tensor(
-            input.size[1:2], held, lambda i: trees.upcast(tensor.at((_ZERO, *i, *zeros)), held)
-        )
+        return Tensor(input.size[1:2], held, lambda i: upcast(tensor.at((_ZERO, *i, *zeros)), held))
 
     return by_channel(average), by_channel(variance)
 
@@ -175,8 +172,8 @@ def _vector(b: Builder, output: int, read: Callable[[Index], Value]) -> Tensor:
 
 
 def _unbiased(value: Value, number: Expr) -> Value:
-    whole, less = (Cast(trees.index_value(n), value.dtype) for n in (number, number - 1))
-    return call("mul", value, call("truediv", whole, less))
+    whole, less = (Cast(index_value(n), value.dtype) for n in (number, number - 1))
+    return value * (whole / less)
 
 
 def _running_average(
@@ -186,9 +183,9 @@ def _running_average(
     held = running.dtype.compute_dtype
 
     def new(index: Index) -> Value:
-        own = trees.scale_value(trees.upcast(read(index), held), momentum, held)
-        old = trees.scale_value(trees.upcast(running.at(index), held), 1 - momentum, held)
-        return call("add", own, old)
+        own = trees.scale_value(upcast(read(index), held), momentum, held)
+        old = trees.scale_value(upcast(running.at(index), held), 1 - momentum, held)
+        return own + old
 
     return b.pointwise(running.size, running.dtype, new)
 

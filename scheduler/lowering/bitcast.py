@@ -10,7 +10,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.values import Call, Value
+from scheduler.ir.values import Call, Value, call, const, index_value, upcast
 from scheduler.lowering import trees, views
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.complex_numbers import lazy_unary, view_as_real
@@ -68,8 +68,8 @@ def _split(tensor: Tensor, target: DType) -> Tensor:
     def at(index: Index) -> Value:
         *place, last = index
         word = _cast(tensor.at((*place, FloorDiv(last, sympy.Integer(count)))), source, whole)
-        by = trees.index_value(Mod(last, sympy.Integer(count)) * (8 * target.itemsize))
-        shifted = trees.call("rshift", word, trees.upcast(by, whole))
+        by = index_value(Mod(last, sympy.Integer(count)) * (8 * target.itemsize))
+        shifted = call("rshift", word, upcast(by, whole))
         return _cast(trees.cast(shifted, part), part, target)
 
     return Tensor((*tensor.size[:-1], tensor.size[-1] * count), target, at, "", tensor.nodes)
@@ -85,9 +85,9 @@ def _join(tensor: Tensor, target: DType) -> Tensor:
         for place in range(count):
             element = tensor.at((*index[:-1], index[-1] * count + place))
             wide = trees.cast(_cast(element, source, part), whole)
-            by = trees.const(8 * source.itemsize * place, whole)
-            words.append(trees.call("lshift", wide, by) if place else wide)
-        joined = reduce(lambda x, y: trees.call("bitwise_or", x, y), words)
+            by = const(8 * source.itemsize * place, whole)
+            words.append(call("lshift", wide, by) if place else wide)
+        joined = reduce(lambda x, y: call("bitwise_or", x, y), words)
         return _cast(joined, whole, target)
 
     return Tensor((*tensor.size[:-1], size), target, at, "", tensor.nodes)
@@ -107,6 +107,6 @@ def _pairs_as_complex(tensor: Tensor) -> Tensor:
 
     def at(index: Index) -> Value:
         parts = (tensor.at((*index[:-1], index[-1] * 2 + which)) for which in range(2))
-        return trees.call("complex", *parts)
+        return call("complex", *parts)
 
     return Tensor((*tensor.size[:-1], size), tensor.dtype.complex, at, "", tensor.nodes)

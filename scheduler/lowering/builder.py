@@ -27,7 +27,19 @@ from scheduler.ir.operations import (
     Sort,
     Store,
 )
-from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
+from scheduler.ir.values import (
+    Accumulator,
+    Const,
+    IndexValue,
+    Indirect,
+    Load,
+    Value,
+    call,
+    const,
+    index_value,
+    rebuild,
+    upcast,
+)
 from scheduler.lowering import layout, trees
 from scheduler.lowering.errors import ContradictionError, Unsupported
 from scheduler.lowering.tensor import Epilogue, Index, Places, ReadAt, Reader, ReadReduced, Tensor
@@ -217,7 +229,7 @@ class Builder:
         buffer = self.buffer(dtype, size, stride)
         axes, index = self._loops_as_it_lies(buffer)
         value = self.finish(read(index), axes)
-        store = Store(buffer.name, index, trees.upcast(value, dtype), (self._name,))
+        store = Store(buffer.name, index, upcast(value, dtype), (self._name,))
         self.add(Pointwise(self._fresh("op"), axes, store, self.nodes))
         return self.tensor(buffer)
 
@@ -251,12 +263,12 @@ class Builder:
         buffer = self.buffer(dtype, size)
         axes, index = self._loops_as_it_lies(buffer)
         reduction_axes, inner = self.loops(reduced, "r")
-        value = trees.upcast(self.finish(read(index, inner), (*axes, *reduction_axes)), accumulate)
+        value = upcast(self.finish(read(index, inner), (*axes, *reduction_axes)), accumulate)
         result = DType.I64 if kind in _ARG_KINDS else accumulate
         accumulator: Value = Accumulator(result)
         if after is not None:
             accumulator = self.finish(after(accumulator, index), axes)
-        store = Store(buffer.name, index, trees.upcast(accumulator, dtype), (self._name,))
+        store = Store(buffer.name, index, upcast(accumulator, dtype), (self._name,))
         self.add(
             Reduction(
                 self._fresh("op"), axes, reduction_axes, kind, value, accumulate, store, self.nodes
@@ -277,14 +289,14 @@ class Builder:
             for d, extent in enumerate(size)
         )
         accumulate = dtype.accumulator
-        value = trees.upcast(self.finish(read(index), (*others, scan_axis)), accumulate)
+        value = upcast(self.finish(read(index), (*others, scan_axis)), accumulate)
         if isinstance(value, Const) and value.value in _CONSTANT_SCAN_VALUES.get(
             kind, (value.value,)
         ):
-            steady = trees.upcast(value, dtype)
+            steady = upcast(value, dtype)
             return Tensor(size, dtype, lambda _: steady, nodes=self.nodes)
         buffer = self.buffer(dtype, size)
-        final = trees.upcast(Accumulator(accumulate), dtype)
+        final = upcast(Accumulator(accumulate), dtype)
         store = Store(buffer.name, index, final, (self._name,))
         self.add(
             Scan(self._fresh("op"), others, scan_axis, kind, value, accumulate, store, self.nodes)
@@ -339,11 +351,11 @@ class Builder:
         return self.tensor(buffer)
 
     def _held(self, value: Value, dtype: DType, axes: Sequence[Axis]) -> Value:
-        return trees.upcast(self.finish(value, axes), dtype)
+        return upcast(self.finish(value, axes), dtype)
 
     def _position(self, place: Expr | Value, size: Expr, axes: Sequence[Axis]) -> Expr | Indirect:
         """A position to write to; used unchanged if it is provably inside its dimension."""
-        value = trees.index_value(place) if isinstance(place, sympy.Expr) else place
+        value = index_value(place) if isinstance(place, sympy.Expr) else place
         value = self.finish(value, axes)
         if isinstance(value, IndexValue):
             ranges = self.sizes.over(axes)
@@ -364,7 +376,7 @@ class Builder:
         extent = tensor.size[dim]
         size = (*tensor.size[:dim], extent if limit is None else limit, *tensor.size[dim + 1 :])
         if extent == 1 and size == tensor.size:
-            zero = trees.const(0, DType.I64)
+            zero = const(0, DType.I64)
             return self.realize(tensor), self.pointwise(size, DType.I64, lambda _: zero)
         others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
         axis, place = Axis(variable("r", 0), extent), Axis(variable("p", 0), size[dim])
@@ -380,7 +392,7 @@ class Builder:
         stores = []
         for dtype, name in ((tensor.dtype, "acc"), (DType.I64, Sort.INDEX)):
             buffer = self.buffer(dtype, size)
-            result = trees.upcast(Accumulator(dtype.compute_dtype, name), dtype)
+            result = upcast(Accumulator(dtype.compute_dtype, name), dtype)
             stores.append(Store(buffer.name, at(place), result, (self._name,)))
         self.add(
             Sort(
@@ -454,12 +466,12 @@ def bind_indirect(value: Value, indirect: Indirect) -> Value:
 
 def wrap_position(indirect: Indirect) -> Value:
     """The position as a value, with negative positions counted from the end."""
-    value = trees.upcast(indirect.value, DType.I64)
+    value = upcast(indirect.value, DType.I64)
     if not indirect.wrap:
         return value
-    zero = trees.const(0, DType.I64)
-    moved = trees.call("add", value, trees.index_value(indirect.size))
-    return trees.call("where", trees.call("lt", value, zero), moved, value)
+    zero = const(0, DType.I64)
+    moved = value + index_value(indirect.size)
+    return call("where", value < zero, moved, value)
 
 
 _ARG_KINDS = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)

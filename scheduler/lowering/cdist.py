@@ -9,12 +9,10 @@ from typing import Any
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.distances import reduce_norm
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
 
@@ -48,10 +46,7 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
         return row * (2 * rows - row - 1)
 
     def is_before(index: Index, inner: Index) -> Value:
-        return trees.upcast(
-            call("le", trees.index_value(begins(inner[0] + 1)), trees.index_value(2 * index[0])),
-            DType.I64,
-        )
+        return upcast(index_value(begins(inner[0] + 1)) <= index_value(2 * index[0]), DType.I64)
 
     row = b.reduction(
         meta.size, (rows - 1,), ReductionKind.SUM, is_before, dtype=DType.I64, accumulate=DType.I64
@@ -61,10 +56,10 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
         """The second row of the pair: its offset from the first pair, plus the row, plus one."""
         own = row.at(index)
         one, two = const(1, DType.I64), const(2, DType.I64)
-        left = call("sub", trees.index_value(2 * rows - 1), own)
-        before = call("floordiv", call("mul", own, left), two)
-        away = call("sub", trees.index_value(index[0]), before)
-        return call("add", call("add", own, away), one)
+        left = index_value(2 * rows - 1) - own
+        before = call("floordiv", own * left, two)
+        away = index_value(index[0]) - before
+        return own + away + one
 
     columns = b.pointwise(meta.size, DType.I64, column)
 
@@ -86,7 +81,7 @@ def _distance(
     dtype = b.meta().dtype
 
     def read(index: Index) -> Value:
-        return call("sub", *(trees.upcast(part, dtype) for part in at(index)))
+        return call("sub", *(upcast(part, dtype) for part in at(index)))
 
     difference = Tensor(size, dtype, read)
     if size[-1] == 0:

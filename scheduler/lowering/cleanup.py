@@ -17,8 +17,8 @@ from scheduler.ir.operations import (
     Operation,
     live_operations,
 )
-from scheduler.ir.values import Value
-from scheduler.lowering import layout, scalars, trees
+from scheduler.ir.values import Value, call, index_value
+from scheduler.lowering import layout, scalars
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.tensor import Index, Tensor
 
@@ -29,7 +29,7 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     names = []
     for name, value in zip(b.graph.outputs, outputs, strict=True):
         size = isinstance(value, sympy.Expr)
-        made = scalars.scalar(trees.index_value(value)) if size else value
+        made = scalars.scalar(index_value(value)) if size else value
         assert isinstance(made, Tensor)
         names.append(_output(b, name, made))
     assertions = _assertions(b)
@@ -66,8 +66,8 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
     def read(index: Index) -> Value:
         found: Value = values[-1]
         for place, value in enumerate(values[:-1]):
-            here = trees.call("eq", trees.index_value(index[0]), trees.index_value(place))
-            found = trees.call("where", here, value, found)
+            here = call("eq", index_value(index[0]), index_value(place))
+            found = call("where", here, value, found)
         return found
 
     buffer = b.pointwise((sympy.Integer(len(values)),), DType.BOOL, read).buffer

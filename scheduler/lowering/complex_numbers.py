@@ -11,13 +11,12 @@ from dataclasses import replace
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.values import Value
-from scheduler.lowering import matmul, special, trees
+from scheduler.ir.values import Value, call, index_value
+from scheduler.lowering import matmul, special
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import elementwise
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import transpose_last
 
 _TWO = sympy.Integer(2)
@@ -53,7 +52,7 @@ def adjoint(b: Builder, self: Tensor) -> Tensor:
 
 
 def neg_view(b: Builder, self: Tensor) -> Tensor:
-    return lazy_unary(self, self.dtype, lambda x: call("neg", x))
+    return lazy_unary(self, self.dtype, lambda x: -x)
 
 
 def view_as_real(b: Builder, self: Tensor) -> Tensor:
@@ -65,7 +64,7 @@ def view_as_real(b: Builder, self: Tensor) -> Tensor:
         parts = call("real", number), call("imag", number)
         if which.is_Integer:
             return parts[int(which)]
-        first = call("eq", trees.index_value(which), trees.index_value(0))
+        first = call("eq", index_value(which), index_value(0))
         return call("where", first, *parts)
 
     return Tensor((*self.size, _TWO), self.dtype.real, at, "", self.nodes)
@@ -87,7 +86,7 @@ def complex_op(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
 
 def polar(b: Builder, abs: Tensor, angle: Tensor) -> Tensor:
     def number(size: Value, turn: Value) -> Value:
-        parts = (call("mul", size, call(function, turn)) for function in ("cos", "sin"))
+        parts = (size * call(function, turn) for function in ("cos", "sin"))
         return call("complex", *parts)
 
     return elementwise(b, (abs, angle), number, b.meta().dtype.real)
@@ -111,9 +110,9 @@ def sgn(b: Builder, self: Tensor) -> Tensor:
         if not x.dtype.is_complex:
             return x if x.dtype is DType.BOOL else call("sign", x)
         size = call("abs", x)
-        parts = (call("truediv", call(op, x), size) for op in ("real", "imag"))
-        nothing = call("eq", size, const(0, size.dtype))
-        return call("where", nothing, const(0, x.dtype), call("complex", *parts))
+        parts = (call(op, x) / size for op in ("real", "imag"))
+        nothing = call("eq", size, 0)
+        return call("where", nothing, 0, call("complex", *parts))
 
     return elementwise(b, (self,), direction)
 

@@ -10,13 +10,12 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import Mod, as_expr
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, slice_dim
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
@@ -37,7 +36,7 @@ def concatenate(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
         for number in reversed(range(len(tensors))):
             start = ends[number - 1] if number else _ZERO
             at = (*index[:dim], x - start, *index[dim + 1 :])
-            own = trees.upcast(tensors[number].at(at), dtype)
+            own = upcast(tensors[number].at(at), dtype)
             value = (
                 own
                 if value is None
@@ -85,7 +84,7 @@ def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0)
         conditions = []
         for d, i in enumerate(place):
             if before[d] != 0 or self.size[d] != meta.size[d]:
-                low = call("ge", trees.index_value(i), trees.index_value(0))
+                low = index_value(i) >= index_value(0)
                 conditions += [low, trees.less_than(i, self.size[d])]
         fill = const(value or 0, meta.dtype)
         return trees.masked_value(trees.all_of(*conditions), self.at(place), fill)
@@ -176,7 +175,7 @@ def diff(
         later, before = (slice_dim(whole, at, start, length) for start in (_ONE, _ZERO))
 
         def less(index: Index, later: Tensor = later, before: Tensor = before) -> Value:
-            parts = (trees.upcast(part.at(index), dtype) for part in (later, before))
+            parts = (upcast(part.at(index), dtype) for part in (later, before))
             return call(op, *parts)
 
         made = Tensor(later.size, dtype, less)
@@ -187,5 +186,5 @@ def diff(
 
 def _empty_result(b: Builder, dtype: DType) -> Tensor:
     """A result without elements."""
-    zero = trees.const(0, dtype)
+    zero = const(0, dtype)
     return Tensor(b.meta().size, dtype, lambda _: zero)

@@ -17,13 +17,12 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import slice_dim
 from scheduler.lowering.windows import InverseWindow, expand_to_rank
 
@@ -58,7 +57,7 @@ def plus_bias(bias: Tensor | None) -> Epilogue | None:
     """Add the channel's bias; None without a bias."""
     if bias is None:
         return None
-    return lambda acc, index: call("add", acc, trees.upcast(bias.at(index[1:2]), acc.dtype))
+    return lambda acc, index: acc + upcast(bias.at(index[1:2]), acc.dtype)
 
 
 def _summed(
@@ -78,9 +77,9 @@ def _summed(
     def read(index: Index, along: Index) -> Value:
         windows, taps, meets = view.at(index[2:], along[1:])
         channel = FloorDiv(index[1], out_each) * in_each + along[0]
-        x = trees.upcast(input.at((index[0], channel, *windows)), held)
-        w = trees.upcast(weight.at((channel, Mod(index[1], out_each), *taps)), held)
-        return trees.masked_value(meets, call("mul", x, w), const(0, held))
+        x = upcast(input.at((index[0], channel, *windows)), held)
+        w = upcast(weight.at((channel, Mod(index[1], out_each), *taps)), held)
+        return trees.masked_value(meets, x * w, const(0, held))
 
     return b.reduction(
         size,
@@ -216,7 +215,7 @@ def _candidate(
     distance = block + view.padding[d] - tap * view.dilation[d]
     inside = []
     if step != 1:
-        rest = trees.index_value(Mod(distance, step))
-        inside.append(call("eq", rest, trees.index_value(0)))
+        rest = index_value(Mod(distance, step))
+        inside.append(call("eq", rest, index_value(0)))
     window = FloorDiv(distance, step)
     return _Candidate(window, tap, [*inside, *view.inside(d, window)], [])

@@ -12,14 +12,13 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, const, upcast
 from scheduler.lowering import channels_last, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.conv_transpose import plus_bias, transposed_convolution
 from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
 from scheduler.lowering.windows import Window, expand_to_rank, make_window
 
@@ -213,9 +212,9 @@ def _summed(
     def read(index: Index, tap: Index) -> Value:
         place = view.place(index[2:], tap[1:])
         group = index[1] if out_each == 1 else FloorDiv(index[1], out_each)
-        x = trees.upcast(input.at((index[0], group * in_each + tap[0], *place)), held)
+        x = upcast(input.at((index[0], group * in_each + tap[0], *place)), held)
         x = trees.masked_value(view.inside(place), x, const(0, held))
-        return call("mul", x, trees.upcast(weight.at((index[1], *tap)), held))
+        return x * upcast(weight.at((index[1], *tap)), held)
 
     return b.reduction(
         size,

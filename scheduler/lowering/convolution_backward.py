@@ -11,7 +11,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.conv_transpose import transposed_convolution
@@ -19,7 +19,6 @@ from scheduler.lowering.convolution import convolved
 from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.windows import Window, make_window
 
 
@@ -115,9 +114,9 @@ def _summed(
     def read(index: Index, along: Index) -> Value:
         place = view.place(along[1:], index[2:])
         channel = FloorDiv(index[0], out_each) * in_each + index[1]
-        x = trees.upcast(moving.at((along[0], channel, *place)), held)
+        x = upcast(moving.at((along[0], channel, *place)), held)
         x = trees.masked_value(view.inside(place), x, const(0, held))
-        return call("mul", x, trees.upcast(fixed.at((along[0], index[0], *along[1:])), held))
+        return x * upcast(fixed.at((along[0], index[0], *along[1:])), held)
 
     return b.reduction(
         weight.size,

@@ -8,7 +8,7 @@ from typing import Any
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, TensorMeta
 from scheduler.ir.index.functions import as_expr
-from scheduler.ir.values import Cast, IndexValue, Value
+from scheduler.ir.values import Cast, IndexValue, Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.bitcast import round_exactly
 from scheduler.lowering.builder import Builder
@@ -22,10 +22,10 @@ def full(size: tuple[Expr, ...], value: Argument, dtype: DType) -> Tensor:
         number = value.at(())
         return Tensor(size, dtype, lambda _: trees.cast(number, dtype))
     if isinstance(value, int | float | complex):
-        literal = trees.const(value, dtype)
+        literal = const(value, dtype)
         return Tensor(size, dtype, lambda _: literal)
     expr = as_expr(value)
-    return Tensor(size, dtype, lambda _: trees.upcast(IndexValue(expr, DType.I64), dtype))
+    return Tensor(size, dtype, lambda _: upcast(IndexValue(expr, DType.I64), dtype))
 
 
 def full_op(b: Builder, fill_value: Argument, **_: Any) -> Tensor:
@@ -59,15 +59,9 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
     if isinstance(start, Tensor) or isinstance(step, Tensor):
         return _late_arange(meta, start, step)
     if isinstance(start, float) or isinstance(step, float):
-        first, by = trees.const(start, meta.dtype), trees.const(step, meta.dtype)
+        first, by = const(start, meta.dtype), const(step, meta.dtype)
         return Tensor(
-            meta.size,
-            meta.dtype,
-            lambda i: trees.call(
-                "add",
-                first,
-                trees.call("mul", by, trees.upcast(trees.index_value(i[0]), meta.dtype)),
-            ),
+            meta.size, meta.dtype, lambda i: first + by * upcast(index_value(i[0]), meta.dtype)
         )
     begin, by_int = as_expr(start), as_expr(step)
     if meta.dtype in (DType.I64, DType.I32):
@@ -75,9 +69,7 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
             meta.size, meta.dtype, lambda i: IndexValue(begin + by_int * i[0], meta.dtype)
         )
     held = meta.dtype.compute_dtype
-    return Tensor(
-        meta.size, meta.dtype, lambda i: Cast(trees.index_value(begin + by_int * i[0]), held)
-    )
+    return Tensor(meta.size, meta.dtype, lambda i: Cast(index_value(begin + by_int * i[0]), held))
 
 
 def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
@@ -86,8 +78,8 @@ def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
 
     def read(index: Index) -> Value:
         first, by = (element(one, (), kind) for one in (start, step))
-        place = trees.upcast(trees.index_value(index[0]), kind)
-        return trees.cast(trees.call("add", first, trees.call("mul", by, place)), meta.dtype)
+        place = upcast(index_value(index[0]), kind)
+        return trees.cast(first + by * place, meta.dtype)
 
     return Tensor(meta.size, meta.dtype, read)
 
@@ -102,7 +94,7 @@ def logspace(
     """``base`` to evenly spaced powers."""
 
     def power(value: Value) -> Value:
-        return trees.call("pow", trees.const(base, value.dtype), value)
+        return call("pow", base, value)
 
     return spaced_values(b, start, end, steps, power, in_type=False)
 
@@ -129,7 +121,7 @@ def spaced_values(
     held = dtype.compute_dtype if dtype.is_inexact else DType.F64
 
     def rounded(value: Value) -> Value:
-        return trees.upcast(round_exactly(value, dtype), held) if dtype in _NARROW else value
+        return upcast(round_exactly(value, dtype), held) if dtype in _NARROW else value
 
     def stepped(value: Value) -> Value:
         return rounded(value) if in_type else value
@@ -140,31 +132,28 @@ def spaced_values(
 
     def bound(value: Argument) -> Value:
         given = given_bound(value)
-        return rounded(
-            trees.upcast(given if dtype.is_inexact else trees.upcast(given, dtype), held)
-        )
+        return rounded(upcast(given if dtype.is_inexact else upcast(given, dtype), held))
 
     def read(i: Index) -> Value:
         if steps == 1:
-            only = bound(start) if in_type else trees.upcast(given_bound(start), held)
-            return trees.upcast(function(only), dtype)
+            only = bound(start) if in_type else upcast(given_bound(start), held)
+            return upcast(function(only), dtype)
         first, last = bound(start), bound(end)
         if dtype not in _NARROW and not (isinstance(start, Tensor) or isinstance(end, Tensor)):
-            step: Value = trees.const(_width(start, end, dtype) / (steps - 1), held)
+            step: Value = const(_width(start, end, dtype) / (steps - 1), held)
         else:
-            width = rounded(trees.call("sub", last, first))
-            step = stepped(trees.call("truediv", width, stepped(trees.const(steps - 1, held))))
+            width = rounded(last - first)
+            step = stepped(width / stepped(const(steps - 1, held)))
         low, high = (
-            stepped(trees.call("mul", step, stepped(trees.upcast(trees.index_value(n), held))))
-            for n in (i[0], steps - 1 - i[0])
+            stepped(step * stepped(upcast(index_value(n), held))) for n in (i[0], steps - 1 - i[0])
         )
-        value = trees.call(
+        value = call(
             "where",
             trees.less_than(i[0], as_expr(steps // 2)),
-            stepped(trees.call("add", first, low)),
-            stepped(trees.call("sub", last, high)),
+            stepped(first + low),
+            stepped(last - high),
         )
-        return trees.upcast(function(value), dtype)
+        return upcast(function(value), dtype)
 
     return materialize(b, Tensor(meta.size, dtype, read))
 
@@ -183,13 +172,13 @@ def triangle_indices(lower: bool) -> Callable[..., Tensor]:
         shift = offset if lower else col - row - offset
 
         def read(i: Index) -> Value:
-            number = trees.index_value(i[1] if lower else count - 1 - i[1])
+            number = index_value(i[1] if lower else count - 1 - i[1])
             places = _below(number, row, col, shift)
             if not lower:
-                ends = (trees.index_value(row - 1), trees.index_value(col - 1))
-                places = tuple(trees.call("sub", e, p) for e, p in zip(ends, places, strict=True))
-            first = trees.call("eq", trees.index_value(i[0]), trees.index_value(0))
-            return trees.upcast(trees.call("where", first, *places), meta.dtype)
+                ends = (index_value(row - 1), index_value(col - 1))
+                places = tuple(e - p for e, p in zip(ends, places, strict=True))
+            first = call("eq", index_value(i[0]), index_value(0))
+            return upcast(call("where", first, *places), meta.dtype)
 
         return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -205,32 +194,20 @@ def _below(number: Value, row: int, col: int, offset: int) -> tuple[Value, ...]:
     within = growing * (2 * first + growing - 1) // 2
 
     def whole(value: int) -> Value:
-        return trees.index_value(value)
+        return index_value(value)
 
-    root = trees.call(
-        "sqrt",
-        trees.upcast(
-            trees.call("add", trees.call("mul", number, whole(8)), whole((2 * first - 1) ** 2)),
-            DType.F64,
-        ),
-    )
-    half = trees.call(
-        "mul",
-        trees.call("sub", root, trees.const(2 * first - 1, DType.F64)),
-        trees.const(0.5, DType.F64),
-    )
-    x = Cast(trees.call("floor", half), DType.I64)
-    before = trees.call("mul", trees.call("add", x, whole(2 * first - 1)), x)
-    column = trees.call("sub", number, trees.call("floordiv", before, whole(2)))
-    rest = trees.call("sub", number, whole(within))
-    inside = trees.call("lt", number, whole(within))
-    low_row = trees.call(
-        "add", trees.call("floordiv", rest, whole(max(col, 1))), whole(start + growing)
-    )
-    low_column = trees.call("remainder", rest, whole(max(col, 1)))
+    root = call("sqrt", upcast(number * whole(8) + whole((2 * first - 1) ** 2), DType.F64))
+    half = (root - (2 * first - 1)) * 0.5
+    x = Cast(call("floor", half), DType.I64)
+    before = (x + whole(2 * first - 1)) * x
+    column = number - call("floordiv", before, whole(2))
+    rest = number - whole(within)
+    inside = number < whole(within)
+    low_row = call("floordiv", rest, whole(max(col, 1))) + whole(start + growing)
+    low_column = call("remainder", rest, whole(max(col, 1)))
     return (
-        trees.call("where", inside, trees.call("add", x, whole(start)), low_row),
-        trees.call("where", inside, column, low_column),
+        call("where", inside, x + whole(start), low_row),
+        call("where", inside, column, low_column),
     )
 
 
@@ -238,7 +215,7 @@ def eye(b: Builder, **_: Any) -> Tensor:
     meta = b.meta()
 
     def read(i: Index) -> Value:
-        same = trees.call("eq", trees.index_value(i[0]), trees.index_value(i[1]))
-        return trees.call("where", same, trees.const(1, meta.dtype), trees.const(0, meta.dtype))
+        same = call("eq", index_value(i[0]), index_value(i[1]))
+        return call("where", same, const(1, meta.dtype), const(0, meta.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -15,7 +15,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering import softmax, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -24,7 +24,6 @@ from scheduler.lowering.losses import MEAN, NONE, SUM, sum_all
 from scheduler.lowering.matmul import product
 from scheduler.lowering.reductions import divide_by_count, reduce, reduced_count
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import transpose
 
 
@@ -64,13 +63,13 @@ class Rows:
 
     def counted(self, row: Index, value: Value) -> Value:
         """``value`` if the row counts, else 0 without reading ``value``."""
-        goal = trees.upcast(self.target.at(row), DType.I64)
-        counts = call("ne", goal, const(self.ignored, DType.I64))
+        goal = upcast(self.target.at(row), DType.I64)
+        counts = call("ne", goal, self.ignored)
         return trees.masked_value(counts, value, const(0, self.held))
 
     def target_value(self, row: Index, read: Callable[[Expr], Value]) -> Value:
         value = self.b.indirect(self.target, row, self.classes, read, wrap=False)
-        return trees.upcast(value, self.held)
+        return upcast(value, self.held)
 
     def factor(self, row: Index) -> Value:
         """The weight of the row's class (1 without weights); 0 if the row does not count."""
@@ -85,9 +84,9 @@ class Rows:
 
     def loss(self, row: Index) -> Value:
         """The negated, weighted score of the row's class."""
-        score = call("neg", self.likelihood(row))
+        score = -self.likelihood(row)
         if self.weight is not None:
-            score = call("mul", self.factor(row), score)
+            score = self.factor(row) * score
         return self.counted(row, score)
 
 
@@ -101,7 +100,7 @@ def _reduced(
     if reduction == SUM:
         return sum_all(b, losses, dtype)
     weights = sum_all(b, Tensor(rows.size, rows.held, rows.factor), rows.held)
-    return sum_all(b, losses, dtype, lambda acc, _: call("truediv", acc, weights.at(())))
+    return sum_all(b, losses, dtype, lambda acc, _: acc / weights.at(()))
 
 
 def _rows(b: Builder, scores: Tensor, target: Tensor, weight: Tensor | None, ignored: int) -> Rows:
@@ -164,9 +163,9 @@ def cross_entropy(
     even = _weighted(b, scores, axis, weight, held)
 
     def loss(row: Index) -> Value:
-        own = call("mul", rows.loss(row), const(1 - label_smoothing, held))
+        own = rows.loss(row) * (1 - label_smoothing)
         share = divide_by_count(const(label_smoothing, held), rows.classes)
-        return call("add", own, rows.counted(row, call("mul", share, even.at(row))))
+        return own + rows.counted(row, share * even.at(row))
 
     return _reduced(b, rows, loss, reduction, dtype)
 
@@ -182,10 +181,10 @@ def _weighted(
     """The negated sum of a row's scores, each times its weight and its share."""
 
     def before(value: Value, place: Index) -> Value:
-        value = call("neg", value)
+        value = -value
         if weight is not None:
-            value = call("mul", value, trees.upcast(weight.at((place[axis],)), held))
-        return value if share is None else call("mul", value, share(place))
+            value = value * upcast(weight.at((place[axis],)), held)
+        return value if share is None else value * share(place)
 
     size = (*scores.size[:axis], *scores.size[axis + 1 :])
     return reduce(
@@ -209,11 +208,11 @@ def _probability_loss(
     classes = scores.size[axis]
 
     def share(place: Index) -> Value:
-        given = trees.upcast(target.at(place), held)
+        given = upcast(target.at(place), held)
         if smoothing == 0:
             return given
         even = divide_by_count(const(smoothing, held), classes)
-        return call("add", call("mul", given, const(1 - smoothing, held)), even)
+        return given * (1 - smoothing) + even
 
     losses = _weighted(b, scores, axis, weight, held, share)
     if reduction == NONE:
@@ -272,7 +271,7 @@ def _linear_scores(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | Non
     def biased(accumulator: Value, index: Index) -> Value:
         if bias is None:
             return accumulator
-        return call("add", accumulator, trees.upcast(bias.at(index[1:]), accumulator.dtype))
+        return accumulator + upcast(bias.at(index[1:]), accumulator.dtype)
 
     columns = transpose(weight, 0, 1)
     return product(b, "linear", input, columns, size, input.dtype.compute_dtype, biased)

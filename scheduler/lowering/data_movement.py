@@ -14,14 +14,13 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import concat, indexing, matmul, reductions, scatter, trees, views
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.externs import FACTORS
 from scheduler.lowering.pointwise import convert_result, materialize
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, permute, reshape
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
@@ -53,8 +52,8 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
     row, column = normalize_dim(dim1, self.rank + 1), normalize_dim(dim2, self.rank + 1)
 
     def read(i: Index) -> Value:
-        distance = trees.index_value(i[column] - i[row])
-        on_it = call("eq", distance, trees.index_value(offset))
+        distance = index_value(i[column] - i[row])
+        on_it = call("eq", distance, index_value(offset))
         rest = tuple(x for d, x in enumerate(i) if d not in (row, column))
         place = i[row] if offset >= 0 else i[column]
         return trees.masked_value(on_it, self.at((*rest, place)), const(0, meta.dtype))
@@ -171,9 +170,9 @@ def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
             place = (i[0] - corner[0], i[1] - corner[1])
             conditions = []
             for x, extent in zip(place, block.size, strict=True):
-                conditions += [call("ge", trees.index_value(x), trees.index_value(0))]
+                conditions += [index_value(x) >= index_value(0)]
                 conditions += [trees.less_than(x, extent)]
-            own = trees.upcast(block.at(place), meta.dtype)
+            own = upcast(block.at(place), meta.dtype)
             value = trees.masked_value(trees.all_of(*conditions), own, value)
         return value
 
@@ -204,7 +203,7 @@ def _in_chunks(tensor: Tensor, at: int, size: tuple[Expr, ...], rows: Expr, dtyp
     def read(i: Index) -> Value:
         row, *rest = scatter.unflatten_index(i[-1], (rows, *trailing))
         place = i[at] * rows + row
-        own = trees.upcast(tensor.at((*i[:at], place, *rest)), dtype)
+        own = upcast(tensor.at((*i[:at], place, *rest)), dtype)
         return trees.masked_value(trees.less_than(place, tensor.size[at]), own, const(0, dtype))
 
     return Tensor(size, dtype, read)
@@ -274,8 +273,8 @@ def vander(b: Builder, x: Tensor, increasing: bool = False, **_: Any) -> Tensor:
 
     def read(i: Index) -> Value:
         power = i[1] if increasing else meta.size[1] - 1 - i[1]
-        exponent = trees.upcast(trees.index_value(power), meta.dtype)
-        return call("pow", trees.upcast(x.at(i[:1]), meta.dtype), exponent)
+        exponent = upcast(index_value(power), meta.dtype)
+        return call("pow", upcast(x.at(i[:1]), meta.dtype), exponent)
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -288,7 +287,7 @@ def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
     if n == 0:
 
         def unit(i: Index) -> Value:
-            same = call("eq", trees.index_value(i[-1]), trees.index_value(i[-2]))
+            same = call("eq", index_value(i[-1]), index_value(i[-2]))
             return call("where", same, const(1, meta.dtype), const(0, meta.dtype))
 
         return materialize(b, Tensor(meta.size, meta.dtype, unit))
@@ -336,7 +335,7 @@ def unsafe_masked_index(
     test = views.broadcast(mask, meta.size)
 
     def read(i: Index) -> Value:
-        condition = trees.upcast(test.at(i), DType.BOOL)
+        condition = upcast(test.at(i), DType.BOOL)
         return trees.masked_value(condition, picked.at(i), const(fill, meta.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -9,15 +9,13 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
-from scheduler.lowering.losses import MEAN, at_least, plus, reduce_loss, squared
+from scheduler.lowering.losses import MEAN, reduce_loss, squared
 from scheduler.lowering.pointwise import promoted_type
 from scheduler.lowering.reductions import normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 _ZERO = sympy.Integer(0)
 _EXTREMES = {float("inf"): ReductionKind.MAX, float("-inf"): ReductionKind.MIN}
@@ -40,18 +38,16 @@ def reduce_norm(
 
     def before(x: Value, _: Index) -> Value:
         if p == 0:
-            return trees.upcast(call("ne", x, const(0, held)), held)
+            return upcast(call("ne", x, 0), held)
         if p == 2:
             return squared(x)
-        return (
-            call("abs", x) if p in (1, *_EXTREMES) else call("pow", call("abs", x), const(p, held))
-        )
+        return call("abs", x) if p in (1, *_EXTREMES) else call("pow", call("abs", x), p)
 
     def finish(acc: Value, _: Index) -> Value:
         if p == 2:
             acc = call("sqrt", acc)
         elif p not in (0, 1, *_EXTREMES):
-            acc = call("pow", acc, const(1 / p, held))
+            acc = call("pow", acc, 1 / p)
         return acc if after is None else after(acc)
 
     return reduce(
@@ -70,12 +66,12 @@ def reduce_norm(
 def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
     """x - y + eps. Integers are subtracted in their own type; complex numbers stay complex."""
     common = promoted_type((x, y))
-    between = lazy_elementwise((x, y), lambda one, other: call("sub", one, other), common)
+    between = lazy_elementwise((x, y), lambda one, other: one - other, common)
     own = common if common.is_inexact else dtype
 
     def read(index: Index) -> Value:
-        difference = trees.upcast(between.at(index), own)
-        return plus(difference, eps) if eps else difference
+        difference = upcast(between.at(index), own)
+        return difference + eps if eps else difference
 
     return Tensor(between.size, own, read)
 
@@ -107,13 +103,15 @@ def cosine_similarity(
     both = lazy_elementwise((x1, x2), lambda x, _: x, meta.dtype)
     dims = normalize_dims(dim, both.rank)
     wide = [lazy_elementwise((x,), lambda v: v, meta.dtype, both.size) for x in (x1, x2)]
-    norms = [reduce_norm(b, x, dims, 2.0, held, None, lambda acc: at_least(acc, eps)) for x in wide]
+    norms = [
+        reduce_norm(b, x, dims, 2.0, held, None, lambda acc: call("maximum", acc, eps))
+        for x in wide
+    ]
 
     def read(index: Index) -> Value:
         at = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
         parts = [
-            call("truediv", trees.upcast(x.at(index), held), norm.at(at))
-            for x, norm in zip(wide, norms, strict=True)
+            upcast(x.at(index), held) / norm.at(at) for x, norm in zip(wide, norms, strict=True)
         ]
         return call("mul", *parts)
 
@@ -148,18 +146,18 @@ def cosine_embedding(
             b, product, (axis,), ReductionKind.SUM, dtype=held, accumulate=held, size=size
         )
 
-    products = summed(lambda x, y: call("mul", x, y))
+    products = summed(lambda x, y: x * y)
     lengths = [summed(lambda x, _: squared(x)), summed(lambda _, y: squared(y))]
 
     def function(xy: Value, xx: Value, yy: Value, t: Value) -> Value:
         zero = const(0, held)
-        length = call("sqrt", call("mul", plus(xx, 1e-12), plus(yy, 1e-12)))
-        cosine = call("truediv", xy, length)
-        near = call("sub", const(1, held), cosine)
-        far = at_least(plus(cosine, -margin), 0)
-        same = call("where", call("eq", t, const(1, held)), near, zero)
-        other = call("where", call("eq", t, const(-1, held)), far, zero)
-        return call("add", same, other)
+        length = call("sqrt", (xx + 1e-12) * (yy + 1e-12))
+        cosine = xy / length
+        near = 1 - cosine
+        far = call("maximum", cosine + -margin, 0)
+        same = call("where", call("eq", t, 1), near, zero)
+        other = call("where", call("eq", t, -1), far, zero)
+        return same + other
 
     return reduce_loss(b, lazy_elementwise((products, *lengths, target), function, held), reduction)
 
@@ -189,7 +187,7 @@ def triplet_margin(
 
     def function(near: Value, far: Value, *others: Value) -> Value:
         far = call("minimum", far, others[0]) if others else far
-        return at_least(plus(call("sub", near, far), margin), 0)
+        return call("maximum", near - far + margin, 0)
 
     return reduce_loss(b, lazy_elementwise(distances, function, held), reduction)
 
@@ -202,15 +200,15 @@ def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     over = tuple(d for d in range(self.rank) if d != kept)
 
     def factor(norm: Value) -> Value:
-        shrunk = call("truediv", const(maxnorm, held), plus(norm, 1e-7))
-        large = call("gt", norm, const(maxnorm, held))
-        return call("where", large, shrunk, const(1, held))
+        shrunk = maxnorm / (norm + 1e-07)
+        large = norm > maxnorm
+        return call("where", large, shrunk, 1)
 
     factors = reduce_norm(b, self, over, float(p), held, None, factor)
 
     def read(index: Index) -> Value:
         at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
         whole = meta.dtype.compute_dtype
-        return call("mul", trees.upcast(self.at(index), whole), trees.upcast(factors.at(at), whole))
+        return upcast(self.at(index), whole) * upcast(factors.at(at), whole)
 
     return b.pointwise(meta.size, meta.dtype, read)

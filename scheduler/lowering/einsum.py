@@ -16,7 +16,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, upcast
 from scheduler.lowering import matmul, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import ContradictionError
@@ -24,7 +24,6 @@ from scheduler.lowering.matmul import Operand
 from scheduler.lowering.pointwise import convert_result, elementwise, times
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 Labels: TypeAlias = tuple[str, ...]
@@ -195,7 +194,7 @@ def _products(
 
     def product(index: Index, inner: Index) -> Value:
         at = {**dict(zip(labels, index, strict=True)), **_label_indices(k, inner)}
-        return call("mul", trees.upcast(x.at(at), held), trees.upcast(y.at(at), held))
+        return upcast(x.at(at), held) * upcast(y.at(at), held)
 
     if k:
         return b.reduction(
@@ -234,7 +233,7 @@ def tensordot(
 def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """The sum over the last dimensions of both; the product if one is a number."""
     if self.rank == 0 or other.rank == 0:
-        return elementwise(b, (self, other), lambda x, y: call("mul", x, y))
+        return elementwise(b, (self, other), lambda x, y: x * y)
     return tensordot(b, self, other, (self.rank - 1,), (other.rank - 1,))
 
 
@@ -248,7 +247,7 @@ def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
         outer = tuple(FloorDiv(i, e) for i, e in zip(index, extents, strict=True))
         within = tuple(Mod(i, e) for i, e in zip(index, extents, strict=True))
         x, y = self.at(outer[rank - self.rank :]), other.at(within[rank - other.rank :])
-        return times(*(trees.upcast(value, meta.dtype) for value in (x, y)))
+        return times(*(upcast(value, meta.dtype) for value in (x, y)))
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -265,7 +264,7 @@ def addbmm(
         product = trees.scale_value(y, alpha, held)
         if trees.is_zero_factor(beta, held):
             return product
-        return call("add", trees.scale_value(x, beta, held), product)
+        return trees.scale_value(x, beta, held) + product
 
     return elementwise(b, (self, made), function)
 
@@ -277,15 +276,15 @@ def addr(
     column = vec1.view((vec1.size[0], _ONE), lambda i: i[:1])
     held = b.meta().dtype
     if held is DType.BOOL:
-        both = lambda x, y, z: call("logical_or", x, call("logical_and", y, z))  # noqa: E731
-        plain = lambda _, y, z: call("logical_and", y, z)  # noqa: E731
+        both = lambda x, y, z: x | y & z  # noqa: E731
+        plain = lambda _, y, z: y & z  # noqa: E731
         return elementwise(b, (self, column, vec2), both if beta else plain)
 
     def function(x: Value, y: Value, z: Value) -> Value:
-        product = trees.scale_value(call("mul", y, z), alpha, held)
+        product = trees.scale_value(y * z, alpha, held)
         if trees.is_zero_factor(beta, held):
             return product
-        return call("add", trees.scale_value(x, beta, held), product)
+        return trees.scale_value(x, beta, held) + product
 
     return elementwise(b, (self, column, vec2), function)
 
@@ -308,7 +307,7 @@ def bilinear(
     )
     if bias is None:
         return made
-    return elementwise(b, (made, bias), lambda x, y: call("add", x, y))
+    return elementwise(b, (made, bias), lambda x, y: x + y)
 
 
 def trilinear(

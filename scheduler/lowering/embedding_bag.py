@@ -11,7 +11,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, TensorMeta
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -44,17 +44,17 @@ def embedding_bag(
     bags = b.meta(0).size[0]
 
     def used(i: Index) -> Value:
-        held = trees.upcast(entries.at(i[:1]), DType.I64)
-        inside = trees.call("ge", bag.at(i[:1]), trees.const(0, DType.I64))
-        real = trees.call("ne", held, trees.const(padding, DType.I64))
+        held = upcast(entries.at(i[:1]), DType.I64)
+        inside = bag.at(i[:1]) >= 0
+        real = call("ne", held, padding)
         return trees.all_of(inside, real) if padding >= 0 else inside
 
     def brought(i: Index) -> Value:
         value = b.indirect(entries, i[:1], rows, lambda row: weight.at((row, i[1])), wrap=False)
-        value = trees.upcast(value, weight.dtype)
+        value = upcast(value, weight.dtype)
         if per_sample_weights is None:
             return value
-        return trees.call("mul", value, element(per_sample_weights, i[:1], weight.dtype))
+        return value * element(per_sample_weights, i[:1], weight.dtype)
 
     kind = ReductionKind.MAX if mode == _MAX else ReductionKind.SUM
     nothing = full((bags, width), 0, weight.dtype)
@@ -73,18 +73,18 @@ def _bags(b: Builder, count: Expr, offsets: Tensor) -> Tensor:
     """The bag of each entry: the number of offsets at or before it, minus one."""
 
     def inside(i: Index) -> Value:
-        return trees.call("lt", trees.upcast(offsets.at(i), DType.I64), trees.index_value(count))
+        return upcast(offsets.at(i), DType.I64) < index_value(count)
 
     begun = count_sources(
         b, (count,), Sources(offsets.size, lambda i: (offsets.at(i),), offsets.at, inside)
     )
-    before = trees.const(1, DType.I64)
+    before = const(1, DType.I64)
 
     def read(i: Index) -> Value:
-        return trees.upcast(begun.at(i), DType.I64)
+        return upcast(begun.at(i), DType.I64)
 
     running = b.scan((count,), 0, ReductionKind.SUM, read, DType.I64)
-    return Tensor((count,), DType.I64, lambda i: trees.call("sub", running.at(i), before))
+    return Tensor((count,), DType.I64, lambda i: running.at(i) - before)
 
 
 def _finish_reduction(made: Tensor, counts: Tensor, mode: int) -> Tensor:
@@ -92,12 +92,12 @@ def _finish_reduction(made: Tensor, counts: Tensor, mode: int) -> Tensor:
 
     def read(i: Index) -> Value:
         count, value = counts.at(i[:1]), made.at(i)
-        zero = trees.const(0, made.dtype)
+        zero = const(0, made.dtype)
         if mode == _MEAN:
-            least = trees.call("maximum", count, trees.const(1, count.dtype))
-            value = trees.call("truediv", value, trees.upcast(least, made.dtype))
-        some = trees.call("gt", count, trees.const(0, count.dtype))
-        return trees.call("where", some, value, zero)
+            least = call("maximum", count, 1)
+            value = value / upcast(least, made.dtype)
+        some = count > 0
+        return call("where", some, value, zero)
 
     return Tensor(made.size, made.dtype, read)
 
@@ -115,24 +115,24 @@ def _maxima(
         assert isinstance(column, sympy.Expr)
         bag = Tensor((count, width), DType.I64, lambda _: place)
         top = b.indirect(bag, i, bags, lambda n: made.at((n, column)), wrap=False)
-        same = trees.call("eq", sources.value(i), trees.upcast(top, made.dtype))
+        same = call("eq", sources.value(i), upcast(top, made.dtype))
         return trees.all_of(sources.condition(i), same)
 
     first = b.scatter(
         (bags, width),
         DType.I64,
         ReductionKind.MIN,
-        lambda _: trees.index_value(count),
+        lambda _: index_value(count),
         sources.size,
         sources.places,
-        lambda i: trees.index_value(i[0]),
+        lambda i: index_value(i[0]),
         greatest,
     )
 
     def read(i: Index) -> Value:
         row = b.indirect(first, i, count, lambda n: entries.at((n,)), wrap=False)
-        some = trees.call("lt", first.at(i), trees.index_value(count))
-        return trees.masked_value(some, trees.upcast(row, DType.I64), trees.const(0, DType.I64))
+        some = first.at(i) < index_value(count)
+        return trees.masked_value(some, upcast(row, DType.I64), const(0, DType.I64))
 
     return Tensor((bags, width), DType.I64, read)
 
@@ -154,17 +154,15 @@ def _backward_outputs(
 def _zero_padded(tensor: Tensor, meta: TensorMeta) -> Reader:
     """The tensor's elements, padded with zeros: the graph may state a larger size or fewer
     dimensions."""
-    nothing = trees.const(0, meta.dtype)
+    nothing = const(0, meta.dtype)
     if len(meta.size) != tensor.rank:
         return lambda _: nothing
 
     def read(i: Index) -> Value:
         inside = (trees.less_than(x, extent) for x, extent in zip(i, tensor.size, strict=True))
-        return trees.masked_value(
-            trees.all_of(*inside), trees.upcast(tensor.at(i), meta.dtype), nothing
-        )
+        return trees.masked_value(trees.all_of(*inside), upcast(tensor.at(i), meta.dtype), nothing)
 
-    return read if meta.size != tensor.size else lambda i: trees.upcast(tensor.at(i), meta.dtype)
+    return read if meta.size != tensor.size else lambda i: upcast(tensor.at(i), meta.dtype)
 
 
 def composite_embedding_bag(

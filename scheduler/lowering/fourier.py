@@ -8,12 +8,10 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, as_expr
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, index_value, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import roll
 
 _TWO = sympy.Integer(2)
@@ -42,14 +40,14 @@ def frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
     half = FloorDiv(points + 1, _TWO)
 
     def number(i: Expr) -> Value:
-        above = call("lt", trees.index_value(i), trees.index_value(half))
-        return call("where", above, trees.index_value(i), trees.index_value(i - points))
+        above = index_value(i) < index_value(half)
+        return call("where", above, index_value(i), index_value(i - points))
 
     return _over(b, points, d, number)
 
 
 def real_frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
-    return _over(b, as_expr(n), d, trees.index_value)
+    return _over(b, as_expr(n), d, index_value)
 
 
 def _over(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
@@ -57,8 +55,8 @@ def _over(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
     held = meta.dtype.compute_dtype
 
     def at(index: Index) -> Value:
-        whole = trees.upcast(trees.index_value(points), held)
-        over = call("mul", whole, const(spacing, held))
-        return call("truediv", trees.upcast(number(index[0]), held), over)
+        whole = upcast(index_value(points), held)
+        over = whole * spacing
+        return upcast(number(index[0]), held) / over
 
     return materialize(b, Tensor(meta.size, meta.dtype, at))

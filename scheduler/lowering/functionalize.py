@@ -17,7 +17,7 @@ from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis
-from scheduler.ir.values import Load, Value
+from scheduler.ir.values import Load, Value, call, index_value, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -55,7 +55,7 @@ def propagate_write(
         found = {axis.var: i for axis, i in where.items()}
         return trees.masked_value(
             inside,
-            trees.upcast(result.at(tuple(found.get(i, i) for i in index)), base.dtype),
+            upcast(result.at(tuple(found.get(i, i) for i in index)), base.dtype),
             base.at(at),
         )
 
@@ -99,7 +99,7 @@ def _position(
         moving = [(axis, form.at(axis.var)) for axis in axes if form.at(axis.var) != 0]
         rest = i - form.rest
         if not moving:
-            conditions.append(trees.call("eq", trees.index_value(rest), trees.index_value(0)))
+            conditions.append(call("eq", index_value(rest), index_value(0)))
             continue
         if len(moving) > 1 or not moving[0][1].is_Integer:
             raise Unsupported(f"it writes to a view at {expr}, which cannot be inverted")
@@ -108,14 +108,14 @@ def _position(
             rest, step = -rest, -step
         here = FloorDiv(rest, step) if step != 1 else rest
         if axis in found:  # a diagonal: on it if both dimensions name the same element
-            zero = trees.index_value(0)
-            conditions.append(trees.call("eq", trees.index_value(here - found[axis]), zero))
+            zero = index_value(0)
+            conditions.append(call("eq", index_value(here - found[axis]), zero))
         found[axis] = here
         if step != 1:
-            zero = trees.index_value(0)
-            conditions.append(trees.call("eq", trees.index_value(Mod(rest, as_expr(step))), zero))
+            zero = index_value(0)
+            conditions.append(call("eq", index_value(Mod(rest, as_expr(step))), zero))
         if rest != i or step != 1 or not is_equal(axis.size, extent):
-            conditions.append(trees.call("ge", trees.index_value(rest), trees.index_value(0)))
+            conditions.append(index_value(rest) >= index_value(0))
             conditions.append(trees.less_than(found[axis], axis.size))
     for axis in axes:
         if axis not in found and axis.size != 1:
@@ -143,13 +143,13 @@ def _flat_position(
             raise Unsupported("it writes to an expanded, transposed or overlapping view")
         reach += int(step) * (int(axis.size) - 1)
     left: Expr = _dot(at, strides) - form.rest
-    conditions = [trees.call("ge", trees.index_value(left), trees.index_value(0))]
+    conditions = [index_value(left) >= index_value(0)]
     found: dict[Axis, Expr] = {}
     for axis, step in steps:
         found[axis] = FloorDiv(left, step) if step != 1 else left
         left = Mod(left, as_expr(step)) if step != 1 else _ZERO
         conditions.append(trees.less_than(found[axis], axis.size))
-    conditions.append(trees.call("eq", trees.index_value(left), trees.index_value(0)))
+    conditions.append(call("eq", index_value(left), index_value(0)))
     return trees.all_of(*conditions), found
 
 

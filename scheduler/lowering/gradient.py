@@ -14,7 +14,6 @@ from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import Argument, materialize
 from scheduler.lowering.tensor import Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, reshape, slice_dim
 
 _ONE = sympy.Integer(1)
@@ -58,12 +57,8 @@ def _uniform_gradient(
     last = x.size[at]
 
     def less(high: Tensor, low: Tensor, steps: int) -> Tensor:
-        difference = lazy_elementwise((high, low), lambda p, q: call("sub", p, q), x.dtype)
-        return lazy_elementwise(
-            (difference, step),
-            lambda d, h: call("truediv", d, call("mul", h, const(steps, h.dtype))),
-            dtype,
-        )
+        difference = lazy_elementwise((high, low), lambda p, q: p - q, x.dtype)
+        return lazy_elementwise((difference, step), lambda d, h: d / (h * steps), dtype)
 
     def weighed(start: Any, *factors: float) -> Tensor:
         three = [slice_dim(x, at, start + k, _ONE) for k in range(3)]
@@ -71,8 +66,8 @@ def _uniform_gradient(
 
         def function(p: Value, q: Value, r: Value, h: Value) -> Value:
             pairs = zip((p, q, r), factors, strict=True)
-            total = _sum_of([call("mul", v, const(f, v.dtype)) for v, f in pairs])
-            return call("truediv", total, h)
+            total = _sum_of([v * f for v, f in pairs])
+            return total / h
 
         return lazy_elementwise((*three, step), function, dtype)
 
@@ -106,7 +101,7 @@ def _nonuniform_gradient(
     count = places.size[0] - 1
     widths = lazy_elementwise(
         (slice_dim(places, 0, _ONE, count), slice_dim(places, 0, sympy.Integer(0), count)),
-        lambda p, q: call("sub", p, q),
+        lambda p, q: p - q,
         places.dtype,
     )
 
@@ -119,7 +114,7 @@ def _nonuniform_gradient(
 
         def function(p: Value, q: Value, r: Value, h: Value, k: Value) -> Value:
             pairs = zip((p, q, r), factors(h, k), strict=True)
-            return _sum_of([call("mul", v, f) for v, f in pairs])
+            return _sum_of([v * f for v, f in pairs])
 
         return lazy_elementwise(
             (*parts, width(left, length), width(left + 1, length)), function, dtype
@@ -128,7 +123,7 @@ def _nonuniform_gradient(
     def two(start: Any, left: Any) -> Tensor:
         return lazy_elementwise(
             (slice_dim(x, at, start + 1, _ONE), slice_dim(x, at, start, _ONE), width(left, _ONE)),
-            lambda p, q, h: call("truediv", call("sub", p, q), h),
+            lambda p, q, h: (p - q) / h,
             dtype,
         )
 
@@ -142,34 +137,34 @@ def _nonuniform_gradient(
 def _sum_of(values: Sequence[Value]) -> Value:
     total = values[0]
     for value in values[1:]:
-        total = call("add", total, value)
+        total = total + value
     return total
 
 
 def _over(above: Value, *below: Value) -> Value:
     product = below[0]
     for factor in below[1:]:
-        product = call("mul", product, factor)
-    return call("truediv", above, product)
+        product = product * factor
+    return above / product
 
 
 def _twice(value: Value) -> Value:
-    return call("mul", value, const(2, value.dtype))
+    return value * 2
 
 
 def _inner(h: Value, k: Value) -> tuple[Value, Value, Value]:
-    both = call("add", h, k)
-    middle = _over(call("sub", k, h), h, k)
-    return call("neg", _over(k, h, both)), middle, _over(h, k, both)
+    both = h + k
+    middle = _over(k - h, h, k)
+    return -_over(k, h, both), middle, _over(h, k, both)
 
 
 def _first(h: Value, k: Value) -> tuple[Value, Value, Value]:
-    both = call("add", h, k)
-    nearest = call("neg", _over(call("add", _twice(h), k), h, both))
-    return nearest, _over(both, h, k), call("neg", _over(h, k, both))
+    both = h + k
+    nearest = -_over(_twice(h) + k, h, both)
+    return nearest, _over(both, h, k), -_over(h, k, both)
 
 
 def _last(h: Value, k: Value) -> tuple[Value, Value, Value]:
-    both = call("add", h, k)
-    nearest = _over(call("add", _twice(k), h), k, both)
-    return _over(k, h, both), call("neg", _over(both, h, k)), nearest
+    both = h + k
+    nearest = _over(_twice(k) + h, k, both)
+    return _over(k, h, both), -_over(both, h, k), nearest

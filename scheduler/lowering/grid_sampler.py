@@ -10,7 +10,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
-from scheduler.ir.values import Cast, Value
+from scheduler.ir.values import Cast, Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -18,50 +18,42 @@ from scheduler.lowering.interpolation import cubic_weights, fraction
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.resampling import read_at
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 _BILINEAR, _NEAREST, _CUBIC = 0, 1, 2
 _ZEROS, _BORDER, _REFLECTION = 0, 1, 2
 
 
-def _number(x: Value, value: float) -> Value:
-    return const(value, x.dtype)
-
-
 def _size_value(size: Expr, dtype: DType) -> Value:
-    return const(int(size), dtype) if size.is_Integer else Cast(trees.index_value(size), dtype)
+    return const(int(size), dtype) if size.is_Integer else Cast(index_value(size), dtype)
 
 
 def _source(x: Value, size: Expr, aligned: bool) -> Value:
     """Convert -1 … 1 to pixels."""
     count = _size_value(size, x.dtype)
     if aligned:
-        half = call("truediv", call("sub", count, _number(x, 1)), _number(x, 2))
-        return call("mul", call("add", x, _number(x, 1)), half)
-    scaled = call("mul", call("add", x, _number(x, 1)), count)
-    return call("truediv", call("sub", scaled, _number(x, 1)), _number(x, 2))
+        return (x + 1) * ((count - 1) / 2)
+    return ((x + 1) * count - 1) / 2
 
 
 def _clipped(x: Value, size: Expr) -> Value:
     """Clip to the first and last pixel; NaN becomes the first."""
-    last = call("sub", _size_value(size, x.dtype), _number(x, 1))
-    above = call("gt", x, _number(x, 0))  # false for NaN
-    return call("where", above, call("minimum", x, last), _number(x, 0))
+    last = _size_value(size, x.dtype) - 1
+    return call("where", x > 0, call("minimum", x, last), 0)  # x > 0 is false for NaN
 
 
 def _reflected(x: Value, size: Expr, aligned: bool) -> Value:
     """Reflect at the first and last pixel, at their centres or outer edges."""
     if aligned and size == 1:
-        return _number(x, 0)
+        return const(0, x.dtype)
     count = _size_value(size, x.dtype)
-    low = _number(x, 0.0 if aligned else -0.5)
-    span = call("sub", count, _number(x, 1)) if aligned else count
-    away = call("abs", call("sub", x, low))
+    low = const(0.0 if aligned else -0.5, x.dtype)
+    span = count - 1 if aligned else count
+    away = call("abs", x - low)
     over = call("fmod", away, span)
-    turns = call("floor", call("truediv", away, span))
-    half = call("mul", turns, _number(x, 0.5))
+    turns = call("floor", away / span)
+    half = turns * 0.5
     even = call("eq", call("floor", half), half)
-    there, back = call("add", over, low), call("add", call("sub", span, over), low)
+    there, back = over + low, span - over + low
     return call("where", even, there, back)
 
 
@@ -72,8 +64,8 @@ def _padded(x: Value, size: Expr, padding: int, aligned: bool) -> Value:
 
 
 def _inside(x: Value, size: Expr) -> Value:
-    low = call("ge", x, _number(x, 0))
-    return trees.all_of(low, call("lt", x, _size_value(size, x.dtype)))
+    low = x >= 0
+    return trees.all_of(low, x < _size_value(size, x.dtype))
 
 
 class _Sampler:
@@ -98,7 +90,7 @@ class _Sampler:
 
     def _at(self, known: Index, places: list[Value]) -> Value:
         if not places:
-            return trees.upcast(self.input.at(known), self.held)
+            return upcast(self.input.at(known), self.held)
         first, *rest = places
         size = self.input.size[len(known)]
         return read_at(self.b, first, size, lambda i: self._at((*known, i), rest))
@@ -130,7 +122,7 @@ def grid_sampler(
     def read(index: Index) -> Value:
         known, spatial = index[:2], index[2:]
         at = [
-            trees.upcast(grid.at((index[0], *spatial, sympy.Integer(rank - 1 - d))), held)
+            upcast(grid.at((index[0], *spatial, sympy.Integer(rank - 1 - d))), held)
             for d in range(rank)
         ]
         sources = [_source(x, n, aligned) for x, n in zip(at, input.size[2:], strict=True)]
@@ -149,9 +141,8 @@ def _linear(sampler: _Sampler, known: Index, placed: list[Value]) -> Value:
     taps = []
     for x in placed:
         low = call("floor", x)
-        share = call("sub", x, low)
-        one = _number(x, 1)
-        taps.append([(low, call("sub", one, share)), (call("add", low, one), share)])
+        share = x - low
+        taps.append([(low, 1 - share), (low + 1, share)])
     return _weighted_sum(taps, lambda places: sampler.read(known, places))
 
 
@@ -163,9 +154,9 @@ def _cubic(
     for d, x in enumerate(sources):
         low = call("floor", x)
         size = sampler.input.size[2 + d]
-        places = [call("add", low, _number(x, k)) for k in (-1, 0, 1, 2)]
+        places = [low + k for k in (-1, 0, 1, 2)]
         padded = [_padded(place, size, padding, aligned) for place in places]
-        weights = cubic_weights(call("sub", x, low))
+        weights = cubic_weights(x - low)
         taps.append(list(zip(padded, weights, strict=True)))
     return _weighted_sum(taps, lambda places: sampler.read(known, places))
 
@@ -180,8 +171,8 @@ def _weighted_sum(
             return read(places)
         total: Value | None = None
         for place, weight in rest[0]:
-            part = call("mul", weight, over(rest[1:], [*places, place]))
-            total = part if total is None else call("add", total, part)
+            part = weight * over(rest[1:], [*places, place])
+            total = part if total is None else total + part
         assert total is not None
         return total
 
@@ -204,12 +195,12 @@ def affine_grid(b: Builder, theta: Tensor, size: tuple[Any, ...], align_corners:
 
     def read(index: Index) -> Value:
         batch, *places, row = index
-        total = trees.upcast(theta.at((batch, row, sympy.Integer(rank))), held)
+        total = upcast(theta.at((batch, row, sympy.Integer(rank))), held)
         for k in range(rank):
             d = rank - 1 - k  # x comes first
-            factor = trees.upcast(theta.at((batch, row, sympy.Integer(k))), held)
-            part = call("mul", factor, coordinate(places[d], spatial[d]))
-            total = call("add", total, part)
+            factor = upcast(theta.at((batch, row, sympy.Integer(k))), held)
+            part = factor * coordinate(places[d], spatial[d])
+            total = total + part
         return total
 
     return b.pointwise(meta.size, meta.dtype, read)

@@ -12,13 +12,12 @@ from typing import Any
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import reductions, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import matmul
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 
 def rows_by_group(b: Builder, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
@@ -60,9 +59,9 @@ def _row_groups(b: Builder, offs: Tensor, rows: Expr) -> Tensor:
     number."""
 
     def read(index: Index, inner: Index) -> Value:
-        ends = trees.upcast(offs.at(inner), DType.I64)
-        over = call("le", ends, trees.upcast(trees.index_value(index[0]), DType.I64))
-        return trees.upcast(over, DType.I64)
+        ends = upcast(offs.at(inner), DType.I64)
+        over = ends <= upcast(index_value(index[0]), DType.I64)
+        return upcast(over, DType.I64)
 
     return b.reduction(
         (rows,), offs.size, ReductionKind.SUM, read, dtype=DType.I64, accumulate=DType.I64
@@ -81,11 +80,11 @@ def _multiply_groups(
     def read(index: Index, inner: Index) -> Value:
         row, column = place(index)
         group = groups.at((row,))
-        inside = call("lt", group, trees.upcast(trees.index_value(count), DType.I64))
+        inside = group < upcast(index_value(count), DType.I64)
         weight = b.indirect(
             groups, (row,), count, lambda e: y.at((e, inner[0], column)), wrap=False
         )
-        product = call("mul", *(trees.upcast(v, held) for v in (x.at((row, *inner)), weight)))
+        product = call("mul", *(upcast(v, held) for v in (x.at((row, *inner)), weight)))
         return trees.masked_value(inside, product, const(0, held))
 
     return b.reduction(
@@ -100,9 +99,9 @@ def _sums_by_group(b: Builder, x: Tensor, y: Tensor, groups: Tensor) -> Tensor:
 
     def read(index: Index, inner: Index) -> Value:
         group, row, column = index
-        own = call("eq", groups.at(inner), trees.upcast(trees.index_value(group), DType.I64))
+        own = call("eq", groups.at(inner), upcast(index_value(group), DType.I64))
         parts = (x.at((row, *inner)), y.at((*inner, column)))
-        product = call("mul", *(trees.upcast(value, held) for value in parts))
+        product = call("mul", *(upcast(value, held) for value in parts))
         return trees.masked_value(own, product, const(0, held))
 
     return b.reduction(

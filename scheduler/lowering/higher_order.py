@@ -19,9 +19,8 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Subgraph
 from scheduler.ir.random import draws_random
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, upcast
 from scheduler.limits import MAX_UNROLLED_NODES, MAX_UNROLLED_STEPS
-from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
@@ -53,10 +52,10 @@ def _select_branch(b: Builder, pred: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     agree = len(yes.size) == len(no.size) and all(map(b.may_be_equal, yes.size, no.size))
     if not agree or yes.dtype is not no.dtype:
         raise Unsupported("its branches return results of different shapes")
-    test = trees.upcast(pred.at((_ZERO,) * pred.rank), DType.BOOL)
+    test = upcast(pred.at((_ZERO,) * pred.rank), DType.BOOL)
 
     def read(index: Index) -> Value:
-        return trees.call("where", test, yes.at(index), no.at(index))
+        return call("where", test, yes.at(index), no.at(index))
 
     return materialize(b, Tensor(yes.size, yes.dtype, read))
 

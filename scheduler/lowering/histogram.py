@@ -9,7 +9,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import materialize
@@ -26,37 +26,32 @@ def histc(b: Builder, self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0)
     low, high = _range(b, line, float(min), float(max), held)
 
     def inside(i: Index) -> Value:
-        value = trees.upcast(line.at(i), held)
-        return trees.all_of(trees.call("ge", value, low), trees.call("le", value, high))
+        value = upcast(line.at(i), held)
+        return trees.all_of(value >= low, value <= high)
 
     def place(i: Index) -> tuple[Value]:
-        above = trees.call("sub", trees.upcast(line.at(i), held), low)
-        scaled = trees.call("mul", above, trees.const(bins, held))
-        number = trees.call("truediv", scaled, trees.call("sub", high, low))
+        above = upcast(line.at(i), held) - low
+        scaled = above * bins
+        number = scaled / (high - low)
         whole = trees.cast(number, DType.I64)
-        return (trees.call("minimum", whole, trees.const(bins - 1, DType.I64)),)
+        return (call("minimum", whole, bins - 1),)
 
     size: tuple[Expr, ...] = (as_expr(bins),)
     counts = count_sources(b, size, Sources(line.size, place, line.at, inside))
-    return materialize(
-        b, Tensor(size, self.dtype, lambda i: trees.upcast(counts.at(i), self.dtype))
-    )
+    return materialize(b, Tensor(size, self.dtype, lambda i: upcast(counts.at(i), self.dtype)))
 
 
 def _range(b: Builder, line: Tensor, low: float, high: float, held: DType) -> tuple[Value, Value]:
     """The ends of the range: those of the elements if ``low`` equals ``high``. If all elements are
     equal, the range is extended by 1 on both sides."""
     if low != high:
-        return trees.const(low, held), trees.const(high, held)
+        return const(low, held), const(high, held)
     least, most = (
         b.reduction((), line.size, kind, lambda _, r: line.at(r), dtype=held, accumulate=held).at(
             ()
         )
         for kind in (ReductionKind.MIN, ReductionKind.MAX)
     )
-    one = trees.const(1, held)
-    empty = trees.call("eq", least, most)
-    return (
-        trees.call("where", empty, trees.call("sub", least, one), least),
-        trees.call("where", empty, trees.call("add", most, one), most),
-    )
+    one = const(1, held)
+    empty = call("eq", least, most)
+    return (call("where", empty, least - one, least), call("where", empty, most + one, most))

@@ -12,13 +12,12 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.simplify import product, simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import const
 from scheduler.lowering.windows import Window, expand_to_rank, inverse_window, make_window
 
 
@@ -73,7 +72,7 @@ def col2im(
         *batch, channel, _, _ = index
         (i, j), (y, x), meets = seen.at(index[-2:], tap)
         row = channel * taps + y * view.kernel[1] + x
-        value = trees.upcast(self.at((*batch, row, i * view.output[1] + j)), held)
+        value = upcast(self.at((*batch, row, i * view.output[1] + j)), held)
         return trees.masked_value(meets, value, const(0, held))
 
     return b.reduction(

@@ -12,7 +12,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -100,11 +100,11 @@ def scatter(
 
     def chosen(i: Index) -> Value:
         number = winner.at(i)
-        reached = trees.call("ge", number, trees.const(0, number.dtype))
+        reached = number >= 0
         brought = b.indirect(
             winner, i, places.size[at], lambda n: read((*i[:at], n, *i[at + 1 :])), wrap=False
         )
-        return trees.masked_value(reached, trees.upcast(brought, self.dtype), whole.at(i))
+        return trees.masked_value(reached, upcast(brought, self.dtype), whole.at(i))
 
     return _shaped(b, Tensor(whole.size, self.dtype, chosen), self)
 
@@ -154,13 +154,13 @@ def _reduce_into(
         count = reached.at(key(i))
         value = made.at(i)
         if reduce == "mean":
-            more = trees.call("add", count, trees.const(int(include_self), count.dtype))
-            least = trees.call("maximum", more, trees.const(1, more.dtype))
+            more = count + int(include_self)
+            least = call("maximum", more, 1)
             value = _divided(value, least)
         if include_self:
             return value
-        some = trees.call("gt", count, trees.const(0, count.dtype))
-        return trees.call("where", some, value, trees.upcast(self.at(i), self.dtype))
+        some = count > 0
+        return call("where", some, value, upcast(self.at(i), self.dtype))
 
     return Tensor(self.size, self.dtype, read)
 
@@ -168,7 +168,7 @@ def _reduce_into(
 def _divided(value: Value, count: Value) -> Value:
     """Divide; integers round towards minus infinity, as in torch's means."""
     by = "truediv" if value.dtype.is_float else "floordiv"
-    return trees.call(by, value, trees.upcast(count, value.dtype))
+    return call(by, value, upcast(count, value.dtype))
 
 
 # -- along a dimension, whole slices ---------------------------------------------------------------
@@ -199,10 +199,10 @@ def index_add(
     whole, at, places, given = _slice_operands(b, self, dim, index, source)
 
     def value(i: Index) -> Value:
-        read = trees.upcast(given.at(i), self.dtype)
+        read = upcast(given.at(i), self.dtype)
         if self.dtype is DType.BOOL:
-            return trees.all_of(read, trees.const(bool(alpha), DType.BOOL))
-        return read if alpha == 1 else trees.call("mul", read, element(alpha, i, self.dtype))
+            return trees.all_of(read, const(bool(alpha), DType.BOOL))
+        return read if alpha == 1 else read * element(alpha, i, self.dtype)
 
     made = combine(b, whole, _SUM, _slice_sources(places, at, given, value))
     return _shaped(b, made, self)
@@ -301,7 +301,7 @@ def index_put(
                 wide[given.index(d)].at(n) if d in given else next(kept) for d in range(self.rank)
             )
 
-        sources = Sources(shape, place, lambda i: trees.upcast(source.at(i), self.dtype))
+        sources = Sources(shape, place, lambda i: upcast(source.at(i), self.dtype))
         return materialize(b, combine(b, self, _SUM, sources))
     made = overwrite(
         b,
@@ -339,18 +339,18 @@ def _masked_put(
             chosen = (*i[:first], n, *i[first + rank :])
             own = chosen[len(chosen) - values.rank :]
             kept = (_ZERO if e == 1 else x for x, e in zip(own, values.size, strict=True))
-            return trees.upcast(values.at(tuple(kept)), self.dtype)
+            return upcast(values.at(tuple(kept)), self.dtype)
 
         brought = (
             at_number(_ZERO)
             if number is None
             else b.indirect(number, here, values.size[along], at_number, wrap=False)
         )
-        own = trees.upcast(self.at(i), self.dtype)
+        own = upcast(self.at(i), self.dtype)
         if accumulate:
             add = "logical_or" if self.dtype is DType.BOOL else "add"
-            brought = trees.call(add, own, brought)
-        return trees.masked_value(trees.upcast(mask.at(here), DType.BOOL), brought, own)
+            brought = call(add, own, brought)
+        return trees.masked_value(upcast(mask.at(here), DType.BOOL), brought, own)
 
     return materialize(b, Tensor(self.size, self.dtype, read))
 
@@ -361,12 +361,10 @@ def positions(b: Builder, mask: Tensor) -> Tensor:
     line = reshape(b, mask, (product(mask.size),))
 
     def read(i: Index) -> Value:
-        return trees.upcast(trees.upcast(line.at(i), DType.BOOL), DType.I64)
+        return upcast(upcast(line.at(i), DType.BOOL), DType.I64)
 
     running = b.scan(line.size, 0, _SUM, read, DType.I64)
-    before = Tensor(
-        line.size, DType.I64, lambda i: trees.call("sub", running.at(i), trees.const(1, DType.I64))
-    )
+    before = Tensor(line.size, DType.I64, lambda i: running.at(i) - 1)
     return reshape(b, before, mask.size)
 
 
@@ -374,36 +372,34 @@ def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> 
     """One row of indices for each of the first nonzero elements, up to the number of rows of the
     result; missing rows are ``fill_value``."""
     meta = b.meta()
-    count, fill = product(self.size), trees.const(fill_value, DType.I64)
+    count, fill = product(self.size), const(fill_value, DType.I64)
     if 0 in meta.size or count == 0:
         return materialize(b, Tensor(meta.size, DType.I64, lambda _: fill))
     line = reshape(b, self, (count,))
     number = positions(b, line)
 
     def has_row(i: Index) -> Value:
-        below = trees.call("lt", number.at(i), trees.index_value(meta.size[0]))
-        return trees.all_of(trees.upcast(line.at(i), DType.BOOL), below)
+        below = number.at(i) < index_value(meta.size[0])
+        return trees.all_of(upcast(line.at(i), DType.BOOL), below)
 
     rows = meta.size[:1]
     sources = Sources((count,), lambda i: (number.at(i),), lambda _: fill, has_row)
     found = last_source(b, rows, sources)
 
     def read(i: Index) -> Value:
-        reached = trees.call("ge", found.at(i[:1]), trees.const(0, found.dtype))
+        reached = found.at(i[:1]) >= 0
         value: Value = fill
         for d in range(self.rank):
             place = b.indirect(found, i[:1], count, _coordinate(self.size, d), wrap=False)
-            own = trees.call("eq", trees.index_value(i[1]), trees.index_value(d))
-            value = trees.masked_value(
-                trees.all_of(reached, own), trees.upcast(place, DType.I64), value
-            )
+            own = call("eq", index_value(i[1]), index_value(d))
+            value = trees.masked_value(trees.all_of(reached, own), upcast(place, DType.I64), value)
         return value
 
     return materialize(b, Tensor(meta.size, DType.I64, read))
 
 
 def _coordinate(size: tuple[Expr, ...], dim: int) -> Callable[[Expr], Value]:
-    return lambda number: trees.index_value(unflatten_index(number, size)[dim])
+    return lambda number: index_value(unflatten_index(number, size)[dim])
 
 
 def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -415,7 +411,7 @@ def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Te
 
     def read(i: Index) -> Value:
         brought = b.indirect(number, i, line.size[0], lambda n: line.at((n,)), wrap=False)
-        return trees.masked_value(chosen.at(i), trees.upcast(brought, self.dtype), whole.at(i))
+        return trees.masked_value(chosen.at(i), upcast(brought, self.dtype), whole.at(i))
 
     return materialize(b, Tensor(size, self.dtype, read))
 
@@ -427,11 +423,11 @@ def masked_put(
     b: Builder, self: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], values: Tensor
 ) -> Tensor:
     """``index_put`` with accumulation, only where the mask holds."""
-    zero = trees.const(0, self.dtype)
+    zero = const(0, self.dtype)
 
     def read(i: Index) -> Value:
-        chosen = trees.upcast(wide.at(i), DType.BOOL)
-        return trees.masked_value(chosen, trees.upcast(source.at(i), self.dtype), zero)
+        chosen = upcast(wide.at(i), DType.BOOL)
+        return trees.masked_value(chosen, upcast(source.at(i), self.dtype), zero)
 
     size = _broadcast_size([mask, values])
     wide, source = broadcast(mask, size), broadcast(values, size)
@@ -460,16 +456,16 @@ def embedding_renorm(
     asked = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
     reached = count_sources(b, self.size[:1], asked)
     held = self.dtype.compute_dtype
-    most = trees.const(max_norm, held)
+    most = const(max_norm, held)
 
     def read(i: Index) -> Value:
         length, count = lengths.at((i[0], _ZERO)), reached.at(i[:1])
-        some = trees.call("gt", count, trees.const(0, count.dtype))
-        long = trees.all_of(some, trees.call("gt", length, most))
-        own = trees.upcast(self.at(i), held)
-        least = trees.call("add", length, trees.const(1e-7, held))
-        scale = trees.call("truediv", most, least)
-        return trees.call("where", long, trees.call("mul", own, scale), own)
+        some = count > 0
+        long = trees.all_of(some, length > most)
+        own = upcast(self.at(i), held)
+        least = length + 1e-07
+        scale = most / least
+        return call("where", long, own * scale, own)
 
     return materialize(b, Tensor(self.size, self.dtype, read))
 
@@ -480,11 +476,11 @@ def _row_norms(b: Builder, rows: Tensor, order: float) -> Tensor:
     whole = order in (1.0, float("inf"))
 
     def before(x: Value, _: Index) -> Value:
-        size = trees.call("abs", x)
-        return size if whole else trees.call("pow", size, trees.const(order, held))
+        size = call("abs", x)
+        return size if whole else call("pow", size, order)
 
     def after(total: Value, _: Index) -> Value:
-        return total if whole else trees.call("pow", total, trees.const(1 / order, held))
+        return total if whole else call("pow", total, 1 / order)
 
     kind = ReductionKind.MAX if order == float("inf") else _SUM
     return reduce(b, rows, (1,), kind, dtype=held, accumulate=held, before=before, after=after)
@@ -502,8 +498,8 @@ def embedding_dense_backward(
     rows, width = sympy.Integer(0) + num_weights, grad_output.size[-1]
 
     def condition(i: Index) -> Value:
-        row = trees.upcast(indices.at(i[: indices.rank]), DType.I64)
-        return trees.call("ne", row, trees.const(int(padding_idx), DType.I64))
+        row = upcast(indices.at(i[: indices.rank]), DType.I64)
+        return call("ne", row, int(padding_idx))
 
     used = condition if padding_idx >= 0 else None
     counts = None
@@ -512,12 +508,12 @@ def embedding_dense_backward(
         counts = count_sources(b, (rows,), places)
 
     def value(i: Index) -> Value:
-        own = trees.upcast(grad_output.at(i), grad_output.dtype)
+        own = upcast(grad_output.at(i), grad_output.dtype)
         if counts is None:
             return own
         count = b.indirect(indices, i[:-1], rows, lambda row: counts.at((row,)), wrap=False)
         return _divided(own, count)
 
-    zero = Tensor((rows, width), grad_output.dtype, lambda _: trees.const(0, grad_output.dtype))
+    zero = Tensor((rows, width), grad_output.dtype, lambda _: const(0, grad_output.dtype))
     sources = Sources(grad_output.size, lambda i: (indices.at(i[:-1]), i[-1]), value, used)
     return materialize(b, combine(b, zero, _SUM, sources))

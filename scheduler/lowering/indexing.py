@@ -9,8 +9,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.simplify import product
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, index_value, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import materialize
@@ -123,7 +122,7 @@ def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
         raise Unsupported("one_hot is not supported if the number of classes depends on data")
 
     def read(i: Index) -> Value:
-        same = trees.call("eq", trees.upcast(self.at(i[:-1]), DType.I64), trees.index_value(i[-1]))
-        return trees.upcast(same, DType.I64)
+        same = call("eq", upcast(self.at(i[:-1]), DType.I64), index_value(i[-1]))
+        return upcast(same, DType.I64)
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -20,9 +20,7 @@ from scheduler.fuel import spend_fuel
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
-from scheduler.ir.values import Cast, Value
-from scheduler.lowering import trees
-from scheduler.lowering.trees import call, const
+from scheduler.ir.values import Cast, Value, call, const, index_value
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 _DENOMINATOR = 1 << 30  # limit for a scale given as a number: its products with positions fit i64
@@ -73,11 +71,9 @@ def fraction(above: Expr, below: Expr, dtype: DType) -> Value:
     """A quotient of integers as a floating-point value."""
     if below.is_Integer and above.is_Integer:
         return const(int(above) / int(below), dtype)
-    value = Cast(trees.index_value(above), dtype)
-    divisor = (
-        const(int(below), dtype) if below.is_Integer else Cast(trees.index_value(below), dtype)
-    )
-    return call("truediv", value, divisor)
+    value = Cast(index_value(above), dtype)
+    divisor = const(int(below), dtype) if below.is_Integer else Cast(index_value(below), dtype)
+    return value / divisor
 
 
 #: Input pixels of an output pixel, with their weights.
@@ -94,7 +90,7 @@ def linear(along: Ratio, place: Expr, dtype: DType) -> Taps:
     high = sympy.Min(low + 1, last)
     if along.scale is not None:  # its last pixels may lie beyond the input's end
         low = sympy.Min(low, last)
-    return [(low, call("sub", const(1, dtype), t)), (high, t)]
+    return [(low, 1 - t), (high, t)]
 
 
 def cubic(along: Ratio, place: Expr, dtype: DType) -> Taps:
@@ -111,20 +107,20 @@ def cubic(along: Ratio, place: Expr, dtype: DType) -> Taps:
 def cubic_weights(t: Value) -> list[Value]:
     """The weights of the pixels at -1, 0, 1 and 2 for a position ``t`` after pixel 0."""
     one = const(1, t.dtype)
-    other = call("sub", one, t)
+    other = one - t
     return [
-        cubic_far(call("add", t, one), -0.75),
+        cubic_far(t + one, -0.75),
         cubic_near(t, -0.75),
         cubic_near(other, -0.75),
-        cubic_far(call("add", other, one), -0.75),
+        cubic_far(other + one, -0.75),
     ]
 
 
 def _polynomial(x: Value, *factors: float) -> Value:
     result: Value = const(factors[0], x.dtype)
     for factor in factors[1:]:
-        result = call("mul", result, x)
-        result = call("add", result, const(factor, x.dtype)) if factor else result
+        result = result * x
+        result = result + factor if factor else result
     return result
 
 
@@ -205,15 +201,15 @@ def _rounded(along: Ratio, place: Expr, exact: bool, wide: bool) -> Value:
     else:
         step = fraction(along.size, along.made, _WIDE)
     step = kept(step)
-    at = Cast(trees.index_value(place), _WIDE)
+    at = Cast(index_value(place), _WIDE)
     if exact:
         half = const(0.5, _WIDE)
-        position = call("mul", call("add", at, half), step)
-        position = call("add", kept(call("sub", position, half)), half)
+        position = (at + half) * step
+        position = kept(position - half) + half
     else:
-        position = call("mul", at, step)
+        position = at * step
     found = Cast(call("floor", call("float32_of", position)), DType.I64)
-    return call("minimum", found, trees.index_value(along.size - 1))
+    return call("minimum", found, index_value(along.size - 1))
 
 
 def tap_count(along: Ratio, reach: int) -> int:

@@ -8,15 +8,14 @@ import sympy
 
 from scheduler.ir.index.functions import Mod
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import matmul, reductions, trees
+from scheduler.ir.values import Value, call, index_value, upcast
+from scheduler.lowering import matmul, reductions
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.complex_numbers import conj
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.externs import SPECTRA
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast, normalize_dim
 
 _ONE = sympy.Integer(1)
@@ -31,7 +30,7 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     held = reductions.accumulator_type(meta.dtype)
 
     def read(index: Index) -> Value:
-        return call("mul", *(trees.upcast(each.at(index), held) for each in (first, second)))
+        return call("mul", *(upcast(each.at(index), held) for each in (first, second)))
 
     return reductions.reduce(
         b,
@@ -58,12 +57,12 @@ def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Te
 
     def element(tensor: Tensor, index: Index, step: int) -> Value:
         place = Mod(index[at] + step, sympy.Integer(3))
-        return trees.upcast(tensor.at((*index[:at], place, *index[at + 1 :])), meta.dtype)
+        return upcast(tensor.at((*index[:at], place, *index[at + 1 :])), meta.dtype)
 
     def read(index: Index) -> Value:
-        one = call("mul", element(first, index, 1), element(second, index, 2))
-        other = call("mul", element(first, index, 2), element(second, index, 1))
-        return call("sub", one, other)
+        one = element(first, index, 1) * element(second, index, 2)
+        other = element(first, index, 2) * element(second, index, 1)
+        return one - other
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -78,12 +77,12 @@ def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa:
     held = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
-        exponent = trees.upcast(trees.index_value(index[-1]), held)
+        exponent = upcast(index_value(index[-1]), held)
         place = index[:-1] if x.rank else ()
-        power = call("pow", trees.upcast(x.at(place), held), exponent)
+        power = call("pow", upcast(x.at(place), held), exponent)
         if not held.is_complex:
             return power
-        return call("where", call("eq", exponent, const(0, held)), const(1, held), power)
+        return call("where", call("eq", exponent, 0), 1, power)
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 

@@ -10,35 +10,21 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import promoted_type
 from scheduler.lowering.reductions import accumulator_type, divide_by_count, reduce, reduced_count
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 #: torch's numbers for the reduction of a loss.
 NONE, MEAN, SUM = 0, 1, 2
 _ZERO = sympy.Integer(0)
 
 
-def times(x: Value, factor: float) -> Value:
-    return call("mul", x, const(factor, x.dtype))
-
-
-def plus(x: Value, number: float) -> Value:
-    return call("add", x, const(number, x.dtype))
-
-
-def at_least(x: Value, least: float) -> Value:
-    return call("maximum", x, const(least, x.dtype))
-
-
 def squared(x: Value) -> Value:
-    return call("mul", x, x)
+    return x * x
 
 
 def reduce_loss(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> Tensor:
@@ -86,7 +72,7 @@ def elementwise_loss(
 
 
 def squared_error(x: Value, y: Value) -> Value:
-    return squared(call("sub", x, y))
+    return squared(x - y)
 
 
 def l1(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
@@ -96,12 +82,12 @@ def l1(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tenso
 
 
 def absolute_error(x: Value, y: Value) -> Value:
-    return call("abs", call("sub", x, y))
+    return call("abs", x - y)
 
 
 def soft_margin(x: Value, y: Value) -> Value:
     """log(1 + exp(-y x))."""
-    return call("log1p", call("exp", call("neg", call("mul", y, x))))
+    return call("log1p", call("exp", -(y * x)))
 
 
 def smooth_l1(
@@ -113,9 +99,9 @@ def smooth_l1(
         distance = absolute_error(x, y)
         if beta == 0:
             return distance
-        inside = times(squared(distance), 0.5 / beta)
-        near = call("lt", distance, const(beta, x.dtype))
-        return call("where", near, inside, plus(distance, -0.5 * beta))
+        inside = squared(distance) * (0.5 / beta)
+        near = distance < beta
+        return call("where", near, inside, distance + -0.5 * beta)
 
     return elementwise_loss(b, (self, target), function, reduction)
 
@@ -125,9 +111,9 @@ def huber(
 ) -> Tensor:
     def function(x: Value, y: Value) -> Value:
         distance = absolute_error(x, y)
-        inside = times(squared(distance), 0.5)
-        near = call("le", distance, const(delta, x.dtype))
-        return call("where", near, inside, times(plus(distance, -0.5 * delta), delta))
+        inside = squared(distance) * 0.5
+        near = distance <= delta
+        return call("where", near, inside, (distance + -0.5 * delta) * delta)
 
     return elementwise_loss(b, (self, target), function, reduction)
 
@@ -139,10 +125,10 @@ def binary_cross_entropy(
 
     def function(x: Value, y: Value, *weights: Value) -> Value:
         one = const(1, x.dtype)
-        low = at_least(call("log1p", call("neg", x)), -100)
-        high = at_least(call("log", x), -100)
-        loss = call("sub", call("mul", call("sub", y, one), low), call("mul", y, high))
-        return call("mul", loss, weights[0]) if weights else loss
+        low = call("maximum", call("log1p", -x), -100)
+        high = call("maximum", call("log", x), -100)
+        loss = (y - one) * low - y * high
+        return loss * weights[0] if weights else loss
 
     args = (self, target) if weight is None else (self, target, weight)
     return elementwise_loss(b, args, function, reduction)
@@ -162,13 +148,13 @@ def binary_cross_entropy_with_logits(
     def function(x: Value, y: Value, *rest: Value) -> Value:
         one = const(1, x.dtype)
         others = iter(rest)
-        tail = call("log1p", call("exp", call("neg", call("abs", x))))
-        log_sigmoid = call("sub", call("minimum", x, const(0, x.dtype)), tail)
+        tail = call("log1p", call("exp", -call("abs", x)))
+        log_sigmoid = call("minimum", x, 0) - tail
         factor: Value = one
         if pos_weight is not None:
-            factor = call("add", call("mul", call("sub", next(others), one), y), one)
-        loss = call("sub", call("mul", call("sub", one, y), x), call("mul", factor, log_sigmoid))
-        return loss if weight is None else call("mul", loss, next(others))
+            factor = (next(others) - one) * y + one
+        loss = (one - y) * x - factor * log_sigmoid
+        return loss if weight is None else loss * next(others)
 
     return elementwise_loss(b, (self, target, *given), function, reduction)
 
@@ -180,11 +166,11 @@ def kl_div(
 
     def function(x: Value, y: Value) -> Value:
         if log_target:
-            return call("mul", call("exp", y), call("sub", y, x))
+            return call("exp", y) * (y - x)
         zero = const(0, x.dtype)
-        entropy = call("where", call("eq", y, zero), zero, call("mul", y, call("log", y)))
+        entropy = call("where", call("eq", y, zero), zero, y * call("log", y))
         entropy = call("where", call("isnan", y), y, entropy)
-        return call("sub", entropy, call("mul", y, x))
+        return entropy - y * x
 
     return elementwise_loss(b, (self, target), function, reduction)
 
@@ -199,19 +185,12 @@ def poisson_nll(
     reduction: int,
 ) -> Tensor:
     def function(x: Value, y: Value) -> Value:
-        if log_input:
-            loss = call("sub", call("exp", x), call("mul", y, x))
-        else:
-            loss = call("sub", x, call("mul", y, call("log", plus(x, eps))))
+        loss = call("exp", x) - y * x if log_input else x - y * call("log", x + eps)
         if not full:
             return loss
-        stirling = call(
-            "add",
-            call("sub", call("mul", y, call("log", y)), y),
-            times(call("log", times(y, 2 * math.pi)), 0.5),
-        )
-        large = call("gt", y, const(1, y.dtype))
-        return call("add", loss, call("where", large, stirling, const(0, y.dtype)))
+        stirling = y * call("log", y) - y + call("log", y * (2 * math.pi)) * 0.5
+        large = y > 1
+        return loss + call("where", large, stirling, 0)
 
     return elementwise_loss(b, (input, target), function, reduction)
 
@@ -223,10 +202,10 @@ def hinge_embedding(
 
     def function(x: Value, y: Value) -> Value:
         zero = const(0, x.dtype)
-        away = at_least(call("sub", const(margin, x.dtype), x), 0)
-        positive = call("ne", y, const(1, y.dtype))
-        negative = call("ne", y, const(-1, y.dtype))
-        return call("add", call("where", positive, away, zero), call("where", negative, x, zero))
+        away = call("maximum", margin - x, 0)
+        positive = call("ne", y, 1)
+        negative = call("ne", y, -1)
+        return call("where", positive, away, zero) + call("where", negative, x, zero)
 
     return elementwise_loss(b, (self, target), function, reduction)
 
@@ -242,11 +221,11 @@ def margin_ranking(
     """max(0, margin - y (x1 - x2)); integers are multiplied as integers and wrap around."""
 
     own = promoted_type((input1, input2))
-    difference = lazy_elementwise((input1, input2), lambda x, y: call("sub", x, y), own)
-    turned = lazy_elementwise((target,), lambda y: call("neg", y), target.dtype)
+    difference = lazy_elementwise((input1, input2), lambda x, y: x - y, own)
+    turned = lazy_elementwise((target,), lambda y: -y, target.dtype)
     both = promoted_type((difference, turned))
-    product = lazy_elementwise((turned, difference), lambda x, y: call("mul", x, y), both)
-    return elementwise_loss(b, (product,), lambda x: at_least(plus(x, margin), 0), reduction)
+    product = lazy_elementwise((turned, difference), lambda x, y: x * y, both)
+    return elementwise_loss(b, (product,), lambda x: call("maximum", x + margin, 0), reduction)
 
 
 def multi_margin(
@@ -272,14 +251,14 @@ def multi_margin(
 
     def read(index: Index, inner: Index) -> Value:
         own = b.indirect(goal, index, classes, lambda t: self.at((*index, t)), wrap=False)
-        x, best = (trees.upcast(value, held) for value in (self.at((*index, *inner)), own))
-        difference = at_least(plus(call("sub", x, best), float(margin)), 0)
+        x, best = (upcast(value, held) for value in (self.at((*index, *inner)), own))
+        difference = call("maximum", x - best + float(margin), 0)
         difference = difference if p == 1 else squared(difference)
         if weight is not None:
             factor = b.indirect(goal, index, classes, lambda t: weight.at((t,)), wrap=False)
-            difference = call("mul", difference, trees.upcast(factor, held))
-        same = call("eq", trees.index_value(inner[0]), trees.upcast(goal.at(index), DType.I64))
-        return call("where", same, const(0, held), difference)
+            difference = difference * upcast(factor, held)
+        same = call("eq", index_value(inner[0]), upcast(goal.at(index), DType.I64))
+        return call("where", same, 0, difference)
 
     losses = b.reduction(
         rows,

@@ -17,7 +17,7 @@ from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.index.trees import access_offset, flat_offset, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, ReductionKind, Store
-from scheduler.ir.values import Accumulator, Value, loads
+from scheduler.ir.values import Accumulator, Value, loads, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -83,7 +83,7 @@ def contract(
     )
     inside = b.sizes.over(final)
     store_index = tuple(_substitute(i, exprs, inside) for i in index)
-    store = Store(buffer.name, store_index, trees.upcast(result, dtype), b.nodes)
+    store = Store(buffer.name, store_index, upcast(result, dtype), b.nodes)
     batch_axes, m_axes, n_axes, k_axes = merged
     b.add(
         Contraction(
@@ -278,9 +278,9 @@ def _sum_products(
     y = broadcast(y, (*size[:-2], *y.size[-2:]))
 
     def read(i: Index, k: Index) -> Value:
-        left = trees.upcast(x.at((*i[:-1], *k)), held)
-        right = trees.upcast(y.at((*i[:-2], *k, i[-1])), held)
-        return trees.call("mul", left, right)
+        left = upcast(x.at((*i[:-1], *k)), held)
+        right = upcast(y.at((*i[:-2], *k, i[-1])), held)
+        return left * right
 
     return b.reduction(
         size, (x.size[-1],), ReductionKind.SUM, read, dtype=dtype, accumulate=held, after=epilogue
@@ -300,9 +300,7 @@ def _bias_epilogue(
         if bias is None or trees.is_zero_factor(beta, held):
             return result
         wide = broadcast(bias, b.meta().size)
-        return trees.call(
-            "add", result, trees.scale_value(trees.upcast(wide.at(index), held), beta, held)
-        )
+        return result + trees.scale_value(upcast(wide.at(index), held), beta, held)
 
     return epilogue
 
@@ -362,5 +360,5 @@ def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     return b.pointwise(
         b.meta().size,
         dtype,
-        lambda i: times(trees.upcast(self.at(i[:1]), dtype), trees.upcast(vec2.at(i[1:]), dtype)),
+        lambda i: times(upcast(self.at(i[:1]), dtype), upcast(vec2.at(i[1:]), dtype)),
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
 from scheduler.lowering.reductions import accumulator_type, normalize_dims, reduce, sum_op
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 
 def nansum(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
@@ -23,7 +22,7 @@ def nansum(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
 def _nan_to_zero(tensor: Tensor) -> Tensor:
     """Replace NaN by 0."""
     return lazy_elementwise(
-        (tensor,), lambda x: call("where", call("isnan", x), const(0, x.dtype), x), tensor.dtype
+        (tensor,), lambda x: call("where", call("isnan", x), 0, x), tensor.dtype
     )
 
 
@@ -54,5 +53,5 @@ def nanmean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
         dtype=meta.dtype,
         accumulate=held,
         size=meta.size,
-        after=lambda acc, index: call("truediv", acc, count.at(index)),
+        after=lambda acc, index: acc / count.at(index),
     )

@@ -12,7 +12,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.reductions import (
@@ -23,7 +23,6 @@ from scheduler.lowering.reductions import (
     reduced_count,
 )
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
 
 _ZERO = sympy.Integer(0)
@@ -33,7 +32,7 @@ def _inverse_deviation(number: Expr, eps: float) -> Epilogue:
     """1 / sqrt(sum of squares / number + eps)."""
 
     def finish(acc: Value, _: Index) -> Value:
-        return call("rsqrt", call("add", divide_by_count(acc, number), const(eps, acc.dtype)))
+        return call("rsqrt", divide_by_count(acc, number) + eps)
 
     return finish
 
@@ -43,8 +42,8 @@ def scale_and_shift(
 ) -> Value:
     """``value`` times the weight's element, plus the bias's."""
     if weight is not None:
-        value = call("mul", value, trees.upcast(weight.at(index), value.dtype))
-    return value if bias is None else call("add", value, trees.upcast(bias.at(index), value.dtype))
+        value = value * upcast(weight.at(index), value.dtype)
+    return value if bias is None else value + upcast(bias.at(index), value.dtype)
 
 
 def layer_norm(
@@ -63,8 +62,8 @@ def layer_norm(
 
     def read(index: Index) -> Value:
         row = (*index[:lead], *(_ZERO for _ in dims))
-        centred = call("sub", trees.upcast(input.at(index), held), average.at(row))
-        normal = call("mul", centred, inverse.at(row))
+        centred = upcast(input.at(index), held) - average.at(row)
+        normal = centred * inverse.at(row)
         return scale_and_shift(normal, weight, bias, index[lead:])
 
     made = b.pointwise(input.size, input.dtype, read)
@@ -112,13 +111,13 @@ def rms_norm(
         ReductionKind.SUM,
         dtype=held,
         accumulate=held,
-        before=lambda x, _: call("mul", x, x),
+        before=lambda x, _: x * x,
         after=_inverse_deviation(reduced_count(input, dims), small),
     )
 
     def read(index: Index) -> Value:
         row = (*index[:lead], *(_ZERO for _ in dims))
-        normal = call("mul", trees.upcast(input.at(index), held), inverse.at(row))
+        normal = upcast(input.at(index), held) * inverse.at(row)
         return scale_and_shift(normal, weight, None, index[lead:])
 
     made = b.pointwise(input.size, b.meta().dtype, read)
@@ -149,8 +148,8 @@ def group_norm(
 
     def read(index: Index) -> Value:
         row = (index[0], FloorDiv(index[1], each), *(_ZERO for _ in dims))
-        centred = call("sub", trees.upcast(input.at(index), held), average.at(row))
-        normal = call("mul", centred, inverse.at(row))
+        centred = upcast(input.at(index), held) - average.at(row)
+        normal = centred * inverse.at(row)
         return scale_and_shift(normal, weight, bias, index[1:2])
 
     made = b.pointwise(input.size, input.dtype, read)

@@ -16,13 +16,11 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.reductions import accumulator_type, divide_by_count, reduce, reduced_count
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
 
 _ZERO = sympy.Integer(0)
@@ -40,8 +38,8 @@ def _lazy_product(
         value: Value | None = None
         for tensor, place in parts:
             if tensor is not None:
-                own = trees.upcast(tensor.at(place(index)), held)
-                value = own if value is None else call("mul", value, own)
+                own = upcast(tensor.at(place(index)), held)
+                value = own if value is None else value * own
         assert value is not None
         return value
 
@@ -53,10 +51,10 @@ def _normal(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _Place) ->
     held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
-        value = trees.upcast(input.at(index), held)
+        value = upcast(input.at(index), held)
         if mean is not None:
-            value = call("sub", value, trees.upcast(mean.at(row(index)), held))
-        return call("mul", value, trees.upcast(inverse.at(row(index)), held))
+            value = value - upcast(mean.at(row(index)), held)
+        return value * upcast(inverse.at(row(index)), held)
 
     return Tensor(input.size, held, read)
 
@@ -73,12 +71,10 @@ def _sum(
     held = accumulator_type(x.dtype)
 
     def before(value: Value, place: Index) -> Value:
-        return value if by is None else call("mul", value, trees.upcast(by.at(place), held))
+        return value if by is None else value * upcast(by.at(place), held)
 
     if not dims:
-        made = Tensor(
-            x.size, dtype, lambda i: trees.upcast(before(trees.upcast(x.at(i), held), i), dtype)
-        )
+        made = Tensor(x.size, dtype, lambda i: upcast(before(upcast(x.at(i), held), i), dtype))
         return b.realize(made)
     return reduce(
         b, x, dims, ReductionKind.SUM, dtype=dtype, accumulate=held, size=size, before=before
@@ -104,9 +100,9 @@ def _by_input(
         row = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
         value = g.at(index)
         if total is not None:
-            value = call("sub", value, divide_by_count(total.at(row), number))
-        turned = call("mul", normal.at(index), divide_by_count(along.at(row), number))
-        return call("mul", call("sub", value, turned), inverse(index))
+            value = value - divide_by_count(total.at(row), number)
+        turned = normal.at(index) * divide_by_count(along.at(row), number)
+        return (value - turned) * inverse(index)
 
     return b.pointwise(g.size, dtype, read)
 
@@ -138,7 +134,7 @@ def layer_norm_backward(
     g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[lead:]))
     found: list[Tensor | None] = [None] * len(output_mask)
     if output_mask[0]:
-        inverse = lambda i: trees.upcast(rstd.at(row(i)), held)  # noqa: E731
+        inverse = lambda i: upcast(rstd.at(row(i)), held)  # noqa: E731
         found[0] = _by_input(b, g, normal, inverse, dims, input.dtype, centred=mean is not None)
     shape = input.size[lead:]
     if output_mask[1] and weight is not None:
@@ -175,9 +171,9 @@ def batch_norm_backward(
     def inverse_at(channel: Index) -> Value:
         if learns:
             assert saved is not None
-            return trees.upcast(saved.at(channel), held)
+            return upcast(saved.at(channel), held)
         assert running_var is not None
-        spread = call("add", trees.upcast(running_var.at(channel), held), const(eps, held))
+        spread = upcast(running_var.at(channel), held) + eps
         return call("rsqrt", spread)
 
     if mean is None or (learns and saved is None) or (not learns and running_var is None):
@@ -189,9 +185,7 @@ def batch_norm_backward(
     if output_mask[0] and learns:
         found[0] = _by_input(b, g, normal, lambda i: inverse_at(i[1:2]), dims, input.dtype)
     elif output_mask[0]:
-        found[0] = b.pointwise(
-            input.size, input.dtype, lambda i: call("mul", g.at(i), inverse_at(i[1:2]))
-        )
+        found[0] = b.pointwise(input.size, input.dtype, lambda i: g.at(i) * inverse_at(i[1:2]))
     for place, by in ((1, normal), (2, None)):
         if output_mask[place]:
             meta = b.meta(place)
@@ -220,7 +214,7 @@ def group_norm_backward(
     g = _lazy_product(size, input.dtype, (grad, _same), (factor, lambda i: i[1:3]))
     found: list[Tensor | None] = [None, None, None]
     if output_mask[0]:
-        inverse = lambda i: trees.upcast(rstd.at(i[:2]), held)  # noqa: E731
+        inverse = lambda i: upcast(rstd.at(i[:2]), held)  # noqa: E731
         dims = tuple(range(2, len(size)))
         found[0] = reshape(b, _by_input(b, g, normal, inverse, dims, input.dtype), input.size)
     outer = (0, *range(3, len(size)))

@@ -10,15 +10,14 @@ from typing import Any
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import layout, trees
+from scheduler.ir.values import Value, call, index_value, upcast
+from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.concat import pad_op, source_index
 from scheduler.lowering.creation import full
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.scatter import Sources, combine, overwrite
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call
 
 
 def pad(mode: str) -> Callable[..., Tensor]:
@@ -54,11 +53,11 @@ def max_unpool(rank: int) -> Callable[..., Tensor]:
         strides = layout.contiguous_strides(plane)
 
         def places(source: Index) -> tuple[Expr | Value, ...]:
-            flat = trees.upcast(indices.at(source), DType.I64)
+            flat = upcast(indices.at(source), DType.I64)
             found: list[Expr | Value] = list(source[:lead])
             for extent, stride in zip(plane, strides, strict=True):
-                part = flat if stride == 1 else call("floordiv", flat, trees.index_value(stride))
-                found.append(call("remainder", part, trees.index_value(extent)))
+                part = flat if stride == 1 else call("floordiv", flat, index_value(stride))
+                found.append(call("remainder", part, index_value(extent)))
             return tuple(found)
 
         base = full(meta.size, 0, meta.dtype)

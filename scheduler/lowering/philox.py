@@ -15,13 +15,12 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, symbol
 from scheduler.ir.index.simplify import product
 from scheduler.ir.random import BLOCKS
-from scheduler.ir.values import Cast, Const, Value
-from scheduler.lowering import layout, trees
+from scheduler.ir.values import Cast, Const, Value, call, const, index_value, upcast
+from scheduler.lowering import layout
 from scheduler.lowering.bitcast import round_exactly
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 _BLOCK = 256  # threads per block
 _PER_CALL = 4  # numbers by which a generator call advances the offset, however many it draws
@@ -50,9 +49,9 @@ def philox_rand(
     def words(index: Index) -> tuple[Value, Value, Value]:
         """Both halves of an element's counter, and which number of the call the element is."""
         strides = layout.contiguous_strides(meta.size)
-        place = trees.index_value(sympy.Add(*(i * s for i, s in zip(index, strides, strict=True))))
+        place = index_value(sympy.Add(*(i * s for i, s in zip(index, strides, strict=True))))
         turn = call("floordiv", place, threads)
-        counter = call("add", first, call("floordiv", turn, Const(each, DType.I64)))
+        counter = first + call("floordiv", turn, Const(each, DType.I64))
         which = call("remainder", turn, Const(each, DType.I64))
         return counter, call("remainder", place, threads), which
 
@@ -71,45 +70,45 @@ def philox_rand(
 
 
 def _number(tensor: Tensor) -> Value:
-    return trees.upcast(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
+    return upcast(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
 
 
 def _threads(count: Expr) -> Value:
     """The number of threads that draw: one per element, up to the number that torch's GPU runs at
     once."""
     needed = FloorDiv(count + (_BLOCK - 1), sympy.Integer(_BLOCK)) * _BLOCK
-    held = trees.index_value(symbol(BLOCKS) * _BLOCK)
+    held = index_value(symbol(BLOCKS) * _BLOCK)
     least = Const(_BLOCK, DType.I64)
-    return call("minimum", held, call("maximum", trees.index_value(needed), least))
+    return call("minimum", held, call("maximum", index_value(needed), least))
 
 
 def _consumed(count: Expr, threads: Value) -> Value:
     """The numbers consumed. Every call counts as four numbers, whatever the type."""
-    by_round = call("mul", threads, Const(_PER_CALL, DType.I64))
-    rounds = call("floordiv", trees.index_value(count - 1), by_round)
-    more = call("add", rounds, Const(1, DType.I64))
-    return call("mul", more, Const(_PER_CALL, DType.I64))
+    by_round = threads * Const(_PER_CALL, DType.I64)
+    rounds = call("floordiv", index_value(count - 1), by_round)
+    more = rounds + Const(1, DType.I64)
+    return more * Const(_PER_CALL, DType.I64)
 
 
 def _single(word: Value, dtype: DType) -> Value:
     """32 bits as a number between 0 and 1, rounded to float32, then to the type; 1 becomes 0."""
     f32 = DType.F32
     whole = round_exactly(Cast(word, f32), f32)
-    scaled = call("mul", whole, const(2.0**-32, f32))
-    return _below_one(call("add", scaled, const(2.0**-33, f32)), dtype)
+    scaled = whole * const(2.0 ** (-32), f32)
+    return _below_one(scaled + const(2.0 ** (-33), f32), dtype)
 
 
 def _double(word: Any, which: Value) -> Value:
     """53 bits from two consecutive words."""
-    low = call("mul", which, Const(2, DType.I64))
-    high = call("lshift", word(call("add", low, Const(1, DType.I64))), Const(21, DType.I64))
+    low = which * Const(2, DType.I64)
+    high = call("lshift", word(low + Const(1, DType.I64)), Const(21, DType.I64))
     whole = Cast(call("bitwise_xor", word(low), high), DType.F64)
-    scaled = call("mul", whole, const(2.0**-53, DType.F64))
-    return _below_one(call("add", scaled, const(2.0**-54, DType.F64)), DType.F64)
+    scaled = whole * 2.0 ** (-53)
+    return _below_one(scaled + 2.0 ** (-54), DType.F64)
 
 
 def _below_one(value: Value, dtype: DType) -> Value:
     held = dtype.compute_dtype
     if dtype is not DType.F64:
-        value = trees.upcast(round_exactly(round_exactly(value, DType.F32), dtype), held)
-    return call("where", call("eq", value, const(1, held)), const(0, held), value)
+        value = upcast(round_exactly(round_exactly(value, DType.F32), dtype), held)
+    return call("where", call("eq", value, 1), 0, value)

@@ -12,12 +12,21 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import Mod
 from scheduler.ir.promotion import Operand, result_type
-from scheduler.ir.values import Cast, Const, IndexValue, Load, Value
+from scheduler.ir.values import (
+    Cast,
+    Const,
+    IndexValue,
+    Load,
+    Value,
+    call,
+    const,
+    index_value,
+    upcast,
+)
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Scalar, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
 Number: TypeAlias = int | float | complex | bool | Expr
@@ -48,10 +57,10 @@ def elementwise(
 def element(arg: Argument, index: Index, dtype: DType) -> Value:
     """An argument's element in the compute type of ``dtype``."""
     if isinstance(arg, Tensor):
-        return trees.upcast(arg.at(index), dtype)
+        return upcast(arg.at(index), dtype)
     if isinstance(arg, int | float | complex):
         return const(arg, dtype)
-    return trees.upcast(trees.index_value(arg), dtype)
+    return upcast(index_value(arg), dtype)
 
 
 def materialize(b: Builder, tensor: Tensor) -> Tensor:
@@ -170,7 +179,7 @@ def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
         if dtype is DType.BOOL and op == "add":
             if not alpha:
                 return elementwise(b, (self, other), lambda x, _: x)
-            return elementwise(b, (self, other), lambda x, y: call("logical_or", x, y))
+            return elementwise(b, (self, other), lambda x, y: x | y)
         return elementwise(b, (self, other), function)
 
     return rule
@@ -183,14 +192,14 @@ def mul(b: Builder, self: Argument, other: Argument) -> Tensor:
 def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None = None) -> Tensor:
     integer = not b.meta().dtype.is_float
     if rounding_mode is None:
-        return elementwise(b, (self, other), lambda x, y: call("truediv", x, y))
+        return elementwise(b, (self, other), lambda x, y: x / y)
     if rounding_mode == "floor":
         return elementwise(b, (self, other), lambda x, y: call("floordiv", x, y))
     if integer:
         return elementwise(b, (self, other), lambda x, y: call("truncdiv", x, y))
 
     def truncated(x: Value, y: Value) -> Value:
-        quotient = call("truediv", x, y)
+        quotient = x / y
         return call("trunc", Cast(quotient, quotient.dtype, decides=True))
 
     return elementwise(b, (self, other), truncated)
@@ -245,7 +254,7 @@ def where(
 
     def read(index: Index) -> Value:
         yes, no = (element(part, index, meta.dtype) for part in parts)
-        return call("where", trees.upcast(test.at(index), DType.BOOL), yes, no)
+        return call("where", upcast(test.at(index), DType.BOOL), yes, no)
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -258,7 +267,7 @@ def integer_power(x: Value, exponent: int) -> Value:
     """``x`` to a small integer power by multiplications."""
     result = x
     for _ in range(exponent - 1):
-        result = call("mul", result, x)
+        result = result * x
     return result
 
 
@@ -267,7 +276,7 @@ def square(b: Builder, self: Tensor) -> Tensor:
 
 
 def frac(b: Builder, self: Tensor) -> Tensor:
-    return elementwise(b, (self,), lambda x: call("sub", x, call("trunc", x)))
+    return elementwise(b, (self,), lambda x: x - call("trunc", x))
 
 
 def pow_op(b: Builder, self: Argument, exponent: Argument) -> Tensor:
@@ -321,7 +330,7 @@ def fused_multiply(sign: str) -> Callable[..., Tensor]:
         return elementwise(
             b,
             (self, tensor1, tensor2),
-            lambda x, y, z: call("add", x, trees.scale_value(call(sign, y, z), value, x.dtype)),
+            lambda x, y, z: x + trees.scale_value(call(sign, y, z), value, x.dtype),
         )
 
     return rule
@@ -331,14 +340,9 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
     """Interpolate from the nearer end, as torch does: a weight of 1 gives ``end`` exactly."""
 
     def between(x: Value, y: Value, w: Value) -> Value:
-        way, size = call("sub", y, x), call("abs", w)
-        rest = call("sub", const(1, w.dtype), w)
-        return call(
-            "where",
-            call("lt", size, const(0.5, size.dtype)),
-            call("add", x, call("mul", w, way)),
-            call("sub", y, call("mul", way, rest)),
-        )
+        way, size = y - x, call("abs", w)
+        rest = 1 - w
+        return call("where", size < 0.5, x + w * way, y - way * rest)
 
     return elementwise(b, (self, end, weight), between)
 
@@ -387,7 +391,7 @@ def nan_to_num(
         inf = const(math.inf, x.dtype)
         x = call("where", call("isnan", x), number(nan, 0.0), x)
         x = call("where", call("eq", x, inf), number(posinf, top), x)
-        return call("where", call("eq", x, const(-math.inf, x.dtype)), number(neginf, -top), x)
+        return call("where", call("eq", x, -math.inf), number(neginf, -top), x)
 
     return elementwise(b, (self,), function)
 
@@ -399,11 +403,11 @@ def triangle(keep: str) -> Callable[..., Tensor]:
         limit = (
             element(diagonal, (), DType.I64)
             if isinstance(diagonal, Tensor)
-            else trees.index_value(diagonal)
+            else index_value(diagonal)
         )
 
         def read(index: Index) -> Value:
-            distance = trees.index_value(index[-1] - index[-2])
+            distance = index_value(index[-1] - index[-2])
             inside = call(keep, distance, limit)
             value = self.at(index)
             return trees.masked_value(inside, value, const(0, value.dtype))
@@ -423,7 +427,7 @@ def fill_diagonal(
         first = index[0]
         if wrap and len(index) == 2:
             first = Mod(first, self.size[1] + 1)
-        on = (call("eq", trees.index_value(first), trees.index_value(other)) for other in index[1:])
+        on = (call("eq", index_value(first), index_value(other)) for other in index[1:])
         value = self.at(index)
         return trees.masked_value(trees.all_of(*on), element(fill_value, (), self.dtype), value)
 
@@ -432,5 +436,5 @@ def fill_diagonal(
 
 def logical_not(b: Builder, self: Tensor) -> Tensor:
     if self.dtype is DType.BOOL:
-        return elementwise(b, (self,), lambda x: call("logical_not", x))
-    return elementwise(b, (self,), lambda x: call("eq", x, const(0, x.dtype)), self.dtype)
+        return elementwise(b, (self,), lambda x: ~x)
+    return elementwise(b, (self,), lambda x: call("eq", x, 0), self.dtype)

@@ -14,14 +14,13 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import Mod
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.adaptive_windows import AdaptiveWindows
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.reductions import accumulator_type, divide_by_count
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.windows import Window, expand_to_rank, make_window
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
@@ -44,7 +43,7 @@ def _pool(
 
     def read(index: Index, tap: Index) -> Value:
         place = view.place(index[lead:], tap)
-        value = trees.upcast(tensor.at((*index[:lead], *place)), held)
+        value = upcast(tensor.at((*index[:lead], *place)), held)
         return trees.masked_value(view.inside(place), value, _fill(fill, held))
 
     return b.reduction(
@@ -99,16 +98,16 @@ def _plane_position(
     size: tuple[Expr, ...],
 ) -> Value:
     """The flat position in a plane of ``size`` of element ``found`` of a window at ``start``."""
-    result: Value = trees.index_value(0)
+    result: Value = index_value(0)
     for d, stride in enumerate(layout.contiguous_strides(size)):
-        tap = call("floordiv", found, trees.index_value(layout.contiguous_strides(kernel)[d]))
-        tap = call("remainder", tap, trees.index_value(kernel[d]))
-        moved = call("mul", tap, trees.index_value(dilation[d]))
-        at = call("add", moved, trees.index_value(start[d]))
+        tap = call("floordiv", found, index_value(layout.contiguous_strides(kernel)[d]))
+        tap = call("remainder", tap, index_value(kernel[d]))
+        moved = tap * index_value(dilation[d])
+        at = moved + index_value(start[d])
         if not is_nonnegative(start[d]):  # only -inf: the first outside the padding
-            first = trees.index_value(Mod(start[d], sympy.Integer(dilation[d])))
+            first = index_value(Mod(start[d], sympy.Integer(dilation[d])))
             at = call("maximum", at, first)
-        result = call("add", result, call("mul", at, trees.index_value(stride)))
+        result = result + at * index_value(stride)
     return result
 
 
@@ -141,7 +140,7 @@ def _average(total: Value, number: Expr) -> Value:
     """A total divided by a number of elements; integers truncate towards zero, as in C."""
     if total.dtype.is_float:
         return divide_by_count(total, number)
-    return call("truncdiv", total, trees.upcast(trees.index_value(number), total.dtype))
+    return call("truncdiv", total, upcast(index_value(number), total.dtype))
 
 
 def averaged_count(view: Window, position: Index, with_padding: bool) -> Expr:
@@ -173,7 +172,7 @@ def _adaptive(
 
     def read(index: Index, tap: Index) -> Value:
         place = windows.place(index[lead:], tap)
-        value = trees.upcast(tensor.at((*index[:lead], *place)), held)
+        value = upcast(tensor.at((*index[:lead], *place)), held)
         return trees.masked_value(windows.inside(index[lead:], place), value, const(fill, held))
 
     return b.reduction(

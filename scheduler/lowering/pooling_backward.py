@@ -12,14 +12,13 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.adaptive_windows import AdaptiveWindows
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pooling import averaged_count
 from scheduler.lowering.reductions import accumulator_type, divide_by_count
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.windows import InverseWindow, expand_to_rank, inverse_window, make_window
 
 
@@ -55,8 +54,8 @@ def _argmax_gradient(
         flat = sympy.Add(
             *(p * s for p, s in zip(position, layout.contiguous_strides(size), strict=True))
         )
-        same = call("eq", trees.upcast(indices.at(place), DType.I64), trees.index_value(flat))
-        return call("where", same, trees.upcast(grad_output.at(place), held), const(0, held))
+        same = call("eq", upcast(indices.at(place), DType.I64), index_value(flat))
+        return call("where", same, upcast(grad_output.at(place), held), 0)
 
     return gradient
 
@@ -89,7 +88,7 @@ def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
         seen = inverse_window(view)
 
         def gradient(leading: Index, windows: Index, _: Index) -> Value:
-            value = trees.upcast(grad_output.at((*leading, *windows)), held)
+            value = upcast(grad_output.at((*leading, *windows)), held)
             if divisor_override:
                 return divide_by_count(value, sympy.Integer(divisor_override))
             return divide_by_count(value, averaged_count(view, windows, count_include_pad))
@@ -142,7 +141,7 @@ def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
         held = accumulator_type(self.dtype)
 
         def gradient(leading: Index, place: Index, _: Index) -> Value:
-            value = trees.upcast(grad_output.at((*leading, *place)), held)
+            value = upcast(grad_output.at((*leading, *place)), held)
             return divide_by_count(value, windows.count(place))
 
         return _sum_over_windows(b, self, turned.taps, touched, gradient)

@@ -16,7 +16,7 @@ from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -57,10 +57,10 @@ def scaled_mm(
         held = accumulator.dtype
         result = accumulator
         for factor in (rows.at((index[0], _ZERO)), columns.at((_ZERO, index[1]))):
-            result = trees.call("mul", result, trees.upcast(factor, held))
+            result = result * upcast(factor, held)
         if bias is not None:
             added = broadcast(bias, b.meta().size).at(index)
-            result = trees.call("add", result, trees.upcast(added, held))
+            result = result + upcast(added, held)
         return trees.cast(result, dtype) if dtype.is_float8 else result
 
     return matmul(b, "scaled_mm", self, mat2, epilogue)
@@ -162,9 +162,9 @@ def _reader(b: Builder, parameter: Parameter, blocks: Blocks) -> Callable[[Index
         return lambda _: number
     if all(extent == 1 for extent in parameter.size):
         first = parameter.at((_ZERO,) * parameter.rank)
-        return lambda _: trees.upcast(first, DType.F32)
+        return lambda _: upcast(first, DType.F32)
     grid = reshape(b, parameter, blocks.counts)
-    return lambda index: trees.upcast(grid.at(blocks.place(index)), DType.F32)
+    return lambda index: upcast(grid.at(blocks.place(index)), DType.F32)
 
 
 def _quantized(
@@ -177,17 +177,17 @@ def _quantized(
 ) -> Tensor:
     """clamp(round(x * (1 / scale)) + zero point) in the type of the node's result."""
     dtype = b.meta().dtype
-    lowest, highest = (trees.const(limit, DType.F32) for limit in _limits(dtype, limits))
+    lowest, highest = (const(limit, DType.F32) for limit in _limits(dtype, limits))
     scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
     assert scales is not None
 
     def at(index: Index) -> Value:
-        value = trees.upcast(input.at(index), DType.F32)
-        steps = trees.call("mul", value, trees.call("reciprocal", scales(index)))
-        whole = trees.call("round", steps)
+        value = upcast(input.at(index), DType.F32)
+        steps = value * call("reciprocal", scales(index))
+        whole = call("round", steps)
         if zeros is not None:
-            whole = trees.call("add", whole, zeros(index))
-        whole = trees.call("minimum", trees.call("maximum", whole, lowest), highest)
+            whole = whole + zeros(index)
+        whole = call("minimum", call("maximum", whole, lowest), highest)
         return trees.cast(whole, dtype)
 
     return materialize(b, Tensor(input.size, dtype, at))
@@ -216,10 +216,10 @@ def _dequantized(
     assert scales is not None
 
     def at(index: Index) -> Value:
-        value = trees.upcast(input.at(index), DType.F32)
+        value = upcast(input.at(index), DType.F32)
         if zeros is not None:
-            value = trees.call("sub", value, zeros(index))
-        return trees.cast(trees.call("mul", value, scales(index)), dtype)
+            value = value - zeros(index)
+        return trees.cast(value * scales(index), dtype)
 
     return materialize(b, Tensor(input.size, dtype, at))
 
@@ -351,9 +351,9 @@ def choose_qparams_affine(
     tiny = _smallest_normal(input.dtype) if eps is None else eps
 
     def numbers(index: Index) -> tuple[Value, Value]:
-        zero = trees.const(0, DType.F32)
-        below = trees.call("minimum", least.at(index), zero)
-        above = trees.call("maximum", greatest.at(index), zero)
+        zero = const(0, DType.F32)
+        below = call("minimum", least.at(index), zero)
+        above = call("maximum", greatest.at(index), zero)
         return scale_and_zero_point(mapping_type, below, above, low, high, tiny)
 
     made = []
@@ -378,26 +378,26 @@ def scale_and_zero_point(
     """Trees in f32, from the minimum (at most 0) and the maximum (at least 0)."""
 
     def number(value: float) -> Value:
-        return trees.const(value, DType.F32)
+        return const(value, DType.F32)
 
     def over(value: Value, by: float) -> Value:
-        return trees.call("truediv", value, number(by))
+        return value / number(by)
 
     if mapping == "ASYMMETRIC":
-        scale = over(trees.call("sub", above, below), high - low)
+        scale = over(above - below, high - low)
     elif mapping == "SYMMETRIC":
-        largest = trees.call("maximum", trees.call("neg", below), above)
+        largest = call("maximum", -below, above)
         scale = over(largest, (high - low) / 2)
     elif mapping == "SYMMETRIC_NO_CLIPPING_ERR":
-        scale = trees.call("maximum", over(below, low), over(above, high))
+        scale = call("maximum", over(below, low), over(above, high))
     else:
         raise Unsupported(f"a mapping of kind {mapping!r} is not supported")
-    scale = trees.call("maximum", scale, number(tiny))
+    scale = call("maximum", scale, number(tiny))
     if mapping != "ASYMMETRIC":
         return scale, number(int((high + low + 1) / 2))
-    steps = trees.call("round", trees.call("truediv", below, scale))
-    zero_point = trees.call("sub", number(low), steps)
-    limited = trees.call("minimum", trees.call("maximum", zero_point, number(low)), number(high))
+    steps = call("round", below / scale)
+    zero_point = number(low) - steps
+    limited = call("minimum", call("maximum", zero_point, number(low)), number(high))
     return scale, limited
 
 
@@ -409,7 +409,7 @@ def _extreme(b: Builder, input: Tensor, blocks: Blocks, kind: str) -> Tensor:
         at = list(index)
         for d, step in zip(inside, along, strict=True):
             at[d] = index[d] * blocks.extent[d] + step
-        return trees.upcast(input.at(tuple(at)), DType.F32)
+        return upcast(input.at(tuple(at)), DType.F32)
 
     return b.reduction(
         blocks.counts,
@@ -436,7 +436,7 @@ def weight_int8pack_mm(b: Builder, self: Tensor, mat2: Tensor, scales: Tensor) -
     )
 
     def epilogue(accumulator: Value, index: Index) -> Value:
-        factor = trees.upcast(scales.at(index[-1:]), accumulator.dtype)
-        return trees.call("mul", accumulator, factor)
+        factor = upcast(scales.at(index[-1:]), accumulator.dtype)
+        return accumulator * factor
 
     return matmul(b, "int8pack_mm", self, weight, epilogue)

@@ -17,13 +17,12 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.random import SEED, stream_id
-from scheduler.ir.values import Cast, Const, Value
+from scheduler.ir.values import Cast, Const, Value, call, const, index_value, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import Argument, element
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
 #: The negated minimum of SELU.
@@ -37,14 +36,14 @@ def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
     assert b.node is not None
     key = call(
         "bitwise_or",
-        trees.index_value(symbol(SEED)),
+        index_value(symbol(SEED)),
         Const(stream_id(b.node.outputs[0]) << 32, DType.I64),
     )
 
     def read(index: Index) -> Value:
         strides = layout.contiguous_strides(size)
         number = sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
-        counter = trees.index_value(number)
+        counter = index_value(number)
         if place > 1:
             return call("philox_word", counter, Const(0, DType.I64), key, Const(place, DType.I64))
         return call(("philox_word0", "philox_word1")[place], counter, key)
@@ -60,8 +59,8 @@ def _fraction(word: Value, bits: int, held: DType, more: float = 0.0) -> Value:
     """The highest bits as a fraction of 1, plus ``more`` units in the last of them."""
     value: Value = Cast(_shifted(word, 32 - bits), held)
     if more:
-        value = call("add", value, const(more, held))
-    return call("mul", value, const(2.0**-bits, held))
+        value = value + more
+    return value * 2.0 ** (-bits)
 
 
 def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
@@ -83,8 +82,8 @@ def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
 def _join_53_bits(first: Drawn, second: Drawn) -> Drawn:
     def read(index: Index) -> Value:
         high, low = _shifted(first(index), 5), _shifted(second(index), 6)
-        whole = call("add", call("mul", high, Const(1 << 26, DType.I64)), low)
-        return call("mul", Cast(whole, DType.F64), const(2.0**-53, DType.F64))
+        whole = high * Const(1 << 26, DType.I64) + low
+        return Cast(whole, DType.F64) * 2.0 ** (-53)
 
     return read
 
@@ -102,12 +101,12 @@ def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     above, second = _above_zero(b, size, held), _word(b, size, 1)
 
     def read(index: Index) -> Value:
-        angle = call("mul", _fraction(second(index), 24, held), const(2 * math.pi, held))
+        angle = _fraction(second(index), 24, held) * (2 * math.pi)
         twice = const(-1 if dtype.is_complex else -2, held)
-        radius = call("sqrt", call("mul", call("log", above(index)), twice))
+        radius = call("sqrt", call("log", above(index)) * twice)
         if not dtype.is_complex:
-            return call("mul", radius, call("cos", angle))
-        return call("complex", *(call("mul", radius, call(f, angle)) for f in ("cos", "sin")))
+            return radius * call("cos", angle)
+        return call("complex", *(radius * call(f, angle) for f in ("cos", "sin")))
 
     return read
 
@@ -138,7 +137,7 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
         upper = call("lshift", first(index), Const(31, DType.I64))
         drawn = call("bitwise_or", upper, _shifted(second(index), 1))
         within = call("remainder", drawn, Const(high - low, DType.I64))
-        return trees.upcast(call("add", within, Const(low, DType.I64)), meta.dtype)
+        return upcast(within + Const(low, DType.I64), meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -154,23 +153,18 @@ def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
     drawn = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        below = call("lt", trees.upcast(drawn(index), held), element(wide, index, held))
-        return trees.upcast(below, meta.dtype)
+        below = upcast(drawn(index), held) < element(wide, index, held)
+        return upcast(below, meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
 
 def uniform(b: Builder, self: Tensor, **options: Any) -> Tensor:
     meta = b.meta()
-    low, high = options.get("from", 0.0), options["to"]
+    low: float = options.get("from", 0.0)
+    width: float = options["to"] - low
     drawn = uniform_numbers(b, meta.size, meta.dtype)
-    held = meta.dtype.compute_dtype
-
-    def read(index: Index) -> Value:
-        scaled = call("mul", drawn(index), const(high - low, held))
-        return call("add", scaled, const(low, held))
-
-    return b.pointwise(meta.size, meta.dtype, read)
+    return b.pointwise(meta.size, meta.dtype, lambda index: drawn(index) * width + low)
 
 
 def normal(b: Builder, mean: Argument = 0.0, std: Argument = 1.0, **_: Any) -> Tensor:
@@ -190,7 +184,7 @@ def _normal_like(
 
     def read(index: Index) -> Value:
         centre, width = (element(one, index, meta.dtype) for one in wide)
-        return function(call("add", centre, call("mul", width, drawn(index))))
+        return function(centre + width * drawn(index))
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -201,7 +195,7 @@ def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tenso
     above = _above_zero(b, meta.size, held)
 
     def read(index: Index) -> Value:
-        return call("truediv", call("neg", call("log", above(index))), const(lambd, held))
+        return -call("log", above(index)) / lambd
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -212,9 +206,9 @@ def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **
     drawn = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        turned = call("sub", trees.upcast(drawn(index), held), const(0.5, held))
-        tangent = call("tan", call("mul", turned, const(math.pi, held)))
-        return call("add", call("mul", tangent, const(sigma, held)), const(median, held))
+        turned = upcast(drawn(index), held) - 0.5
+        tangent = call("tan", turned * math.pi)
+        return tangent * sigma + median
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -226,15 +220,15 @@ def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
     above = _above_zero(b, meta.size, held)
 
     def read(index: Index) -> Value:
-        trials = call("truediv", call("log", above(index)), const(math.log1p(-p), held))
-        return trees.upcast(call("maximum", call("ceil", trials), const(1, held)), meta.dtype)
+        trials = call("log", above(index)) / math.log1p(-p)
+        return upcast(call("maximum", call("ceil", trials), 1), meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
 
 def _keep_mask(b: Builder, size: tuple[Expr, ...], p: float) -> Drawn:
     drawn = uniform_numbers(b, size, DType.F32)
-    return lambda i: call("ge", drawn(i), const(p, DType.F32))
+    return lambda i: drawn(i) >= p
 
 
 def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
@@ -259,8 +253,8 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
         scale, dropped, more = dropout_factors(p, alpha)
 
         def read(index: Index) -> Value:
-            kept = trees.scale_value(trees.upcast(input.at(index), dtype), scale, dtype)
-            kept = call("add", kept, const(more, dtype)) if more else kept
+            kept = trees.scale_value(upcast(input.at(index), dtype), scale, dtype)
+            kept = kept + const(more, dtype) if more else kept
             return call("where", keeps(index[: len(channels)]), kept, const(dropped, dtype))
 
         return b.pointwise(size, dtype, read)
@@ -291,8 +285,8 @@ def native_dropout(
     keeps = _keep_mask(b, size, p)
 
     def read(index: Index) -> Value:
-        grown = call("truediv", trees.upcast(input.at(index), dtype), const(1 - p, dtype))
-        return call("where", keeps(index), grown, const(0, dtype))
+        grown = upcast(input.at(index), dtype) / const(1 - p, dtype)
+        return call("where", keeps(index), grown, 0)
 
     return b.pointwise(size, dtype, read), b.pointwise(size, DType.BOOL, keeps)
 
@@ -301,7 +295,7 @@ def native_dropout_backward(b: Builder, grad_output: Tensor, mask: Tensor, scale
     meta = b.meta()
 
     def read(index: Index) -> Value:
-        kept = call("mul", *(trees.upcast(t.at(index), meta.dtype) for t in (grad_output, mask)))
+        kept = call("mul", *(upcast(t.at(index), meta.dtype) for t in (grad_output, mask)))
         return trees.scale_value(kept, scale, meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
@@ -321,11 +315,11 @@ def rrelu(
     held = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
-        x = trees.upcast(self.at(index), held)
+        x = upcast(self.at(index), held)
         slope: Value = const((lower + upper) / 2, held)
         if training:
-            wide = call("mul", trees.upcast(drawn(index), held), const(upper - lower, held))
-            slope = call("add", wide, const(lower, held))
-        return call("where", call("gt", x, const(0, held)), x, call("mul", x, slope))
+            wide = upcast(drawn(index), held) * (upper - lower)
+            slope = wide + lower
+        return call("where", x > 0, x, x * slope)
 
     return b.pointwise(meta.size, meta.dtype, read)

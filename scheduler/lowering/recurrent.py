@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, upcast
 from scheduler.limits import MAX_RECURRENT_STEPS
 from scheduler.lowering import trees
 from scheduler.lowering.activations import relu
@@ -21,7 +21,6 @@ from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.loop_builder import Loop, copy_rows
 from scheduler.lowering.matmul import product
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast, reshape, transpose
 
 _ONE = sympy.Integer(1)
@@ -44,7 +43,7 @@ class _Weights:
 
 
 def _held(tensor: Tensor, index: Index, dtype: DType) -> Value:
-    return trees.upcast(tensor.at(index), dtype)
+    return upcast(tensor.at(index), dtype)
 
 
 def _linear(
@@ -56,7 +55,7 @@ def _linear(
     def epilogue(acc: Value, index: Index) -> Value:
         for each in added:
             more = each(index)
-            acc = acc if more is None else call("add", acc, trees.upcast(more, held))
+            acc = acc if more is None else acc + upcast(more, held)
         return acc
 
     size = (*x.size[:-1], weight.size[0])
@@ -77,14 +76,14 @@ def _lstm_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weig
         return _held(gates, (i[0], i[1] + number * width), held)
 
     def new_cell(i: Index) -> Value:
-        kept = call("mul", call("sigmoid", gate(i, 1)), _held(cell, i, held))
-        added = call("mul", call("sigmoid", gate(i, 0)), call("tanh", gate(i, 2)))
-        return call("add", kept, added)
+        kept = call("sigmoid", gate(i, 1)) * _held(cell, i, held)
+        added = call("sigmoid", gate(i, 0)) * call("tanh", gate(i, 2))
+        return kept + added
 
     made = b.pointwise(cell.size, cell.dtype, new_cell)
 
     def new_hidden(i: Index) -> Value:
-        return call("mul", call("sigmoid", gate(i, 3)), call("tanh", _held(made, i, held)))
+        return call("sigmoid", gate(i, 3)) * call("tanh", _held(made, i, held))
 
     out = b.pointwise(cell.size, hidden.dtype, new_hidden)
     if weights.projection is not None:
@@ -105,9 +104,9 @@ def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weigh
         reset = call("sigmoid", call("add", *pair(i, 0)))
         update = call("sigmoid", call("add", *pair(i, 1)))
         x, h = pair(i, 2)
-        candidate = call("tanh", call("add", x, call("mul", h, reset)))
-        before = call("sub", _held(hidden, i, held), candidate)
-        return call("add", call("mul", before, update), candidate)
+        candidate = call("tanh", x + h * reset)
+        before = _held(hidden, i, held) - candidate
+        return before * update + candidate
 
     return (b.pointwise(hidden.size, hidden.dtype, new),)
 

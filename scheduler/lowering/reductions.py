@@ -12,13 +12,12 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Cast, Value
+from scheduler.ir.values import Cast, Value, call, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import elementwise
 from scheduler.lowering.pointwise import maximum_or_minimum as extreme_of_two
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, reshape
 
 _ONE = sympy.Integer(1)
@@ -67,7 +66,7 @@ def reduce(
 
     def read(index: Index, inner: Index) -> Value:
         place = full_index(index, inner, dims, tensor.rank, keeps)
-        value = trees.upcast(tensor.at(place), accumulate)
+        value = upcast(tensor.at(place), accumulate)
         return value if before is None else before(value, place)
 
     return b.reduction(
@@ -104,8 +103,8 @@ def reduced_count(tensor: Tensor, dims: Iterable[int]) -> Expr:
 def divide_by_count(value: Value, number: Expr) -> Value:
     """``value`` divided by a number of elements."""
     if number.is_Integer and number != 0:
-        return call("truediv", value, const(int(number), value.dtype))
-    return call("truediv", value, Cast(trees.index_value(number), value.dtype))
+        return value / int(number)
+    return value / Cast(index_value(number), value.dtype)
 
 
 def _divided_by_rest(value: Value, number: Expr, less: float) -> Value:
@@ -113,8 +112,8 @@ def _divided_by_rest(value: Value, number: Expr, less: float) -> Value:
     if less == int(less):
         return divide_by_count(value, sympy.Max(number - int(less), sympy.Integer(0)))
     held = value.dtype
-    rest = call("sub", Cast(trees.index_value(number), held), const(float(less), held))
-    return call("truediv", value, call("maximum", rest, const(0.0, held)))
+    rest = Cast(index_value(number), held) - float(less)
+    return value / call("maximum", rest, 0.0)
 
 
 def sum_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
@@ -256,7 +255,7 @@ def moments(
 
     def distance(place: Index) -> Value:
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-        return call("sub", trees.upcast(tensor.at(place), held), average.at(at))
+        return upcast(tensor.at(place), held) - average.at(at)
 
     spread = reduce(
         b,
@@ -273,9 +272,9 @@ def moments(
 def square(value: Value) -> Value:
     """The square; for complex numbers, of the magnitude."""
     if not value.dtype.is_complex:
-        return call("mul", value, value)
+        return value * value
     parts = call("real", value), call("imag", value)
-    return call("add", *(call("mul", part, part) for part in parts))
+    return call("add", *(part * part for part in parts))
 
 
 def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
@@ -329,11 +328,11 @@ def norm(
 
     def before(x: Value, _: Index) -> Value:
         if order == 0:
-            return trees.upcast(call("ne", x, const(0, held)), held)
+            return upcast(call("ne", x, 0), held)
         if order == 2:
-            return call("mul", x, x)
+            return x * x
         size = call("abs", x)
-        return size if order in (1, *kinds) else call("pow", size, const(order, held))
+        return size if order in (1, *kinds) else call("pow", size, order)
 
     dims = normalize_dims(dim, self.rank)
     if order in kinds:
@@ -345,7 +344,7 @@ def norm(
             return call("sqrt", acc)
         if order == float("inf"):
             return greatest(acc, index)
-        return acc if order in (0, 1, *kinds) else call("pow", acc, const(1 / order, held))
+        return acc if order in (0, 1, *kinds) else call("pow", acc, 1 / order)
 
     return reduce(
         b,
@@ -365,7 +364,7 @@ def zero_if_empty(tensor: Tensor, dims: Iterable[int]) -> Epilogue:
     none = any(tensor.size[d] == 0 for d in dims)
 
     def after(acc: Value, _: Index) -> Value:
-        return call("maximum", acc, const(0, acc.dtype)) if none else acc
+        return call("maximum", acc, 0) if none else acc
 
     return after
 

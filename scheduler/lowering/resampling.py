@@ -13,7 +13,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -35,7 +35,6 @@ from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.scatter import Sources, combine
 from scheduler.lowering.tensor import Index, ReadAt, Tensor
-from scheduler.lowering.trees import call, const
 
 _ZERO = sympy.Integer(0)
 _Tapped = Callable[[Ratio, Expr, DType], Taps]
@@ -123,29 +122,27 @@ def upsample(taps: _Tapped) -> Callable[..., Tensor]:
 def _blend(tensor: Tensor, known: Index, taps: list[Taps], held: DType) -> Value:
     """The weighted sum over the taps of all dimensions."""
     if not taps:
-        return trees.upcast(tensor.at(known), held)
+        return upcast(tensor.at(known), held)
     result: Value | None = None
     for place, weight in taps[0]:
-        part = call("mul", weight, _blend(tensor, (*known, place), taps[1:], held))
-        result = part if result is None else call("add", result, part)
+        part = weight * _blend(tensor, (*known, place), taps[1:], held)
+        result = part if result is None else result + part
     assert result is not None
     return result
 
 
 def _triangle(distance: Value) -> Value:
-    return call(
-        "maximum", call("sub", const(1, distance.dtype), distance), const(0, distance.dtype)
-    )
+    return call("maximum", 1 - distance, 0)
 
 
 def _keys(distance: Value) -> Value:
     """Keys' cubic convolution with A = -1/2, used by torch's antialiasing and by PIL."""
-    far = call("where", _below(distance, 2), cubic_far(distance, -0.5), const(0, distance.dtype))
+    far = call("where", _below(distance, 2), cubic_far(distance, -0.5), 0)
     return call("where", _below(distance, 1), cubic_near(distance, -0.5), far)
 
 
 def _below(value: Value, bound: float) -> Value:
-    return call("lt", value, const(bound, value.dtype))
+    return value < bound
 
 
 def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
@@ -197,7 +194,7 @@ def _filtered(
         pixel = first(place) + tap
         away = (2 * pixel + 1) * below - (2 * place + 1) * above
         distance = call("abs", fraction(away, sympy.Integer(2 * widest), held))
-        low = call("ge", trees.index_value(pixel), trees.index_value(0))
+        low = index_value(pixel) >= index_value(0)
         return pixel, shape(distance), trees.all_of(low, trees.less_than(pixel, along.size))
 
     def total(index: Index, inner: Index) -> Value:
@@ -210,8 +207,8 @@ def _filtered(
 
     def read(index: Index, inner: Index) -> Value:
         pixel, value, inside = weight(index[dim], inner[0])
-        x = trees.upcast(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), held)
-        return trees.masked_value(inside, call("mul", value, x), const(0, held))
+        x = upcast(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), held)
+        return trees.masked_value(inside, value * x, const(0, held))
 
     size = (*tensor.size[:dim], along.made, *tensor.size[dim + 1 :])
     return b.reduction(
@@ -221,7 +218,7 @@ def _filtered(
         read,
         dtype=dtype,
         accumulate=held,
-        after=lambda acc, i: call("truediv", acc, sums.at((_ZERO if along.made == 1 else i[dim],))),
+        after=lambda acc, i: acc / sums.at((_ZERO if along.made == 1 else i[dim],)),
     )
 
 
@@ -268,9 +265,9 @@ def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
             return (*index[:2], *(place for place, _ in parts(index)))
 
         def value(index: Index) -> Value:
-            result = trees.upcast(grad_output.at(index[:rank]), held)
+            result = upcast(grad_output.at(index[:rank]), held)
             for _, weight in parts(index):
-                result = call("mul", result, weight)
+                result = result * weight
             return result
 
         size = (*grad_output.size, *(sympy.Integer(count),) * (rank - 2))
@@ -281,10 +278,10 @@ def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
 
 def _select_tap(taps: Taps, number: Expr) -> tuple[Value, Value]:
     """Position and weight of the tap with this number."""
-    place, weight = trees.index_value(taps[-1][0]), taps[-1][1]
+    place, weight = index_value(taps[-1][0]), taps[-1][1]
     for k in reversed(range(len(taps) - 1)):
-        here = call("eq", trees.index_value(number), trees.index_value(k))
-        place = call("where", here, trees.index_value(taps[k][0]), place)
+        here = call("eq", index_value(number), index_value(k))
+        place = call("where", here, index_value(taps[k][0]), place)
         weight = call("where", here, taps[k][1], weight)
     return place, weight
 

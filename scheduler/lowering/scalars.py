@@ -15,12 +15,11 @@ import sympy
 from scheduler.ir.check import node_references
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.facts import is_equal
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Scalar, Tensor
-from scheduler.lowering.trees import call, const, upcast
 
 _ZERO = sympy.Integer(0)
 
@@ -39,7 +38,7 @@ def scalar_tree(number: Any) -> Value:
     if isinstance(number, int | float):
         return const(number, DType.F64 if isinstance(number, float) else DType.I64)
     if isinstance(number, sympy.Expr):
-        return trees.index_value(number)
+        return index_value(number)
     raise Unsupported(f"arithmetic on sizes with a {type(number).__name__} is not supported")
 
 
@@ -100,7 +99,7 @@ def _select(condition: Value, yes: Value, no: Value) -> Value:
 negative = arithmetic("neg")
 identity = scalar_rule(lambda value: value)
 to_float = scalar_rule(lambda value: upcast(value, DType.F64))
-logical_not = scalar_rule(lambda value: call("logical_not", upcast(value, DType.BOOL)))
+logical_not = scalar_rule(lambda value: ~upcast(value, DType.BOOL))
 select = scalar_rule(_select)
 
 

@@ -11,7 +11,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Const, Value
+from scheduler.ir.values import Const, Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -19,7 +19,6 @@ from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import materialize, promoted_type
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, slice_dim
 
 _ONE = sympy.Integer(1)
@@ -32,7 +31,7 @@ def running_reduction(
     """The scan of ``kind`` along ``dim``."""
     if tensor.size[dim] == 1:
         held = tensor.at
-        return materialize(b, Tensor(tensor.size, dtype, lambda i: trees.upcast(held(i), dtype)))
+        return materialize(b, Tensor(tensor.size, dtype, lambda i: upcast(held(i), dtype)))
     return b.scan(tensor.size, dim, kind, tensor.at, dtype)
 
 
@@ -48,11 +47,11 @@ def cummax_or_cummin(kind: ReductionKind) -> Callable[..., Any]:
         best = running_reduction(b, self, at, kind, self.dtype)
 
         def place(index: Index) -> Value:
-            x, top = trees.upcast(self.at(index), self.dtype), best.at(index)
-            found = call("eq", x, trees.upcast(top, self.dtype))
+            x, top = upcast(self.at(index), self.dtype), best.at(index)
+            found = call("eq", x, upcast(top, self.dtype))
             if self.dtype.is_float:
-                found = call("logical_or", found, call("isnan", x))
-            here, zero = trees.index_value(index[at]), const(0, DType.I64)
+                found = found | call("isnan", x)
+            here, zero = index_value(index[at]), const(0, DType.I64)
             return call("where", found, here, zero)
 
         places = Tensor(self.size, DType.I64, place)
@@ -94,11 +93,11 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
     turn = const(2 * math.pi, real)
 
     def part(which: str, tensor: Tensor, index: Index) -> Value:
-        return call(which, trees.upcast(tensor.at(index), held))
+        return call(which, upcast(tensor.at(index), held))
 
     def turns(angle: Value, index: Index) -> Value:
         """The number of turns between an angle and the principal value at this index."""
-        return call("round", call("truediv", call("sub", angle, part("imag", plain, index)), turn))
+        return call("round", (angle - part("imag", plain, index)) / turn)
 
     def after_first(index: Index, value: Callable[[Index], Value], first: Value) -> Value:
         before = (*index[:dim], index[dim] - 1, *index[dim + 1 :])
@@ -107,10 +106,10 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
     def begins(index: Index) -> Value:
         anew = after_first(
             index,
-            lambda before: call("lt", part("real", plain, before), part("real", x, index)),
+            lambda before: part("real", plain, before) < part("real", x, index),
             Const(True, DType.BOOL),
         )
-        return call("where", anew, trees.index_value(index[dim]), const(0, DType.I64))
+        return call("where", anew, index_value(index[dim]), 0)
 
     def going_on(index: Index) -> Value:
         return after_first(
@@ -124,14 +123,12 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
 
     def at_start(index: Index, start: Expr) -> Value:
         there = (*index[:dim], start, *index[dim + 1 :])
-        return call("sub", turns(part("imag", x, there), there), gone.at(there))
+        return turns(part("imag", x, there), there) - gone.at(there)
 
     def turned(index: Index) -> Value:
         since = b.indirect(starts, index, extent, lambda start: at_start(index, start))
-        angle = call("mul", turn, call("add", gone.at(index), since))
-        return call(
-            "complex", part("real", plain, index), call("add", part("imag", plain, index), angle)
-        )
+        angle = turn * (gone.at(index) + since)
+        return call("complex", part("real", plain, index), part("imag", plain, index) + angle)
 
     return materialize(b, Tensor(size, held, turned))
 
@@ -141,17 +138,17 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
     held, real = x.dtype, x.dtype.real
 
     def at(index: Index, place: Expr) -> Value:
-        return trees.upcast(x.at((*index[:dim], place, *index[dim + 1 :])), held)
+        return upcast(x.at((*index[:dim], place, *index[dim + 1 :])), held)
 
-    parts = Tensor(x.size, real, lambda i: call("real", trees.upcast(x.at(i), held)))
+    parts = Tensor(x.size, real, lambda i: call("real", upcast(x.at(i), held)))
     top = running_reduction(b, parts, dim, ReductionKind.MAX, real)
 
     def finite(index: Index) -> Value:
         greatest = top.at(index)
-        return trees.upcast(call("where", call("isinf", greatest), const(0, real), greatest), held)
+        return upcast(call("where", call("isinf", greatest), 0, greatest), held)
 
     def term(index: Index, inner: Index) -> Value:
-        power = call("exp", call("sub", at(index, inner[0]), finite(index)))
+        power = call("exp", at(index, inner[0]) - finite(index))
         return trees.masked_value(trees.less_than(inner[0], index[dim] + 1), power, const(0, held))
 
     return b.reduction(
@@ -161,7 +158,7 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
         term,
         dtype=held,
         accumulate=held,
-        after=lambda total, index: call("add", call("log", total), finite(index)),
+        after=lambda total, index: call("log", total) + finite(index),
     )
 
 
@@ -177,14 +174,14 @@ def _areas(y: Tensor, x: Any, dim: int) -> Tensor:
         here = (*index[:at], index[at] + start, *index[at + 1 :])
         place = here[at : at + 1] if x.rank == 1 else here[y.rank - x.rank :]
         inside = tuple(_ZERO if e == 1 else i for e, i in zip(x.size, place, strict=True))
-        return trees.upcast(x.at(inside), x.dtype)
+        return upcast(x.at(inside), x.dtype)
 
     def area(index: Index) -> Value:
-        both = call("add", *(trees.upcast(part.at(index), y.dtype) for part in (first, second)))
+        both = call("add", *(upcast(part.at(index), y.dtype) for part in (first, second)))
         if x is None:
             return both
-        width = call("sub", step(index, _ONE), step(index, _ZERO))
-        return call("mul", trees.upcast(both, dtype), trees.upcast(width, dtype))
+        width = step(index, _ONE) - step(index, _ZERO)
+        return upcast(both, dtype) * upcast(width, dtype)
 
     return Tensor(first.size, dtype, area)
 
@@ -201,14 +198,12 @@ def trapezoid(b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1) 
         dtype=meta.dtype,
         accumulate=accumulator_type(areas.dtype),
         size=meta.size,
-        after=lambda acc, _: _halved(trees.upcast(acc, meta.dtype), x, dx),
+        after=lambda acc, _: _halved(upcast(acc, meta.dtype), x, dx),
     )
 
 
-def _halved(value: Value, x: Any, dx: Any) -> Value:
-    if x is not None:
-        return call("truediv", value, const(2.0, value.dtype))
-    return call("mul", value, const(dx / 2, value.dtype))
+def _halved(value: Value, x: Tensor | None, dx: float) -> Value:
+    return value * (dx / 2) if x is None else value / 2.0
 
 
 def cumulative_trapezoid(
@@ -220,13 +215,12 @@ def cumulative_trapezoid(
     at = normalize_dim(dim, y.rank)
     if x is None:
         scaled = Tensor(
-            areas.size, meta.dtype, lambda i: _halved(trees.upcast(areas.at(i), meta.dtype), x, dx)
+            areas.size, meta.dtype, lambda i: _halved(upcast(areas.at(i), meta.dtype), x, dx)
         )
         return running_reduction(b, scaled, at, ReductionKind.SUM, meta.dtype)
     whole = areas.dtype if areas.dtype.is_inexact else DType.I64
     sums = running_reduction(b, areas, at, ReductionKind.SUM, whole)
     read = sums.at
     return materialize(
-        b,
-        Tensor(sums.size, meta.dtype, lambda i: _halved(trees.upcast(read(i), meta.dtype), x, dx)),
+        b, Tensor(sums.size, meta.dtype, lambda i: _halved(upcast(read(i), meta.dtype), x, dx))
     )

@@ -19,7 +19,7 @@ from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ATOMIC, ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -62,7 +62,7 @@ def combine(
         kind = _BOOL_KINDS.get(kind, kind)
 
     def wide(read: Reader) -> Reader:
-        return lambda i: trees.upcast(read(i), held)
+        return lambda i: upcast(read(i), held)
 
     made = b.scatter(
         self.size,
@@ -88,7 +88,7 @@ def _combined_parts(
     dtype = self.dtype
 
     def part(name: str, read: Reader) -> Reader:
-        return lambda i: trees.call(name, trees.upcast(read(i), dtype))
+        return lambda i: call(name, upcast(read(i), dtype))
 
     real, imaginary = (
         combine(
@@ -100,28 +100,28 @@ def _combined_parts(
         )
         for name in ("real", "imag")
     )
-    return Tensor(self.size, dtype, lambda i: trees.call("complex", real.at(i), imaginary.at(i)))
+    return Tensor(self.size, dtype, lambda i: call("complex", real.at(i), imaginary.at(i)))
 
 
 def from_combine_dtype(value: Value, dtype: DType) -> Value:
     """Convert a combined value to the compute type of ``dtype``."""
     if dtype is DType.BOOL:
-        return trees.call("ne", value, trees.const(0, value.dtype))
-    return trees.upcast(value, dtype)
+        return call("ne", value, 0)
+    return upcast(value, dtype)
 
 
 def neutral_element(kind: ReductionKind, dtype: DType) -> Value:
     """The identity element of the reduction for a type."""
     if kind in (ReductionKind.SUM, ReductionKind.PROD):
-        return trees.const(int(kind is ReductionKind.PROD), dtype)
+        return const(int(kind is ReductionKind.PROD), dtype)
     greatest = kind is ReductionKind.MIN
     if dtype is DType.BOOL:
-        return trees.const(greatest, dtype)
+        return const(greatest, dtype)
     if dtype.is_float:
-        return trees.const(float("inf" if greatest else "-inf"), dtype)
+        return const(float("inf" if greatest else "-inf"), dtype)
     bits = 8 * dtype.itemsize
     low = 0 if dtype.is_unsigned else -(2 ** (bits - 1))
-    return trees.const(low + 2**bits - 1 if greatest else low, dtype)
+    return const(low + 2**bits - 1 if greatest else low, dtype)
 
 
 def count_sources(b: Builder, size: tuple[Expr, ...], sources: Sources) -> Tensor:
@@ -131,10 +131,10 @@ def count_sources(b: Builder, size: tuple[Expr, ...], sources: Sources) -> Tenso
         size,
         dtype,
         ReductionKind.SUM,
-        lambda _: trees.const(0, dtype),
+        lambda _: const(0, dtype),
         sources.size,
         sources.places,
-        lambda _: trees.const(1, dtype),
+        lambda _: const(1, dtype),
         sources.condition,
     )
 
@@ -154,10 +154,10 @@ def last_source(
         size,
         dtype,
         ReductionKind.MAX,
-        lambda _: trees.const(-1, dtype),
+        lambda _: const(-1, dtype),
         sources.size,
         sources.places,
-        lambda i: trees.upcast(trees.index_value(numbered(i)), dtype),
+        lambda i: upcast(index_value(numbered(i)), dtype),
         sources.condition,
     )
 
@@ -177,18 +177,16 @@ def overwrite(
     writes to an index of ``self``.
     """
     extents = tuple(self.size[d] for d in keys)
-    winner = last_source(
-        b, extents, Sources(size, places, value=lambda _: trees.const(0, DType.I64))
-    )
+    winner = last_source(b, extents, Sources(size, places, value=lambda _: const(0, DType.I64)))
 
     def read(i: Index) -> Value:
         key = tuple(i[d] for d in keys)
         number = winner.at(key)
-        reached = trees.call("ge", number, trees.const(0, number.dtype))
+        reached = number >= 0
         brought = b.indirect(
             winner, key, product(size), lambda n: value(unflatten_index(n, size), i), wrap=False
         )
-        return trees.masked_value(reached, trees.upcast(brought, self.dtype), self.at(i))
+        return trees.masked_value(reached, upcast(brought, self.dtype), self.at(i))
 
     return Tensor(self.size, self.dtype, read)
 

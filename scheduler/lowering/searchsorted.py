@@ -15,7 +15,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, as_expr, unbacked_sizes
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees, views
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -23,7 +23,6 @@ from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
 from scheduler.lowering.pointwise import materialize, promoted_type
 from scheduler.lowering.scans import running_reduction
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
 
 _BLOCK = 32  # elements or blocks compared in one step
@@ -71,16 +70,16 @@ def _refine_count(
         last = step * inner[0] + (step - 1)
         if known is None:
             inside = trees.less_than(last, length)
-            return trees.masked_value(inside, trees.upcast(before(index, last), DType.I64), zero)
-        position = call("add", known.at(index), trees.index_value(last))
-        inside = call("lt", position, trees.index_value(length))
+            return trees.masked_value(inside, upcast(before(index, last), DType.I64), zero)
+        position = known.at(index) + index_value(last)
+        inside = position < index_value(length)
         here = Tensor((), DType.I64, lambda _: position)
         holds = b.indirect(here, (), length, lambda x: before(index, x), wrap=False)
-        return trees.masked_value(inside, trees.upcast(holds, DType.I64), zero)
+        return trees.masked_value(inside, upcast(holds, DType.I64), zero)
 
     def after(count: Value, index: Index) -> Value:
-        elements = count if step == 1 else call("mul", count, const(step, DType.I64))
-        return elements if known is None else call("add", known.at(index), elements)
+        elements = count if step == 1 else count * step
+        return elements if known is None else known.at(index) + elements
 
     return b.reduction(
         size, (blocks,), ReductionKind.SUM, read, dtype=DType.I64, accumulate=DType.I64, after=after
@@ -97,20 +96,20 @@ def _search(
     def element(index: Index, x: Expr) -> Value:
         row = index[:-1] if sequence.rank > 1 else ()
         if sorter is None:
-            return trees.upcast(sequence.at((*row, x)), dtype)
+            return upcast(sequence.at((*row, x)), dtype)
         chosen = b.indirect(sorter, (*row, x), length, lambda y: sequence.at((*row, y)))
-        return trees.upcast(chosen, dtype)
+        return upcast(chosen, dtype)
 
     def sought_at(index: Index) -> Value:
         if isinstance(value, Tensor):
-            return trees.upcast(value.at(index), dtype)
+            return upcast(value.at(index), dtype)
         return const(value, dtype)
 
     def before(index: Index, x: Expr) -> Value:
         sought = sought_at(index)
         holds = call("le" if right else "lt", element(index, x), sought)
         # NaN is the greatest value: every element comes before it.
-        return call("logical_or", holds, call("isnan", sought)) if dtype.is_float else holds
+        return holds | call("isnan", sought) if dtype.is_float else holds
 
     if length == 0:
         found = Tensor(meta.size, DType.I64, lambda _: const(0, DType.I64))
@@ -159,10 +158,10 @@ def isin(
     dtype = promoted_type((own, others))
 
     def value(index: Index) -> Value:
-        return trees.upcast(own.at(index), dtype) if isinstance(own, Tensor) else const(own, dtype)
+        return upcast(own.at(index), dtype) if isinstance(own, Tensor) else const(own, dtype)
 
     def answer(found: Value) -> Value:
-        return call("logical_not", found) if invert else found
+        return ~found if invert else found
 
     if not isinstance(others, Tensor):
         equal = const(others, dtype)
@@ -177,7 +176,7 @@ def isin(
         size,
         (count,),
         ReductionKind.ANY,
-        lambda i, j: call("eq", value(i), trees.upcast(flat.at(j), dtype)),
+        lambda i, j: call("eq", value(i), upcast(flat.at(j), dtype)),
         dtype=DType.BOOL,
         accumulate=DType.BOOL,
         after=lambda found, _: answer(found),
@@ -195,22 +194,20 @@ def _isin_sorted(
     """``isin`` by binary search: compare the value with the element at its insertion index."""
     length = flat.size[0]
     ordered = b.sort(flat, 0)[0]
-    at = partition_point(
-        b, size, length, lambda i, x: call("lt", trees.upcast(ordered.at((x,)), dtype), value(i))
-    )
+    at = partition_point(b, size, length, lambda i, x: upcast(ordered.at((x,)), dtype) < value(i))
 
     def read(index: Index) -> Value:
         place = at.at(index)
-        inside = call("lt", place, trees.index_value(length))
+        inside = place < index_value(length)
         here = Tensor((), DType.I64, lambda _: place)
         found = b.indirect(
             here,
             (),
             length,
-            lambda x: call("eq", trees.upcast(ordered.at((x,)), dtype), value(index)),
+            lambda x: call("eq", upcast(ordered.at((x,)), dtype), value(index)),
             wrap=False,
         )
-        return answer(call("logical_and", inside, found))
+        return answer(inside & found)
 
     return materialize(b, Tensor(size, DType.BOOL, read))
 
@@ -253,10 +250,10 @@ def repeat_interleave(
 def _sources(b: Builder, repeats: Tensor, length: Expr, size: Expr) -> Callable[[Index], Value]:
     """Return the source position, below ``length``, of each of ``size`` results."""
     counts = views.broadcast(views.reshape(b, repeats, (product(repeats.size),)), (length,))
-    wide = Tensor(counts.size, DType.I64, lambda i: trees.upcast(counts.at(i), DType.I64))
+    wide = Tensor(counts.size, DType.I64, lambda i: upcast(counts.at(i), DType.I64))
     sums = running_reduction(b, wide, 0, ReductionKind.SUM, DType.I64)
 
     def before(index: Index, x: Expr) -> Value:
-        return call("le", sums.at((x,)), trees.index_value(index[0]))
+        return sums.at((x,)) <= index_value(index[0])
 
     return partition_point(b, (size,), length, before).at

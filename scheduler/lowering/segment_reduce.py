@@ -9,8 +9,7 @@ from typing import Any
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
@@ -44,14 +43,14 @@ def segment_reduce(
     ends = _ends(b, lengths, offsets)
     segment = _segments(b, data.size[: axis + 1], ends)
     kind, meta, held = _KINDS[reduce], b.meta(), data.dtype
-    begin = neutral_element(kind, held) if initial is None else trees.const(initial, held)
+    begin = neutral_element(kind, held) if initial is None else const(initial, held)
 
     def places(i: Index) -> Sequence[Expr | Value]:
         return (*i[:axis], segment.at(i[: axis + 1]), *i[axis + 1 :])
 
     def inside(i: Index) -> Value:
-        most = trees.index_value(ends.size[-1])
-        return trees.call("lt", segment.at(i[: axis + 1]), most)
+        most = index_value(ends.size[-1])
+        return segment.at(i[: axis + 1]) < most
 
     nothing = full(meta.size, 0, held)
     sources = Sources(data.size, places, data.at, inside)
@@ -60,13 +59,13 @@ def segment_reduce(
         return materialize(b, made)
     each = Sources(data.size[: axis + 1], places, data.at, inside)
     counts = count_sources(b, meta.size[: axis + 1], each)
-    kept = trees.const(float("nan"), held) if initial is None else begin
+    kept = const(float("nan"), held) if initial is None else begin
 
     def read(i: Index) -> Value:
         number = counts.at(i[: axis + 1])
-        least = trees.upcast(trees.call("maximum", number, trees.const(1, number.dtype)), held)
-        some = trees.call("gt", number, trees.const(0, number.dtype))
-        return trees.call("where", some, trees.call("truediv", made.at(i), least), kept)
+        least = upcast(call("maximum", number, 1), held)
+        some = number > 0
+        return call("where", some, made.at(i) / least, kept)
 
     return materialize(b, Tensor(meta.size, held, read))
 
@@ -80,7 +79,7 @@ def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
         raise Unsupported("segments given by indices are not supported")
 
     def read(i: Index) -> Value:
-        return trees.upcast(lengths.at(i), DType.I64)
+        return upcast(lengths.at(i), DType.I64)
 
     return b.scan(lengths.size, lengths.rank - 1, ReductionKind.SUM, read, DType.I64)
 
@@ -92,11 +91,11 @@ def _segments(b: Builder, size: tuple[Expr, ...], ends: Tensor) -> Tensor:
         return (*i[:-1], ends.at(i))
 
     def inside(i: Index) -> Value:
-        return trees.call("lt", trees.upcast(ends.at(i), DType.I64), trees.index_value(size[-1]))
+        return upcast(ends.at(i), DType.I64) < index_value(size[-1])
 
     ended = count_sources(b, size, Sources(ends.size, places, ends.at, inside))
 
     def read(i: Index) -> Value:
-        return trees.upcast(ended.at(i), DType.I64)
+        return upcast(ended.at(i), DType.I64)
 
     return b.scan(size, len(size) - 1, ReductionKind.SUM, read, DType.I64)

@@ -11,7 +11,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -27,7 +27,7 @@ def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: Any) 
     chosen = position_along(b, index, self.size[at])
 
     def read(i: Index) -> Value:
-        here = trees.call("eq", trees.index_value(i[at]), trees.index_value(chosen))
+        here = call("eq", index_value(i[at]), index_value(chosen))
         return trees.masked_value(
             here, _cast_source(self, src, (*i[:at], *i[at + 1 :])), self.at(i)
         )
@@ -53,11 +53,11 @@ def slice_scatter(
     def read(i: Index) -> Value:
         x = i[at]
         place = x - first
-        conditions = [trees.call("ge", trees.index_value(x), trees.index_value(first))]
+        conditions = [index_value(x) >= index_value(first)]
         conditions.append(trees.less_than(x, last))
         if step > 1:
-            rest = trees.index_value(Mod(place, as_expr(step)))
-            conditions.append(trees.call("eq", rest, trees.index_value(0)))
+            rest = index_value(Mod(place, as_expr(step)))
+            conditions.append(call("eq", rest, index_value(0)))
             place = FloorDiv(place, as_expr(step))
         value = _cast_source(self, src, (*i[:at], place, *i[at + 1 :]))
         return trees.masked_value(trees.all_of(*conditions), value, self.at(i))
@@ -73,8 +73,8 @@ def diagonal_scatter(
 
     def read(i: Index) -> Value:
         along = i[one] - below
-        same = trees.call("eq", trees.index_value(along), trees.index_value(i[two] - right))
-        inside = trees.call("ge", trees.index_value(along), trees.index_value(0))
+        same = call("eq", index_value(along), index_value(i[two] - right))
+        inside = index_value(along) >= index_value(0)
         rest = tuple(x for d, x in enumerate(i) if d not in (one, two))
         return trees.masked_value(
             trees.all_of(same, inside), _cast_source(self, src, (*rest, along)), self.at(i)
@@ -84,7 +84,7 @@ def diagonal_scatter(
 
 
 def _cast_source(self: Tensor, src: Tensor, index: Index) -> Value:
-    return trees.upcast(src.at(index), self.dtype)
+    return upcast(src.at(index), self.dtype)
 
 
 def _zeros(b: Builder, grad: Tensor) -> Tensor:
@@ -125,12 +125,12 @@ def unfold_backward(
         number = FloorDiv(i[at], as_expr(step)) - window[0]
         place = i[at] - number * step
         inside = trees.all_of(
-            trees.call("ge", trees.index_value(number), trees.index_value(0)),
+            index_value(number) >= index_value(0),
             trees.less_than(number, grad_in.size[at]),
             trees.less_than(place, as_expr(size)),
         )
-        value = trees.upcast(grad_in.at((*i[:at], number, *i[at + 1 :], place)), held)
-        return trees.masked_value(inside, value, trees.const(0, held))
+        value = upcast(grad_in.at((*i[:at], number, *i[at + 1 :], place)), held)
+        return trees.masked_value(inside, value, const(0, held))
 
     def after(value: Value, _: Index) -> Value:
         return from_combine_dtype(value, grad_in.dtype)

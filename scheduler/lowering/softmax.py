@@ -11,12 +11,10 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.reductions import full_index, normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 
 def lazy_log_softmax(b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType) -> Tensor:
@@ -30,18 +28,18 @@ def _normalize(
     """``safe``: a row of only minus infinity gives 0 instead of NaN."""
 
     def finite(acc: Value, _: Index) -> Value:
-        lowest = call("eq", acc, const(-math.inf, held))
-        return call("where", lowest, const(0, held), acc) if safe else acc
+        lowest = call("eq", acc, -math.inf)
+        return call("where", lowest, 0, acc) if safe else acc
 
     top = reduce(b, tensor, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
 
     def shifted(value: Value, place: Index) -> Value:
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-        return call("sub", value, top.at(at))
+        return value - top.at(at)
 
     def after(acc: Value, _: Index) -> Value:
         if safe:
-            acc = call("where", call("eq", acc, const(0, held)), const(1, held), acc)
+            acc = call("where", call("eq", acc, 0), 1, acc)
         return call("log", acc) if log else acc
 
     total = reduce(
@@ -56,11 +54,11 @@ def _normalize(
     )
 
     def read(index: Index) -> Value:
-        x = shifted(trees.upcast(tensor.at(index), held), index)
+        x = shifted(upcast(tensor.at(index), held), index)
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
         if log:
-            return call("sub", x, total.at(at))
-        return call("truediv", call("exp", x), total.at(at))
+            return x - total.at(at)
+        return call("exp", x) / total.at(at)
 
     return Tensor(tensor.size, held, read)
 
@@ -84,23 +82,23 @@ def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tens
     dims = normalize_dims(dim, self.rank)
 
     def finite(acc: Value, _: Index) -> Value:
-        return call("where", call("isinf", acc), const(0, held.real), acc)
+        return call("where", call("isinf", acc), 0, acc)
 
     real = held.real
     sizes = self
     if self.dtype.is_complex:  # torch: shifted by the greatest real part
-        sizes = Tensor(self.size, real, lambda i: call("real", trees.upcast(self.at(i), held)))
+        sizes = Tensor(self.size, real, lambda i: call("real", upcast(self.at(i), held)))
     top = reduce(b, sizes, dims, ReductionKind.MAX, dtype=real, accumulate=real, after=finite)
     keeps = len(meta.size) == self.rank
 
     def shifted(value: Value, place: Index) -> Value:
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-        return call("exp", call("sub", value, trees.upcast(top.at(at), held)))
+        return call("exp", value - upcast(top.at(at), held))
 
     def after(acc: Value, index: Index) -> Value:
         zeros = (sympy.Integer(0),) * len(dims)
         at = index if keeps else full_index(index, zeros, dims, self.rank, False)
-        return call("add", call("log", acc), trees.upcast(top.at(at), held))
+        return call("log", acc) + upcast(top.at(at), held)
 
     return reduce(
         b,

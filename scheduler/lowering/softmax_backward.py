@@ -8,12 +8,10 @@ from typing import Any
 import sympy
 
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.reductions import normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call
 
 
 def softmax_backward(log: bool) -> Callable[..., Tensor]:
@@ -25,7 +23,7 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
         dims = normalize_dims(dim, output.rank)
 
         def weighed(value: Value, place: Index) -> Value:
-            return call("mul", value, trees.upcast(output.at(place), held))
+            return value * upcast(output.at(place), held)
 
         total = reduce(
             b,
@@ -39,10 +37,10 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
 
         def read(index: Index) -> Value:
             at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
-            g, y = (trees.upcast(t.at(index), held) for t in (grad_output, output))
+            g, y = (upcast(t.at(index), held) for t in (grad_output, output))
             if log:
-                return call("sub", g, call("mul", call("exp", y), total.at(at)))
-            return call("mul", y, call("sub", g, total.at(at)))
+                return g - call("exp", y) * total.at(at)
+            return y * (g - total.at(at))
 
         return b.pointwise(meta.size, meta.dtype, read)
 

@@ -14,7 +14,7 @@ from scheduler.ir.index.facts import is_less, is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, as_expr
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -23,7 +23,6 @@ from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import normalize_dims, reduce
 from scheduler.lowering.scans import running_reduction
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import normalize_dim, reshape, slice_dim
 
 _ONE = sympy.Integer(1)
@@ -112,14 +111,14 @@ def _median(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
 
     def place(index: Index) -> Value:
         count = nans.at(index)
-        whole = trees.index_value(length)
-        numbers = call("sub", whole, count)
+        whole = index_value(length)
+        numbers = whole - count
         if ignores_nan:
             one, two, zero = (const(n, DType.I64) for n in (1, 2, 0))
-            last = call("maximum", call("sub", numbers, one), zero)
+            last = call("maximum", numbers - one, zero)
             return call("floordiv", last, two)
-        some = call("gt", count, const(0, DType.I64))
-        return call("where", some, numbers, trees.index_value(middle))
+        some = count > 0
+        return call("where", some, numbers, index_value(middle))
 
     places = Tensor(nans.size, DType.I64, place)
     values, indices = (take_place(b, part, at, places) for part in sort_along(b, self, at))
@@ -141,8 +140,8 @@ def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
     """The number of NaNs in each row; the row's dimension is kept as 1."""
 
     def is_nan(index: Index) -> Value:
-        value = trees.upcast(self.at(index), self.dtype)
-        return trees.upcast(call("isnan", value), DType.I64)
+        value = upcast(self.at(index), self.dtype)
+        return upcast(call("isnan", value), DType.I64)
 
     flags = Tensor(self.size, DType.I64, is_nan)
     return reduce(b, flags, (dim,), ReductionKind.SUM, dtype=DType.I64, accumulate=DType.I64)
@@ -175,19 +174,19 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     def start(index: Index) -> Value:
         """The position of an element that starts a run of equal elements, else 0."""
         here = index[at]
-        own = trees.upcast(values.at(index), self.dtype)
+        own = upcast(values.at(index), self.dtype)
         before = values.at((*index[:at], here - 1, *index[at + 1 :]))
         inside = trees.less_than(_ZERO, here)
-        differs = call("ne", own, trees.upcast(before, self.dtype))
+        differs = call("ne", own, upcast(before, self.dtype))
         begins = trees.masked_value(inside, differs, const(False, DType.BOOL))
-        return call("where", begins, trees.index_value(here), const(0, DType.I64))
+        return call("where", begins, index_value(here), 0)
 
     starts = running_reduction(
         b, Tensor(self.size, DType.I64, start), at, ReductionKind.MAX, DType.I64
     )
 
     def length(index: Index) -> Value:
-        return call("sub", trees.index_value(index[at]), starts.at(index))
+        return index_value(index[at]) - starts.at(index)
 
     longest = reduce(
         b,
@@ -250,28 +249,28 @@ class _Quantile:
         low = call("floor", place)
         below, above = self._element(low, row), self._element(call("ceil", place), row)
         one, half = const(1.0, self._dtype), const(0.5, self._dtype)
-        weight = half if self._interpolation == "midpoint" else call("sub", place, low)
-        step = call("sub", above, below)
-        from_below = call("add", below, call("mul", weight, step))
-        from_above = call("sub", above, call("mul", step, call("sub", one, weight)))
-        return call("where", call("lt", weight, half), from_below, from_above)
+        weight = half if self._interpolation == "midpoint" else place - low
+        step = above - below
+        from_below = below + weight * step
+        from_above = above - step * (one - weight)
+        return call("where", weight < half, from_below, from_above)
 
     def _place(self, lead: Index, row: Index) -> Value:
         """The position between the elements of the row, from 0 to the last index."""
         held, zero = self._dtype, const(0.0, self._dtype)
         if isinstance(self._q, Tensor):
-            q = trees.upcast(self._q.at(lead), held)
+            q = upcast(self._q.at(lead), held)
         else:
             q = const(float(self._q), held)
         nans = self._nans.at((*row[: self._dim], sympy.Integer(0), *row[self._dim :]))
-        last = trees.cast(trees.index_value(self._length - 1), held.compute_dtype)
+        last = trees.cast(index_value(self._length - 1), held.compute_dtype)
         if self._ignores_nan:
-            others = call("sub", trees.index_value(self._length - 1), nans)
-            number = trees.cast(call("maximum", others, const(0, DType.I64)), held.compute_dtype)
-            place = call("mul", q, number)
+            others = index_value(self._length - 1) - nans
+            number = trees.cast(call("maximum", others, 0), held.compute_dtype)
+            place = q * number
         else:
-            some = call("gt", nans, const(0, DType.I64))
-            place = call("where", some, last, call("mul", q, last))
+            some = nans > 0
+            place = call("where", some, last, q * last)
         return call("minimum", call("maximum", place, zero), last)
 
     def _element(self, place: Value, row: Index) -> Value:
@@ -283,4 +282,4 @@ class _Quantile:
             lambda x: self._rows.at((*row[: self._dim], x, *row[self._dim :])),
             wrap=False,
         )
-        return trees.upcast(read, self._dtype)
+        return upcast(read, self._dtype)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.values import Call, Const, Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Call, Const, Value, call, const, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import (
@@ -21,17 +20,8 @@ from scheduler.lowering.pointwise import (
     promoted_type,
 )
 from scheduler.lowering.tensor import Tensor
-from scheduler.lowering.trees import call, const
 
 _MAX_ORDER = 32  # of the multivariate gamma function, whose terms are unrolled
-
-
-def _times(x: Value, factor: float) -> Value:
-    return call("mul", x, const(factor, x.dtype))
-
-
-def _equals(x: Value, number: float) -> Value:
-    return call("eq", x, const(number, x.dtype))
 
 
 def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
@@ -39,8 +29,8 @@ def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
 
     def function(x: Value) -> Value:
         if eps is not None:
-            x = call("minimum", call("maximum", x, const(eps, x.dtype)), const(1 - eps, x.dtype))
-        return call("log", call("truediv", x, call("sub", const(1, x.dtype), x)))
+            x = call("minimum", call("maximum", x, eps), 1 - eps)
+        return call("log", x / (1 - x))
 
     return elementwise(b, (self,), function)
 
@@ -49,8 +39,8 @@ def x_times_log(log: str) -> Callable[..., Tensor]:
     """x log(y), or x log(1 + y); 0 where x is 0, unless y is NaN."""
 
     def function(x: Value, y: Value) -> Value:
-        product = call("mul", x, call(log, y))
-        result = call("where", _equals(x, 0), const(0, x.dtype), product)
+        product = x * call(log, y)
+        result = call("where", call("eq", x, 0), 0, product)
         return call("where", call("isnan", y), y, result)
 
     return binary_function(function)
@@ -58,24 +48,22 @@ def x_times_log(log: str) -> Callable[..., Tensor]:
 
 def entr(x: Value) -> Value:
     """-x log(x); 0 at 0, minus infinity below."""
-    inside = call("neg", call("mul", x, call("log", x)))
-    below = call("where", _equals(x, 0), const(0, x.dtype), const(-math.inf, x.dtype))
-    positive = call("gt", x, const(0, x.dtype))
+    inside = -(x * call("log", x))
+    below = call("where", call("eq", x, 0), const(0, x.dtype), const(-math.inf, x.dtype))
+    positive = x > 0
     return call("where", call("isnan", x), x, call("where", positive, inside, below))
 
 
 def sinc(x: Value) -> Value:
     """sin(pi x) / (pi x); 1 at 0."""
-    turned = _times(x, math.pi)
-    return call(
-        "where", _equals(x, 0), const(1, x.dtype), call("truediv", call("sin", turned), turned)
-    )
+    turned = x * math.pi
+    return call("where", call("eq", x, 0), 1, call("sin", turned) / turned)
 
 
 def spherical_bessel_j0(x: Value) -> Value:
     """sin(x) / x; 1 at 0, 0 at infinity."""
-    whole = call("where", _equals(x, 0), const(1, x.dtype), call("truediv", call("sin", x), x))
-    return call("where", call("isinf", x), const(0, x.dtype), whole)
+    whole = call("where", call("eq", x, 0), 1, call("sin", x) / x)
+    return call("where", call("isinf", x), 0, whole)
 
 
 def x_function(function: Callable[[Value], Value]) -> Callable[..., Tensor]:
@@ -89,19 +77,15 @@ def x_function(function: Callable[[Value], Value]) -> Callable[..., Tensor]:
 
 def ndtr(x: Value) -> Value:
     """The normal distribution: erfc(-x / sqrt 2) / 2."""
-    return _times(call("erfc", _times(x, -math.sqrt(0.5))), 0.5)
+    return call("erfc", x * -math.sqrt(0.5)) * 0.5
 
 
 def log_ndtr(x: Value) -> Value:
     """The logarithm of ``ndtr``; far below 0 it uses the scaled complement, which does not
     underflow."""
-    far = call(
-        "sub",
-        call("log", _times(call("erfcx", _times(x, -math.sqrt(0.5))), 0.5)),
-        _times(call("mul", x, x), 0.5),
-    )
-    near = call("log1p", _times(call("erfc", _times(x, math.sqrt(0.5))), -0.5))
-    return call("where", call("lt", x, const(-1, x.dtype)), far, near)
+    far = call("log", call("erfcx", x * -math.sqrt(0.5)) * 0.5) - x * x * 0.5
+    near = call("log1p", call("erfc", x * math.sqrt(0.5)) * -0.5)
+    return call("where", x < -1, far, near)
 
 
 def multigammaln(b: Builder, self: Tensor, p: int) -> Tensor:
@@ -112,8 +96,8 @@ def multigammaln(b: Builder, self: Tensor, p: int) -> Tensor:
     def function(x: Value) -> Value:
         result: Value = const(p * (p - 1) / 4 * math.log(math.pi), x.dtype)
         for j in range(p):
-            part = call("lgamma", call("sub", x, const(j / 2, x.dtype)))
-            result = call("add", result, part)
+            part = call("lgamma", x - j / 2)
+            result = result + part
         return result
 
     return elementwise(b, (self,), function)
@@ -121,20 +105,20 @@ def multigammaln(b: Builder, self: Tensor, p: int) -> Tensor:
 
 def scaled_by(factor: float) -> Callable[[Value], Value]:
     """deg2rad and rad2deg."""
-    return lambda x: _times(x, factor)
+    return lambda x: x * factor
 
 
 def logaddexp2(x: Value, y: Value) -> Value:
     """log2(2^x + 2^y); for two equal infinities, that infinity."""
-    distance = call("neg", call("abs", call("sub", x, y)))
-    tail = _times(call("log1p", call("exp2", distance)), 1 / math.log(2))
-    equal = call("logical_and", call("eq", x, y), call("isinf", x))
-    return call("where", equal, x, call("add", call("maximum", x, y), tail))
+    distance = -call("abs", x - y)
+    tail = call("log1p", call("exp2", distance)) * (1 / math.log(2))
+    equal = call("eq", x, y) & call("isinf", x)
+    return call("where", equal, x, call("maximum", x, y) + tail)
 
 
 def ldexp(b: Builder, self: Tensor, other: Argument) -> Tensor:
     """x 2^y."""
-    return elementwise(b, (self, other), lambda x, y: call("mul", x, call("exp2", y)))
+    return elementwise(b, (self, other), lambda x, y: x * call("exp2", y))
 
 
 def float_power(b: Builder, self: Argument, exponent: Argument) -> Tensor:
@@ -146,8 +130,8 @@ def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
     """0 below 0, 1 above, ``values`` at 0."""
 
     def function(x: Value, y: Value) -> Value:
-        above = trees.upcast(call("gt", x, const(0, x.dtype)), y.dtype)
-        return call("where", _equals(x, 0), y, above)
+        above = upcast(x > 0, y.dtype)
+        return call("where", call("eq", x, 0), y, above)
 
     return elementwise(b, (self, values), function)
 
@@ -167,15 +151,10 @@ def fmax_or_fmin(op: str) -> Callable[..., Tensor]:
 def signbit(b: Builder, self: Tensor) -> Tensor:
     """Whether the sign bit is set, also for -0."""
     if self.dtype.is_float:
-        return elementwise(
-            b,
-            (self,),
-            lambda x: call("lt", call("copysign", const(1, x.dtype), x), const(0, x.dtype)),
-            self.dtype,
-        )
+        return elementwise(b, (self,), lambda x: call("copysign", 1, x) < 0, self.dtype)
     if self.dtype is DType.BOOL:
         return Tensor(self.size, DType.BOOL, lambda _: Const(False, DType.BOOL))
-    return elementwise(b, (self,), lambda x: call("lt", x, const(0, x.dtype)), self.dtype)
+    return elementwise(b, (self,), lambda x: x < 0, self.dtype)
 
 
 def signed_inf_test(number: float) -> Callable[..., Tensor]:
@@ -184,7 +163,7 @@ def signed_inf_test(number: float) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor) -> Tensor:
         if not self.dtype.is_float:
             return Tensor(self.size, DType.BOOL, lambda _: Const(False, DType.BOOL))
-        return elementwise(b, (self,), lambda x: _equals(x, number), self.dtype)
+        return elementwise(b, (self,), lambda x: call("eq", x, number), self.dtype)
 
     return rule
 
@@ -196,14 +175,14 @@ def isreal(b: Builder, self: Tensor) -> Tensor:
 
 
 def _without_imaginary_part(z: Value) -> Value:
-    return call("eq", call("imag", z), const(0, z.dtype.real))
+    return call("eq", call("imag", z), 0)
 
 
 def angle(b: Builder, self: Tensor) -> Tensor:
     """pi below 0, else 0."""
 
     def function(x: Value) -> Value:
-        below = call("lt", x, const(0, x.dtype))
+        below = x < 0
         turned = call("where", below, const(math.pi, x.dtype), const(0, x.dtype))
         return call("where", call("isnan", x), x, turned)
 
@@ -225,14 +204,14 @@ def isclose(
     def function(x: Value, y: Value) -> Value:
         close = call("eq", x, y)
         if equal_nan:
-            both = call("logical_and", call("isnan", x), call("isnan", y))
-            close = call("logical_or", close, both)
+            both = call("isnan", x) & call("isnan", y)
+            close = close | both
         if rtol == 0 and atol == 0:
             return close
-        allowed = call("add", const(atol, held), call("abs", _times(y, rtol)))
-        distance = call("abs", call("sub", x, y))
-        near = call("logical_and", call("isfinite", distance), call("le", distance, allowed))
-        return call("logical_or", close, near)
+        allowed = atol + call("abs", y * rtol)
+        distance = call("abs", x - y)
+        near = call("isfinite", distance) & (distance <= allowed)
+        return close | near
 
     return elementwise(b, (self, other), function, held)
 
@@ -251,13 +230,11 @@ def shift(op: str) -> Callable[..., Tensor]:
 
         def function(x: Value, y: Value) -> Value:
             zero = const(0, x.dtype)
-            inside = call("logical_and", call("ge", y, zero), call("lt", y, const(bits, y.dtype)))
+            inside = (y >= zero) & (y < bits)
             kept = call("where", inside, y, zero)
             gone: Value = zero
             if op == "rshift":
-                gone = call(
-                    "where", call("lt", x, zero), call("sub", zero, const(1, x.dtype)), zero
-                )
+                gone = call("where", x < zero, zero - 1, zero)
             return call("where", inside, call(op, x, kept), gone)
 
         return elementwise(b, (self, other), function)
@@ -267,10 +244,10 @@ def shift(op: str) -> Callable[..., Tensor]:
 
 def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     """The logarithm of the sigmoid, and exp(-|x|), which its gradient uses."""
-    small: Callable[[Value], Value] = lambda x: call("exp", call("neg", call("abs", x)))  # noqa: E731
+    small: Callable[[Value], Value] = lambda x: call("exp", -call("abs", x))  # noqa: E731
 
     def function(x: Value) -> Value:
-        return call("sub", call("minimum", x, const(0, x.dtype)), call("log1p", small(x)))
+        return call("minimum", x, 0) - call("log1p", small(x))
 
     return elementwise(b, (self,), function), elementwise(b, (self,), small)
 
@@ -296,19 +273,19 @@ def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
     constant."""
     spacing = 2**13 if dtype is DType.F16 else 2**16
     least, normal = _LEAST[dtype], const(_LEAST[dtype] / (2 * dtype.eps), x.dtype)
-    size, away = call("abs", x), call("eq", call("gt", y, x), call("gt", x, const(0, x.dtype)))
+    size, away = call("abs", x), call("eq", y > x, x > 0)
 
     def stepped(step: int, inside: str) -> Value:
-        bits = call("add", Call("bit_cast", (size,), DType.I32), const(step * spacing, DType.I32))
-        flat = call("add", size, const(step * least, x.dtype))
+        bits = Call("bit_cast", (size,), DType.I32) + step * spacing
+        flat = size + step * least
         return call("where", call(inside, size, normal), flat, Call("bit_cast", (bits,), DType.F32))
 
-    greatest = call("ge", size, const(dtype.largest, x.dtype))
-    up = call("where", greatest, const(math.inf, x.dtype), stepped(1, "lt"))
+    greatest = size >= dtype.largest
+    up = call("where", greatest, math.inf, stepped(1, "lt"))
     moved = call("where", away, up, stepped(-1, "le"))
     moved = call("copysign", moved, x)
-    moved = call("where", _equals(x, 0), call("copysign", const(least, x.dtype), y), moved)
-    largest = call("copysign", const(dtype.largest, x.dtype), x)
+    moved = call("where", call("eq", x, 0), call("copysign", least, y), moved)
+    largest = call("copysign", dtype.largest, x)
     moved = call("where", call("isinf", x), largest, moved)
     moved = call("where", call("eq", x, y), y, moved)
     return call("where", call("isnan", x), x, call("where", call("isnan", y), y, moved))
@@ -323,10 +300,10 @@ def lcm(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
     def function(x: Value, y: Value) -> Value:
         common = call("gcd", x, y)
-        none = _equals(common, 0)
-        divisor = call("where", none, const(1, x.dtype), common)
-        product = call("abs", call("mul", call("truncdiv", x, divisor), y))
-        return call("where", none, const(0, x.dtype), product)
+        none = call("eq", common, 0)
+        divisor = call("where", none, 1, common)
+        product = call("abs", call("truncdiv", x, divisor) * y)
+        return call("where", none, 0, product)
 
     return elementwise(b, (self, other), function)
 

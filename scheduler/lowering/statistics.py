@@ -7,12 +7,10 @@ from typing import Any
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.reductions import normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 
 def aminmax(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
@@ -36,8 +34,8 @@ def aminmax(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) ->
 
 def count_nonzero(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
     def is_set(index: Index) -> Value:
-        value = trees.upcast(self.at(index), self.dtype)
-        return trees.upcast(call("ne", value, const(0, self.dtype)), DType.I64)
+        value = upcast(self.at(index), self.dtype)
+        return upcast(call("ne", value, 0), DType.I64)
 
     return reduce(
         b,

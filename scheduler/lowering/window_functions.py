@@ -8,13 +8,11 @@ from typing import Any
 
 import sympy
 
-from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.distances import reduce_norm
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call, const
 
 _ZERO = sympy.Integer(0)
 
@@ -27,15 +25,15 @@ def _window(b: Builder, length: int, periodic: bool, function: Callable[[Value],
     def read(i: Index) -> Value:
         if length == 1:
             return const(1, meta.dtype)
-        place = trees.upcast(trees.index_value(i[0]), meta.dtype)
-        return function(call("mul", place, const(1 / parts, meta.dtype)))
+        place = upcast(index_value(i[0]), meta.dtype)
+        return function(place * const(1 / parts, meta.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def _cosine(x: Value, turns: int, factor: float) -> Value:
-    angle = call("mul", x, const(2 * math.pi * turns, x.dtype))
-    return call("mul", call("cos", angle), const(factor, x.dtype))
+    angle = x * (2 * math.pi * turns)
+    return call("cos", angle) * factor
 
 
 def cosines(alpha: float, beta: float, third: float = 0.0) -> Callable[..., Tensor]:
@@ -54,8 +52,8 @@ def cosines(alpha: float, beta: float, third: float = 0.0) -> Callable[..., Tens
         second = defaults[1] if beta is None else beta
 
         def function(x: Value) -> Value:
-            value = call("sub", const(first, x.dtype), _cosine(x, 1, second))
-            return call("add", value, _cosine(x, 2, third)) if third else value
+            value = first - _cosine(x, 1, second)
+            return value + _cosine(x, 2, third) if third else value
 
         return _window(b, window_length, periodic, function)
 
@@ -66,7 +64,7 @@ def bartlett(b: Builder, window_length: int, periodic: bool = True, **_: Any) ->
     """A triangular window."""
 
     def function(x: Value) -> Value:
-        return call("sub", const(1, x.dtype), call("abs", _from_middle(x)))
+        return 1 - call("abs", _from_middle(x))
 
     return _window(b, window_length, periodic, function)
 
@@ -78,16 +76,16 @@ def kaiser(
 
     def function(x: Value) -> Value:
         y = _from_middle(x)
-        inside = call("sub", const(1, x.dtype), call("mul", y, y))
-        inside = call("maximum", inside, const(0, x.dtype))
-        high = call("i0", call("mul", call("sqrt", inside), const(beta, x.dtype)))
-        return call("truediv", high, call("i0", const(beta, x.dtype)))
+        inside = 1 - y * y
+        inside = call("maximum", inside, 0)
+        high = call("i0", call("sqrt", inside) * beta)
+        return high / call("i0", const(beta, x.dtype))
 
     return _window(b, window_length, periodic, function)
 
 
 def _from_middle(x: Value) -> Value:
-    return call("sub", call("mul", x, const(2, x.dtype)), const(1, x.dtype))
+    return x * 2 - 1
 
 
 # Weight normalisation.
@@ -115,8 +113,8 @@ def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tup
     def read(index: Index) -> Value:
         at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
         gain = g.at(at[len(at) - g.rank :] if g.rank else ())
-        factor = call("truediv", trees.upcast(gain, dtype), norms.at(at))
-        return call("mul", trees.upcast(v.at(index), dtype), factor)
+        factor = upcast(gain, dtype) / norms.at(at)
+        return upcast(v.at(index), dtype) * factor
 
     made = b.pointwise(v.size, dtype, read)
     assert b.node is not None

@@ -10,7 +10,7 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_less
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
-from scheduler.ir.values import Value
+from scheduler.ir.values import Value, call, index_value
 from scheduler.lowering import trees
 from scheduler.lowering.tensor import Index
 
@@ -49,7 +49,7 @@ class Window:
         conditions = []
         for d, i in enumerate(place):
             if self.padding[d]:
-                conditions.append(trees.call("ge", trees.index_value(i), trees.index_value(0)))
+                conditions.append(index_value(i) >= index_value(0))
             if not self._ends_within(d, 0):
                 conditions.append(trees.less_than(i, self.input[d]))
         return trees.all_of(*conditions)
@@ -134,16 +134,13 @@ class InverseWindow:
             distance = moved - tap * spacing
             window, reached = FloorDiv(distance, step), tap
             if step != 1:
-                rest = trees.index_value(Mod(distance, step))
-                inner.append(trees.call("eq", rest, trees.index_value(0)))
+                rest = index_value(Mod(distance, step))
+                inner.append(call("eq", rest, index_value(0)))
         return window, reached, [*self.inside(d, window), *inner]
 
     def inside(self, d: int, window: Expr) -> list[Value]:
         """The conditions that a window along dimension ``d`` exists."""
-        return [
-            trees.call("ge", trees.index_value(window), trees.index_value(0)),
-            trees.less_than(window, self.windows[d]),
-        ]
+        return [index_value(window) >= index_value(0), trees.less_than(window, self.windows[d])]
 
 
 def inverse_window(view: Window) -> InverseWindow:

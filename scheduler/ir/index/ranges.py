@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import sympy
 
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index import polynomial as poly
-from scheduler.ir.operations import Axis
+
+if TYPE_CHECKING:
+    from scheduler.ir.operations import Axis
 
 #: Minimum and maximum; infinite if unbounded.
 Interval: TypeAlias = tuple[float, float]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from scheduler.codegen.printing.precision import fast_calls, store_root
 from scheduler.ir.dtypes import DType
-from scheduler.ir.values import Call, Cast, Const, Load, Value
-from scheduler.lowering.trees import call, const
+from scheduler.ir.values import Call, Cast, Const, Load, Value, call, const
 
 X = Load("x", (), DType.F32)
 EXP = Call("exp", (X,), DType.F32)
