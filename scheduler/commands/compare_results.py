@@ -10,15 +10,7 @@ from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.errors import UserError
 from scheduler.files import write_atomic
 from scheduler.results.file import read
-from scheduler.results.model import Results
-from scheduler.track.compare import (
-    CompareSettings,
-    Comparison,
-    MeasuredSeries,
-    SeriesRow,
-    Status,
-    compare,
-)
+from scheduler.track.compare import CompareSettings, Comparison, Status, compare
 from scheduler.track.report import explain_difference, markdown, summary
 from scheduler.track.result_series import series_from_results
 
@@ -60,56 +52,36 @@ def run(arguments: argparse.Namespace) -> int:
     sides = series_from_results(results[0]), series_from_results(results[1])
     settings = CompareSettings(least_effect=arguments.least_effect)
     comparison = compare(*sides, settings)
-    reasons = _reasons(comparison, *sides)
+    before, after = ({one.series: one for one in side} for side in sides)
+    reasons = {
+        row.series: explain_difference(before[row.series], after[row.series])
+        if row.status in (Status.SLOWER, Status.FASTER)
+        else row.reason
+        for row in comparison.rows
+    }
     if arguments.markdown:
-        titles = tuple(
-            _title(path, one)
-            for path, one in zip((arguments.before, arguments.after), results, strict=True)
-        )
+        titles = []
+        for path, result in zip((arguments.before, arguments.after), results, strict=True):
+            commits = [run.origin.commit[:12] for run in result.runs if run.origin.commit]
+            titles.append(", ".join(dict.fromkeys(commits)) or path.name)
         text = markdown(comparison, (titles[0], titles[1]), lambda row: reasons[row.series])
         write_atomic(arguments.markdown, text.encode())
     if arguments.json:
         rows = [{**asdict(row), "why": reasons[row.series]} for row in comparison.rows]
         print_json({**asdict(comparison), "rows": rows})
     else:
-        _print(comparison, reasons)
+        _print_comparison(comparison, reasons)
     failing = {status for name in arguments.fail_on for status in FAIL_ON[name]}
     return _FAILED if any(row.status in failing for row in comparison.rows) else 0
 
 
-def _title(path: Path, results: Results) -> str:
-    commits = dict.fromkeys(one.origin.commit[:12] for one in results.runs if one.origin.commit)
-    return ", ".join(commits) or path.name
-
-
-def _reasons(
-    comparison: Comparison, before: tuple[MeasuredSeries, ...], after: tuple[MeasuredSeries, ...]
-) -> dict[str, str]:
-    old, new = ({one.series: one for one in side} for side in (before, after))
-    moved = {Status.SLOWER, Status.FASTER}
-
-    def reason(row: SeriesRow) -> str:
-        return (
-            explain_difference(old[row.series], new[row.series])
-            if row.status in moved
-            else row.reason
-        )
-
-    return {row.series: reason(row) for row in comparison.rows}
-
-
-def _print(comparison: Comparison, reasons: dict[str, str]) -> None:
+def _print_comparison(comparison: Comparison, reasons: dict[str, str]) -> None:
     print_table(
         ("series", "result", "after/before", "low", "high", "n", "reason"),
         [
             (
-                row.series,
-                row.status.label,
-                row.ratio,
-                row.low,
-                row.high,
-                f"{row.n_before}, {row.n_after}",
-                reasons[row.series],
+                *(row.series, row.status.label, row.ratio, row.low, row.high),
+                *(f"{row.n_before}, {row.n_after}", reasons[row.series]),
             )
             for row in comparison.rows
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,9 @@ from scheduler.commands.trust import record_builds
 from scheduler.errors import Rejected
 from scheduler.ir.bindings import check_bindings, hint_bindings, parse_bindings
 from scheduler.ir.graph import Graph, MatmulPrecision
-from scheduler.isa.occupancy import OccupancyRules, rules_of
+from scheduler.isa.occupancy import rules_of
 from scheduler.lowering import coverage
-from scheduler.targets import Target
-
-Results = Mapping[tuple[str, str], Build | Rejected]
+from scheduler.targets import Target, find
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder of the bundle"
     )
-    parser.add_argument("--flags", default="-O3", help="compiler flags (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, help="parallel compilers (default: all cores)")
+    options.add_compilation(parser)
     parser.add_argument("--no-fuse", action="store_true", help="generate one kernel per operation")
 
 
@@ -73,8 +70,33 @@ def run(arguments: argparse.Namespace) -> int:
     if not failed:
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
         record_builds(builds.values())
-    facts = _facts(arguments.out, generated, builds, failed, (rendered_s, watch.seconds()))
-    _report(facts, builds, targets, arguments.json)
+    fresh = [build for build in builds.values() if not build.cached]
+    facts = {
+        "bundle": None if failed else str(arguments.out),
+        "kernels": len(generated.kernels),
+        "calls": len(generated.calls),
+        "targets": [target.name for target in targets],
+        "builds": {
+            "compiled": len(fresh),
+            "cached": len(builds) - len(fresh),
+            "failed": len(failed),
+        },
+        "accounted": coverage.coverage_summary(plan.lowered),
+        "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
+        "failures": [
+            {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}
+            for (kernel, target), r in failed.items()
+        ],
+        "seconds": {
+            "render": round(rendered_s, 3),
+            "total": round(watch.seconds(), 3),
+            "compiler": round(sum(build.duration_s for build in fresh), 3),
+        },
+    }
+    if arguments.json:
+        print_json(facts)
+    else:
+        _print_report(facts, builds, targets)
     return 1 if failed else 0
 
 
@@ -100,64 +122,19 @@ def _print_progress(progress: BuildProgress) -> None:
         print_progress(f"[{progress.done}/{progress.total}] built")
 
 
-def _facts(
-    out: Path,
-    generated: pipeline.GeneratedCode,
-    builds: Mapping[tuple[str, str], Build],
-    failed: Mapping[tuple[str, str], Rejected],
-    seconds: tuple[float, float],
-) -> dict[str, Any]:
-    fresh = [build for build in builds.values() if not build.cached]
-    return {
-        "bundle": str(out) if not failed else None,
-        "kernels": len(generated.kernels),
-        "calls": len(generated.calls),
-        "targets": [target.name for target in generated.targets],
-        "builds": {
-            "compiled": len(fresh),
-            "cached": len(builds) - len(fresh),
-            "failed": len(failed),
-        },
-        "accounted": coverage.coverage_summary(generated.schedule.lowered),
-        "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
-        "failures": [
-            {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}
-            for (kernel, target), r in failed.items()
-        ],
-        "seconds": {
-            "render": round(seconds[0], 3),
-            "total": round(seconds[1], 3),
-            "compiler": round(sum(build.duration_s for build in fresh), 3),
-        },
-    }
-
-
-def _print_resources(
-    rules: OccupancyRules, builds: Mapping[tuple[str, str], Build], targets: Collection[str]
+def _print_report(
+    facts: dict[str, Any], builds: Mapping[tuple[str, str], Build], targets: Sequence[Target]
 ) -> None:
-    """What each device function takes, for the targets that these rules are of."""
-    rows = [
-        (kernel, target, *(resources[figure] for figure in rules.headings.values()))
-        for (kernel, target), build in sorted(builds.items())
-        for resources in build.resources.values()
-        if target in targets
-    ]
-    if rows:
-        print_table(("kernel", "target", *rules.headings), rows)
-
-
-def _report(
-    facts: dict[str, Any],
-    builds: Mapping[tuple[str, str], Build],
-    targets: Sequence[Target],
-    as_json: bool,
-) -> None:
-    if as_json:
-        print_json(facts)
-        return
+    """Print what each device function needs, a table per set of occupancy rules, then a summary."""
     for rules in dict.fromkeys(rules_of(target) for target in targets):
-        if rules is not None:
-            _print_resources(rules, builds, [t.name for t in targets if rules_of(t) is rules])
+        rows = [
+            (kernel, target, *(resources[figure] for figure in rules.headings.values()))
+            for (kernel, target), build in sorted(builds.items())
+            for resources in build.resources.values()
+            if rules is not None and rules_of(find(target)) is rules
+        ]
+        if rules is not None and rows:
+            print_table(("kernel", "target", *rules.headings), rows)
     print_progress(facts["accounted"])
     for extern in facts["externs"]:
         print_progress(f"no kernel for {extern['node']} ({extern['op']}): {extern['reason']}")

@@ -24,26 +24,20 @@ def run(arguments: argparse.Namespace) -> int:
         present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]
         absent = [asdict(one) for one in found if not isinstance(one, DeviceInfo)]
         modelled = [asdict(one) for one in modelled_devices()]
-        fenced = [asdict(one) for one in parts]
-        print_json({"devices": present, "absent": absent, "modelled": modelled, "fence": fenced})
+        fence = [asdict(part) for part in parts]
+        print_json({"devices": present, "absent": absent, "modelled": modelled, "fence": fence})
         return 0
-    rows = [
-        (one.id, one.target, "; ".join((one.name, *one.notes)), _versions(one))
-        if isinstance(one, DeviceInfo)
-        else (one.kind, "-", f"not available: {one.reason}", "")
-        for one in (*found, *modelled_devices())
-    ]
+    rows = []
+    for one in (*found, *modelled_devices()):
+        if isinstance(one, DeviceInfo):
+            name, versions = "; ".join((one.name, *one.notes)), f"{one.runtime} {one.driver}"
+            rows.append((one.id, one.target, name, versions.strip()))
+        else:
+            rows.append((one.kind, "-", f"not available: {one.reason}", ""))
     print_table(("device", "target", "name", "runtime"), rows)
-    held = [(one.name, _in_force(one), one.note) for one in parts]
-    print_table(("sandbox", "in force", "details"), held)
+    states = {True: "MISSING", False: "no"}
+    print_table(
+        ("sandbox", "in force", "details"),
+        [(part.name, "yes" if part.in_force else states[part.needed], part.note) for part in parts],
+    )
     return 0
-
-
-def _versions(one: DeviceInfo) -> str:
-    return f"{one.runtime} {one.driver}".strip()
-
-
-def _in_force(part: sandbox.Protection) -> str:
-    if part.in_force:
-        return "yes"
-    return "MISSING" if part.needed else "no"

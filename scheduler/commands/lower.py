@@ -24,14 +24,11 @@ def run(arguments: argparse.Namespace) -> int:
     plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
     by_name = {node.name: node for node in graph.nodes}
     if arguments.json:
-        print_json(_json(plan, graph, by_name))
+        print_json(_to_json(plan, graph, by_name))
         return 0
     print_table(
         ("node", "kind", "group", "operations", "origin"),
-        [
-            (node.name, str(node.kind), _group(node), _ops(node, by_name), _origin(node, by_name))
-            for node in plan.nodes
-        ],
+        [_table_row(node, by_name) for node in plan.nodes],
     )
     externs = [
         (extern.node, extern.op, extern.reason) for node in plan.nodes for extern in node.externs
@@ -45,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _json(plan: Schedule, graph: Graph, by_name: dict[str, Node]) -> dict[str, Any]:
+def _to_json(plan: Schedule, graph: Graph, by_name: dict[str, Node]) -> dict[str, Any]:
     return {
         "graph": {"name": graph.name, "digest": graph.digest},
         "nodes": [
@@ -57,7 +54,18 @@ def _json(plan: Schedule, graph: Graph, by_name: dict[str, Node]) -> dict[str, A
                 "writes": list(node.writes),
                 "frees": list(node.frees),
                 "nodes": list(node.nodes),
-                "origins": [_origin_json(by_name[name]) for name in node.nodes if name in by_name],
+                "origins": [
+                    {
+                        "node": origin.name,
+                        "op": origin.target,
+                        "module": origin.origin.module_path,
+                        "frames": [
+                            {"file": f.file, "line": f.line, "function": f.function, "code": f.code}
+                            for f in origin.origin.frames
+                        ],
+                    }
+                    for origin in (by_name[name] for name in node.nodes if name in by_name)
+                ],
                 "externs": [{"op": one.op, "reason": one.reason} for one in node.externs],
             }
             for node in plan.nodes
@@ -69,31 +77,11 @@ def _json(plan: Schedule, graph: Graph, by_name: dict[str, Node]) -> dict[str, A
     }
 
 
-def _origin_json(node: Node) -> dict[str, Any]:
-    return {
-        "node": node.name,
-        "op": node.target,
-        "module": node.origin.module_path,
-        "frames": [
-            {"file": f.file, "line": f.line, "function": f.function, "code": f.code}
-            for f in node.origin.frames
-        ],
-    }
-
-
-def _group(node: SchedulerNode) -> str:
+def _table_row(node: SchedulerNode, by_name: dict[str, Node]) -> tuple[str, ...]:
+    """Return a scheduler node's row: its operations, and the module of its first one with any."""
     points, reduced = (print_expr(size) for size in node.group)
-    return points if reduced == "1" else f"{points} x {reduced}"
-
-
-def _ops(node: SchedulerNode, by_name: dict[str, Node]) -> str:
-    ops = dict.fromkeys(by_name[n].target.split(".")[1] for n in node.nodes if n in by_name)
-    return " ".join(ops)
-
-
-def _origin(node: SchedulerNode, by_name: dict[str, Node]) -> str:
-    for name in node.nodes:
-        origin = by_name[name].origin if name in by_name else None
-        if origin and origin.module_path:
-            return origin.module_path
-    return ""
+    group = points if reduced == "1" else f"{points} x {reduced}"
+    nodes = [by_name[name] for name in node.nodes if name in by_name]
+    ops = " ".join(dict.fromkeys(one.target.split(".")[1] for one in nodes))
+    modules = (one.origin.module_path for one in nodes if one.origin and one.origin.module_path)
+    return node.name, str(node.kind), group, ops, next(modules, "")

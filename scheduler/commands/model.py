@@ -13,17 +13,9 @@ from scheduler.cycles.bundles import model_bundle
 from scheduler.cycles.kernel_file import model_file, read_kernels
 from scheduler.cycles.kernel_model import TARGETS
 from scheduler.cycles.launches.parser import read_launch
-from scheduler.cycles.report import (
-    Band,
-    InstructionFigures,
-    LaunchReport,
-    Pipe,
-    Report,
-    StallReason,
-)
+from scheduler.cycles.report import Band, LaunchReport, Pipe, Report, StallReason
 from scheduler.cycles.report_json import to_json
 from scheduler.errors import UserError
-from scheduler.ir.bindings import check_backed, check_bindings, hint_bindings, parse_bindings
 from scheduler.isa.listing import Instruction
 from scheduler.isa.rocm.reader import GPU
 from scheduler.targets import Board, Target, boards, find
@@ -61,125 +53,107 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Model one launch, or each kernel of a bundle at the sizes that are bound."""
     target = find(arguments.target)
-    board = _find_board(target, arguments.board)
-    if arguments.file.is_dir():
-        found = _bundle_reports(arguments, target, board)
-    else:
-        found = _file_reports(arguments, target, board)
+    found = boards(target.name)
+    name = arguments.board.casefold()
+    board = next((board for board in found if name in board.name.casefold()), None)
+    if board is None:
+        names = ", ".join(board.name for board in found) or "none"
+        wrong = f"unknown board {shorten(arguments.board)} for {target.name}"
+        raise UserError(f"--board: {wrong}; known: {names}")
+    model = _model_bundle if arguments.file.is_dir() else _model_file
+    reports = model(arguments, target, board)
     if arguments.json:
-        print_json({"modelled": [to_json(report) for _, report in found]})
+        print_json({"modelled": [to_json(report) for _, report in reports]})
         return 0
-    for listing, report in found:
+    for listing, report in reports:
         for line in format_report(listing, report):
             print_line(line)
     return 0
 
 
-def _find_board(target: Target, asked: str) -> Board:
-    there = boards(target.name)
-    for board in there:
-        if asked.casefold() in board.name.casefold():
-            return board
-    names = ", ".join(board.name for board in there) or "none"
-    raise UserError(f"--board: unknown board {shorten(asked)} for {target.name}; known: {names}")
-
-
-def _file_reports(
+def _model_file(
     arguments: argparse.Namespace, target: Target, board: Board
 ) -> list[tuple[str, Report]]:
     if arguments.launch is None:
         raise UserError("--launch: required for a code object or a listing; see docs/model.md")
     try:
-        text = read_launch(arguments.launch.read_bytes(), arguments.launch.name)
-        kernels = read_kernels(arguments.file, target, text.function)
+        launch = read_launch(arguments.launch.read_bytes(), arguments.launch.name)
+        kernels = read_kernels(arguments.file, target, launch.function)
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}") from None
-    return [(kernels.listing, model_file(kernels, target, board, text))]
+    return [(kernels.listing, model_file(kernels, target, board, launch))]
 
 
-def _bundle_reports(
+def _model_bundle(
     arguments: argparse.Namespace, target: Target, board: Board
 ) -> list[tuple[str, Report]]:
     if arguments.launch is not None:
         raise UserError("--launch: not allowed with a bundle; set sizes with --bind")
     bundle = open_bundle(arguments.file)
-    manifest = bundle.manifest
-    symbols = manifest.symbols
-    with options.flag_errors("--bind"):
-        given = parse_bindings(arguments.bind, symbols)
-        check_backed(given)
-        check_bindings(hint_bindings(symbols, given), symbols, manifest.guards)
-    found = []
-    for kernel, listing, report in model_bundle(
-        bundle, target, board, hint_bindings(symbols, given), arguments.kernel
-    ):
+    sizes = options.parse_sizes(arguments, bundle.manifest)
+    reports = []
+    for kernel, listing, report in model_bundle(bundle, target, board, sizes, arguments.kernel):
         print_progress(f"{shorten(kernel)}: {report.sampled}")
-        found.append((listing, report))
-    return found
+        reports.append((listing, report))
+    return reports
 
 
 def format_report(listing: str, report: Report) -> Iterator[str]:
-    """What people read of a report: each launch's time, sentence, pipes, and longest waits."""
+    """Yield the lines of a report: each launch's time, sentence, pipes, and longest waits."""
     sizes = ", ".join(f"{name}={value}" for name, value in report.sizes.items())
     yield f"{report.kernel}  ({', '.join(filter(None, (report.board, sizes)))})"
-    yield f"  modelled {_band(report.time_us, 'µs')}: {report.sentence}"
+    yield f"  modelled {_format_time(report.time_us)}: {report.sentence}"
     if report.unknown:
         names = ", ".join(f"{name} ({count})" for name, count in report.unknown.items())
         yield f"  instructions unknown to the emulator: {names}"
     functions = {each.name: each for each in GPU.parse(listing).functions}
     for launch in report.launches:
         if len(report.launches) > 1:
-            yield f"  {launch.function}: {_band(launch.time_us, 'µs')}: {launch.sentence}"
-        yield from _launch(launch, functions[launch.function].instructions)
+            yield f"  {launch.function}: {_format_time(launch.time_us)}: {launch.sentence}"
+        yield from _format_launch(launch, functions[launch.function].instructions)
     yield f"  {report.sampled}"
 
 
-def _launch(launch: LaunchReport, instructions: Sequence[Instruction]) -> Iterator[str]:
+def _format_launch(launch: LaunchReport, instructions: Sequence[Instruction]) -> Iterator[str]:
     x, y, z = launch.grid
     yield (
         f"  grid {x}x{y}x{z}, {launch.waves} waves per block, {launch.resident} blocks per"
         f" compute unit (limited by {launch.limiter}),"
         f" {launch.rounds:.3g} rounds, tail {launch.tail:.0%}"
     )
-    yield f"  pipes: {_shares(launch.pipes)}"
-    yield f"  waits: {_shares(launch.waits)}"
+    yield f"  pipes: {_format_shares(launch.pipes)}"
+    yield f"  waits: {_format_shares(launch.waits)}"
     for loop in launch.loops:
-        lines = _lines(instructions, loop.first, loop.last)
+        body = instructions[loop.first : loop.last + 1]
+        lines = [each.source_line for each in body if each.source_line]
+        where = f" in lines {min(lines)} to {max(lines)}" if lines else ""
         yield (
-            f"  loop{lines}: {loop.iterations:.3g} iterations of {loop.cycles:.0f} cycles, matrix"
+            f"  loop{where}: {loop.iterations:.3g} iterations of {loop.cycles:.0f} cycles, matrix"
             f" pipes {loop.matrix_busy:.0%} busy"
         )
-    whole = sum(each.stall for each in launch.instructions) or 1.0
-    longest = sorted(launch.instructions, key=lambda each: -each.stall)[:_MOST_STALLS]
-    for each in longest:
-        if each.stall / whole >= _SMALL:
-            yield f"  {_stall(each, instructions[each.index], whole)}"
+    total = sum(each.stall for each in launch.instructions) or 1.0
+    for figures in sorted(launch.instructions, key=lambda each: -each.stall)[:_MOST_STALLS]:
+        share = figures.stall / total
+        if share < _SMALL:
+            continue
+        instruction = instructions[figures.index]
+        reason = max(figures.reasons, key=lambda one: figures.reasons[one], default=None)
+        why = f" ({reason})" if reason else ""
+        line = f"line {instruction.source_line}: " if instruction.source_line else ""
+        text = shorten(f"{instruction.mnemonic} {instruction.operands}", 80)
+        if figures.conflict is not None and figures.conflict > 1:
+            text += f", conflicts x{figures.conflict:.2f}"
+        if figures.bytes_moved:
+            text += f", {figures.bytes_used or 0:.0f} of {figures.bytes_moved:.0f} B used"
+        yield f"  {share:6.1%} of stalls{why}: {line}{text}"
     for note in launch.notes:
         yield f"  note: {note}"
 
 
-def _stall(figures: InstructionFigures, instruction: Instruction, whole: float) -> str:
-    reason = max(figures.reasons, key=lambda one: figures.reasons[one], default=None)
-    text = f"{instruction.mnemonic} {instruction.operands}"
-    line = f"line {instruction.source_line}: " if instruction.source_line else ""
-    more = ""
-    if figures.conflict is not None and figures.conflict > 1:
-        more += f", conflicts x{figures.conflict:.2f}"
-    if figures.bytes_moved:
-        more += f", {figures.bytes_used or 0:.0f} of {figures.bytes_moved:.0f} B used"
-    why = f" ({reason})" if reason else ""
-    return f"{figures.stall / whole:6.1%} of stalls{why}: {line}{shorten(text, 80)}{more}"
-
-
-def _lines(instructions: Sequence[Instruction], first: int, last: int) -> str:
-    lines = [each.source_line for each in instructions[first : last + 1] if each.source_line]
-    return f" in lines {min(lines)} to {max(lines)}" if lines else ""
-
-
-def _shares(found: Mapping[Pipe, float] | Mapping[StallReason, float]) -> str:
-    ordered = sorted(found.items(), key=lambda each: -each[1])
+def _format_shares(shares: Mapping[Pipe, float] | Mapping[StallReason, float]) -> str:
+    ordered = sorted(shares.items(), key=lambda each: -each[1])
     return ", ".join(f"{name} {share:.0%}" for name, share in ordered if share >= _SMALL) or "none"
 
 
-def _band(band: Band, unit: str) -> str:
-    return f"{band.mid:.4g} {unit} ({band.low:.4g} to {band.high:.4g})"
+def _format_time(band: Band) -> str:
+    return f"{band.mid:.4g} µs ({band.low:.4g} to {band.high:.4g})"

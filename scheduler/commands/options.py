@@ -19,7 +19,15 @@ from scheduler.build.toolchains import (
     find_toolchains,
     pick_toolchain,
 )
+from scheduler.bundle.manifest import Manifest
 from scheduler.errors import UserError
+from scheduler.ir.bindings import (
+    Bindings,
+    check_backed,
+    check_bindings,
+    hint_bindings,
+    parse_bindings,
+)
 from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.targets import Target, find
 from scheduler.targets.generations import AMD_EXAMPLE, NVIDIA_EXAMPLE
@@ -51,11 +59,39 @@ def load_model(arguments: argparse.Namespace) -> Graph:
     return pipeline.load(arguments.model, model_name=arguments.model_name)
 
 
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """The device that runs a bundle."""
+    parser.add_argument(
+        "--device",
+        default="cpu",
+        metavar="ID",
+        help=f"cpu, rocm:0, cuda:0, isa:{AMD_EXAMPLE} … (default: %(default)s)",
+    )
+
+
+def add_compilation(parser: argparse.ArgumentParser) -> None:
+    """How kernels are compiled."""
+    parser.add_argument("--flags", default="-O3", help="compiler flags (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, help="parallel compilers (default: all cores)")
+
+
 def add_bindings(parser: argparse.ArgumentParser) -> None:
     """Values for symbolic sizes."""
     parser.add_argument(
         "--bind", action="append", default=[], metavar="SYMBOL=N", help="set a symbolic size"
     )
+
+
+def parse_sizes(arguments: argparse.Namespace, manifest: Manifest) -> Bindings:
+    """Return the sizes at which ``--bind`` runs a bundle: each symbol's hint, if it is not given.
+    Raises ``UserError`` for sizes that the model was not exported for."""
+    symbols = manifest.symbols
+    with flag_errors("--bind"):
+        given = parse_bindings(arguments.bind, symbols)
+        check_backed(given)
+        bindings = hint_bindings(symbols, given)
+        check_bindings(bindings, symbols, manifest.guards)
+    return bindings
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
@@ -114,8 +150,8 @@ def toolchains(arguments: argparse.Namespace) -> tuple[ToolchainResult, ...]:
 
 def toolchain_for(arguments: argparse.Namespace) -> ToolchainFor:
     """The compiler to use for each target, and each kind of source of it."""
-    found = cache(lambda target: find_target_toolchains(target, _search(arguments)))
-    return cache(lambda target, source="": pick_toolchain(found(target), target, source))
+    compilers = cache(lambda target: find_target_toolchains(target, _search(arguments)))
+    return cache(lambda target, source="": pick_toolchain(compilers(target), target, source))
 
 
 def _search(arguments: argparse.Namespace) -> Search:

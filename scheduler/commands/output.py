@@ -18,7 +18,15 @@ def print_json(data: Any) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns as wide as their widest cell; numbers to the right."""
-    cells = [[_cell(value) for value in row] for row in rows]
+    cells = [
+        [
+            f"{value:.3g}"
+            if isinstance(value, float)
+            else one_line("" if value is None else str(value))
+            for value in row
+        ]
+        for row in rows
+    ]
     widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(header)]
     numeric = [
         all(isinstance(row[i], int | float) for row in rows) and bool(rows)
@@ -41,9 +49,3 @@ def print_progress(text: str) -> None:
     """A line of progress, on standard error so that ``--json`` stays clean."""
     sys.stderr.write(one_line(text) + "\n")
     sys.stderr.flush()
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return "" if value is None else one_line(str(value))

@@ -20,7 +20,7 @@ _NOTE = "compiled here"
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """The option that answers the question before it is asked."""
+    """The option that answers the question in advance."""
     parser.add_argument(
         "--trust",
         action="store_true",
@@ -29,7 +29,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 
 def record_builds(builds: Iterable[Build]) -> None:
-    """What was compiled here needs no asking later, in whatever bundle it is."""
+    """Record that libraries were compiled here: no bundle that contains them needs ``--trust``."""
     cache = CodeCache(_HOME)
     for build in builds:
         key = _key(library_of(build))
@@ -38,36 +38,31 @@ def record_builds(builds: Iterable[Build]) -> None:
 
 
 def confirm_trust(bundle: Bundle, target: str, trusted: bool) -> None:
-    """Return where the bundle's libraries for a target may be run.
+    """Return if the bundle's libraries for a target may be run.
 
-    Raises ``UserError`` where somebody else compiled one and nobody says that it may be.
+    Raises ``UserError`` if one was not compiled here and the user does not agree to run it.
     """
-    libraries = _libraries(bundle, target)
+    libraries = [bundle.library(kernel, target) for kernel in bundle.manifest.kernels]
     cache = CodeCache(_HOME)
-    strange = [one for one in libraries if cache.note(_key(one)) != _NOTE]
-    if not strange or trusted:
+    foreign = [library for library in libraries if cache.note(_key(library)) != _NOTE]
+    if not foreign or trusted:
         return
-    what = f"{bundle.folder}: {len(strange)} of {len(libraries)} kernels for {target} are native"
+    what = f"{bundle.folder}: {len(foreign)} of {len(libraries)} kernels for {target} are native"
     what = f"{what} code that was not compiled here by this user"
     if not sys.stdin.isatty():
         raise UserError(f"{what}: add --trust to run them, or compile the model yourself")
-    sys.stderr.write(f"{what}.\n{_sandbox_summary()}\nRun them? [y/N] ")
+    from scheduler.sandbox import in_force  # noqa: PLC0415 -- slow, and needed only here
+
+    missing = ", ".join(part.name for part in in_force().missing)
+    sandbox = (
+        f"The sandbox is incomplete on this machine; missing: {missing}."
+        if missing
+        else "They run in a sandbox: no other files, no network, no other processes."
+    )
+    sys.stderr.write(f"{what}.\n{sandbox}\nRun them? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError(f"{bundle.folder}: nothing was run")
-
-
-def _sandbox_summary() -> str:
-    from scheduler.sandbox import in_force  # noqa: PLC0415 -- only who is asked waits for it
-
-    missing = ", ".join(part.name for part in in_force().missing)
-    if missing:
-        return f"The sandbox is incomplete on this machine; missing: {missing}."
-    return "They run in a sandbox: no other files, no network, no other processes."
-
-
-def _libraries(bundle: Bundle, target: str) -> list[Path]:
-    return [bundle.library(kernel, target) for kernel in bundle.manifest.kernels]
 
 
 def _key(library: Path) -> str:

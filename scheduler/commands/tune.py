@@ -105,8 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + "; ".join(f"{name}: {row.summary}" for name, row in STRATEGIES.items())
         + " (default: %(default)s)",
     )
-    parser.add_argument("--flags", default="-O3", help="compiler flags (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, help="parallel compilers (default: all cores)")
+    options.add_compilation(parser)
     parser.add_argument(
         "--bucket",
         action="append",
@@ -168,15 +167,19 @@ def run(arguments: argparse.Namespace) -> int:
         **({"model": {"version": MODEL_VERSION}} if device.modelled else {}),
         **({"from": {"source": start.source, "device": start.device}} if start.lines else {}),
         "bindings": bindings,
-        "toolchain": _toolchain_facts(toolchain),
+        "toolchain": {
+            "name": toolchain.name,
+            "version": toolchain.version,
+            "digest": toolchain.path_digest,
+        },
         "flags": arguments.flags,
         "seed": arguments.seed,
         "strategy": arguments.strategy,
         "budget": asdict(meter.budget),
     }
     fusions = () if device.modelled else compare_fusion(result, parts)
-    begun = f"{start.text(problems)}\n\n" if start.lines else ""
-    failed = _write(arguments, plan, chosen_by, result, facts, buckets, fusions, begun)
+    log_head = f"{start.text(problems)}\n\n" if start.lines else ""
+    failed = _write_bundle(arguments, plan, chosen_by, result, facts, buckets, fusions, log_head)
     if not device.modelled:  # results are what was measured
         _write_results(arguments, result, plan, graph, device, meter, started)
     tune_report.print_report(arguments, result, failed, meter, chosen_by.times)
@@ -192,44 +195,36 @@ def _write_results(
     meter: Meter,
     started: datetime,
 ) -> None:
-    """What another installation can import."""
+    """Write the results that another installation can import."""
+    flags = parse_flags(arguments.flags).values
+    toolchain_for = options.toolchain_for(arguments)
+
+    def compiler(toolchain: Toolchain) -> Compiler:
+        return Compiler(toolchain.name, toolchain.version, toolchain.path_digest, flags)
+
     target = find(device.target)
-    toolchain = options.toolchain_for(arguments)(target)
-    circumstances = RunContext(
+    toolchain = toolchain_for(target)
+    # The compilers of candidates in other languages; without one, nothing was built.
+    callers = [caller for one in result.problems for caller in one.problem.callers]
+    others: dict[str, Compiler] = {}
+    for source_file in sorted({caller.kernel.source_file for caller in callers}):
+        with suppress(UserError):
+            other = toolchain_for(target, source_file)
+            if other.name != toolchain.name:
+                others[source_file] = compiler(other)
+    context = RunContext(
         origin=origin_now(arguments.commit),
         graph=graph,
         device=device,
-        compiler=_compiler(toolchain, arguments.flags),
+        compiler=compiler(toolchain),
         seed=arguments.seed,
         strategy=arguments.strategy,
         budget=meter.budget,
         started=started,
-        others=_other_compilers(arguments, result, target),
+        others=others,
     )
-    results = collect_results(result, circumstances, {node.name for node in plan.nodes})
+    results = collect_results(result, context, {node.name for node in plan.nodes})
     results_file.write(arguments.out / bundle_paths.RESULTS, results)
-
-
-def _compiler(toolchain: Toolchain, flags: str) -> Compiler:
-    given = parse_flags(flags).values
-    return Compiler(toolchain.name, toolchain.version, toolchain.path_digest, given)
-
-
-def _other_compilers(
-    arguments: argparse.Namespace, result: TuningResult, target: Target
-) -> dict[str, Compiler]:
-    """The compilers of candidates in other languages than the target's base, by what their sources
-    are called; those that are not here made nothing."""
-    found = options.toolchain_for(arguments)
-    base = found(target)
-    compilers: dict[str, Compiler] = {}
-    for name in sorted(
-        {caller.kernel.source_file for one in result.problems for caller in one.problem.callers}
-    ):
-        with suppress(UserError):
-            if (own := found(target, name)).name != base.name:
-                compilers[name] = _compiler(own, arguments.flags)
-    return compilers
 
 
 def _find_problems(
@@ -239,7 +234,7 @@ def _find_problems(
     bindings: Bindings,
     buckets: Sequence[ShapeBucket],
 ) -> tuple[tuple[TuningProblem, ...], dict[str, tuple[str, ...]]]:
-    """What is to be tuned; and with --try-unfused, which parts each fused kernel has."""
+    """Return the problems to tune; and with --try-unfused, the parts of each fused kernel."""
     backend = pipeline.scheduling(plan, (target,))
     problems: tuple[TuningProblem, ...] = ()
     with options.flag_errors("--node"):
@@ -251,16 +246,16 @@ def _find_problems(
     if is_modelled(arguments.device):
         raise UserError("--try-unfused: needs measured times; tune on a device")
     tuned = {name for problem in problems for name in problem.nodes}
-    everything, found = unfuse_all(plan)
-    parts = {name: each for name, each in found.items() if name in tuned}
+    unfused, all_parts = unfuse_all(plan)
+    parts = {name: each for name, each in all_parts.items() if name in tuned}
     part_nodes = {name for each in parts.values() for name in each}
     if part_nodes:
-        backend = pipeline.scheduling(everything, (target,))
-        problems += find_problems(everything, backend, target, bindings, part_nodes)
+        backend = pipeline.scheduling(unfused, (target,))
+        problems += find_problems(unfused, backend, target, bindings, part_nodes)
     return problems, parts
 
 
-def _write(
+def _write_bundle(
     arguments: argparse.Namespace,
     plan: Schedule,
     chosen_by: ChosenBy,
@@ -268,17 +263,17 @@ def _write(
     facts: dict[str, Any],
     buckets: Sequence[ShapeBucket],
     fusions: Sequence[FusionComparison],
-    begun: str,
+    log_head: str,
 ) -> dict[str, Rejected]:
-    """The bundle with the chosen kernels, the ledger and the log beside it; the log begins with
-    ``begun``."""
+    """Write the bundle with the selected kernels, the ledger and the log, which begins with
+    ``log_head``; return the kernels that do not compile, without which there is no bundle."""
     slower = [one.node for one in fusions if one.unfused_is_faster]
     plan = split_nodes(plan, slower) if slower else plan
-    target, usual = find(chosen_by.target), chosen_by.bindings
+    target, hints = find(chosen_by.target), chosen_by.bindings
     backend = pipeline.scheduling(plan, (target,))
 
     def chooser(bindings: Mapping[str, int]) -> pipeline.Chooser:
-        configs = result.configs | result.configs_at(usual) | result.configs_at(bindings)
+        configs = result.configs | result.configs_at(hints) | result.configs_at(bindings)
 
         def choose(node: SchedulerNode) -> TemplateCaller | None:
             chosen = configs.get(node.name)
@@ -289,7 +284,7 @@ def _write(
         return choose
 
     smaller = [(one.symbol, one.at_most, chooser(one.bindings)) for one in buckets]
-    generated = pipeline.generate(plan, (target,), chooser(usual), smaller, chosen_by)
+    generated = pipeline.generate(plan, (target,), chooser(hints), smaller, chosen_by)
     built = pipeline.build_kernels(
         generated.kernels,
         (target,),
@@ -305,17 +300,12 @@ def _write(
         builds = {key: one for key, one in built.items() if isinstance(one, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
         record_builds(builds.values())
-    lines = [one.to_json() for one in fusions]
     write_jsonl(
         arguments.out / bundle_paths.LEDGER,
         facts | tune_report.run_facts(result),
         result.entries,
-        lines,
+        [one.to_json() for one in fusions],
     )
     log = "\n".join(problem.autotune_text() for problem in result.problems)
-    (arguments.out / bundle_paths.LOG).write_text(begun + log)
+    (arguments.out / bundle_paths.LOG).write_text(log_head + log)
     return failed
-
-
-def _toolchain_facts(toolchain: Toolchain) -> dict[str, str]:
-    return {"name": toolchain.name, "version": toolchain.version, "digest": toolchain.path_digest}

@@ -1,4 +1,4 @@
-"""What ``tune`` prints: a line for each candidate, the decisions at the end."""
+"""The output of ``tune``: a line for each candidate, the decisions at the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from scheduler.bundle.manifest import TimeSource
 from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.errors import Rejected
+from scheduler.tuning.autotune_log import band_text
 from scheduler.tuning.budget import Meter
-from scheduler.tuning.ledger import CandidateState, Entry, best_of_backends, legacy_state
-from scheduler.tuning.modelled.log import band_text
+from scheduler.tuning.ledger import Entry, best_of_backends, legacy_state
 from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
 
 
 def run_facts(result: TuningResult) -> dict[str, Any]:
-    """What a run spent, and why it ended."""
+    """Return what a run spent, and why it ended."""
     return {
         "seconds": round(result.seconds, 3),
         "compiles": result.compiles,
@@ -28,21 +28,20 @@ def run_facts(result: TuningResult) -> dict[str, Any]:
     }
 
 
-def _print_progress(event: Event) -> None:
-    entry = event.entry
-    what = f"{entry.median_ns / 1e6:.4f} ms" if entry.median_ns is not None else entry.reason
-    if entry.is_modelled and entry.modelled is not None:
-        obstacle = entry.modelled.obstacle
-        what = band_text(entry.modelled) + (f", {obstacle}" if obstacle else "")
-    print_progress(
-        f"[{event.seconds:5.1f} s, {event.tried}/{event.total}] {entry.node} {entry.state}: {what}"
-        f" ({entry.description})"
-    )
-
-
 def progress_printer(arguments: argparse.Namespace) -> Callable[[Event], None]:
-    """What prints a line for each candidate; nothing where only JSON is asked for."""
-    return (lambda _: None) if arguments.json else _print_progress
+    """Return a function that prints a line for each candidate; with ``--json``, nothing."""
+
+    def print_event(event: Event) -> None:
+        entry = event.entry
+        text = f"{entry.median_ns / 1e6:.4f} ms" if entry.median_ns is not None else entry.reason
+        if entry.is_modelled and entry.modelled is not None:
+            text = ", ".join(filter(None, (band_text(entry.modelled), entry.modelled.obstacle)))
+        print_progress(
+            f"[{event.seconds:5.1f} s, {event.tried}/{event.total}] {entry.node} {entry.state}:"
+            f" {text} ({entry.description})"
+        )
+
+    return (lambda _: None) if arguments.json else print_event
 
 
 def print_report(
@@ -52,43 +51,37 @@ def print_report(
     meter: Meter,
     times: TimeSource,
 ) -> None:
-    """The decisions, as a table or as JSON; modelled times are called so in both."""
-    rows = [_row(problem) for problem in result.problems]
+    """Print the decisions, as a table or as JSON; modelled times are called so in both."""
     for kernel, rejected in failed.items():
         print_progress(f"{kernel}: {rejected.reason}")
+    is_modelled = times is TimeSource.MODELLED
     if arguments.json:
-        keys = ("node", "problem", "calls", "states", "default_ns", "chosen_ns", "config", "tied")
         facts = run_facts(result) | {"total_seconds": round(meter.seconds, 3)}
-        out = {"bundle": None if failed else str(arguments.out), "times": times, **facts}
-        problems = [
-            dict(zip(keys, row, strict=True))
-            | {"backends": [asdict(best) for best in best_of_backends(problem.entries)]}
-            | (_modelled(problem) if times is TimeSource.MODELLED else {})
-            for row, problem in zip(rows, result.problems, strict=True)
-        ]
-        print_json(
-            out | {"problems": [one | {"fates": _legacy_states(one["states"])} for one in problems]}
-        )
+        header = {"bundle": None if failed else str(arguments.out), "times": times, **facts}
+        problems = [_problem_json(one, is_modelled=is_modelled) for one in result.problems]
+        print_json(header | {"problems": problems})
         return
-    word, figures = "", [(_ms(row[4]), _ms(row[5])) for row in rows]
-    if times is TimeSource.MODELLED:
-        word, figures = ", modelled", [_modelled_texts(one) for one in result.problems]
-    print_table(
-        (
-            *("node", "problem", "calls", "candidates", f"default ms{word}", f"selected ms{word}"),
-            *("configuration", ""),
-        ),
-        [
-            (*row[:3], _text(row[3]), *figure, _text(row[6]), row[7])
-            for row, figure in zip(rows, figures, strict=True)
-        ],
-    )
-    for problem in result.problems:
-        if times is TimeSource.MODELLED and (why := _why(problem)):
-            print_progress(f"{problem.problem.node.name}: {why}")
-        backends = best_of_backends(problem.entries)
+    ms = "ms, modelled" if is_modelled else "ms"
+    columns = ("node", "problem", "calls", "candidates", f"default {ms}", f"selected {ms}")
+    rows = []
+    for one in result.problems:
+        chosen = one.chosen
+        states = Counter(str(entry.state) for entry in one.entries)
+        rows.append(
+            (
+                *(one.problem.node.name, one.problem.title, len(one.problem.nodes), _text(states)),
+                *(_time_text(entry, is_modelled) for entry in (one.entries[0], chosen)),
+                "default" if chosen is None else _text(chosen.config),
+                "tied" if chosen is not None and chosen.tied else "",
+            )
+        )
+    print_table((*columns, "configuration", ""), rows)
+    for one in result.problems:
+        if is_modelled and (reason := _decision_text(one)):
+            print_progress(f"{one.problem.node.name}: {reason}")
+        backends = best_of_backends(one.entries)
         if len(backends) > 1:
-            print_progress(f"{problem.problem.node.name}: {', '.join(map(str, backends))}")
+            print_progress(f"{one.problem.node.name}: {', '.join(map(str, backends))}")
     known = f" ({result.from_cache} from earlier runs)" if result.from_cache else ""
     print_progress(
         f"{result.measurements} {times}{known}, {result.compiles} compiled in {meter.seconds:.1f} s"
@@ -96,60 +89,47 @@ def print_report(
     )
 
 
-def _row(result: ProblemResult) -> tuple[Any, ...]:
-    default = result.entries[0].median_ns
-    chosen, problem = result.chosen, result.problem
-    return (
-        problem.node.name,
-        problem.title,
-        len(problem.nodes),
-        dict(Counter(str(entry.state) for entry in result.entries)),
-        default,
-        None if chosen is None else chosen.median_ns,
-        None if chosen is None else dict(chosen.config),
-        "tied" if chosen is not None and chosen.tied else "",
-    )
+def _problem_json(result: ProblemResult, *, is_modelled: bool) -> dict[str, Any]:
+    """Return one problem's decision; ``fates`` are the states as the first versions spelled
+    them."""
+    default, chosen = result.entries[0], result.chosen
+    states = Counter(entry.state for entry in result.entries)
+    facts = {
+        "node": result.problem.node.name,
+        "problem": result.problem.title,
+        "calls": len(result.problem.nodes),
+        "states": {str(state): count for state, count in states.items()},
+        "default_ns": default.median_ns,
+        "chosen_ns": None if chosen is None else chosen.median_ns,
+        "config": None if chosen is None else dict(chosen.config),
+        "tied": "tied" if chosen is not None and chosen.tied else "",
+        "backends": [asdict(best) for best in best_of_backends(result.entries)],
+    }
+    if is_modelled:
+        for key, entry in (("default_modelled_ns", default), ("chosen_modelled_ns", chosen)):
+            modelled = None if entry is None else entry.modelled
+            facts[key] = None if modelled is None else asdict(modelled.time_ns)
+        facts["reason"] = _decision_text(result)
+    facts["fates"] = {legacy_state(state): count for state, count in states.items()}
+    return facts
 
 
-def _legacy_states(states: Mapping[str, int]) -> dict[str, int]:
-    """The counts under the key and the words of the first versions."""
-    return {legacy_state(CandidateState(state)): count for state, count in states.items()}
+def _time_text(entry: Entry | None, is_modelled: bool) -> str:
+    """Return a time in ms, without the unit; "" without a time."""
+    if is_modelled:
+        modelled = None if entry is None else entry.modelled
+        return "" if modelled is None else band_text(modelled).replace(" ms", "")
+    median_ns = None if entry is None else entry.median_ns
+    return "" if median_ns is None else f"{median_ns / 1e6:.4f}"
 
 
-def _ms(nanoseconds: float | None) -> str:
-    return "" if nanoseconds is None else f"{nanoseconds / 1e6:.4f}"
+def _text(facts: Mapping[str, object]) -> str:
+    return " ".join(f"{key}={value}" for key, value in facts.items())
 
 
-def _text(facts: dict[str, Any] | None) -> str:
-    return "default" if facts is None else " ".join(f"{k}={v}" for k, v in facts.items())
-
-
-def _why(result: ProblemResult) -> str:
-    """Why a run of modelled times keeps the default; "" where it chose another."""
+def _decision_text(result: ProblemResult) -> str:
+    """Return why a run with modelled times keeps the default; "" if it selected another
+    candidate."""
     if result.chosen is not None:
         return result.chosen.reason
-    default = result.entries[0]
-    why = default.reason or "no candidate could be compared"
-    return f"default kept: {why}"
-
-
-def _modelled(result: ProblemResult) -> dict[str, Any]:
-    """The bands of the default and of what was chosen, and why."""
-    chosen = result.chosen
-    return {
-        "default_modelled_ns": _band(result.entries[0]),
-        "chosen_modelled_ns": None if chosen is None else _band(chosen),
-        "reason": _why(result),
-    }
-
-
-def _band(entry: Entry) -> dict[str, float] | None:
-    return None if entry.modelled is None else asdict(entry.modelled.time_ns)
-
-
-def _modelled_texts(result: ProblemResult) -> tuple[str, str]:
-    default, chosen = (
-        "" if one is None or one.modelled is None else band_text(one.modelled)
-        for one in (result.entries[0], result.chosen)
-    )
-    return default.replace(" ms", ""), chosen.replace(" ms", "")
+    return f"default kept: {result.entries[0].reason or 'no candidate could be compared'}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,32 +15,17 @@ from scheduler import untrusted
 from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.sandbox_paths import kernel_memory_limit
 from scheduler.benchmark.verification import Finding, device_target, verify
-from scheduler.bundle.manifest import Manifest
 from scheduler.bundle.reader import Bundle, open_bundle
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.commands.trust import add_trust, confirm_trust
 from scheduler.errors import UserError
-from scheduler.ir.bindings import (
-    Bindings,
-    check_backed,
-    check_bindings,
-    format_bindings,
-    hint_bindings,
-    parse_bindings,
-    trial_bindings,
-)
-from scheduler.targets.generations import AMD_EXAMPLE
+from scheduler.ir.bindings import Bindings, format_bindings, trial_bindings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, metavar="DIR", help="folder of the bundle")
-    parser.add_argument(
-        "--device",
-        default="cpu",
-        metavar="ID",
-        help=f"cpu, rocm:0, cuda:0, isa:{AMD_EXAMPLE} … (default: %(default)s)",
-    )
+    options.add_device(parser)
     options.add_bindings(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the inputs (default: %(default)s)")
     parser.add_argument(
@@ -66,42 +51,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
     bundle = open_bundle(arguments.bundle)
-    trials = _bindings(arguments.bind, bundle.manifest)
+    manifest = bundle.manifest
+    trials: tuple[Bindings, ...]
+    if arguments.bind:
+        trials = (options.parse_sizes(arguments, manifest),)
+    else:
+        trials = trial_bindings(manifest.symbols, manifest.guards)
+    limits = Limits(arguments.timeout, arguments.timeout, arguments.timeout)
+    findings: list[Finding] = []
     # A model or a device that is not there is reported before anything else.
     with _model(arguments, bundle) as model:
         confirm_trust(bundle, device_target(arguments.device), arguments.trust)
-        findings = _findings(arguments, bundle, trials, model)
-    _report(findings, arguments.json)
+        for bindings in trials:
+            if not arguments.json:
+                print_progress(f"sizes: {_sizes_text(bindings)}")
+            findings += verify(
+                bundle,
+                arguments.device,
+                bindings,
+                seed=arguments.seed,
+                whole_graph=not arguments.kernels_only,
+                limits=limits,
+            )
+            if model is not None:
+                torch_limits = untrusted.Limits(arguments.timeout, kernel_memory_limit())
+                findings += [
+                    Finding(**fields)
+                    for fields in untrusted.compare_with_torch(
+                        model, bindings, torch_limits, seed=arguments.seed
+                    )
+                ]
+    if arguments.json:
+        print_json({"findings": [asdict(finding) for finding in findings]})
+    else:
+        _print_report(findings)
     return 1 if any(finding.passed is False for finding in findings) else 0
-
-
-def _findings(
-    arguments: argparse.Namespace, bundle: Bundle, trials: Sequence[Bindings], model: Path | None
-) -> list[Finding]:
-    limits = Limits(arguments.timeout, arguments.timeout, arguments.timeout)
-    findings: list[Finding] = []
-    for bindings in trials:
-        if not arguments.json:
-            print_progress(f"sizes: {_text(bindings)}")
-        findings += verify(
-            bundle,
-            arguments.device,
-            bindings,
-            seed=arguments.seed,
-            whole_graph=not arguments.kernels_only,
-            limits=limits,
-        )
-        if model is not None:
-            own = untrusted.Limits(arguments.timeout, kernel_memory_limit())
-            made = untrusted.compare_with_torch(model, bindings, own, seed=arguments.seed)
-            findings += [Finding(**one) for one in made]
-    return findings
 
 
 @contextmanager
 def _model(arguments: argparse.Namespace, bundle: Bundle) -> Iterator[Path | None]:
-    """The oracle's file, of the model alone. Raises ``UserError`` where it is missing, or is of
-    another model."""
+    """Yield the oracle's file, which contains only the model. Raises ``UserError`` if it is missing
+    or contains another model."""
     file: Path | None = arguments.model
     if (arguments.oracle is None) != (file is None):
         raise UserError("--oracle torch and --model FILE.pt2: give both or neither")
@@ -112,55 +102,29 @@ def _model(arguments: argparse.Namespace, bundle: Bundle) -> Iterator[Path | Non
         raise UserError(f"--model: {bundle.folder} was not compiled from {file}")
     with tempfile.TemporaryDirectory(prefix="kiln-model-") as folder:
         if arguments.model_name:
-            own = Path(folder) / file.name
-            untrusted.extract_model(file, arguments.model_name, own)
-            file = own
+            extracted = Path(folder) / file.name
+            untrusted.extract_model(file, arguments.model_name, extracted)
+            file = extracted
         yield file
 
 
-def _bindings(texts: list[str], manifest: Manifest) -> tuple[Bindings, ...]:
-    symbols = manifest.symbols
-    if not texts:
-        return trial_bindings(symbols, manifest.guards)
-    with options.flag_errors("--bind"):
-        given = parse_bindings(texts, symbols)
-        check_backed(given)
-        check_bindings(hint_bindings(symbols, given), symbols, manifest.guards)
-    return (hint_bindings(symbols, given),)
-
-
-def _text(bindings: Mapping[str, int]) -> str:
+def _sizes_text(bindings: Mapping[str, int]) -> str:
     return format_bindings(bindings) or "fixed"
 
 
-def _report(findings: list[Finding], as_json: bool) -> None:
-    if as_json:
-        print_json({"findings": [asdict(finding) for finding in findings]})
-        return
+def _print_report(findings: list[Finding]) -> None:
+    results = {None: "not checked: ", False: "FAILED: "}
     print_table(
         ("check", "sizes", "output", "max error", "bound", "error/bound", "result"),
         [
             (
-                *(
-                    f.name,
-                    _text(f.bindings),
-                    f.output,
-                    f.max_error,
-                    f.bound,
-                    f.ratio,
-                ),
-                _result(f),
+                *(f.name, _sizes_text(f.bindings), f.output, f.max_error, f.bound, f.ratio),
+                "ok" if f.passed else f"{results[f.passed]}{f.detail}",
             )
             for f in findings
         ],
     )
     checked = [finding.passed for finding in findings if finding.passed is not None]
     line = f"{len(checked)} checks, {checked.count(False)} failed"
-    left = len(findings) - len(checked)
-    print_progress(line + (f", {left} outputs not checked" if left else ""))
-
-
-def _result(finding: Finding) -> str:
-    if finding.passed is None:
-        return f"not checked: {finding.detail}"
-    return "ok" if finding.passed else f"FAILED: {finding.detail}"
+    unchecked = len(findings) - len(checked)
+    print_progress(line + (f", {unchecked} outputs not checked" if unchecked else ""))

@@ -1,13 +1,12 @@
 """The ledger: the result of every candidate of every problem.
 
-The JSON lines can be read back (and warm-start the next run); the text is the ``AUTOTUNE`` log that
-users of Inductor know.
+The JSON lines can be read back, and warm-start the next run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -255,40 +254,3 @@ class Operand:
     dtype: str  # torch.float16
     size: tuple[int, ...]
     stride: tuple[int, ...]
-
-
-def autotune_text(
-    title: str, operands: Sequence[Operand], entries: Iterable[Entry], seconds: float
-) -> str:
-    """Return the log of one problem in Inductor's format: times in ms, speed relative to the
-    selected candidate.
-
-    As Inductor's readers expect, the selected candidate comes first, with the reason for the
-    selection; the others follow by time. One that ties with it, or was eliminated before the last
-    rounds, may exceed 100%. The title says if the times are of the CPU emulation.
-    """
-    timed = [
-        (entry.state is not CandidateState.CHOSEN, entry.median_ns, entry.kernel, entry)
-        for entry in entries
-        if entry.median_ns is not None
-    ]
-    timed.sort(key=lambda item: item[:3])
-    emulated = any(e.measurement is not None and e.measurement.emulated for *_, e in timed)
-    lines = [
-        f"AUTOTUNE {title}" + (" (times of the CPU emulation)" if emulated else ""),
-        "strides: " + ", ".join(str(list(operand.stride)) for operand in operands),
-        "dtypes: " + ", ".join(operand.dtype for operand in operands),
-    ]
-    for _, median, name, entry in timed:
-        share = timed[0][1] / median
-        decided = entry.reason if entry.state is CandidateState.CHOSEN else ""
-        note = decided or ("tied" if entry.tied else "")
-        note = f" ({note})" if note else ""
-        lines.append(f"  {name} {median / 1e6:.4f} ms {share:.1%} {entry.description}{note}")
-    backends = best_of_backends(entry for *_, entry in timed)
-    if len(backends) > 1:
-        lines.append(f"best of each backend: {', '.join(map(str, backends))}")
-    lines.append(
-        f"SingleProcess AUTOTUNE benchmarking takes {seconds:.4f} seconds for {len(timed)} choices"
-    )
-    return "\n".join(lines) + "\n"

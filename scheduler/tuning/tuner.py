@@ -16,10 +16,10 @@ from typing import Protocol
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.errors import Rejected
 from scheduler.sandbox.process import Cancellation, Cancelled
+from scheduler.tuning.autotune_log import autotune_text
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.decision import decide
-from scheduler.tuning.ledger import CandidateState, Entry, autotune_text
-from scheduler.tuning.modelled.log import modelled_text
+from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.problem_state import ProblemState, RunSettings
 from scheduler.tuning.problems import TuningProblem
 
@@ -66,11 +66,9 @@ class ProblemResult:
 
     def autotune_text(self) -> str:
         """Return the problem's log in Inductor's format; it says so if its times are modelled."""
-        if self.is_modelled:
-            return modelled_text(
-                self.problem.title, self.problem.operands, self.entries, self.seconds
-            )
-        return autotune_text(self.problem.title, self.problem.operands, self.entries, self.seconds)
+        title, operands = self.problem.title, self.problem.operands
+        modelled = self.is_modelled
+        return autotune_text(title, operands, self.entries, self.seconds, modelled=modelled)
 
 
 @dataclass(frozen=True)

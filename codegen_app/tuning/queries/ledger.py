@@ -14,16 +14,15 @@ from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.bundle.manifest import TimeSource
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.dtypes import DType
+from scheduler.tuning.autotune_log import autotune_text
 from scheduler.tuning.ledger import (
     LEDGER_SCHEMA,
     CandidateState,
     CurvePoint,
     Entry,
     Operand,
-    autotune_text,
     state_of,
 )
-from scheduler.tuning.modelled.log import modelled_text
 from scheduler.tuning.modelled_time import ModelledTime, from_json
 
 
@@ -63,7 +62,7 @@ def run_log(run: TuningRun) -> str:
     """Return the ``AUTOTUNE`` log: a section per measured problem."""
     return "\n".join(
         _warm_start(task)
-        + (modelled_text if run.is_modelled else autotune_text)(
+        + autotune_text(
             task.title,
             [
                 Operand(
@@ -73,6 +72,7 @@ def run_log(run: TuningRun) -> str:
             ],
             ledger_entries(run, candidates, _descriptions(task)),
             task.spent_s,
+            modelled=run.is_modelled,
         )
         for task, candidates in _by_task(run)
         if task.title

@@ -15,13 +15,13 @@ from scheduler.codegen.problem import ProblemShape
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
+from scheduler.tuning.autotune_log import autotune_text
 from scheduler.tuning.decision import decide
 from scheduler.tuning.ledger import (
     CandidateState,
     CurvePoint,
     Entry,
     Operand,
-    autotune_text,
     best_of_backends,
     best_so_far,
     read_jsonl,

@@ -20,7 +20,7 @@ from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.formats.common import NANOSECONDS, Rows, make_point
 from scheduler.results.points.model import ImportContext, Points
-from scheduler.tuning.modelled.log import NOT_MEASURED
+from scheduler.tuning.autotune_log import NOT_MEASURED
 
 _HEAD = "AUTOTUNE "
 _TIME = r"-?[0-9]+(?:\.[0-9]+)?|-?inf|nan"
