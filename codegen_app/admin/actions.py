@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import AbstractBaseUser
@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from codegen_app.accounts import permissions
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.tuning.services import quarantine
+from codegen_app.workers import work
 from codegen_app.workers.models import State, Work
 
 if TYPE_CHECKING:
@@ -58,13 +59,11 @@ class ReleaseMixin(_Mixin):
 class CancelMixin(_Mixin):
     """An action that cancels queued or running rows, by the same service as the pages."""
 
-    cancel_by: Callable[[Any, AbstractBaseUser], bool]
-
     @admin.action(description="Cancel", permissions=["cancel"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         """Cancel them; finished rows stay as they are."""
         actor = current_actor(request)
-        count = sum(type(self).cancel_by(row, actor) for row in queryset)
+        count = sum(work.cancel(row, actor) for row in cast(Sequence[Work], list(queryset)))
         level = messages.SUCCESS if count else messages.WARNING
         self.message_user(request, format_summary(count, "row", "rows", "cancelled"), level)
 

@@ -10,9 +10,7 @@ from codegen_app.admin import columns
 from codegen_app.admin.actions import CancelMixin, ReleaseMixin
 from codegen_app.admin.filters import target_filter
 from codegen_app.admin.readonly import ReadOnlyAdmin
-from codegen_app.kernels.modelling import requests
 from codegen_app.kernels.models import ForeignKernel, Modelling
-from codegen_app.kernels.services import external_kernels
 from codegen_app.tuning.models import BenchmarkResult, Environment
 from codegen_app.web.templatetags import kiln
 from scheduler.stats.intervals import bounds_cell, bounds_of
@@ -85,7 +83,6 @@ class EnvironmentAdmin(ReadOnlyAdmin):
 class ModellingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
     """Modelled times of builds on boards."""
 
-    cancel_by = staticmethod(requests.cancel)
     list_display = (
         columns.code("build__kernel__name", "Kernel", 48),
         "board",
@@ -111,7 +108,6 @@ class ModellingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
 class ForeignKernelAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
     """External kernels that people analysed."""
 
-    cancel_by = staticmethod(external_kernels.cancel)
     list_display = (
         columns.text("name", "File", 48),
         "board",

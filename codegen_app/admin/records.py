@@ -15,7 +15,6 @@ from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
 from codegen_app.graphs.models import Graph, Problem, TemplateNode, TorchComparison
 from codegen_app.graphs.pages.graph.torch_comparison import comparison_view
-from codegen_app.graphs.services import torch_comparisons
 from codegen_app.kernels.models import Build, GeneratedKernel
 from codegen_app.kernels.services import builds
 from codegen_app.tuning.services import graph_deletion
@@ -159,7 +158,6 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
 class TorchComparisonAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
     """Graphs that workers compare with torch."""
 
-    cancel_by = staticmethod(torch_comparisons.cancel)
     list_display = (
         columns.text("graph__name", "Graph"),
         columns.state(),

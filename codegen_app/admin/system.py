@@ -14,7 +14,6 @@ from codegen_app.admin.actions import CancelMixin, ReleaseMixin
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.kernels.models import Packing
 from codegen_app.platform.models import Artifact
-from codegen_app.tuning.services import packing
 from codegen_app.web.templatetags import kiln
 from codegen_app.workers.models import Worker
 
@@ -72,7 +71,6 @@ def _packed(row: Any) -> str:
 class PackingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
     """Bundles that workers pack."""
 
-    cancel_by = staticmethod(packing.cancel)
     list_display = (
         columns.text("graph__name", "Graph"),
         columns.text("times", "Selections of", 40),

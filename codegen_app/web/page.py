@@ -17,6 +17,7 @@ from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.stats.intervals import bounds_of
 
 View = Callable[..., HttpResponse]
+TEXT_FILE = "text/plain; charset=utf-8"
 P = ParamSpec("P")
 T = TypeVar("T")
 _METRIC = {field.name for field in fields(Metric)}
@@ -83,6 +84,14 @@ def get_or_404(what: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwarg
         return read(*args, **kwargs)
     except ObjectDoesNotExist:
         raise Http404(f"there is no {what}") from None
+
+
+def download(content: str | bytes, name: str, content_type: str) -> HttpResponse:
+    """Return a file to be saved under that name."""
+    disposition = f'attachment; filename="{name}"'
+    return HttpResponse(
+        content, content_type=content_type, headers={"Content-Disposition": disposition}
+    )
 
 
 def sentence(line: str) -> str:

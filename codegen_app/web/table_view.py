@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from codegen_app.web.forms.tables import AS_TSV
+from codegen_app.web.page import download
 from codegen_app.web.tables import Table, format_tsv
 
 
@@ -17,8 +18,5 @@ def wants_tsv(request: HttpRequest) -> bool:
 
 def tsv_response(table: Table[Any]) -> HttpResponse:
     """Return every matching row in the displayed columns."""
-    answer = HttpResponse(
-        format_tsv(table), content_type="text/tab-separated-values; charset=utf-8"
-    )
-    answer.headers["Content-Disposition"] = f'attachment; filename="{table.name}.tsv"'
-    return answer
+    content_type = "text/tab-separated-values; charset=utf-8"
+    return download(format_tsv(table), f"{table.name}.tsv", content_type)

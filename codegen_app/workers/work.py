@@ -20,15 +20,17 @@ from typing import Any, TypeVar
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from codegen_app.accounts import audit
 from codegen_app.platform.config.context import row_context
 from codegen_app.platform.config.tracing import tracing
 from codegen_app.workers.faults import Fault, fault_of
-from codegen_app.workers.models import State, Work, Worker
+from codegen_app.workers.models import OPEN_STATES, State, Work, Worker
 
 _HEARTBEATS_PER_LEASE = 4
 _MAX_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled
@@ -143,6 +145,16 @@ def close(rows: QuerySet[W], state: State, reason: str) -> int:
     )
 
 
+@transaction.atomic
+def cancel(row: Work, actor: AbstractBaseUser) -> bool:
+    """Cancel a row for a person; return False if it was over already."""
+    open_rows = type(row)._default_manager.filter(pk=row.pk, state__in=OPEN_STATES)
+    if not close(open_rows, State.CANCELLED, "cancelled"):
+        return False
+    audit.record(actor, "cancel", row)
+    return True
+
+
 def requeue(row: Work) -> None:
     """Queue a claimed row again without a fault: its worker was stopped."""
     _claimed(row).update(state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1)
@@ -170,17 +182,12 @@ def attempt(row: W, service: Callable[[W], None]) -> None:
     failure it is quarantined, so that it is not retried for ever, and the error is raised to be
     seen.
     """
-    ids = _log_ids(row)
+    related = {name: getattr(row, name, None) for name in ("run_id", "build_id", "graph_id")}
+    ids = {name: pk for name, pk in related.items() if pk is not None}
+    ids[f"{row._meta.verbose_name}_id".replace(" ", "_")] = row.pk
     attributes = {f"kiln.{name}": pk for name, pk in ids.items()}
     with row_context(**ids), tracing.span(str(row._meta.verbose_name), attributes, "CONSUMER"):
         _attempt(row, service)
-
-
-def _log_ids(row: Work) -> dict[str, int]:
-    """Return the row's own id, and those of its run, build and graph."""
-    own = {f"{row._meta.verbose_name}_id".replace(" ", "_"): row.pk}
-    named = {name: getattr(row, name, None) for name in ("run_id", "build_id", "graph_id")}
-    return {**{name: pk for name, pk in named.items() if pk is not None}, **own}
 
 
 def _attempt(row: W, service: Callable[[W], None]) -> None:
@@ -205,10 +212,18 @@ def _attempt(row: W, service: Callable[[W], None]) -> None:
 def postpone(row: Work, fault: Fault) -> None:
     """Queue a claimed row again after a machine failure; the pause grows with each.
 
-    A row that may itself be the cause is quarantined in the end, if others are done meanwhile.
+    A row over which processes ended too often is quarantined: many times while other rows were
+    done, or three times as many.
     """
-    if fault.of_row and _is_to_blame(row):
-        reason = f"{row.deaths + 1} times: {fault.reason}"
+    deaths = row.deaths + 1
+    if fault.of_row and deaths >= settings.WORK_DEATHS_ALLOWED:
+        lately = Now() - timedelta(hours=1)
+        others = type(row)._default_manager.filter(state=State.DONE, finished_at__gt=lately)
+        is_cause = deaths >= 3 * settings.WORK_DEATHS_ALLOWED or others.exists()
+    else:
+        is_cause = False
+    if is_cause:
+        reason = f"{deaths} times: {fault.reason}"
         with suppress(LeaseLostError):
             finish(row, State.QUARANTINED, stage="crash", reason=reason, deaths=F("deaths") + 1)
         return
@@ -216,21 +231,11 @@ def postpone(row: Work, fault: Fault) -> None:
     _requeue_failed(row, fault, timedelta(seconds=pause))
 
 
-def _is_to_blame(row: Work) -> bool:
-    """Return whether processes ended too often over this row: many times while other rows were
-    done, or three times as many."""
-    deaths = row.deaths + 1
-    if deaths < settings.WORK_DEATHS_ALLOWED:
-        return False
-    lately = Now() - timedelta(hours=1)
-    others = type(row)._default_manager.filter(state=State.DONE, finished_at__gt=lately)
-    return deaths >= 3 * settings.WORK_DEATHS_ALLOWED or others.exists()
-
-
 def _requeue_failed(row: Work, fault: Fault, pause: timedelta) -> bool:
     at = timezone.now() + pause
     when = f"; tried again at {at:%H:%M:%S} UTC" if pause else "; tried again"
-    again = _fit_reason(row, {"reason": _shortened(fault.reason) + when})
+    # The reason is shortened so that the time still fits into the column.
+    reason = fault.reason if len(fault.reason) <= 400 else f"{fault.reason[:399]}…"
     return bool(
         _claimed(row).update(
             state=State.QUEUED,
@@ -239,7 +244,7 @@ def _requeue_failed(row: Work, fault: Fault, pause: timedelta) -> bool:
             faults=F("faults") + 1,
             deaths=F("deaths") + int(fault.of_row),
             again_at=Now() + pause if pause else None,
-            **again,
+            **_fit_reason(row, {"reason": reason + when}),
         )
     )
 
@@ -351,8 +356,3 @@ def _fit_reason(row: Work, fields: dict[str, Any]) -> dict[str, Any]:
         first = next(iter(str(fields["reason"]).strip().splitlines()), "")
         fields = {**fields, "reason": first[:length]}
     return fields
-
-
-def _shortened(reason: str) -> str:
-    """Shorten a reason so that what follows still fits into the column."""
-    return reason if len(reason) <= 400 else f"{reason[:399]}…"

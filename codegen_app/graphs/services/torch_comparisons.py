@@ -11,15 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
-from django.db import transaction
 from django.db.models import QuerySet
 
-from codegen_app.accounts import audit
 from codegen_app.graphs.models import Graph, TorchComparison
 from codegen_app.platform import artifacts, sanitize
 from codegen_app.workers import compilers, queue, work
-from codegen_app.workers.models import OPEN_STATES, State
+from codegen_app.workers.models import State
 from scheduler import sandbox, untrusted
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.sandbox.process import Cancellation, Cancelled
@@ -48,16 +45,6 @@ def request(graph: Graph) -> None:
     paused = same.filter(state=State.QUEUED, again_at__isnull=False)
     if is_new or failed.update(**work.REQUEUED_FIELDS) or paused.update(again_at=None):
         queue.notify(queue.Kind.PREPARE)  # its workers compare
-
-
-@transaction.atomic
-def cancel(row: TorchComparison, actor: AbstractBaseUser) -> bool:
-    """Cancel a comparison; return False if it was over already."""
-    left = TorchComparison.objects.filter(pk=row.pk, state__in=OPEN_STATES)
-    stopped = work.close(left, State.CANCELLED, "cancelled")
-    if stopped:
-        audit.record(actor, "cancel", row)
-    return bool(stopped)
 
 
 def run(row: TorchComparison) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from codegen_app.kernels.modelled.rows import ModelledRow, load_report, modelled_rows_of_builds
 from codegen_app.kernels.modelled.view import LAUNCH_LIMIT, display_name
+from codegen_app.web.row import build_row
 from scheduler.cycles.report import (
     Band,
     InstructionFigures,
@@ -76,38 +79,42 @@ def compare_modelled(builds: Sequence[int]) -> ModelledComparison | None:
 
     The sizes are those at which most builds were modelled, the boards those that most share.
     """
-    rows = _comparable_rows(modelled_rows_of_builds(builds), builds)
-    found = [(rows.get(build), _report(rows.get(build))) for build in builds]
-    reports = [report for _, report in found]
+    rows = _comparable_rows(modelled_rows_of_builds(builds))
+    reports = [load_report(rows[build].id) if build in rows else None for build in builds]
     if not any(reports):
         return None
-    return ModelledComparison(
-        sides=tuple(_side(row, report) if row and report else None for row, report in found),
-        groups=tuple(_groups(reports)),
+    sides = (
+        build_row(
+            SideView,
+            rows[build],
+            time_us=report.time_us,
+            sentence=report.sentence,
+            unknown=report.unknown,
+            launches=len(report.launches),
+        )
+        if report
+        else None
+        for build, report in zip(builds, reports, strict=True)
     )
+    return ModelledComparison(tuple(sides), tuple(_groups(reports)))
 
 
-def _report(row: ModelledRow | None) -> Report | None:
-    return load_report(row.id) if row else None
-
-
-def _comparable_rows(rows: Iterable[ModelledRow], builds: Sequence[int]) -> dict[int, ModelledRow]:
+def _comparable_rows(rows: Sequence[ModelledRow]) -> dict[int, ModelledRow]:
     """Return a row of each build: at the most common sizes, on the most common board."""
-    all_rows = list(rows)
-    here = set(builds)
+    builds_by_sizes: dict[str, set[int]] = defaultdict(set)
+    builds_by_board: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for row in rows:
+        builds_by_sizes[_sizes(row)].add(row.build)
+        builds_by_board[row.board, _sizes(row)].add(row.build)
 
-    def shared(key: Callable[[ModelledRow], str]) -> Callable[[ModelledRow], int]:
-        counts: dict[str, set[int]] = {}
-        for row in all_rows:
-            counts.setdefault(key(row), set()).add(row.build)
-        return lambda row: len(counts[key(row)])
+    def rank(row: ModelledRow) -> tuple[int, int]:
+        sizes = _sizes(row)
+        return -len(builds_by_sizes[sizes]), -len(builds_by_board[row.board, sizes])
 
-    of_sizes, of_board = shared(_sizes), shared(lambda row: f"{row.board} {_sizes(row)}")
-    ranked = sorted(all_rows, key=lambda row: (-of_sizes(row), -of_board(row)))
-    sizes = _sizes(ranked[0]) if ranked else ""
+    ranked = sorted(rows, key=rank)
     found: dict[int, ModelledRow] = {}
     for row in ranked:
-        if row.build in here and _sizes(row) == sizes:
+        if _sizes(row) == _sizes(ranked[0]):
             found.setdefault(row.build, row)
     return found
 
@@ -116,74 +123,59 @@ def _sizes(row: ModelledRow) -> str:
     return json.dumps(row.sizes, sort_keys=True)
 
 
-def _side(row: ModelledRow, report: Report) -> SideView:
-    return SideView(
-        build=row.build,
-        board=row.board,
-        target=row.target,
-        sizes=row.sizes,
-        time_us=report.time_us,
-        sentence=report.sentence,
-        unknown=report.unknown,
-        launches=len(report.launches),
-        url=row.url,
-    )
-
-
 def _groups(reports: Sequence[Report | None]) -> Iterator[FigureGroup]:
     longest = [
         max(report.launches, key=lambda launch: launch.time_us.mid) if report else None
         for report in reports
     ]
-    whole = [report.time_us if report else None for report in reports]
+    bands = [report.time_us if report else None for report in reports]
     yield FigureGroup(
         "Time",
         (
-            _row("all launches", "µs", [band.mid if band else None for band in whole]),
-            _row("low end of the band", "µs", [band.low if band else None for band in whole]),
-            _row("high end of the band", "µs", [band.high if band else None for band in whole]),
-            _row("cycles of the longest launch", "cycles", _per_launch(longest, _cycles)),
-            _row(
-                "blocks per compute unit", "", _per_launch(longest, lambda one: float(one.resident))
+            _row("all launches", "µs", [band.mid if band else None for band in bands]),
+            _row("low end of the band", "µs", [band.low if band else None for band in bands]),
+            _row("high end of the band", "µs", [band.high if band else None for band in bands]),
+            _launch_row(
+                "cycles of the longest launch", "cycles", longest, attrgetter("cycles.mid")
             ),
-            _row("rounds of blocks", "", _per_launch(longest, lambda one: one.rounds)),
-            _row("idle in the last round", "%", _per_launch(longest, lambda one: 100 * one.tail)),
+            _launch_row("blocks per compute unit", "", longest, lambda row: float(row.resident)),
+            _launch_row("rounds of blocks", "", longest, attrgetter("rounds")),
+            _launch_row("idle in the last round", "%", longest, lambda row: 100 * row.tail),
         ),
     )
-    yield _named_group("Pipes busy", "%", [_percent(one.pipes) if one else None for one in longest])
-    yield _named_group(
-        "Stall reasons", "%", [_percent(one.waits) if one else None for one in longest]
-    )
-    yield _named_group("Lower bounds", "µs", [_limits(one) if one else None for one in longest])
+    pipes = [_percent(launch.pipes) if launch else None for launch in longest]
+    waits = [_percent(launch.waits) if launch else None for launch in longest]
+    bounds = [
+        {row.name: row.time_us.mid for row in launch.limits if row.name != LAUNCH_LIMIT}
+        if launch
+        else None
+        for launch in longest
+    ]
+    yield _named_group("Pipes busy", "%", pipes)
+    yield _named_group("Stall reasons", "%", waits)
+    yield _named_group("Lower bounds", "µs", bounds)
     memory = (
-        _row("LDS bank conflict factor", "", _per_launch(longest, _conflicts)),
-        _row("bytes used of bytes moved", "%", _per_launch(longest, _bytes_used_percent)),
-        _row("matrix pipes busy in the loop", "%", _per_launch(longest, _matrix_busy)),
+        _launch_row("LDS bank conflict factor", "", longest, _conflicts),
+        _launch_row("bytes used of bytes moved", "%", longest, _bytes_used_percent),
+        _launch_row("matrix pipes busy in the loop", "%", longest, _matrix_busy),
     )
-    yield FigureGroup("Instructions", tuple(row for row in memory if any(_known(row.values))))
+    shown = (row for row in memory if any(value is not None for value in row.values))
+    yield FigureGroup("Instructions", tuple(shown))
 
 
-def _cycles(of: LaunchReport) -> float:
-    return of.cycles.mid
+def _percent(shares: Mapping[Pipe, float] | Mapping[StallReason, float]) -> dict[str, float]:
+    return {display_name(name): 100 * share for name, share in shares.items()}
 
 
-def _limits(of: LaunchReport) -> dict[str, float]:
-    return {limit.name: limit.time_us.mid for limit in of.limits if limit.name != LAUNCH_LIMIT}
-
-
-def _percent(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> dict[str, float]:
-    return {display_name(name): 100 * share for name, share in of.items()}
-
-
-def _conflicts(of: LaunchReport) -> float | None:
+def _conflicts(launch: LaunchReport) -> float | None:
     """Return the cycles of all LDS instructions over those without conflicts, each weighted by its
     executions."""
-    rows = [row for row in of.instructions if row.conflict is not None and row.executed]
+    rows = [row for row in launch.instructions if row.conflict is not None and row.executed]
     return _ratio(rows, lambda row: row.conflict or 1.0, lambda _: 1.0)
 
 
-def _bytes_used_percent(of: LaunchReport) -> float | None:
-    rows = [row for row in of.instructions if row.bytes_moved and row.executed]
+def _bytes_used_percent(launch: LaunchReport) -> float | None:
+    rows = [row for row in launch.instructions if row.bytes_moved and row.executed]
     share = _ratio(rows, lambda row: row.bytes_used or 0.0, lambda row: row.bytes_moved or 0.0)
     return None if share is None else 100 * share
 
@@ -197,16 +189,19 @@ def _ratio(
     return sum(over(row) * row.executed for row in rows) / whole if whole else None
 
 
-def _matrix_busy(of: LaunchReport) -> float | None:
+def _matrix_busy(launch: LaunchReport) -> float | None:
     """Return the share of the most expensive loop."""
-    loop = max(of.loops, key=lambda one: one.iterations * one.cycles, default=None)
+    loop = max(launch.loops, key=lambda loop: loop.iterations * loop.cycles, default=None)
     return None if loop is None else 100 * loop.matrix_busy
 
 
-def _per_launch(
-    launches: Sequence[LaunchReport | None], of: Callable[[LaunchReport], float | None]
-) -> list[float | None]:
-    return [of(one) if one else None for one in launches]
+def _launch_row(
+    name: str,
+    unit: str,
+    launches: Sequence[LaunchReport | None],
+    figure: Callable[[LaunchReport], float | None],
+) -> FigureRow:
+    return _row(name, unit, [figure(launch) if launch else None for launch in launches])
 
 
 def _named_group(
@@ -228,7 +223,3 @@ def _row(name: str, unit: str, values: Sequence[float | None]) -> FigureRow:
     first = values[0]
     deltas = (None if value is None or first is None else value - first for value in values)
     return FigureRow(name, unit, tuple(values), tuple(deltas))
-
-
-def _known(values: Iterable[float | None]) -> Iterator[bool]:
-    return (value is not None for value in values)

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from codegen_app.kernels.models import Modelling
 from codegen_app.platform import files
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, Report
@@ -73,7 +74,7 @@ def load_report(row: int, build: int | None = None) -> Report | None:
     if found is None or found.report is None:
         return None
     try:
-        return _read(found.report.path, found.report.digest)
+        return read_report(found.report.path, found.report.digest)
     except MachineError:  # unavailable, not missing
         raise
     except (FileNotFoundError, UserError):
@@ -81,8 +82,9 @@ def load_report(row: int, build: int | None = None) -> Report | None:
 
 
 # Files are addressed by the digest of their content, so a parsed result stays valid.
-@lru_cache(maxsize=8)
-def _read(path: str, digest: str) -> Report:
+@lru_cache(maxsize=16)
+def read_report(path: str, digest: str) -> Report:
+    """Return a stored report. Raises ``FileNotFoundError`` and ``UserError``."""
     return report_json.read(files.read(path, digest))
 
 
@@ -99,15 +101,12 @@ def _current() -> QuerySet[Modelling]:
 
 def _row(row: Modelling) -> ModelledRow:
     is_done = row.state == State.DONE
-    return ModelledRow(
+    return build_row(
+        ModelledRow,
+        row,
         id=row.pk,
         build=row.build_id,
         target=row.build.target,
-        board=row.board,
-        sizes=row.sizes,
-        state=row.state,
-        stage=row.stage,
-        reason=row.reason,
         is_open=row.state in OPEN_STATES,
         is_stale=is_done and row.code_digest != row.build.code_digest,
         low_us=row.low_us if is_done else None,
@@ -117,5 +116,4 @@ def _row(row: Modelling) -> ModelledRow:
         unknown=row.unknown if is_done else {},
         url=f"{row.build.kernel.get_absolute_url()}?model={row.pk}",
         report_url=reverse("modelled_report", args=[row.pk]) if is_done else "",
-        finished_at=row.finished_at,
     )

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from codegen_app.kernels.modelled.timeline import Timeline, timeline_window
 from codegen_app.kernels.queries.listing import ListingView
+from codegen_app.web.row import build_row
 from scheduler.cycles.report import (
     Band,
-    InstructionFigures,
     LaunchReport,
     Pipe,
     Report,
@@ -165,12 +165,37 @@ def modelled_view(
 ) -> ModelledView:
     """Return the view of a report: the launch of that number (from 1), or the longest if there is
     no such launch; its timeline from cycle ``at``."""
-    rows = _launch_rows(report)
+    total_us = sum(row.time_us.mid for row in report.launches)
+    rows = tuple(
+        build_row(
+            LaunchRow, row, number=number, share=row.time_us.mid / total_us if total_us else 0.0
+        )
+        for number, row in enumerate(report.launches, 1)
+    )
     longest = max(rows, key=lambda row: row.time_us.mid)
     shown = rows[launch - 1] if 0 < launch <= len(rows) else longest
-    of = report.launches[shown.number - 1]
-    places = _listing_lines(listing, of)
-    instructions = _instructions(of, listing, places)
+    figures = report.launches[shown.number - 1]
+    line_of = _listing_lines(listing, figures)
+    instructions = _instructions(figures, listing, line_of)
+    bounds_us = [row.time_us.mid for row in figures.limits if row.name != LAUNCH_LIMIT]
+    limits = (
+        build_row(
+            LimitRow,
+            row,
+            of_time=row.time_us.mid / figures.time_us.mid if figures.time_us.mid else 0.0,
+            is_largest=row.name != LAUNCH_LIMIT and row.time_us.mid == max(bounds_us),
+        )
+        for row in sorted(figures.limits, key=lambda row: -row.time_us.mid)
+    )
+    loops = (
+        build_row(
+            LoopRow,
+            loop,
+            first_line=line_of.get(loop.first, 0),
+            last_line=line_of.get(loop.last, 0),
+        )
+        for loop in figures.loops
+    )
     return ModelledView(
         target=report.target,
         board=report.board,
@@ -181,86 +206,45 @@ def modelled_view(
         unknown=report.unknown,
         launches=rows,
         shown=shown,
-        waves=of.waves,
-        resident=of.resident,
-        limiter=of.limiter,
-        rounds=of.rounds,
-        tail=of.tail,
-        cycles=of.cycles,
-        pipes=share_rows(of.pipes),
-        waits=share_rows(of.waits),
-        limits=_limits(of),
-        sharing=of.sharing,
-        loops=tuple(
-            LoopRow(
-                first_line=places.get(loop.first, 0),
-                last_line=places.get(loop.last, 0),
-                iterations=loop.iterations,
-                cycles=loop.cycles,
-                matrix_busy=loop.matrix_busy,
-            )
-            for loop in of.loops
-        ),
-        notes=of.notes,
+        waves=figures.waves,
+        resident=figures.resident,
+        limiter=figures.limiter,
+        rounds=figures.rounds,
+        tail=figures.tail,
+        cycles=figures.cycles,
+        pipes=share_rows(figures.pipes),
+        waits=share_rows(figures.waits),
+        limits=tuple(limits),
+        sharing=figures.sharing,
+        loops=tuple(loops),
+        notes=figures.notes,
         instructions=instructions,
-        lines=_lines(instructions),
-        timeline=timeline_window(of, {row.index: row for row in instructions}, at),
+        lines=_source_lines(instructions),
+        timeline=timeline_window(figures, {row.index: row for row in instructions}, at),
     )
 
 
 _DISPLAY_NAMES: Mapping[str, str] = {Pipe.LDS: "LDS", StallReason.PIPE: "pipe contention"}
 
 
-def display_name(of: str) -> str:
+def display_name(name: str) -> str:
     """Return the displayed name of a pipe or a stall reason."""
-    return _DISPLAY_NAMES.get(of, str(of))
+    return _DISPLAY_NAMES.get(name, str(name))
 
 
-def share_rows(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> tuple[ShareRow, ...]:
+def share_rows(shares: Mapping[Pipe, float] | Mapping[StallReason, float]) -> tuple[ShareRow, ...]:
     """Return the shares, the largest first; negligible ones are left out."""
-    rows = sorted(of.items(), key=lambda pair: -pair[1])
+    rows = sorted(shares.items(), key=lambda pair: -pair[1])
     return tuple(
         ShareRow(display_name(name), share) for name, share in rows if share >= _LEAST_SHARE
     )
 
 
-def _launch_rows(report: Report) -> tuple[LaunchRow, ...]:
-    whole = sum(launch.time_us.mid for launch in report.launches)
-    return tuple(
-        LaunchRow(
-            number=number,
-            function=launch.function,
-            grid=launch.grid,
-            block=launch.block,
-            time_us=launch.time_us,
-            share=launch.time_us.mid / whole if whole else 0.0,
-            sentence=launch.sentence,
-        )
-        for number, launch in enumerate(report.launches, 1)
-    )
-
-
-def _limits(of: LaunchReport) -> tuple[LimitRow, ...]:
-    within = [limit.time_us.mid for limit in of.limits if limit.name != LAUNCH_LIMIT]
-    largest = max(within, default=0.0)
-    rows = sorted(of.limits, key=lambda limit: -limit.time_us.mid)
-    return tuple(
-        LimitRow(
-            name=limit.name,
-            time_us=limit.time_us,
-            of_time=limit.time_us.mid / of.time_us.mid if of.time_us.mid else 0.0,
-            is_largest=limit.name != LAUNCH_LIMIT and limit.time_us.mid == largest,
-            detail=limit.detail,
-        )
-        for limit in rows
-    )
-
-
-def _listing_lines(listing: ListingView | None, of: LaunchReport) -> dict[int, int]:
+def _listing_lines(listing: ListingView | None, launch: LaunchReport) -> dict[int, int]:
     """Return the line of each instruction of the function, by index; empty if the listing belongs
     to other code."""
     rows = listing.functions if listing else ()
-    row = next((row for row in rows if row.name == of.function), None)
+    row = next((row for row in rows if row.name == launch.function), None)
     if listing is None or row is None:
         return {}
     numbers = [
@@ -268,60 +252,45 @@ def _listing_lines(listing: ListingView | None, of: LaunchReport) -> dict[int, i
         for number in range(row.first_line, row.last_line + 1)
         if listing.lines[number - 1].kind == "instruction"
     ]
-    is_ours = all(one.index < len(numbers) for one in of.instructions)
-    return dict(enumerate(numbers)) if is_ours and len(numbers) == row.instructions else {}
+    fits = all(figures.index < len(numbers) for figures in launch.instructions)
+    return dict(enumerate(numbers)) if fits and len(numbers) == row.instructions else {}
 
 
 def _instructions(
-    of: LaunchReport, listing: ListingView | None, places: Mapping[int, int]
+    launch: LaunchReport, listing: ListingView | None, line_of: Mapping[int, int]
 ) -> tuple[InstructionRow, ...]:
     text = listing.text.split("\n") if listing else []
-    whole = sum(row.stall for row in of.instructions)
-    return tuple(_instruction(row, listing, text, places, whole) for row in of.instructions)
+    total_stall = sum(row.stall for row in launch.instructions)
+    rows = []
+    for row in launch.instructions:
+        line = line_of.get(row.index, 0)
+        rows.append(
+            build_row(
+                InstructionRow,
+                row,
+                line=line,
+                source=listing.lines[line - 1].source if listing and line else 0,
+                text=" ".join(text[line - 1].split(";")[0].split()) if listing and line else "",
+                share=row.stall / total_stall if total_stall else 0.0,
+                reasons={reason.value: cycles for reason, cycles in row.reasons.items()},
+            )
+        )
+    return tuple(rows)
 
 
-def _instruction(
-    row: InstructionFigures,
-    listing: ListingView | None,
-    text: Sequence[str],
-    places: Mapping[int, int],
-    whole: float,
-) -> InstructionRow:
-    line = places.get(row.index, 0)
-    known = listing is not None and line > 0
-    return InstructionRow(
-        index=row.index,
-        line=line,
-        source=listing.lines[line - 1].source if known and listing else 0,
-        text=" ".join(text[line - 1].split(";")[0].split()) if known else "",
-        executed=row.executed,
-        lanes=row.lanes,
-        issue=row.issue,
-        stall=row.stall,
-        share=row.stall / whole if whole else 0.0,
-        reasons={reason.value: cycles for reason, cycles in row.reasons.items()},
-        conflict=row.conflict,
-        requests=row.requests,
-        bytes_used=row.bytes_used,
-        bytes_moved=row.bytes_moved,
-    )
-
-
-def _lines(instructions: Iterable[InstructionRow]) -> dict[int, LineRow]:
+def _source_lines(instructions: Iterable[InstructionRow]) -> dict[int, LineRow]:
+    """Return the lines of the source, their heat relative to the hottest line's share."""
     stalls: dict[int, float] = defaultdict(float)
-    parts: dict[int, float] = defaultdict(float)
+    shares: dict[int, float] = defaultdict(float)
     for row in instructions:
         if row.source and row.stall > 0:
             stalls[row.source] += row.stall
-            parts[row.source] += row.share
-    most = max(parts.values(), default=0.0)
+            shares[row.source] += row.share
+    hottest = max(shares.values(), default=0.0)
     return {
-        number: LineRow(stalls[number], share, _heat(share, most))
-        for number, share in sorted(parts.items())
+        number: LineRow(
+            stalls[number], share, min(HEAT_LEVELS, 1 + int(HEAT_LEVELS * share / hottest))
+        )
+        for number, share in sorted(shares.items())
         if share >= _LEAST_SHARE
     }
-
-
-def _heat(share: float, most: float) -> int:
-    """Return the heat level from the share relative to the hottest line's."""
-    return min(HEAT_LEVELS, 1 + int(HEAT_LEVELS * share / most))

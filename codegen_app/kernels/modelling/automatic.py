@@ -55,12 +55,9 @@ def model_selected(
     board = targets.board_of(target, device_name) or targets.boards(target)[0]
     use = KernelUse.objects.filter(kernel=build.kernel_id, template_node__problem=problem).first()
     if use is not None:
-        _request(build, use, board.name, _used_bindings(problem, bindings))
-
-
-def _used_bindings(problem: Problem, bindings: Mapping[str, int]) -> dict[str, int]:
-    symbols: Mapping[str, Any] = problem.symbols
-    return {name: bindings.get(name, symbols[name]["hint"]) for name in sorted(symbols)}
+        symbols: Mapping[str, Any] = problem.symbols
+        sizes = {name: bindings.get(name, symbols[name]["hint"]) for name in sorted(symbols)}
+        _request(build, use, board.name, sizes)
 
 
 def _is_modelled(target: str) -> bool:

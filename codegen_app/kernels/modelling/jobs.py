@@ -14,18 +14,15 @@ from codegen_app.workers.interrupt import Interruptible
 from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.benchmark.case_builder import index_limits
-from scheduler.codegen.benchmark_request import BenchmarkRequest
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.cycles import kernel_model, launch_inputs
 from scheduler.cycles.report import Report
 from scheduler.errors import MachineError, Stage, UserError
-from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import Bindings, hint_bindings
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.text import parse_expr
-from scheduler.ir.operations import Lowered
 
 
 def queued_modellings() -> QuerySet[Modelling]:
@@ -61,24 +58,40 @@ def run(row: Modelling) -> None:
 
 def _report(row: Modelling) -> Report:
     """Return the report. Raises ``UserError``, and ``FileNotFoundError`` if a file is gone."""
-    build, target = row.build, targets.find(row.build.target)
-    use = _kernel_use(row)
+    build = row.build
+    uses = KernelUse.objects.filter(kernel=build.kernel).select_related(
+        "kernel", "template_node__graph__file"
+    )
+    # The requested call, else any of the kernel's.
+    use = uses.filter(pk=row.use_id or 0).first() or uses.first()
+    if use is None:
+        raise UserError("no graph uses this kernel")
     if build.listing is None:
         raise UserError("the build has no listing: build the kernel again")
     listing = artifacts.read(build.listing).decode("utf-8", errors="replace")
     scheduled = engine.scheduled(use.template_node.graph.file.digest)
     lowered = scheduled.schedule.lowered
+    try:
+        node = scheduled.node(use.template_node.name)
+    except KeyError:
+        raise UserError(
+            "the graph was scheduled by another version of Kiln with other nodes: import the model"
+            " again"
+        ) from None
+    # The kernel's call with the tensors of the graph, at the row's sizes.
     bindings = hint_bindings(lowered.graph.symbols, row.sizes)
-    request = _request(use, row, lowered, bindings)
+    names = {name: name for name in lowered.buffers}
+    call = RecordedCall(use.kernel.name, use.kernel.args, use.call, names)
+    request = call.request(build.target, bindings, lowered.buffers)
     launches, memory = launch_inputs.prepare_launches(
-        _launches(use),
+        decode(make_codec(), use.kernel.launches, tuple[Launch, ...], use.kernel.name),
         request,
-        index_limits=index_limits(_node(scheduled, use), bindings),
-        workspace_bytes=_workspace_bytes(use, request),
+        index_limits=index_limits(node, bindings),
+        workspace_bytes=evaluate(parse_expr(use.kernel.workspace_bytes), request.numbers),
     )
     report = kernel_model.model_kernel(
         listing,
-        target,
+        targets.find(build.target),
         board_named(build.target, row.board),
         launches,
         memory,
@@ -88,43 +101,3 @@ def _report(row: Modelling) -> Report:
     if not report.launches:
         raise UserError("the kernel launches nothing at these sizes")
     return report
-
-
-def _kernel_use(row: Modelling) -> KernelUse:
-    """Return the call to model: the requested one, else any of the kernel's."""
-    uses = KernelUse.objects.filter(kernel=row.build.kernel).select_related(
-        "kernel", "template_node__graph__file"
-    )
-    asked = uses.filter(pk=row.use_id) if row.use_id is not None else uses.none()
-    use = asked.first() or uses.first()
-    if use is None:
-        raise UserError("no graph uses this kernel")
-    return use
-
-
-def _node(scheduled: engine.Scheduled, use: KernelUse) -> SchedulerNode:
-    try:
-        return scheduled.node(use.template_node.name)
-    except KeyError:
-        raise UserError(
-            "the graph was scheduled by another version of Kiln with other nodes: import the model"
-            " again"
-        ) from None
-
-
-def _request(
-    use: KernelUse, row: Modelling, lowered: Lowered, bindings: Bindings
-) -> BenchmarkRequest:
-    """Return the kernel's call with the tensors of the graph, at the row's sizes."""
-    names = {name: name for name in lowered.buffers}
-    call = RecordedCall(use.kernel.name, use.kernel.args, use.call, names)
-    return call.request(row.build.target, bindings, lowered.buffers)
-
-
-def _workspace_bytes(use: KernelUse, request: BenchmarkRequest) -> int:
-    return evaluate(parse_expr(use.kernel.workspace_bytes), request.numbers)
-
-
-def _launches(use: KernelUse) -> tuple[Launch, ...]:
-    """Return the launches of the kernel's C function, as the engine represents them."""
-    return decode(make_codec(), use.kernel.launches, tuple[Launch, ...], use.kernel.name)

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from codegen_app.accounts import audit
 from codegen_app.graphs.services.sizes import checked_bindings
-from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, Modelling
+from codegen_app.kernels.models import Build, KernelUse, Modelling
 from codegen_app.kernels.services import builds
 from codegen_app.platform import artifacts
 from codegen_app.workers import queue, work
@@ -54,11 +54,18 @@ def request_modelling(
     bound = checked_sizes(use, sizes)
     rows = []
     for board in on:
-        build = _build(use.kernel, board.target, actor, shown)
+        if shown is not None and shown.target == board.target and shown.state == State.DONE:
+            build = shown
+        else:
+            usual = Build.objects.filter(
+                kernel=use.kernel, target=board.target, flags=list(DEFAULT_FLAGS.values)
+            )
+            done = usual.filter(state=State.DONE).order_by("-finished_at").first()
+            build = done or builds.request_build(use.kernel, board.target, DEFAULT_FLAGS, actor)
         key = {"build": build, "board": board.name, "sizes": bound, "version": VERSION}
-        given = {"use": use, "priority": _PRIORITY, "requested_by_id": audit.actor_id(actor)}
-        row, is_new = Modelling.objects.get_or_create(**key, defaults=given)
-        if is_new or _requeue(row, given):
+        fields = {"use": use, "priority": _PRIORITY, "requested_by_id": audit.actor_id(actor)}
+        row, is_new = Modelling.objects.get_or_create(**key, defaults=fields)
+        if is_new or _requeue(row, fields):
             audit.record(actor, "model", row)
         row.refresh_from_db()
         rows.append(row)
@@ -66,45 +73,25 @@ def request_modelling(
     return rows
 
 
-def checked_sizes(use: KernelUse, given: Mapping[str, int]) -> dict[str, int]:
+def checked_sizes(use: KernelUse, sizes: Mapping[str, int]) -> dict[str, int]:
     """Return the problem's sizes, those left out at their hints. Raises ``UserError``."""
     node = use.template_node
-    chosen = checked_bindings(node.graph, given)
-    symbols = node.problem.symbols if node.problem else chosen
-    return {name: chosen[name] for name in sorted(symbols)}
+    bindings = checked_bindings(node.graph, sizes)
+    symbols = node.problem.symbols if node.problem else bindings
+    return {name: bindings[name] for name in sorted(symbols)}
 
 
-def _build(
-    kernel: GeneratedKernel, target: str, actor: AbstractBaseUser | None, shown: Build | None
-) -> Build:
-    if shown is not None and shown.target == target and shown.state == State.DONE:
-        return shown
-    usual = Build.objects.filter(kernel=kernel, target=target, flags=list(DEFAULT_FLAGS.values))
-    done = usual.filter(state=State.DONE).order_by("-finished_at").first()
-    return done or builds.request_build(kernel, target, DEFAULT_FLAGS, actor)
-
-
-def _requeue(row: Modelling, given: Mapping[str, object]) -> bool:
+def _requeue(row: Modelling, fields: Mapping[str, object]) -> bool:
     """Queue a finished row again; return False if it is open, or has the requested result."""
     if row.is_open:
         Modelling.objects.filter(pk=row.pk, priority__lt=_PRIORITY).update(priority=_PRIORITY)
         return False
     report = row.report
-    is_true = row.state == State.DONE and row.code_digest == row.build.code_digest
-    if is_true and report is not None and artifacts.is_whole(report):
+    is_current = row.state == State.DONE and row.code_digest == row.build.code_digest
+    if is_current and report is not None and artifacts.is_whole(report):
         return False
-    over = Modelling.objects.filter(pk=row.pk).exclude(state__in=OPEN_STATES)
-    return bool(over.update(**work.REQUEUED_FIELDS, **given))
-
-
-@transaction.atomic
-def cancel(row: Modelling, actor: AbstractBaseUser) -> bool:
-    """Cancel a modelling; return False if it was over already."""
-    left = Modelling.objects.filter(pk=row.pk, state__in=OPEN_STATES)
-    stopped = work.close(left, State.CANCELLED, "cancelled")
-    if stopped:
-        audit.record(actor, "cancel", row)
-    return bool(stopped)
+    closed = Modelling.objects.filter(pk=row.pk).exclude(state__in=OPEN_STATES)
+    return bool(closed.update(**work.REQUEUED_FIELDS, **fields))
 
 
 def board_named(target: str, name: str) -> Board:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import transaction
 from django.db.models.functions import Now
 
 from codegen_app.kernels.models import Build, KernelUse, Modelling
@@ -15,15 +14,22 @@ from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, Report
 
 
-def report_fields(report: Report, build: Build) -> dict[str, Any]:
-    """Return the columns of a finished row; the report's file is stored."""
+def time_fields(report: Report) -> dict[str, Any]:
+    """Return the columns of any kernel with a report; the report's file is stored."""
     return {
-        "code_digest": build.code_digest,
         "report": artifacts.store(report_json.write(report), ".json"),
         "low_us": report.time_us.low,
         "time_us": report.time_us.mid,
         "high_us": report.time_us.high,
         "sentence": report.sentence,
+    }
+
+
+def report_fields(report: Report, build: Build) -> dict[str, Any]:
+    """Return the columns of a finished modelling; the report's file is stored."""
+    return {
+        **time_fields(report),
+        "code_digest": build.code_digest,
         "unknown": dict(report.unknown),
     }
 
@@ -39,23 +45,21 @@ def store_report(
 
     ``sizes`` are those of the modelled problem's symbols.
     """
-    fields = report_fields(report, build)
-    with transaction.atomic():
-        row, _ = Modelling.objects.update_or_create(
-            build=build,
-            board=board,
-            sizes=dict(sizes),
-            version=VERSION,
-            defaults={
-                **fields,
-                "use": use,
-                "state": State.DONE,
-                "claim": "",
-                "lease_until": None,
-                "stage": "",
-                "reason": "",
-                "detail": "",
-                "finished_at": Now(),
-            },
-        )
+    row, _ = Modelling.objects.update_or_create(
+        build=build,
+        board=board,
+        sizes=dict(sizes),
+        version=VERSION,
+        defaults={
+            **report_fields(report, build),
+            "use": use,
+            "state": State.DONE,
+            "claim": "",
+            "lease_until": None,
+            "stage": "",
+            "reason": "",
+            "detail": "",
+            "finished_at": Now(),
+        },
+    )
     return row

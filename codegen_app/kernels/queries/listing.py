@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from scheduler.isa.flow import Loop
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction, LineKind, Listing, count_kinds
+from scheduler.isa.listing import Function, Instruction, LineKind, count_kinds
 from scheduler.isa.occupancy import Resources, rules_of
 from scheduler.isa.reader import reader_of
 from scheduler.targets import Target
@@ -141,7 +141,11 @@ def read_listing(text: str, target: Target) -> ListingView:
         ListingLine(LineKind.DIRECTIVE.value if row.startswith(_DEBUG_LABELS) else kind.value)
         for row, kind in zip(rows, listing.kinds, strict=True)
     ]
-    at_label = _label_lines(text, listing)
+    at_label = {
+        row.partition(":")[0]: number
+        for number, (row, kind) in enumerate(zip(rows, listing.kinds, strict=True), 1)
+        if kind is LineKind.LABEL
+    }
     functions = []
     for function in listing.functions:
         live = reader.live_registers(function)
@@ -161,8 +165,23 @@ def read_listing(text: str, target: Target) -> ListingView:
                 header=instruction.header,
                 header_line=instruction.header_line,
             )
-        peak = live.peak if live else None
-        functions.append(_function_row(function, at_label, peak, reader.hazards(function)))
+        blocks = _block_rows(function, at_label)
+        inner = function.inner_loop()
+        loops = (_loop_row(function, loop, blocks, loop is inner) for loop in function.loops)
+        functions.append(
+            FunctionRow(
+                name=function.name,
+                first_line=function.first_line,
+                last_line=function.last_line,
+                instructions=len(function.instructions),
+                own=sum(1 for row in function.instructions if not row.source_line),
+                counts=_counts(function.instructions),
+                loops=tuple(loops),
+                blocks=blocks,
+                live_peak=live.peak if live else None,
+                hazards=reader.hazards(function),
+            )
+        )
     title = reader.registers_title
     return ListingView(
         *(text, reader.dialect_of(text), tuple(lines), tuple(functions), title),
@@ -178,36 +197,6 @@ def next_steps(text: str, resources: Mapping[str, Resources], target: Target) ->
     """Return for each device function of a build what would allow one more wave; "" for nothing."""
     rules = rules_of(target)
     return {} if rules is None else rules.next_steps(text, resources, target)
-
-
-def _label_lines(text: str, listing: Listing) -> dict[str, int]:
-    return {
-        line.partition(":")[0]: number
-        for number, (line, kind) in enumerate(zip(text.split("\n"), listing.kinds, strict=False), 1)
-        if kind is LineKind.LABEL
-    }
-
-
-def _function_row(
-    function: Function,
-    at_label: Mapping[str, int],
-    live_peak: int | None,
-    hazards: tuple[Hazard, ...],
-) -> FunctionRow:
-    blocks = _block_rows(function, at_label)
-    inner = function.inner_loop()
-    return FunctionRow(
-        name=function.name,
-        first_line=function.first_line,
-        last_line=function.last_line,
-        instructions=len(function.instructions),
-        own=sum(1 for instruction in function.instructions if not instruction.source_line),
-        counts=_counts(function.instructions),
-        loops=tuple(_loop_row(function, loop, blocks, loop is inner) for loop in function.loops),
-        blocks=blocks,
-        live_peak=live_peak,
-        hazards=hazards,
-    )
 
 
 def _block_rows(function: Function, at_label: Mapping[str, int]) -> tuple[BlockRow, ...]:

@@ -49,44 +49,30 @@ def request_builds(
 
     Raises ``UserError`` for an unknown target, or for one that no compiler here builds for.
     """
-    by_language: dict[str, list[GeneratedKernel]] = {}
-    for kernel in kernels:
-        by_language.setdefault(kernel.source_file, []).append(kernel)
-    found: dict[int, Build] = {}
-    for source_file in sorted(by_language) or [""]:
-        toolchain = compilers.toolchain_for(target, source_file)
-        found |= _request(by_language.get(source_file, ()), target, toolchain, flags, priority)
-    if waiting := sum(build.state == State.QUEUED for build in found.values()):
-        queue.notify(queue.Kind.COMPILE, waiting)
-    return found
-
-
-def _request(
-    kernels: Iterable[GeneratedKernel],
-    target: str,
-    toolchain: Toolchain,
-    flags: Flags,
-    priority: int,
-) -> dict[int, Build]:
-    """Request builds with one compiler, without notifying the workers."""
     # Always in the same order, so that two requests for the same rows do not deadlock.
     by_key = {kernel.pk: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.pk)}
-    identity = {
-        "target": targets.find(target).name,
-        "flags": list(flags.values),
-        "toolchain": toolchain.name,
-        "toolchain_version": toolchain.version[:200],
-        "toolchain_digest": toolchain.path_digest,
-    }
-    Build.objects.bulk_create(
-        (Build(kernel=kernel, priority=priority, **identity) for kernel in by_key.values()),
-        ignore_conflicts=True,
-    )
-    rows = Build.objects.filter(kernel__in=by_key, **identity).select_related("kernel")
-    # Builds that were dropped with a run or a compiler are requested again.
-    rows.filter(state=State.CANCELLED).update(**work.REQUEUED_FIELDS)
-    found = {build.kernel_id: build for build in rows}
-    rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
+    found: dict[int, Build] = {}
+    for source_file in sorted({kernel.source_file for kernel in by_key.values()}) or [""]:
+        toolchain = compilers.toolchain_for(target, source_file)
+        identity = {
+            "target": targets.find(target).name,
+            "flags": list(flags.values),
+            "toolchain": toolchain.name,
+            "toolchain_version": toolchain.version[:200],
+            "toolchain_digest": toolchain.path_digest,
+        }
+        compiled = [kernel for kernel in by_key.values() if kernel.source_file == source_file]
+        Build.objects.bulk_create(
+            (Build(kernel=kernel, priority=priority, **identity) for kernel in compiled),
+            ignore_conflicts=True,
+        )
+        rows = Build.objects.filter(kernel__in=compiled, **identity).select_related("kernel")
+        # Builds that were dropped with a run or a compiler are requested again.
+        rows.filter(state=State.CANCELLED).update(**work.REQUEUED_FIELDS)
+        found |= {build.kernel_id: build for build in rows}
+        rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
+    if waiting := sum(build.state == State.QUEUED for build in found.values()):
+        queue.notify(queue.Kind.COMPILE, waiting)
     return found
 
 
@@ -136,7 +122,11 @@ def run_build(build: Build) -> None:
 
     Raises ``work.LeaseLostError`` when another worker has claimed it, or it was cancelled.
     """
-    toolchain = _toolchain_of(build)
+    requested = build.toolchain, build.toolchain_version, build.toolchain_digest
+    recipe = _recipe(build)
+    same = [one for one in compilers.available_toolchains() if _toolchain_key(one) == requested]
+    # If several backends use that program, the one that builds for the target is preferred.
+    toolchain = next((one for one in same if not recipe.obstacle(one)), next(iter(same), None))
     if toolchain is None:
         with transaction.atomic():
             _replace_orphaned(build)
@@ -162,8 +152,23 @@ def run_build(build: Build) -> None:
         raise MachineFaultError(result.reason, of_row=True)
     if isinstance(result, Rejected):
         _record_failure(build, result)
-    else:
-        _record_success(build, result)
+        return
+    stored = stored_files(result, recipe)  # before the row is locked: a disk may be slow
+    with transaction.atomic():
+        work.finish(
+            build,
+            State.DONE,
+            code_digest=result.code_digest,
+            duration_s=result.duration_s,
+            cached=result.cached,
+            log=result.log,
+            diagnostics=_diagnostics(recipe, result.log),
+            resources=dict(result.resources),
+            **stored,
+        )
+        build_finished.send(Build, build=build)
+        automatic.model_default(build)
+        build_events.on_build_finished(build)
 
 
 def local_builds() -> QuerySet[Build]:
@@ -219,47 +224,15 @@ def _replace_orphaned(build: Build) -> None:
         build_finished.send(Build, build=new)
 
 
-def _toolchain_of(build: Build) -> Toolchain | None:
-    """Return this host's compiler that a build was requested with. If several backends use that
-    program, the one that builds for the target is preferred."""
-    asked, recipe = _build_toolchain_key(build), _recipe(build)
-    same = [one for one in compilers.available_toolchains() if _toolchain_key(one) == asked]
-    return next((one for one in same if not recipe.obstacle(one)), next(iter(same), None))
-
-
-def _toolchain_filter(compilers_: Iterable[tuple[str, str, str]]) -> Q:
-    made = Q(pk__in=[])
-    for name, version, digest in compilers_:
-        made |= Q(toolchain=name, toolchain_version=version, toolchain_digest=digest)
-    return made
-
-
-def _build_toolchain_key(build: Build) -> tuple[str, str, str]:
-    return build.toolchain, build.toolchain_version, build.toolchain_digest
+def _toolchain_filter(keys: Iterable[tuple[str, str, str]]) -> Q:
+    condition = Q(pk__in=[])
+    for name, version, digest in keys:
+        condition |= Q(toolchain=name, toolchain_version=version, toolchain_digest=digest)
+    return condition
 
 
 def _toolchain_key(toolchain: Toolchain) -> tuple[str, str, str]:
     return toolchain.name, toolchain.version[:200], toolchain.path_digest
-
-
-def _record_success(build: Build, result: Built) -> None:
-    recipe = _recipe(build)
-    kept = stored_files(result, recipe)  # before the row is locked: a disk may be slow
-    with transaction.atomic():
-        work.finish(
-            build,
-            State.DONE,
-            code_digest=result.code_digest,
-            duration_s=result.duration_s,
-            cached=result.cached,
-            log=result.log,
-            diagnostics=_diagnostics(recipe, result.log),
-            resources=dict(result.resources),
-            **kept,
-        )
-        build_finished.send(Build, build=build)
-        automatic.model_default(build)
-        build_events.on_build_finished(build)
 
 
 def _record_failure(build: Build, rejected: Rejected) -> None:
@@ -283,7 +256,7 @@ def _recipe(build: Build) -> Recipe:
 
 def stored_files(result: Built, recipe: Recipe) -> dict[str, Artifact | None]:
     """Return the files of a build by field; None for a file that this compiler does not make."""
-    made = recipe.files_with(result.toolchain)
+    made_files = recipe.files_with(result.toolchain)
     files = {
         "listing": recipe.listing_file,
         "code_object": recipe.code_object_file,
@@ -291,7 +264,7 @@ def stored_files(result: Built, recipe: Recipe) -> dict[str, Artifact | None]:
         "library": recipe.library_file,
     }
     return {
-        field: artifacts.store_file(result.directory / name) if name in made else None
+        field: artifacts.store_file(result.directory / name) if name in made_files else None
         for field, name in files.items()
     }
 

@@ -16,13 +16,14 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from codegen_app.accounts import audit
+from codegen_app.kernels.modelling.requests import board_named
+from codegen_app.kernels.modelling.store import time_fields
 from codegen_app.kernels.models import ForeignKernel
 from codegen_app.platform import artifacts
 from codegen_app.platform.config import sandbox
 from codegen_app.workers import queue, work
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler import targets
-from scheduler.cycles import report_json
 from scheduler.cycles.kernel_file import KernelFile, read_kernels
 from scheduler.cycles.launches.parser import read_launch
 from scheduler.cycles.untrusted import ProcessLimits, model_untrusted
@@ -34,6 +35,7 @@ from scheduler.text import shorten, to_identifier
 
 MAX_OPEN = 5  # waiting or finished, per person
 READING, MODELLING = "reading", "modelling"
+_SUFFIXES = {".hsaco", ".co", ".o", ".s", ".amdgcn"}
 
 
 def boards() -> tuple[Board, ...]:
@@ -63,16 +65,6 @@ def submit(
         audit.record(actor, "look", row)
         queue.notify(queue.Kind.COMPILE)  # its workers model kernels
     return row
-
-
-@transaction.atomic
-def cancel(row: ForeignKernel, actor: AbstractBaseUser) -> bool:
-    """Cancel a kernel's analysis; return False if it was over already."""
-    left = ForeignKernel.objects.filter(pk=row.pk, state__in=OPEN_STATES)
-    stopped = work.close(left, State.CANCELLED, "cancelled")
-    if stopped:
-        audit.record(actor, "cancel", row)
-    return bool(stopped)
 
 
 def queued_kernels() -> QuerySet[ForeignKernel]:
@@ -109,15 +101,16 @@ def _analyse(
     row: ForeignKernel, cancellation: Cancellation, phase: dict[str, str]
 ) -> dict[str, Any]:
     sandbox.require_uploads(settings.FENCE)  # this worker's setting; it may be on another machine
-    board = _board(row)
-    text = read_launch(row.launch)
+    board = board_named(row.target, row.board)
+    launch = read_launch(row.launch)
     with tempfile.TemporaryDirectory(prefix="kiln-kernel-") as folder:
         # Errors name the file; the sender's name cannot lead outside the folder.
         stem = to_identifier(Path(row.name).stem)[:80] or "kernel"
-        path = Path(folder) / f"{stem}{_suffix(row.name)}"
+        suffix = Path(row.name).suffix
+        path = Path(folder) / f"{stem}{suffix if suffix in _SUFFIXES else ''}"
         path.write_bytes(artifacts.read(row.file))
-        kernels = read_kernels(path, targets.find(row.target), text.function, cancellation)
-    function = kernels.select_kernel(text.function)
+        kernels = read_kernels(path, targets.find(row.target), launch.function, cancellation)
+    function = kernels.select_kernel(launch.function)
     listing = artifacts.store(kernels.listing.encode(), ".s")
     phase["phase"] = MODELLING
     limits = ProcessLimits(settings.FOREIGN_KERNEL_SECONDS, settings.FOREIGN_KERNEL_MEMORY_BYTES)
@@ -128,21 +121,5 @@ def _analyse(
         "function": function,
         "version": report.version,
         "listing": listing,
-        "report": artifacts.store(report_json.write(report), ".json"),
-        "low_us": report.time_us.low,
-        "time_us": report.time_us.mid,
-        "high_us": report.time_us.high,
-        "sentence": report.sentence,
+        **time_fields(report),
     }
-
-
-def _suffix(name: str) -> str:
-    suffix = Path(name).suffix
-    return suffix if suffix in {".hsaco", ".co", ".o", ".s", ".amdgcn"} else ""
-
-
-def _board(row: ForeignKernel) -> Board:
-    for board in boards():
-        if (board.target, board.name) == (row.target, row.board):
-            return board
-    raise UserError(f"this version of Kiln has no board {row.board} for {row.target}")

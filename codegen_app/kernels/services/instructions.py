@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from contextlib import suppress
 
 from django.db import transaction
 
@@ -28,40 +28,23 @@ def count_some(at_most: int = BATCH_SIZE) -> int:
 
 def record(build: Build) -> None:
     """Count the instructions of a build's listing, once; 0 if the storage lost the listing."""
-    counts = _counts(build)
+    assert build.listing is not None, "builds with a listing are counted"
+    counts: Counter[str] = Counter()
+    with suppress(FileNotFoundError):
+        text = artifacts.read(build.listing).decode("utf-8", errors="replace")
+        for function in reader_of(targets.find(build.target)).parse(text).functions:
+            names = (instruction.mnemonic[:_MAX_NAME] for instruction in function.instructions)
+            counts.update(filter(None, names))
     with transaction.atomic():
         waiting = Build.objects.filter(pk=build.pk, instructions=None)
         if not waiting.update(instructions=counts.total()):
             return  # another worker has counted them
-        keys = _keys(counts)
+        # In one order, so that two workers that create the same rows do not deadlock.
+        known = Mnemonic.objects.filter(name__in=list(counts))
+        new = sorted(counts.keys() - set(known.values_list("name", flat=True)))
+        Mnemonic.objects.bulk_create((Mnemonic(name=name) for name in new), ignore_conflicts=True)
+        keys = dict(known.values_list("name", "pk"))
         InstructionUse.objects.bulk_create(
             InstructionUse(mnemonic_id=keys[name], build=build, count=count)
             for name, count in counts.items()
         )
-
-
-def _counts(build: Build) -> Counter[str]:
-    assert build.listing is not None, "builds with a listing are counted"
-    try:
-        text = artifacts.read(build.listing).decode("utf-8", errors="replace")
-    except FileNotFoundError:
-        return Counter()
-    listing = reader_of(targets.find(build.target)).parse(text)
-    return Counter(
-        instruction.mnemonic[:_MAX_NAME]
-        for function in listing.functions
-        for instruction in function.instructions
-        if instruction.mnemonic
-    )
-
-
-def _keys(names: Iterable[str]) -> dict[str, int]:
-    """Return the rows of these mnemonics, creating new ones; in one order, so that two workers that
-    create the same rows do not deadlock."""
-    ordered = sorted(names)
-    known = dict(Mnemonic.objects.filter(name__in=ordered).values_list("name", "pk"))
-    new = [Mnemonic(name=name) for name in ordered if name not in known]
-    if new:
-        Mnemonic.objects.bulk_create(new, ignore_conflicts=True)
-        known = dict(Mnemonic.objects.filter(name__in=ordered).values_list("name", "pk"))
-    return known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 
 from codegen_app.graphs.models import Problem
@@ -11,6 +12,9 @@ from scheduler.errors import UserError
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.operations import Lowered
 from scheduler.tuning.work import work_of
+
+_BATCH = 500  # rows per statement
+_MAX_BIGINT = 2**63 - 1  # the column's limit: products may exceed it while the tensors still fit
 
 
 def record(
@@ -29,24 +33,12 @@ def record_all(
     bindings: Mapping[str, int],
 ) -> None:
     """Record the work of many problems of a graph."""
-    rows = (_work(problem, node, lowered, bindings) for problem, node in problems)
-    ProblemWork.objects.bulk_create(
-        (row for row in rows if row is not None), ignore_conflicts=True, batch_size=_BATCH
-    )
-
-
-def _work(
-    problem: Problem, node: SchedulerNode, lowered: Lowered, bindings: Mapping[str, int]
-) -> ProblemWork | None:
-    try:
-        figures = asdict(work_of(node, lowered, dict(bindings)))
-    except UserError:  # larger than any memory
-        return None
-    if any(isinstance(value, int) and value > _MAX_BIGINT for value in figures.values()):
-        return None
-    used = {name: bindings[name] for name in problem.symbols}
-    return ProblemWork(problem=problem, bindings=used, **figures)
-
-
-_BATCH = 500  # rows per statement
-_MAX_BIGINT = 2**63 - 1  # the column's limit: products may exceed it while the tensors still fit
+    rows = []
+    for problem, node in problems:
+        with suppress(UserError):  # larger than any memory
+            figures = asdict(work_of(node, lowered, dict(bindings)))
+            numbers = (value for value in figures.values() if isinstance(value, int))
+            if all(value <= _MAX_BIGINT for value in numbers):
+                used = {name: bindings[name] for name in problem.symbols}
+                rows.append(ProblemWork(problem=problem, bindings=used, **figures))
+    ProblemWork.objects.bulk_create(rows, ignore_conflicts=True, batch_size=_BATCH)

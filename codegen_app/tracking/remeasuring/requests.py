@@ -29,8 +29,8 @@ from codegen_app.tracking.queries.remeasurable import (
     points_between,
     side_points,
 )
-from codegen_app.workers import queue, work
-from codegen_app.workers.models import OPEN_STATES, State
+from codegen_app.workers import queue
+from codegen_app.workers.models import OPEN_STATES
 from scheduler.errors import UserError
 
 MAX_REVISIONS = 50
@@ -138,16 +138,6 @@ def _request_revisions(
     ]
     MeasurementRequest.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
-
-
-@transaction.atomic
-def cancel(row: Remeasurement, actor: AbstractBaseUser) -> bool:
-    """Cancel a remeasurement; return False if it was over already."""
-    left = Remeasurement.objects.filter(pk=row.pk, state__in=OPEN_STATES)
-    stopped = work.close(left, State.CANCELLED, "cancelled")
-    if stopped:
-        audit.record(actor, "cancel", row)
-    return bool(stopped)
 
 
 @transaction.atomic

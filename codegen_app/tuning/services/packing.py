@@ -89,16 +89,6 @@ def mark_missing(row: Packing) -> None:
     )
 
 
-@transaction.atomic
-def cancel(row: Packing, actor: AbstractBaseUser) -> bool:
-    """Cancel a packing; return False if it was over already."""
-    left = Packing.objects.filter(pk=row.pk, state__in=OPEN_STATES)
-    stopped = work.close(left, State.CANCELLED, "cancelled")
-    if stopped:
-        audit.record(actor, "cancel", row)
-    return bool(stopped)
-
-
 def pack(row: Packing) -> None:
     """Run a claimed packing: generate the code, pack it, store the file.
 

@@ -321,7 +321,7 @@ def test_an_answer_that_is_none_is_refused_in_one_line(
 
 
 def _cancel(row: TorchComparison) -> None:
-    torch_comparisons.cancel(row, User.objects.create_user("somebody"))
+    work.cancel(row, User.objects.create_user("somebody"))
 
 
 def _delete(row: TorchComparison) -> None:

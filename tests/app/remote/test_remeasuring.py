@@ -165,7 +165,7 @@ def test_what_is_none_of_the_work_is_turned_down(
 
 @pytest.mark.full
 def test_what_was_cancelled_is_dropped(remote: Remote, again: dict[str, Any], lead: User) -> None:
-    assert requests.cancel(row(), lead)
+    assert work.cancel(row(), lead)
     key = again["lease"]
     said = remote.progress(key).json()
     assert said == {"say": "stop", "why": "the remeasurement was cancelled"}

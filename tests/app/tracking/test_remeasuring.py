@@ -157,12 +157,12 @@ def test_what_is_cancelled_stores_nothing(own: Alert, person: User) -> None:
     requests.request_remeasurement(own, person)
     row = work.claim_next(jobs.queued_remeasurements("cpu"), "w")
     assert row is not None
-    assert requests.cancel(row, person)
+    assert work.cancel(row, person)
     with pytest.raises(work.LeaseLostError):
         jobs.run(row)
     assert Remeasurement.objects.get().state == State.CANCELLED
     assert not Datum.objects.filter(source=Source.AGAIN).exists()
-    assert not requests.cancel(row, person)
+    assert not work.cancel(row, person)
     requests.request_remeasurement(own, person)
     assert Remeasurement.objects.count() == 2, "it can be asked for again"
 

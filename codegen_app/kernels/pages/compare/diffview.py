@@ -10,11 +10,21 @@ from django.utils.safestring import SafeString
 from codegen_app.kernels.pages.compare.query import DiffRow
 from codegen_app.web.codelines import CHUNK
 
+_GLYPHS = {"added": "+", "removed": "\u2212", "changed": "\u2260"}
 
-def diff(rows: Sequence[DiffRow], of: str) -> SafeString:
-    """Return the rows of a comparison: both sides, with a glyph for each line's change. ``of``
-    tells screen readers what is compared."""
-    parts = [_diff_row(row) for row in rows]
+
+def diff(rows: Sequence[DiffRow], compared: str) -> SafeString:
+    """Return the rows of a comparison: both sides, with a glyph for each line's change.
+    ``compared`` tells screen readers what is compared."""
+    parts = [
+        f'<div class="d gap">{row.count} equal lines</div>'
+        if row.change == "gap"
+        else f'<div class="d {row.change}"><span class="n">{row.left or ""}</span>'
+        f'<span class="t">{escape(row.left_text)}</span><span class="n">{row.right or ""}</span>'
+        f'<span class="g">{_GLYPHS.get(row.change, "")}</span>'
+        f'<span class="t">{escape(row.right_text)}</span></div>'
+        for row in rows
+    ]
     chunks = [parts[at : at + CHUNK] for at in range(0, len(parts), CHUNK)]
     # The style sheet knows the height of a full chunk, which need not be laid out while hidden.
     body = "".join(
@@ -23,19 +33,5 @@ def diff(rows: Sequence[DiffRow], of: str) -> SafeString:
     )
     return SafeString(
         '<div class="codepane short diff" tabindex="0" role="region" aria-label="Differences in '
-        f'{escape(of)}">{body}</div>'
-    )
-
-
-_GLYPHS = {"added": "+", "removed": "\u2212", "changed": "\u2260"}
-
-
-def _diff_row(row: DiffRow) -> str:
-    if row.change == "gap":
-        return f'<div class="d gap">{row.count} equal lines</div>'
-    return (
-        f'<div class="d {row.change}"><span class="n">{row.left or ""}</span>'
-        f'<span class="t">{escape(row.left_text)}</span><span class="n">{row.right or ""}</span>'
-        f'<span class="g">{_GLYPHS.get(row.change, "")}</span>'
-        f'<span class="t">{escape(row.right_text)}</span></div>'
+        f'{escape(compared)}">{body}</div>'
     )

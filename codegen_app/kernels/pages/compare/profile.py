@@ -3,7 +3,7 @@ live registers, the inner loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen_app.kernels.models import Build
@@ -35,9 +35,10 @@ def profile_rows(
 ) -> tuple[ProfileRow, ...]:
     """Return the rows that any side has. ``functions`` are the instructions of each side's device
     function with the most registers, None if they are not read."""
-    resources = [_resource_texts(build) for build in builds]
-    loops = [_function_texts(*one) if one else {} for one in functions]
-    sides = [{**one, **other} for one, other in zip(resources, loops, strict=True)]
+    sides = [
+        _resource_texts(build) | (_function_texts(*function) if function else {})
+        for build, function in zip(builds, functions, strict=True)
+    ]
     rows = (
         ProfileRow(name, note, tuple(side.get(name, "") for side in sides))
         for name, note in _NOTES.items()
@@ -57,7 +58,12 @@ _NOTES = {
     "Memory in loop": "global memory, LDS and scratch",
     "Waits in loop": "",
 }
-_MEMORY = (Kind.GLOBAL, Kind.LDS, Kind.SCRATCH)
+_LOOP_KINDS = {
+    "Matrix in loop": (Kind.MATRIX,),
+    "Vector in loop": (Kind.VECTOR,),
+    "Memory in loop": (Kind.GLOBAL, Kind.LDS, Kind.SCRATCH),
+    "Waits in loop": (Kind.WAIT,),
+}
 
 
 def _resource_texts(build: Build) -> dict[str, str]:
@@ -80,17 +86,10 @@ def _function_texts(reader: ListingReader, function: Function) -> dict[str, str]
     loop = function.inner_loop()
     if loop is None:
         return found | {"Inner loop": "no loop"}
-    inside = count_kinds(function.loop_instructions(loop))
-    whole = sum(inside.values())
-
-    def of(*kinds: Kind) -> str:
-        count = sum(inside.get(kind, 0) for kind in kinds)
-        return f"{count} ({100 * count / whole:.0f}%)" if count else "0"
-
-    parts: Mapping[str, Callable[[], str]] = {
-        "Matrix in loop": lambda: of(Kind.MATRIX),
-        "Vector in loop": lambda: of(Kind.VECTOR),
-        "Memory in loop": lambda: of(*_MEMORY),
-        "Waits in loop": lambda: of(Kind.WAIT),
-    }
-    return found | {"Inner loop": str(whole)} | {name: made() for name, made in parts.items()}
+    counts = count_kinds(function.loop_instructions(loop))
+    total = sum(counts.values())
+    found["Inner loop"] = str(total)
+    for name, kinds in _LOOP_KINDS.items():
+        count = sum(counts.get(kind, 0) for kind in kinds)
+        found[name] = f"{count} ({100 * count / total:.0f}%)" if count else "0"
+    return found

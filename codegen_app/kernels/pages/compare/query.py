@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from codegen_app.kernels.modelled.comparison import ModelledComparison, compare_modelled
-from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.models import Build
 from codegen_app.kernels.pages.compare.profile import ProfileRow, profile_rows
 from codegen_app.kernels.pages.compare.verdict import TimeComparison, comparable_times, verdicts
 from codegen_app.platform import files
@@ -165,11 +166,15 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     rows = [found[number] for number in builds]
     shown = shown if 0 < shown < len(rows) else 1
     left, right = rows[0], rows[shown]
-    too_large = tuple(_too_large(left, right))
-    one, other = (None, None) if _LISTINGS in too_large else (_listing(left), _listing(right))
+    pair = left, right
+    large_listings = any(
+        row.listing is not None and row.listing.size_bytes > MAX_LISTING_BYTES for row in pair
+    )
+    large_sources = any(row.kernel.source.count("\n") > MAX_SOURCE_LINES for row in pair)
+    one, other = (None, None) if large_listings else (_listing(left), _listing(right))
     same_source = left.kernel_id == right.kernel_id
     same_language = left.kernel.source_file == right.kernel.source_file
-    is_shown = same_language and not same_source and _SOURCES not in too_large
+    is_shown = same_language and not same_source and not large_sources
     pairs = _pair_functions(
         left, one.functions if one else (), right, other.functions if other else ()
     )
@@ -190,13 +195,15 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         functions=tuple(
             _function_diff((a, b), (one, other)) for a, b in pairs if a and b and one and other
         ),
-        unpaired=tuple(one.name for pair in pairs if None in pair for one in pair if one),
+        unpaired=tuple(
+            function.name for each in pairs if None in each for function in each if function
+        ),
         missing=tuple(
             _label(build, _ALL_PARTS)
-            for build, of in ((left, one), (right, other))
-            if of is None and _LISTINGS not in too_large
+            for build, listing in ((left, one), (right, other))
+            if listing is None and not large_listings
         ),
-        too_large=too_large,
+        too_large=tuple(compress((_LISTINGS, _SOURCES), (large_listings, large_sources))),
         modelled=compare_modelled(builds),
     )
 
@@ -209,14 +216,6 @@ _SOURCES = (
     f"A source exceeds the limit of {MAX_SOURCE_LINES} lines of this page: download both from"
     " their kernels' pages."
 )
-
-
-def _too_large(*pair: Build) -> Iterator[str]:
-    """Yield a line for each part that would take too long."""
-    if any(one.listing is not None and one.listing.size_bytes > MAX_LISTING_BYTES for one in pair):
-        yield _LISTINGS
-    if any(one.kernel.source.count("\n") > MAX_SOURCE_LINES for one in pair):
-        yield _SOURCES
 
 
 def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
@@ -237,17 +236,12 @@ def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
 
 _LABELS: Mapping[str, Callable[[Build], str]] = {
     "language": lambda build: language_of(build.kernel.source_file),
-    "kernel": lambda build: _short_digest(build.kernel),
+    "kernel": lambda build: build.kernel.name.rpartition("_")[2],  # eight digits of its digest
     "target": lambda build: build.target,
     "flags": lambda build: " ".join(build.flags),
     "toolchain": lambda build: f"{build.toolchain} {build.toolchain_version}",
 }
 _ALL_PARTS = ("kernel", "target", "flags")
-
-
-def _short_digest(kernel: GeneratedKernel) -> str:
-    """Return the eight digest characters at the end of a kernel's name."""
-    return kernel.name.rpartition("_")[2]
 
 
 def _label(build: Build, parts: Sequence[str]) -> str:
@@ -299,16 +293,11 @@ def _listing(build: Build) -> _Listing | None:
         text = files.read(build.listing.path, build.listing.digest).decode(errors="replace")
         target = targets.find(build.target)
         reader = reader_of(target)
-        functions = _user_functions(reader.parse(text).functions)
-        return _Listing(target, reader, reader.dialect_of(text), functions)
+        every = reader.parse(text).functions
+        # The runtime's functions (assertions, prints) belong to no line of the source.
+        ours = [row for row in every if any(each.source_line for each in row.instructions)]
+        return _Listing(target, reader, reader.dialect_of(text), tuple(ours or every))
     return None
-
-
-def _user_functions(functions: Sequence[Function]) -> tuple[Function, ...]:
-    """Return the functions from the source: the runtime's own (assertions, prints) belong to no
-    line of a source. Returns all if no instruction has a source line."""
-    kept = [one for one in functions if any(each.source_line for each in one.instructions)]
-    return tuple(kept or functions)
 
 
 def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReader, Function] | None:
@@ -339,16 +328,16 @@ def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
     """Return the figures of the device function with the most registers on each side; for different
     vendors only the figures that all have."""
     sides = [rules_of(targets.find(build.target)) for build in builds]
-    largest = [_largest_function(build) for build in builds]
+    figures = [_largest_function(build) for build in builds]
     if len(set(sides) - {None}) > 1:
-        largest = [
-            rules.comparable(one, targets.find(build.target)) if rules and one else {}
-            for rules, one, build in zip(sides, largest, builds, strict=True)
+        figures = [
+            rules.comparable(own, targets.find(build.target)) if rules and own else {}
+            for rules, own, build in zip(sides, figures, builds, strict=True)
         ]
-        names = dict.fromkeys(name for one in largest for name in one)
+        names = dict.fromkeys(name for own in figures for name in own)
     else:
         names = dict.fromkeys(name for rules in sides if rules for name in rules.numbers)
-    return tuple(ResourceRow(name, _figures([one.get(name) for one in largest])) for name in names)
+    return tuple(ResourceRow(name, _figures([own.get(name) for own in figures])) for name in names)
 
 
 def _figures(values: Sequence[int | None]) -> tuple[Figure, ...]:
@@ -367,34 +356,22 @@ def _largest_function(build: Build) -> Mapping[str, int]:
 def _source_rows(left: str, right: str) -> Iterator[DiffRow]:
     old, new = left.split("\n"), right.split("\n")
     rows: list[DiffRow] = []
-    one = other = 0
-    for at_left, at_right, length in [*common_runs(old, new), (len(old), len(new), 0)]:
-        for step in range(max(at_left - one, at_right - other)):
-            rows.append(_source_row(old, one + step, at_left, new, other + step, at_right))
-        rows += [
-            DiffRow(Change.SAME, a + 1, old[a], b + 1, new[b])
-            for a, b in zip(
-                range(at_left, at_left + length), range(at_right, at_right + length), strict=True
-            )
-        ]
-        one, other = at_left + length, at_right + length
+    at_old = at_new = 0
+    for same_old, same_new, length in [*common_runs(old, new), (len(old), len(new), 0)]:
+        for step in range(max(same_old - at_old, same_new - at_new)):
+            a, b = at_old + step, at_new + step
+            if a < same_old and b < same_new:
+                rows.append(DiffRow(Change.CHANGED, a + 1, old[a], b + 1, new[b]))
+            elif a < same_old:
+                rows.append(DiffRow(Change.REMOVED, left=a + 1, left_text=old[a]))
+            else:
+                rows.append(DiffRow(Change.ADDED, right=b + 1, right_text=new[b]))
+        for a, b in zip(
+            range(same_old, same_old + length), range(same_new, same_new + length), strict=True
+        ):
+            rows.append(DiffRow(Change.SAME, a + 1, old[a], b + 1, new[b]))
+        at_old, at_new = same_old + length, same_new + length
     return _fold_equal_rows(rows)
-
-
-def _source_row(
-    old: Sequence[str], one: int, old_end: int, new: Sequence[str], other: int, new_end: int
-) -> DiffRow:
-    has_left, has_right = one < old_end, other < new_end
-    change = (
-        Change.CHANGED if has_left and has_right else Change.REMOVED if has_left else Change.ADDED
-    )
-    return DiffRow(
-        change=change,
-        left=one + 1 if has_left else 0,
-        left_text=old[one] if has_left else "",
-        right=other + 1 if has_right else 0,
-        right_text=new[other] if has_right else "",
-    )
 
 
 def _function_diff(
@@ -448,16 +425,16 @@ def _text(instruction: Instruction) -> str:
     return f"{instruction.mnemonic} {instruction.operands}"
 
 
-def _is_blank(row: DiffRow) -> bool:
-    """Whether the row shows nothing: an empty line that one side does not have."""
-    return not (row.left_text.strip() or row.right_text.strip())
-
-
 def _fold_equal_rows(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
     """Yield changes with a few equal rows around them, and gaps for the other equal rows."""
     equal = (Change.SAME, Change.RENAMED)
     near: set[int] = set()
-    rows = [row for row in rows if row.change in equal or not _is_blank(row)]
+    # An empty line that one side does not have shows nothing.
+    rows = [
+        row
+        for row in rows
+        if row.change in equal or row.left_text.strip() or row.right_text.strip()
+    ]
     for at, row in enumerate(rows):
         if row.change not in equal:
             near.update(range(at - CONTEXT_LINES, at + CONTEXT_LINES + 1))

@@ -128,17 +128,10 @@ def _comparison(
             f" at least {MIN_RATIO_SAMPLES} of each are required.",
             n=n,
         )
-    return _compare_measured(build, labels, one, other)
-
-
-def _compare_measured(
-    build: int, labels: tuple[str, str], one: BenchmarkResult, other: BenchmarkResult
-) -> TimeComparison:
     before, after = (MeasuredSeries("", "", np.asarray(row.samples_ns)) for row in (one, other))
-    (found,) = compare([before], [after], _SETTINGS).rows
-    ratio, low, high = found.ratio, found.low, found.high
+    (result,) = compare([before], [after], _SETTINGS).rows
+    ratio, low, high = result.ratio, result.low, result.high
     assert ratio is not None, "there are enough samples of both"
-    n = len(one.samples_ns), len(other.samples_ns)
     figures = f"{ratio:.3f} ({low:.3f} to {high:.3f}) times as long as {labels[0]}"
     samples = f"n = {n[1]} and {n[0]}"
     if one.environment_id != other.environment_id:
@@ -148,28 +141,24 @@ def _compare_measured(
             if names[0] != names[1]
             else f"on {names[0]} with another driver, runtime or compiler"
         )
-        return TimeComparison(
-            build,
-            ComparisonResult.ENVIRONMENT,
+        outcome = ComparisonResult.ENVIRONMENT
+        words = (
             f"{labels[1]} takes {figures}, measured {where}: the ratio includes the difference in"
-            f" environment. {samples}.",
-            *(ratio, low, high, n),
+            f" environment. {samples}."
         )
-    outcome, why = _outcome(found.status, ratio)
-    where = f"on {one.environment.device_name}"
-    sizes = format_bindings(one.bindings)
-    return TimeComparison(
-        build,
-        outcome,
-        f"{labels[1]} takes {figures}: {why}. {samples}, {where}{f', {sizes}' if sizes else ''}.",
-        *(ratio, low, high, n),
-    )
-
-
-def _outcome(status: Status, ratio: float) -> tuple[ComparisonResult, str]:
-    if status in (Status.SLOWER, Status.FASTER):
-        outcome = ComparisonResult(status.value)
-        return outcome, f"{abs(ratio - 1) * 100:.1f}% {outcome}"
-    if status is Status.SAME:
-        return ComparisonResult.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
-    return ComparisonResult.UNKNOWN, "which is faster is unknown, the interval is too wide"
+    else:
+        if result.status in (Status.SLOWER, Status.FASTER):
+            outcome = ComparisonResult(result.status.value)
+            why = f"{abs(ratio - 1) * 100:.1f}% {outcome}"
+        elif result.status is Status.SAME:
+            outcome = ComparisonResult.SAME
+            why = f"the same within {100 * _SETTINGS.equivalence:g}%"
+        else:
+            outcome = ComparisonResult.UNKNOWN
+            why = "which is faster is unknown, the interval is too wide"
+        bindings = format_bindings(one.bindings)
+        words = (
+            f"{labels[1]} takes {figures}: {why}. {samples}, on {one.environment.device_name}"
+            f"{f', {bindings}' if bindings else ''}."
+        )
+    return TimeComparison(build, outcome, words, ratio, low, high, n)

@@ -61,28 +61,24 @@ class UploadKernelForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Require exactly one valid launch, from the file or the text."""
         data = super().clean() or {}
-        given = data.get("launch_file")
+        file = data.get("launch_file")
         text = (data.get("launch") or "").strip()
-        if given is not None and text:
-            self.add_error("launch_file", "Give the launch as a file or as text, not both.")
-        elif given is None and not text:
-            self.add_error("launch", "A launch is required: choose a file or enter it as text.")
-        else:
-            self._check(data, given, text)
-        return data
-
-    def _check(self, data: dict[str, Any], given: Any, text: str) -> None:
-        field = "launch" if given is None else "launch_file"
-        if given is not None and given.size > MOST_BYTES:
+        field = "launch" if file is None else "launch_file"
+        if file is not None and text:
+            self.add_error(field, "Give the launch as a file or as text, not both.")
+        elif file is None and not text:
+            self.add_error(field, "A launch is required: choose a file or enter it as text.")
+        elif file is not None and file.size > MOST_BYTES:
             self.add_error(field, f"The launch is larger than {filesizeformat(MOST_BYTES)}.")
-            return
-        try:
-            data["launch"] = given.read().decode("utf-8") if given is not None else text
-            read_launch(data["launch"])
-        except UnicodeDecodeError:
-            self.add_error(field, "The launch is not UTF-8 text.")
-        except UserError as error:
-            self.add_error(field, str(error))
+        else:
+            try:
+                data["launch"] = file.read().decode("utf-8") if file is not None else text
+                read_launch(data["launch"])
+            except UnicodeDecodeError:
+                self.add_error(field, "The launch is not UTF-8 text.")
+            except UserError as error:
+                self.add_error(field, str(error))
+        return data
 
     def chosen(self) -> Board:
         """Return the board."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from django.conf import settings
 from django.urls import reverse
 
+from codegen_app.kernels.modelled.rows import read_report
 from codegen_app.kernels.modelled.view import ModelledView, modelled_view
 from codegen_app.kernels.models import ForeignKernel
 from codegen_app.kernels.queries.listing import ListingView, read_listing
 from codegen_app.platform import files
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler import targets
-from scheduler.cycles import report_json
 from scheduler.cycles.report import Report
 from scheduler.errors import MachineError, UserError
 
@@ -125,31 +125,12 @@ def _files(row: ForeignKernel) -> tuple[str, Report | None]:
         return "", None
     try:
         text = files.read(row.listing.path, row.listing.digest).decode("utf-8", "replace")
-        return text, _read(row.report.path, row.report.digest)
+        return text, read_report(row.report.path, row.report.digest)
     except MachineError:  # unavailable, not missing
         raise
     except (FileNotFoundError, UserError):
         return "", None
 
 
-# Files are addressed by the digest of their content, so a parsed result stays valid.
-@lru_cache(maxsize=8)
-def _read(path: str, digest: str) -> Report:
-    return report_json.read(files.read(path, digest))
-
-
 def _row(row: ForeignKernel) -> ExternalKernelRow:
-    return ExternalKernelRow(
-        id=row.pk,
-        name=row.name,
-        target=row.target,
-        board=row.board,
-        state=row.state,
-        function=row.function,
-        low_us=row.low_us,
-        time_us=row.time_us,
-        high_us=row.high_us,
-        sentence=row.sentence,
-        created_at=row.created_at,
-        url=row.get_absolute_url(),
-    )
+    return build_row(ExternalKernelRow, row, url=row.get_absolute_url())

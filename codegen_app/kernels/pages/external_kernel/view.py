@@ -15,7 +15,6 @@ from codegen_app.accounts import permissions
 from codegen_app.kernels.models import ForeignKernel
 from codegen_app.kernels.pages.external_kernel.form import UploadKernelForm
 from codegen_app.kernels.pages.external_kernel.query import (
-    ExternalKernelPage,
     external_kernel_page,
     external_kernels_page,
     listing_text,
@@ -26,9 +25,10 @@ from codegen_app.kernels.services import external_kernels
 from codegen_app.tuning.services import packing
 from codegen_app.web.addresses import replace_query
 from codegen_app.web.forms.query import ExternalKernelForm
-from codegen_app.web.page import Crumb, get_or_404, render_page
+from codegen_app.web.page import TEXT_FILE, Crumb, download, get_or_404, render_page
 from codegen_app.web.require_permission import actor, require_permission
 from codegen_app.web.server import bodies
+from codegen_app.workers import work
 from scheduler.cycles import report_json
 from scheduler.errors import UserError
 
@@ -39,8 +39,11 @@ def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> Http
     is_post = request.method == "POST"
     form = UploadKernelForm(request.POST, request.FILES) if is_post else UploadKernelForm()
     if is_post and form.is_valid():
+        file, launch = form.cleaned_data["file"], form.cleaned_data["launch"]
+        board = form.chosen()
         try:
-            return redirect(_create(request, form))
+            row = external_kernels.submit(file, file.name or "", launch, board, actor(request))
+            return redirect(row)
         except UserError as error:
             form.add_error(None, str(error))
     return render_page(
@@ -55,17 +58,21 @@ def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> Http
     )
 
 
-def _create(request: HttpRequest, form: UploadKernelForm) -> ForeignKernel:
-    file = form.cleaned_data["file"]
-    launch, board = form.cleaned_data["launch"], form.chosen()
-    return external_kernels.submit(file, file.name or "", launch, board, actor(request))
-
-
 def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """One kernel; while it is open the page polls its inner part."""
     address = ExternalKernelForm(request.GET)
     page = get_or_404(f"kernel {pk}", external_kernel_page, pk, 0, address.number("at"))
     inner = bool(request.headers.get("HX-Request"))
+    context: dict[str, Any] = {}
+    if page.modelled is not None and not (as_json or inner):
+        view, whole = page.modelled, replace_query(request, at="")
+        context = {
+            "modelled": view,
+            "kernel": page.row.function,
+            "whole": whole,
+            "timeline": timelineview.timeline(view.timeline, whole) if view.timeline else None,
+            "listing": codeview.whole_listing(page.listing, view) if page.listing else None,
+        }
     answer = render_page(
         request,
         "kernels/external_kernel/state.html" if inner else "kernels/external_kernel.html",
@@ -75,25 +82,11 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
         stages=[Crumb("external kernels"), Crumb(page.row.name)],
         address=address,
         may_cancel=packing.may_cancel(page.requested_by, request.user),
-        **({} if as_json or inner else _context(request, page)),
+        **context,
     )
     if inner and not page.is_open:
         answer.headers["HX-Refresh"] = "true"  # the result can be shown now
     return answer
-
-
-def _context(request: HttpRequest, page: ExternalKernelPage) -> dict[str, Any]:
-    if page.modelled is None:
-        return {}
-    whole = replace_query(request, at="")
-    timeline = page.modelled.timeline
-    return {
-        "modelled": page.modelled,
-        "kernel": page.row.function,
-        "whole": whole,
-        "timeline": timelineview.timeline(timeline, whole) if timeline else None,
-        "listing": codeview.whole_listing(page.listing, page.modelled) if page.listing else None,
-    }
 
 
 def external_listing(_request: HttpRequest, pk: int) -> HttpResponse:
@@ -101,9 +94,7 @@ def external_listing(_request: HttpRequest, pk: int) -> HttpResponse:
     text = listing_text(pk)
     if not text:
         raise Http404(f"kernel {pk} has no listing")
-    answer = HttpResponse(text, content_type="text/plain; charset=utf-8")
-    answer.headers["Content-Disposition"] = f'attachment; filename="kernel-{pk}.s"'
-    return answer
+    return download(text, f"kernel-{pk}.s", TEXT_FILE)
 
 
 def external_report(_request: HttpRequest, pk: int) -> HttpResponse:
@@ -121,6 +112,6 @@ def cancel_external_kernel(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(ForeignKernel, pk=pk)
     if not packing.may_cancel(row.requested_by_id, request.user):
         raise PermissionDenied("Only the requester and staff can cancel this kernel.")
-    if not external_kernels.cancel(row, actor(request)):
+    if not work.cancel(row, actor(request)):
         messages.info(request, "This kernel was already finished.")
     return redirect(row)

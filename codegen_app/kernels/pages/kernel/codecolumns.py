@@ -50,7 +50,7 @@ _COLUMNS = (
 _EMPTY_CELLS = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
 
 
-def figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[str, str]:
+def line_figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[str, str]:
     """Return the figures of a line of the listing, and their title."""
     if modelled is None:
         return "", ""

@@ -14,11 +14,14 @@ from django.utils.safestring import SafeString
 
 from codegen_app.kernels.modelled.view import ModelledView
 from codegen_app.kernels.pages.header.query import HeaderPage
-from codegen_app.kernels.pages.kernel.codecolumns import figures as _figures
-from codegen_app.kernels.pages.kernel.codecolumns import format_mean, listing_head, source_head
+from codegen_app.kernels.pages.kernel.codecolumns import (
+    format_mean,
+    line_figures,
+    listing_head,
+    source_head,
+)
 from codegen_app.kernels.pages.kernel.query import KernelPage
 from codegen_app.kernels.queries.listing import (
-    BlockRow,
     FunctionRow,
     ListingLine,
     ListingView,
@@ -63,13 +66,31 @@ def panes(
     source = _source(page, tints, page.use.links if page.use else {}, of, modelled)
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
+    headers, body = headers_at(page.url, build.id), body_line(page)
     if loop is not None:
-        places = {**_places(view, _lines_of(loop)), "body": (body_line(page), 0)}
-        return Panes(source, _loop(view, loop, modelled, headers_at(page.url, build.id)), places)
-    address = f"{page.url}/{build.id}/lines"
-    listing = _listing(view, address, _query(page), modelled, headers_at(page.url, build.id))
-    places = {**_places(view), "body": (body_line(page), _function_line(page, view))}
-    return Panes(source, listing, places)
+        shown_lines = {n for first, last in loop.lines for n in range(first, last + 1)}
+        # Each run of blocks is a chunk of its own.
+        chunks = [
+            _chunk(_lines(view, first, last + 1, modelled, headers), view.lines[first - 1 : last])
+            for first, last in loop.lines
+        ]
+        only = SafeString(listing_head(view, modelled) + "".join(chunks))
+        return Panes(source, only, {**_places(view, shown_lines), "body": (body, 0)})
+    report = page.modelled.shown
+    query = {
+        "view": page.view,
+        "model": page.modelled.row.id if page.modelled.row else "",
+        "launch": report.shown.number if report and len(report.launches) > 1 else "",
+    }
+    encoded = urlencode({name: value for name, value in query.items() if value})
+    listing = _listing(view, f"{page.url}/{build.id}/lines", encoded, modelled, headers)
+    # The kernel's own code begins at the function that is launched first.
+    names = [launch["function"] for launch in page.launches]
+    launched = [function for function in view.functions if function.name in names]
+    longest = max(view.functions, key=lambda function: function.instructions, default=None)
+    function = next(iter(launched), longest)
+    first_line = function.first_line if function else 0
+    return Panes(source, listing, {**_places(view), "body": (body, first_line)})
 
 
 def headers_at(kernel: str, build: int) -> str:
@@ -84,27 +105,6 @@ def body_line(page: KernelPage) -> int:
     lines = page.source.split("\n")
     found = (number for mark in marks for number, text in enumerate(lines, 1) if mark in text)
     return next(found, 0)
-
-
-def _function_line(page: KernelPage, view: ListingView) -> int:
-    """Return the listing's line where the function begins that is launched first."""
-    names = [launch["function"] for launch in page.launches]
-    launched = [function for function in view.functions if function.name in names]
-    found = next(
-        iter(launched), max(view.functions, key=lambda one: one.instructions, default=None)
-    )
-    return found.first_line if found else 0
-
-
-def _query(page: KernelPage) -> str:
-    """Return the query of a listing chunk's URL for the page."""
-    shown = page.modelled.shown
-    given = {
-        "view": page.view,
-        "model": page.modelled.row.id if page.modelled.row else "",
-        "launch": shown.shown.number if shown and len(shown.launches) > 1 else "",
-    }
-    return urlencode({name: value for name, value in given.items() if value})
 
 
 def offline_panes(page: KernelPage) -> Panes:
@@ -147,14 +147,6 @@ def _lines(
     view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
 ) -> SafeString:
     """Return lines ``first`` to ``end`` (exclusive) in the chunks that the browser lays out."""
-    is_shown = [not _is_directive(line) for line in view.lines[first - 1 : end - 1]]
-    return chunk_lines(_rows(view, first, end, modelled, headers), is_shown)
-
-
-def _rows(
-    view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
-) -> list[str]:
-    """Return the existing lines from ``first`` to ``end`` (exclusive)."""
     tints = _tints(view)
     text = view.text.split("\n")
     lexer = listing_lexer(view.dialect)
@@ -162,18 +154,15 @@ def _rows(
     part = "\n".join(before + text[first - 1 : end - 1])
     html = highlight_lines(part, lexer)[len(before) :]
     lines = view.lines[first - 1 : end - 1]
-    rows = modelled.by_line if modelled else {}
-    return [
+    figures = modelled.by_line if modelled else {}
+    rows = [
         _listing_row(
-            *(number, line, one, tints, _figures(rows.get(number), modelled)),
+            *(number, line, code, tints, line_figures(figures.get(number), modelled)),
             _header(line, headers) if view.headers else "",
         )
-        for number, (line, one) in enumerate(zip(lines, html, strict=True), first)
+        for number, (line, code) in enumerate(zip(lines, html, strict=True), first)
     ]
-
-
-def _lines_of(loop: LoopRow) -> set[int]:
-    return {number for first, last in loop.lines for number in range(first, last + 1)}
+    return chunk_lines(rows, [not _is_directive(line) for line in lines])
 
 
 def _header(line: ListingLine, address: str) -> str:
@@ -193,34 +182,23 @@ def _header(line: ListingLine, address: str) -> str:
     return f'<a class="h" tabindex="-1" href="{there}" {text}</a>'
 
 
-def _loop(
-    view: ListingView, loop: LoopRow, modelled: ModelledView | None, headers: str
-) -> SafeString:
-    """Return a loop's lines, each run of blocks in its own chunk."""
-    chunks = []
-    for first, last in loop.lines:
-        lines = view.lines[first - 1 : last]
-        chunks.append(_chunk(_lines(view, first, last + 1, modelled, headers), lines))
-    return SafeString(listing_head(view, modelled) + "".join(chunks))
-
-
 def block_rows(function: FunctionRow, address: str) -> SafeString:
     """Return the rows of a table of basic blocks; a long function has hundreds. ``address`` is the
     URL of the page with the whole listing."""
-    return SafeString("".join(_block_row(block, address) for block in function.blocks))
 
-
-def _block_row(block: BlockRow, address: str) -> str:
     def link(line: int, text: str) -> str:
         return f'<a href="{escape(address)}#I{line}">{text}</a>'
 
-    lines = link(block.first_line, f"{block.first_line}\N{EN DASH}{block.last_line}")
-    then = " ".join(link(line, str(line)) for line in block.successors)
-    return (
-        f'<tr><td class="num">{block.number}</td><td class="code">{escape(block.label)}</td>'
-        f'<td class="code">{lines}</td><td class="num">{block.instructions}</td>'
-        f'<td class="num">{block.depth}</td><td class="code">{then}</td></tr>'
-    )
+    rows = []
+    for block in function.blocks:
+        lines = link(block.first_line, f"{block.first_line}\N{EN DASH}{block.last_line}")
+        successors = " ".join(link(line, str(line)) for line in block.successors)
+        rows.append(
+            f'<tr><td class="num">{block.number}</td><td class="code">{escape(block.label)}</td>'
+            f'<td class="code">{lines}</td><td class="num">{block.instructions}</td>'
+            f'<td class="num">{block.depth}</td><td class="code">{successors}</td></tr>'
+        )
+    return SafeString("".join(rows))
 
 
 def header_lines(page: HeaderPage, kernel: str) -> SafeString:
@@ -257,7 +235,11 @@ def _source(
     of: str = "",
     modelled: ModelledView | None = None,
 ) -> SafeString:
-    titles = _titles(page)
+    titles = {
+        number: "computes " + ", ".join(origin["nodes"])
+        for origin in (page.use.line_origins if page.use else ())
+        for number in range(origin["first"], origin["last"] + 1)
+    }
     marked = {
         number
         for row in page.provenance
@@ -281,30 +263,21 @@ def _source(
         title = "; ".join(filter(None, (title, waits)))
         mapped = number if number in tints else 0
         rows.append(code_row("L", number, html, css + heat, mapped, title, margin))
-    folded = _comment_lines(page)
-    head = source_head(modelled) + _fold(rows[:folded])
+    # A long comment at the beginning is folded.
+    mark = "#" if page.source_file.endswith(".py") else "//"
+    lines = page.source.split("\n")
+    comment = next((at for at, text in enumerate(lines) if not text.startswith(mark)), 0)
+    folded, head = 0, source_head(modelled)
+    if comment >= _LEAST_FOLDED:
+        folded = comment
+        head += (
+            f'<details data-fold="metadata"><summary>lines 1 to {folded}: the metadata comment'
+            f"</summary>{''.join(rows[:folded])}</details>"
+        )
     return SafeString(head + chunk_lines(rows[folded:]))
 
 
-def _comment_lines(page: KernelPage) -> int:
-    """Return the number of lines of the comment that begins the source; 0 for a short one."""
-    mark = "#" if page.source_file.endswith(".py") else "//"
-    lines = page.source.split("\n")
-    end = next((at for at, text in enumerate(lines) if not text.startswith(mark)), 0)
-    return end if end >= _LEAST_FOLDED else 0
-
-
 _LEAST_FOLDED = 3
-
-
-def _fold(rows: Sequence[str]) -> str:
-    """Fold lines that most readers do not need."""
-    if not rows:
-        return ""
-    return (
-        f'<details data-fold="metadata"><summary>lines 1 to {len(rows)}: the metadata comment'
-        f"</summary>{''.join(rows)}</details>"
-    )
 
 
 def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
@@ -319,15 +292,6 @@ def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
         f" {100 * row.share:.1f}% of all stall cycles"
     )
     return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", says
-
-
-def _titles(page: KernelPage) -> dict[int, str]:
-    """Return the names of the graph nodes that each source line computes."""
-    titles: dict[int, str] = {}
-    for origin in page.use.line_origins if page.use else ():
-        for number in range(origin["first"], origin["last"] + 1):
-            titles[number] = "computes " + ", ".join(origin["nodes"])
-    return titles
 
 
 def _listing(

@@ -20,6 +20,7 @@ from codegen_app.kernels.pages.kernel import codeview
 from codegen_app.kernels.pages.kernel.query import kernel_listing, kernel_page
 from codegen_app.platform import files
 from codegen_app.web.forms.query import KernelForm
+from codegen_app.web.page import TEXT_FILE, download
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.isa.instructions import kind_titles
@@ -48,12 +49,7 @@ def listing_lines(request: HttpRequest, name: str, build: int, first: int) -> Ht
 def kernel_source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     """The source as a file."""
     kernel = get_object_or_404(GeneratedKernel, name=name, source_file=file)
-    disposition = f'attachment; filename="{kernel.name}.{file.rpartition(".")[2]}"'
-    return HttpResponse(
-        kernel.source,
-        content_type="text/plain; charset=utf-8",
-        headers={"Content-Disposition": disposition},
-    )
+    return download(kernel.source, f"{kernel.name}.{file.rpartition('.')[2]}", TEXT_FILE)
 
 
 def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
@@ -110,8 +106,7 @@ def _offline(name: str, build: Build) -> HttpResponse:
             "script": mark_safe(_static("js/kernels/offline.js")),  # noqa: S308
         },
     )
-    disposition = f'attachment; filename="{name}.{build.target}.html"'
-    return HttpResponse(text, headers={"Content-Disposition": disposition})
+    return download(text, f"{name}.{build.target}.html", "text/html; charset=utf-8")
 
 
 def _static(path: str) -> str:

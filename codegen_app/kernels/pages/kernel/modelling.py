@@ -14,6 +14,7 @@ from codegen_app.kernels.models import GeneratedKernel, KernelUse, Modelling
 from codegen_app.kernels.pages.kernel.modelling_form import ModelForm
 from codegen_app.kernels.pages.kernel.view import kernel as kernel_view
 from codegen_app.web.require_permission import actor, require_permission
+from codegen_app.workers import work
 from scheduler.cycles import report_json
 from scheduler.errors import UserError
 
@@ -21,9 +22,16 @@ from scheduler.errors import UserError
 @require_permission(permissions.BUILD)
 @require_POST
 def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
-    """Model a kernel on any boards, at the given sizes."""
+    """Model a kernel on any boards, at the given sizes: the call of ``node``, else the first."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
-    use = _use(kernel, request.POST.get("node", ""))
+    uses = KernelUse.objects.filter(kernel=kernel).select_related(
+        "kernel", "template_node__graph", "template_node__problem"
+    )
+    node = request.POST.get("node", "")
+    is_key = node.isdecimal() and len(node) < 19
+    use = uses.filter(template_node=int(node) if is_key else 0).first() or uses.first()
+    if use is None:
+        raise Http404(f"no graph uses {kernel}")
     symbols = use.template_node.problem.symbols if use.template_node.problem else {}
     form = ModelForm(kernel.source_file, symbols, request.POST, node=use.template_node_id)
     if form.is_valid():
@@ -35,19 +43,6 @@ def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
             form.add_error(None, str(error))
     request.path = kernel.get_absolute_url()  # the page's links use it
     return kernel_view(request, name, modelling=form)
-
-
-def _use(kernel: GeneratedKernel, node: str) -> KernelUse:
-    """Return the use of the kernel to model: that of the node, else its first."""
-    uses = KernelUse.objects.filter(kernel=kernel).select_related(
-        "kernel", "template_node__graph", "template_node__problem"
-    )
-    is_key = node.isdecimal() and len(node) < 19
-    use = uses.filter(template_node=int(node) if is_key else 0).first()
-    use = use or uses.first()
-    if use is None:
-        raise Http404(f"no graph uses {kernel}")
-    return use
 
 
 def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
@@ -63,6 +58,6 @@ def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
 def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a modelling."""
     row = get_object_or_404(Modelling.objects.select_related("build__kernel"), pk=pk)
-    if not requests.cancel(row, actor(request)):
+    if not work.cancel(row, actor(request)):
         messages.info(request, "This modelling was already finished.")
     return redirect(f"{row.build.kernel.get_absolute_url()}#modelled")

@@ -38,15 +38,14 @@ class ModelForm(forms.Form):
     ) -> None:
         hints = {name: symbol["hint"] for name, symbol in symbols.items()}
         super().__init__(data, initial={"sizes": format_bindings(hints), "node": node})
-        self._boards = {_key(board): board for board in boards(source_file)}
+        self._boards = {f"{board.target} {board.name}": board for board in boards(source_file)}
         field = self.fields["board"]
         assert isinstance(field, forms.MultipleChoiceField)
-        field.choices = [(key, f"{board.name} ({board.target})") for key, board in self._named()]
+        field.choices = [
+            (key, f"{board.name} ({board.target})") for key, board in self._boards.items()
+        ]
         if not symbols:
             del self.fields["sizes"]
-
-    def _named(self) -> list[tuple[str, Board]]:
-        return list(self._boards.items())
 
     @property
     def offered(self) -> bool:
@@ -56,7 +55,3 @@ class ModelForm(forms.Form):
     def chosen(self) -> list[Board]:
         """Return the ticked boards."""
         return [self._boards[key] for key in self.cleaned_data["board"]]
-
-
-def _key(board: Board) -> str:
-    return f"{board.target} {board.name}"

@@ -25,6 +25,7 @@ from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
 from codegen_app.tuning.queries.limits import Limits, limits
 from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
 from codegen_app.tuning.queries.measurements import MIN_SAMPLES
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
@@ -271,10 +272,6 @@ def _resource_tables(resources: Iterable[ResourceRow]) -> tuple[ResourceTable, .
     )
 
 
-def _emulates(target: str) -> bool:
-    return bool(targets.find(target).emulates)
-
-
 def kernel_page(
     name: str,
     build_id: int | None,
@@ -293,22 +290,33 @@ def kernel_page(
     """
     kernel = GeneratedKernel.objects.get(name=name)
     uses = _uses(kernel)
-    found = (
+    use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
+    build_rows = (
         _build_row(kernel, build)
         for build in Build.objects.filter(kernel=kernel)
         .select_related("listing", "code_object", "intermediate")
         .order_by("target", "-created_at")
     )
     # The emulation's build is the least useful to read: it comes last.
-    builds = tuple(sorted(found, key=lambda build: (_emulates(build.target), build.target)))
-    use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
+    builds = tuple(
+        sorted(build_rows, key=lambda row: (bool(targets.find(row.target).emulates), row.target))
+    )
     rows = modelled_rows(kernel.pk)
-    asked = next((row.build for row in rows if row.id == model[0] and row.is_shown), build_id)
-    build = _choose_build(builds, asked)
-    shown = _view_name(build, view)
-    paths = _listing_paths(builds)
-    listing = _listing(build, paths, shown)
-    modelled = _kernel_modelling(rows, build, listing, model)
+    model_id, launch, at = model
+    build_id = next((row.build for row in rows if row.id == model_id and row.is_shown), build_id)
+    requested = [row for row in builds if row.id == build_id]
+    done = [row for row in builds if row.state == State.DONE]
+    build = next(iter([*requested, *done, *builds]), None)
+    views = build.views if build else ()
+    shown_view = view if view in views else next(iter(views), "")
+    digests = {digest for row in builds for digest in (row.listing_digest, row.intermediate_digest)}
+    paths = dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
+    listing = _listing(build, paths, shown_view)
+    here = [row for row in rows if build and row.build == build.id and row.is_shown]
+    newest = max(here, key=_finished, default=None)
+    modelled_row = next((row for row in here if row.id == model_id), newest)
+    report = load_report(modelled_row.id) if modelled_row else None
+    modelled = modelled_view(report, listing, launch, at) if report else None
     return KernelPage(
         name=kernel.name,
         url=kernel.get_absolute_url(),
@@ -325,11 +333,11 @@ def kernel_page(
         use=use,
         builds=builds,
         build=build,
-        view=shown,
+        view=shown_view,
         resources=tuple(_resource_rows(builds, paths)),
         listing=listing,
-        modelled=modelled,
-        provenance=_provenance(use, modelled.shown) if use else (),
+        modelled=KernelModelling(rows, modelled_row, modelled),
+        provenance=_provenance(use, modelled) if use else (),
         results=_results(kernel),
         limits=limits(
             *(use.problem_id, sizes, kernel.pk), rows, first=build.target if build else ""
@@ -339,36 +347,8 @@ def kernel_page(
     )
 
 
-def _kernel_modelling(
-    rows: tuple[ModelledRow, ...],
-    build: BuildRow | None,
-    listing: ListingView | None,
-    model: tuple[int | None, int, int | None],
-) -> KernelModelling:
-    """Return the requested report, else the newest of the displayed build (1 query)."""
-    asked, launch, at = model
-    here = [row for row in rows if build and row.build == build.id and row.is_shown]
-    row = next((row for row in here if row.id == asked), max(here, key=_newest, default=None))
-    report = load_report(row.id) if row else None
-    return KernelModelling(
-        rows, row, modelled_view(report, listing, launch, at) if report else None
-    )
-
-
-def _newest(row: ModelledRow) -> tuple[datetime, int]:
+def _finished(row: ModelledRow) -> tuple[datetime, int]:
     return row.finished_at or datetime.min.replace(tzinfo=UTC), row.id
-
-
-def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
-    """Return the paths of the builds' listings, and of the intermediate texts, by digest (1
-    query)."""
-    digests = {
-        digest
-        for build in builds
-        for digest in (build.listing_digest, build.intermediate_digest)
-        if digest
-    }
-    return dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
 
 
 # Files are addressed by the digest of their content, so a parsed result stays valid.
@@ -400,12 +380,6 @@ def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
     file = asked or build.listing
     assert file is not None
     return _cached_listing(file.path, file.digest, build.target)
-
-
-def _view_name(build: BuildRow | None, asked: str) -> str:
-    """Return the requested text of a build as its listing, by default the first."""
-    views = build.views if build else ()
-    return asked if asked in views else next(iter(views), "")
 
 
 def _listing(build: BuildRow | None, paths: Mapping[str, str], view: str) -> ListingView | None:
@@ -501,19 +475,16 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
     lacks_code = is_done and bool(recipe.code_object_file) and build.code_object is None
     between = build.intermediate if build.intermediate_id != build.listing_id else None
     titles = (recipe.listing_title, recipe.intermediate_title)
-    return BuildRow(
+
+    def url(file: str) -> str:
+        return reverse("kernel_download", args=[kernel.name, build.pk, file])
+
+    return build_row(
+        BuildRow,
+        build,
         id=build.pk,
-        target=build.target,
-        state=build.state,
-        stage=build.stage,
-        reason=build.reason,
-        toolchain=build.toolchain,
         version=build.toolchain_version,
         flags=tuple(build.flags),
-        duration_s=build.duration_s,
-        cached=build.cached,
-        code_digest=build.code_digest,
-        resources=build.resources,
         diagnostics=tuple(build.diagnostics),
         log=build.log or build.detail,
         listing_digest=build.listing.digest if build.listing else "",
@@ -522,26 +493,13 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
         remark=recipe.without_code_object if lacks_code else "",
         listing_title=recipe.intermediate_title if lacks_code else recipe.listing_title,
         intermediate_title=recipe.intermediate_title,
-        intermediate_url=_download(kernel, build, recipe.intermediate_file) if between else "",
-        listing_url=_download(kernel, build, recipe.listing_file) if build.listing else "",
-        code_object_url=_download(kernel, build, recipe.code_object_file)
-        if build.code_object
-        else "",
         code_object_title=recipe.code_object_title,
-        library_url=_download(kernel, build, recipe.library_file) if build.library_id else "",
-        offline_url=_download(kernel, build, "kernel.html") if build.listing else "",
-        created_at=build.created_at,
+        listing_url=url(recipe.listing_file) if build.listing else "",
+        intermediate_url=url(recipe.intermediate_file) if between else "",
+        code_object_url=url(recipe.code_object_file) if build.code_object else "",
+        library_url=url(recipe.library_file) if build.library_id else "",
+        offline_url=url("kernel.html") if build.listing else "",
     )
-
-
-def _download(kernel: GeneratedKernel, build: Build, file: str) -> str:
-    return reverse("kernel_download", args=[kernel.name, build.pk, file])
-
-
-def _choose_build(builds: tuple[BuildRow, ...], build_id: int | None) -> BuildRow | None:
-    asked = [build for build in builds if build.id == build_id]
-    done = [build for build in builds if build.state == State.DONE]
-    return next(iter([*asked, *done, *builds]), None)
 
 
 def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
@@ -552,21 +510,16 @@ def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
         .order_by("-created_at", "-pk")[:200]
     )
     return tuple(
-        ResultRow(
+        build_row(
+            ResultRow,
+            row,
             id=row.pk,
             problem=str(row.problem),
             device=row.environment.device_name,
             target=row.environment.target,
-            bindings=row.bindings,
             metrics=metrics_of(row),
-            batch=row.batch,
             rejected=len(row.rejected_samples),
-            check_max_error=row.check_max_error,
-            check_bound=row.check_bound,
-            check_ratio=row.check_ratio,
-            emulated=row.emulated,
-            origin=row.origin,
-            created_at=row.created_at,
+            drift=None,
         )
         for row in rows
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from codegen_app.kernels.modelled.timeline import LANE_ROWS, LaneRow, SpanRow, Timeline
+from codegen_app.kernels.modelled.timeline import LANE_ROWS, SpanRow, Timeline
 from codegen_app.kernels.modelled.view import display_name
 from codegen_app.web.ticks import round_ticks
 
@@ -24,33 +24,27 @@ def timeline(found: Timeline, address: str = "") -> SafeString:
     page with the listing, "" for this page."""
     height = _TOP + len(found.lanes) * _LANE
     scale = (WIDTH - _LEFT - 4) / (found.end - found.start)
-    ticks = "".join(_tick(found, at, scale, height) for at in round_ticks(found.start, found.end))
-    lanes = "".join(
-        _lane(lane, number, found.start, scale, address) for number, lane in enumerate(found.lanes)
-    )
+    parts = []
+    for at in round_ticks(found.start, found.end):
+        x = round(_LEFT + (at - found.start) * scale, 1)
+        text = f'<text x="{x + 3}" y="12">{at:,.0f}</text>'.replace(",", "\u202f")
+        parts.append(f'<line class="tick" x1="{x}" x2="{x}" y1="4" y2="{height}"/>{text}')
+    for number, lane in enumerate(found.lanes):
+        top = _TOP + number * _LANE
+        name = f"block {lane.block}, wave {lane.wave}"
+        edge = top - _GAP / 2
+        spans = (_span(span, name, top, found.start, scale, address) for span in lane.spans)
+        parts.append(
+            f'<g data-lane aria-label="{name}">'
+            f'<line class="lane" x1="0" x2="{WIDTH}" y1="{edge}" y2="{edge}"/>'
+            f'<text x="0" y="{top + 12}">{name}</text>'
+            f'<text class="faint" x="0" y="{top + 28}">SIMD {lane.simd}</text>{"".join(spans)}</g>'
+        )
     label = f"Modelled timeline of {len(found.lanes)} waves, cycles {found.start} to {found.end}"
     return SafeString(
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        f' role="group" aria-label="{label}" data-timeline>{ticks}{lanes}</svg>'
+        f' role="group" aria-label="{label}" data-timeline>{"".join(parts)}</svg>'
     )
-
-
-def _tick(found: Timeline, at: float, scale: float, height: int) -> str:
-    x = round(_LEFT + (at - found.start) * scale, 1)
-    text = f'<text x="{x + 3}" y="12">{at:,.0f}</text>'.replace(",", "\u202f")
-    return f'<line class="tick" x1="{x}" x2="{x}" y1="4" y2="{height}"/>{text}'
-
-
-def _lane(lane: LaneRow, number: int, start: int, scale: float, address: str) -> str:
-    top = _TOP + number * _LANE
-    name = f"block {lane.block}, wave {lane.wave}"
-    head = (
-        f'<line class="lane" x1="0" x2="{WIDTH}" y1="{top - _GAP / 2}" y2="{top - _GAP / 2}"/>'
-        f'<text x="0" y="{top + 12}">{name}</text>'
-        f'<text class="faint" x="0" y="{top + 28}">SIMD {lane.simd}</text>'
-    )
-    spans = "".join(_span(span, name, top, start, scale, address) for span in lane.spans)
-    return f'<g data-lane aria-label="{name}">{head}{spans}</g>'
 
 
 def _span(span: SpanRow, name: str, top: int, start: int, scale: float, address: str) -> str:

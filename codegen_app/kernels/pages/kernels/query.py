@@ -53,10 +53,6 @@ class KernelRow:
     resource_use: ResourceUse | None = None
 
 
-def _us(ns: float | None) -> float | None:
-    return None if ns is None else ns / 1000
-
-
 def _interval(row: KernelRow) -> str:
     if row.low_ns is None or row.high_ns is None or not bounds_of(row.n):
         return "" if row.median_ns is None else f"n = {row.n}: no interval"
@@ -78,7 +74,7 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     Column(
         "time",
         "Median",
-        lambda row: _us(row.median_ns),
+        lambda row: None if row.median_ns is None else row.median_ns / 1000,
         Kind.TIME,
         "µs",
         "per launch, for the slowest problem",
@@ -136,10 +132,17 @@ def kernel_list(
     found = serving.node_buckets(nodes)
     bucket = found.find(times)
     counts = _counts_by(Build.objects.filter(state=State.DONE), "target")
-    target = target if target in counts else _default_target(counts, bucket)
+    if target not in counts:
+        gpus = [name for name in counts if not targets.find(name).emulates and name != "cpu"]
+        usual = max(gpus or counts, key=lambda name: (counts[name], name), default="")
+        target = bucket.target if bucket is not None and bucket.target in gpus else usual
     costs = _costs(found, bucket)
     measured = _kernel_times(found, bucket)
-    resources = _resources(target)
+    built = Build.objects.filter(target=target, state=State.DONE).order_by("created_at", "pk")
+    resources: dict[int, dict[str, Any]] = {  # of the latest build of each kernel
+        kernel: {"target": target, "resource_use": resource_use(figures, target)}
+        for kernel, figures in (built.values_list("kernel", "resources") if target else ())
+    }
     nodes_of, builds_of, results_of = (
         _counts_by(of, "kernel")
         for of in (KernelUse.objects.all(), Build.objects.all(), BenchmarkResult.objects.all())
@@ -187,13 +190,6 @@ def _counts_by(rows: QuerySet[Any], by: str) -> dict[Any, int]:
     return dict(rows.order_by().values_list(by).annotate(Count("pk")))
 
 
-def _default_target(counts: Mapping[str, int], bucket: Bucket | None) -> str:
-    gpus = [name for name in counts if not targets.find(name).emulates and name != "cpu"]
-    if bucket is not None and bucket.target in gpus:
-        return bucket.target
-    return max(gpus or counts, key=lambda name: (counts[name], name), default="")
-
-
 def _costs(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
     """Return each kernel's largest part of a graph's measured time, with that graph (2 queries)."""
     spent: dict[tuple[int, int], float] = defaultdict(float)
@@ -234,15 +230,4 @@ def _kernel_times(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int
             "n": len(result.samples_ns),
         }
         for kernel, result in slowest.items()
-    }
-
-
-def _resources(target: str) -> dict[int, dict[str, Any]]:
-    """Return the resources of the latest build of each kernel for a target (1 query)."""
-    if not target:
-        return {}
-    rows = Build.objects.filter(target=target, state=State.DONE).order_by("created_at", "pk")
-    return {
-        kernel: {"target": target, "resource_use": resource_use(resources, target)}
-        for kernel, resources in rows.values_list("kernel", "resources")
     }

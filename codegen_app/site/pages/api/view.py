@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from codegen_app.site.api.urls import openapi
 from codegen_app.site.pages.api.query import api_page
-from codegen_app.web.page import render_page
+from codegen_app.web.page import download, render_page
 from scheduler import clients
 
 CLIENT = "kiln_client.py"
@@ -37,7 +37,5 @@ def api_schema(_: HttpRequest) -> HttpResponse:
 
 def api_client(_: HttpRequest) -> HttpResponse:
     """The client: one file that needs only Python."""
-    text = resources.files(clients).joinpath(CLIENT).read_bytes()
-    answer = HttpResponse(text, content_type="text/x-python; charset=utf-8")
-    answer.headers["Content-Disposition"] = f'attachment; filename="{CLIENT}"'
-    return answer
+    content = resources.files(clients).joinpath(CLIENT).read_bytes()
+    return download(content, CLIENT, "text/x-python; charset=utf-8")

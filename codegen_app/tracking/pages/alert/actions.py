@@ -14,6 +14,7 @@ from codegen_app.tracking.pages.alert.actions_query import alert_actions
 from codegen_app.tracking.remeasuring import requests
 from codegen_app.web.page import Crumb, get_or_404, render_page
 from codegen_app.web.require_permission import actor, require_permission
+from codegen_app.workers import work
 from scheduler.errors import UserError
 
 
@@ -69,7 +70,7 @@ def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
 def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a remeasurement that is queued or running."""
     row = get_object_or_404(Remeasurement, pk=pk)
-    if not requests.cancel(row, actor(request)):
+    if not work.cancel(row, actor(request)):
         messages.info(request, "The re-measurement has already finished.")
     return redirect("alert_actions", row.alert_id)
 

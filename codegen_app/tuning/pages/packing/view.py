@@ -18,6 +18,7 @@ from codegen_app.tuning.services.bundles import BundleRequest
 from codegen_app.web.forms.query import PackForm
 from codegen_app.web.page import Crumb, get_or_404, render_page
 from codegen_app.web.require_permission import actor
+from codegen_app.workers import work
 from scheduler.errors import UserError
 
 
@@ -72,7 +73,7 @@ def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Packing, pk=pk)
     if not packing.may_cancel(row.requested_by_id, request.user):
         raise PermissionDenied("Only the requester and staff can cancel this bundle.")
-    if not packing.cancel(row, actor(request)):
+    if not work.cancel(row, actor(request)):
         messages.info(request, "This bundle was already finished.")
     return redirect(row)
 
