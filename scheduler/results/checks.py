@@ -15,7 +15,7 @@ from typing import Any
 
 from cattrs import Converter
 
-from scheduler.benchmark.metrics import TIME, Metric, MetricInputs
+from scheduler.benchmark.metrics import TIME, MetricInputs
 from scheduler.codegen.bundle_paths import kernel_folder
 from scheduler.errors import Stage, UserError
 from scheduler.ir.codec import decode, make_codec
@@ -29,16 +29,14 @@ from scheduler.results.model import (
     RunRecord,
     TaskRecord,
 )
-from scheduler.results.points.fields import check_not_future
+from scheduler.results.points.fields import LARGEST, UNSTORABLE, check_not_future, require
 from scheduler.runtime.device import DeviceInfo
-from scheduler.targets import Target, find
+from scheduler.targets import find
 
 DONE, REJECTED, QUARANTINED, CANCELLED = "done", "rejected", "quarantined", "cancelled"
 STATES = (DONE, REJECTED, QUARANTINED, CANCELLED)
 MOST_TASKS, MOST_CANDIDATES, MOST_SAMPLES = 10_000, 200_000, 100_000
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_LARGEST = 2**63 - 1
 _FIGURES_AGREE = 1e-9  # relative: sums of floats differ in their last digits
 
 
@@ -49,7 +47,7 @@ def check(results: Results, what: str) -> None:
             _kernel(f"kernels[{name}]", name, kernel)
         for place, run in enumerate(results.runs):
             _run(f"runs[{place}]", run, results.kernels)
-        _require(bool(results.runs), "runs", "no runs")
+        require(bool(results.runs), "runs", "no runs")
     except UserError as error:
         raise UserError(f"{what}: {error}") from None
 
@@ -75,7 +73,7 @@ def _kernel(at: str, name: str, kernel: KernelText) -> None:
     _text(f"{at}.source", kernel.source, 2**24, empty=False)
     _json(f"{at}.config", kernel.config)
     found = hashlib.sha256(kernel.source.encode()).hexdigest()
-    _require(found == kernel.source_digest, f"{at}.source_digest", "does not match the source")
+    require(found == kernel.source_digest, f"{at}.source_digest", "does not match the source")
     for arg in kernel.args:
         _text(f"{at}.args", f"{arg.name}{arg.dtype}", 200)
     for launch in kernel.launches:
@@ -100,15 +98,15 @@ def _run(at: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
     except UserError as error:
         raise UserError(f"{at}.target: {error}") from None
     _digest(f"{at}.graph.digest", run.graph.digest)
-    _require(run.state in STATES, f"{at}.state", f"{run.state[:40]!r} is not a final state")
+    require(run.state in STATES, f"{at}.state", f"{run.state[:40]!r} is not a final state")
     for name, size in run.bindings.items():
         _text(f"{at}.bindings", name, 200)
-        _require(0 <= size <= _LARGEST, f"{at}.bindings", f"invalid size of {name}")
+        require(0 <= size <= LARGEST, f"{at}.bindings", f"invalid size of {name}")
     for name, limit in vars(run.budget).items():
-        _require(limit is None or 0 < limit < 2**31, f"{at}.budget.{name}", "invalid limit")
+        require(limit is None or 0 < limit < 2**31, f"{at}.budget.{name}", "invalid limit")
     limit = run.candidate_limit
-    _require(limit is None or 0 < limit < 2**31, f"{at}.candidate_limit", "invalid limit")
-    _require(run.seed is None or abs(run.seed) <= _LARGEST, f"{at}.seed", "too large")
+    require(limit is None or 0 < limit < 2**31, f"{at}.candidate_limit", "invalid limit")
+    require(run.seed is None or abs(run.seed) <= LARGEST, f"{at}.seed", "too large")
     _moment(f"{at}.origin.date", run.origin.date)
     if run.revision is not None:
         _text(f"{at}.revision.commit", run.revision.commit, 64, empty=False)
@@ -116,7 +114,7 @@ def _run(at: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
         _moment(f"{at}.revision.date", run.revision.date)
     begun = _moment(f"{at}.started_at", run.started_at)
     over = _moment(f"{at}.finished_at", run.finished_at)
-    _require(over >= begun, f"{at}.finished_at", "must not be before started_at")
+    require(over >= begun, f"{at}.finished_at", "must not be before started_at")
     for place, device in enumerate(run.devices):
         _device(f"{at}.devices[{place}]", device, run)
     for place, compiler in enumerate(run.compilers):
@@ -124,46 +122,46 @@ def _run(at: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
         _text(f"{at}.compilers[{place}].version", compiler.version, 200)
         _text(f"{at}.compilers[{place}].digest", compiler.digest, 64)
         _json(f"{at}.compilers[{place}].flags", list(compiler.flags))
-    _require(len(run.tasks) <= MOST_TASKS, f"{at}.tasks", "too many")
+    require(len(run.tasks) <= MOST_TASKS, f"{at}.tasks", "too many")
     problems: set[str] = set()
     for place, task in enumerate(run.tasks):
         here = f"{at}.tasks[{place}]"
-        _require(task.problem not in problems, f"{here}.problem", "duplicate")
+        require(task.problem not in problems, f"{here}.problem", "duplicate")
         problems.add(task.problem)
         _task(here, task, run, kernels)
 
 
 def _device(at: str, device: DeviceInfo, run: RunRecord) -> None:
     _text(f"{at}.id", device.id, 32)
-    _require(not device.modelled, f"{at}.id", "modelled times are not measurements")
+    require(not device.modelled, f"{at}.id", "modelled times are not measurements")
     _text(f"{at}.name", device.name, 180, empty=False)
     _text(f"{at}.driver", device.driver, 200)
     _text(f"{at}.runtime", device.runtime, 200)
     _json(f"{at}.attributes", device.attributes)
-    _require(device.target == run.target, f"{at}.target", "differs from the target of the run")
+    require(device.target == run.target, f"{at}.target", "differs from the target of the run")
     emulates = bool(find(run.target).emulates)
-    _require(device.emulated == emulates, f"{at}.emulated", f"contradicts the target {run.target}")
-    _require(0 <= device.compute_units < 2**31, f"{at}.compute_units", "invalid number of units")
-    _require(0 <= device.memory_bytes <= _LARGEST, f"{at}.memory_bytes", "invalid size")
+    require(device.emulated == emulates, f"{at}.emulated", f"contradicts the target {run.target}")
+    require(0 <= device.compute_units < 2**31, f"{at}.compute_units", "invalid number of units")
+    require(0 <= device.memory_bytes <= LARGEST, f"{at}.memory_bytes", "invalid size")
 
 
 def _task(at: str, task: TaskRecord, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
     _digest(f"{at}.problem", task.problem)
     found = hashlib.sha256(task.text.encode("utf-8", "surrogatepass")).hexdigest()
-    _require(found == task.problem, f"{at}.text", "does not match the digest of the problem")
+    require(found == task.problem, f"{at}.text", "does not match the digest of the problem")
     _text(f"{at}.node", task.node, 200)
     _text(f"{at}.title", task.title, 300)
     _text(f"{at}.reason", task.reason, 500)
-    _require(task.state in STATES, f"{at}.state", f"{task.state[:40]!r} is not a final state")
+    require(task.state in STATES, f"{at}.state", f"{task.state[:40]!r} is not a final state")
     why = task.state not in {REJECTED, QUARANTINED} or bool(task.reason)
-    _require(why, f"{at}.reason", f"required if {task.state}")
+    require(why, f"{at}.reason", f"required if {task.state}")
     _finite(f"{at}.spent_s", (task.spent_s,), least=0.0)
     _json(f"{at}.operands", [vars(operand) for operand in task.operands])
     for operand in task.operands:
         known = operand.dtype in {dtype.label for dtype in DType}
-        _require(known, f"{at}.operands", f"{operand.dtype[:40]!r} is not an element type")
+        require(known, f"{at}.operands", f"{operand.dtype[:40]!r} is not an element type")
     _json(f"{at}.shape", task.shape and vars(task.shape))
-    _require(len(task.candidates) <= MOST_CANDIDATES, f"{at}.candidates", "too many")
+    require(len(task.candidates) <= MOST_CANDIDATES, f"{at}.candidates", "too many")
     _require_unique(at, "position", (one.position for one in task.candidates))
     _require_unique(at, "kernel", (one.kernel for one in task.candidates if one.kernel))
     _require_unique(at, "chosen", (True for one in task.candidates if one.chosen))
@@ -174,8 +172,8 @@ def _task(at: str, task: TaskRecord, run: RunRecord, kernels: Mapping[str, Kerne
 def _candidate(
     at: str, one: CandidateRecord, run: RunRecord, kernels: Mapping[str, KernelText]
 ) -> None:
-    _require(0 <= one.position < 2**30, f"{at}.position", "invalid position")
-    _require(one.state in STATES, f"{at}.state", f"{one.state[:40]!r} is not a final state")
+    require(0 <= one.position < 2**30, f"{at}.position", "invalid position")
+    require(one.state in STATES, f"{at}.state", f"{one.state[:40]!r} is not a final state")
     _text(f"{at}.reason", one.reason, 500)
     _text(f"{at}.detail", one.detail, 2**20)
     _text(f"{at}.description", one.description, 300)
@@ -183,49 +181,48 @@ def _candidate(
     _json(f"{at}.call", one.call)
     _json(f"{at}.line_origins", [vars(origin) for origin in one.line_origins])
     failed = one.state in {REJECTED, QUARANTINED}
-    _require(not failed or bool(one.reason), f"{at}.reason", f"required if {one.state}")
+    require(not failed or bool(one.reason), f"{at}.reason", f"required if {one.state}")
     stages = {"", *map(str, Stage)}
-    _require(one.stage in stages, f"{at}.stage", f"{one.stage[:40]!r} is not a stage")
-    _require(
+    require(one.stage in stages, f"{at}.stage", f"{one.stage[:40]!r} is not a stage")
+    require(
         (one.timed is not None) == (one.state == DONE),
         f"{at}.timed",
         f"does not fit state {one.state}",
     )
-    _require(not one.chosen or one.state == DONE, f"{at}.chosen", f"does not fit state {one.state}")
-    _require(
+    require(not one.chosen or one.state == DONE, f"{at}.chosen", f"does not fit state {one.state}")
+    require(
         bool(one.kernel) == (one.build is not None),
         f"{at}.build",
         "kernel and build must be given together",
     )
     known = not one.kernel or one.kernel in kernels
-    _require(known, f"{at}.kernel", f"{one.kernel[:80]} is not in kernels")
+    require(known, f"{at}.kernel", f"{one.kernel[:80]} is not in kernels")
     needed = one.state in {DONE, QUARANTINED}
-    _require(bool(one.kernel) or not needed, f"{at}.kernel", f"required if {one.state}")
+    require(bool(one.kernel) or not needed, f"{at}.kernel", f"required if {one.state}")
     if one.at_s is not None:
         _finite(f"{at}.at_s", (one.at_s,), least=0.0, most=1e9)
     if one.build is not None:
         here = f"{at}.build"
-        _require(
+        require(
             0 <= one.build.compiler < len(run.compilers), f"{here}.compiler", "not in compilers"
         )
         _text(f"{here}.code_digest", one.build.code_digest, 64)
         _finite(f"{here}.duration_s", (one.build.duration_s,), least=0.0)
-        _resources(f"{here}.resources", one.build.resources, find(run.target))
+        _json(f"{here}.resources", one.build.resources)
+        rules = rules_of(find(run.target))
+        if rules is not None and rules.figures is not None:
+            _figures(f"{here}.resources", one.build.resources, rules.figures)
     if one.timed is not None:
         _timed(f"{at}.timed", one.timed, run)
 
 
-def _resources(at: str, resources: Mapping[str, Mapping[str, Any]], target: Target) -> None:
-    """Check that everything that the target's rules read is present."""
-    _json(at, resources)
-    rules = rules_of(target)
-    if rules is None or rules.figures is None:
-        return
+def _figures(at: str, resources: Mapping[str, Mapping[str, Any]], kind: type) -> None:
+    """Check that everything that the target's occupancy rules read is present."""
     for function, figures in resources.items():
         here = f"{at}[{function[:80]}]"
-        decode(_codec(), figures, rules.figures, here)
+        decode(_codec(), figures, kind, here)
         for name, figure in figures.items():
-            _require(not isinstance(figure, int) or figure >= 0, here, f"{name} is not a count")
+            require(not isinstance(figure, int) or figure >= 0, here, f"{name} is not a count")
 
 
 @cache
@@ -234,12 +231,12 @@ def _codec() -> Converter:
 
 
 def _timed(at: str, timed: MeasurementRecord, run: RunRecord) -> None:
-    _require(0 <= timed.device < len(run.devices), f"{at}.device", "not in devices")
-    _require(1 <= timed.batch < 2**31, f"{at}.batch", "invalid number of launches")
+    require(0 <= timed.device < len(run.devices), f"{at}.device", "not in devices")
+    require(1 <= timed.batch < 2**31, f"{at}.batch", "invalid number of launches")
     count = len(timed.samples_ns)
-    _require(1 <= count <= MOST_SAMPLES, f"{at}.samples_ns", f"invalid number of samples: {count}")
+    require(1 <= count <= MOST_SAMPLES, f"{at}.samples_ns", f"invalid number of samples: {count}")
     _finite(f"{at}.samples_ns", timed.samples_ns, least=0.0)
-    _require(min(timed.samples_ns) > 0, f"{at}.samples_ns", "must be above 0")
+    require(min(timed.samples_ns) > 0, f"{at}.samples_ns", "must be above 0")
     for ns, reason in timed.rejected:
         _finite(f"{at}.rejected", (ns,))
         _text(f"{at}.rejected", reason, 500)
@@ -249,32 +246,25 @@ def _timed(at: str, timed: MeasurementRecord, run: RunRecord) -> None:
     for name, metric in timed.metrics.items():
         _text(f"{at}.metrics", f"{name}{metric.unit}", 80, empty=False)
         _finite(f"{at}.metrics[{name}]", (metric.value, metric.low, metric.high))
-    _require(TIME in timed.metrics, f"{at}.metrics", f"{TIME} is missing")
-    derived, given = MetricInputs(timed.samples_ns).time, timed.metrics[TIME]
-    _require(_agree(derived, given), f"{at}.metrics[{TIME}]", "does not match the samples")
+    require(TIME in timed.metrics, f"{at}.metrics", f"{TIME} is missing")
+    derived, recorded = MetricInputs(timed.samples_ns).time, timed.metrics[TIME]
+    agree = (derived.unit, derived.n) == (recorded.unit, recorded.n) and all(
+        math.isclose(getattr(derived, name), getattr(recorded, name), rel_tol=_FIGURES_AGREE)
+        for name in ("low", "value", "high")
+    )
+    agree = agree and recorded.low <= recorded.value <= recorded.high
+    require(agree, f"{at}.metrics[{TIME}]", "does not match the samples")
     gate = timed.check
     _finite(f"{at}.check", (gate.max_error, gate.bound, gate.ratio), least=0.0)
     passed = gate.passed and gate.ratio <= 1 and gate.guard_intact
-    _require(passed, f"{at}.check", "a failed check must not have times")
+    require(passed, f"{at}.check", "a failed check must not have times")
     _text(f"{at}.check.detail", gate.detail, 2**20)
 
 
-def _agree(one: Metric, other: Metric) -> bool:
-    pairs = ((one.value, other.value), (one.low, other.low), (one.high, other.high))
-    close = all(math.isclose(a, b, rel_tol=_FIGURES_AGREE) for a, b in pairs)
-    ordered = other.low <= other.value <= other.high
-    return close and ordered and (one.unit, one.n) == (other.unit, other.n)
-
-
-def _require(holds: bool, at: str, why: str) -> None:
-    if not holds:
-        raise UserError(f"{at}: {why}")
-
-
 def _text(at: str, text: str, most: int, *, empty: bool = True) -> None:
-    _require(len(text) <= most, at, f"more than {most} characters")
-    _require(empty or bool(text), at, "must not be empty")
-    _require(_UNSTORABLE.search(text) is None, at, "must not contain NUL or unpaired surrogates")
+    require(len(text) <= most, at, f"more than {most} characters")
+    require(empty or bool(text), at, "must not be empty")
+    require(UNSTORABLE.search(text) is None, at, "must not contain NUL or unpaired surrogates")
 
 
 def _json(at: str, value: Any) -> None:
@@ -291,9 +281,9 @@ def _json(at: str, value: Any) -> None:
     elif isinstance(value, float):
         _finite(at, (value,))
     elif isinstance(value, int):
-        _require(abs(value) <= _LARGEST, at, "contains a number that is too large")
+        require(abs(value) <= LARGEST, at, "contains a number that is too large")
     else:
-        _require(value is None, at, "not a plain JSON value")
+        require(value is None, at, "not a plain JSON value")
 
 
 def _finite(
@@ -301,11 +291,11 @@ def _finite(
 ) -> None:
     for value in values:
         good = math.isfinite(value) and least <= value <= most
-        _require(good, at, f"{value} is out of range")
+        require(good, at, f"{value} is out of range")
 
 
 def _digest(at: str, text: str) -> None:
-    _require(_DIGEST.fullmatch(text) is not None, at, f"{text[:40]!r} is not a SHA-256 digest")
+    require(_DIGEST.fullmatch(text) is not None, at, f"{text[:40]!r} is not a SHA-256 digest")
 
 
 def _moment(at: str, text: str) -> datetime:
@@ -313,11 +303,11 @@ def _moment(at: str, text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UserError(f"{at}: {text[:40]!r} is not a time in ISO 8601") from None
-    _require(moment.tzinfo is not None, at, "missing time zone")
-    _require(2000 <= moment.year < 2200, at, "the year must be between 2000 and 2199")
+    require(moment.tzinfo is not None, at, "missing time zone")
+    require(2000 <= moment.year < 2200, at, "the year must be between 2000 and 2199")
     return moment
 
 
 def _require_unique(at: str, field: str, values: Iterable[object]) -> None:
     found = list(values)
-    _require(len(set(found)) == len(found), f"{at}.candidates", f"duplicate {field}")
+    require(len(set(found)) == len(found), f"{at}.candidates", f"duplicate {field}")

@@ -60,15 +60,15 @@ def collect_results(result: TuningResult, facts: RunContext, nodes: Collection[s
     """Collect the problems of these scheduled nodes. Others (the parts of fused kernels, tuned
     separately) belong to another schedule and are left out."""
     by_sizes: dict[tuple[tuple[str, int], ...], list[ProblemResult]] = {}
-    for one in result.problems:
-        if one.problem.node.name in nodes:
-            by_sizes.setdefault(tuple(sorted(one.problem.bindings.items())), []).append(one)
-    runs = tuple(_run(found, result, facts) for found in by_sizes.values())
-    used = {one.kernel for run in runs for task in run.tasks for one in task.candidates}
+    for tuned in result.problems:
+        if tuned.problem.node.name in nodes:
+            by_sizes.setdefault(tuple(sorted(tuned.problem.bindings.items())), []).append(tuned)
+    runs = tuple(_run(problems, result, facts) for problems in by_sizes.values())
+    used = {record.kernel for run in runs for task in run.tasks for record in task.candidates}
     kernels = {
         caller.name: kernel_text(caller.kernel)
-        for one in result.problems
-        for caller in one.problem.callers
+        for tuned in result.problems
+        for caller in tuned.problem.callers
         if caller.name in used
     }
     return Results(dict(sorted(kernels.items())), runs)
@@ -129,7 +129,8 @@ def _run(problems: Sequence[ProblemResult], result: TuningResult, facts: RunCont
         devices=(facts.device,),
         compilers=(facts.compiler, *facts.others.values()),
         tasks=tuple(
-            task_record(one.problem, one.seconds, _candidates(one, facts)) for one in problems
+            task_record(tuned.problem, tuned.seconds, _candidates(tuned, facts))
+            for tuned in problems
         ),
     )
 
@@ -156,16 +157,16 @@ def task_record(
     )
 
 
-def _candidates(one: ProblemResult, facts: RunContext) -> Iterator[CandidateRecord]:
+def _candidates(tuned: ProblemResult, facts: RunContext) -> Iterator[CandidateRecord]:
     """Yield each kernel once: of configurations that render alike, the selected entry, else the
     first. Entries that the rules rejected come last, as in the ledger."""
-    callers = {caller.name: caller for caller in reversed(one.problem.callers)}
-    chosen = one.chosen.kernel if one.chosen is not None else ""
-    base = one.problem.callers[0].kernel.source_file  # the default is in the base language
+    callers = {caller.name: caller for caller in reversed(tuned.problem.callers)}
+    chosen = tuned.chosen.kernel if tuned.chosen is not None else ""
+    base = tuned.problem.callers[0].kernel.source_file  # the default is in the base language
     seen: set[str] = set()
-    for place, entry in enumerate(one.entries):
-        other = entry.kernel == chosen and entry.state is not CandidateState.CHOSEN
-        if entry.kernel and (entry.kernel in seen or other):
+    for place, entry in enumerate(tuned.entries):
+        duplicate = entry.kernel == chosen and entry.state is not CandidateState.CHOSEN
+        if entry.kernel and (entry.kernel in seen or duplicate):
             continue
         seen.add(entry.kernel)
         caller = callers.get(entry.kernel)

@@ -7,9 +7,10 @@ import hashlib
 import json
 import lzma
 import zlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from cattrs import Converter
 
@@ -21,6 +22,7 @@ from scheduler.results.model import SCHEMA, Results, RunRecord
 
 MAX_BYTES = 256 * 2**20
 KIND = "kiln results"
+_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
 
 
 def to_json(results: Results) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def read(path: Path) -> Results:
     """Read a file. Raises ``UserError`` if it is no file of results, is damaged, or is too
     large."""
     try:
-        with _opened(path) as file:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -73,12 +75,6 @@ def read(path: Path) -> Results:
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path.name} is not valid JSON: {error}") from None
     return from_json(content, path.name)
-
-
-def _opened(path: Path) -> IO[bytes]:
-    if path.suffix == ".xz":
-        return lzma.open(path)
-    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def run_digest(run: RunRecord) -> str:

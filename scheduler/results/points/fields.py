@@ -13,8 +13,8 @@ from typing import Any
 from scheduler.errors import UserError
 from scheduler.text import one_line
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_LARGEST = 2**63 - 1
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+LARGEST = 2**63 - 1
 _MOST_JSON, _DEEPEST = 65_536, 20
 _FEW, _SHORT = 50, 100
 _NUMBERS = {int, float}  # excludes bool
@@ -40,13 +40,13 @@ class DuplicateKeys(dict[str, Any]):
 
 def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object for ``json.loads`` (``object_pairs_hook``)."""
-    made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
-    doubled = DuplicateKeys(made)
+    content = dict(pairs)
+    if len(content) == len(pairs):
+        return content
+    duplicates = DuplicateKeys(content)
     counts = Counter(name for name, _ in pairs)
-    doubled.names = frozenset(name for name, count in counts.items() if count > 1)
-    return doubled
+    duplicates.names = frozenset(name for name, count in counts.items() if count > 1)
+    return duplicates
 
 
 def as_object(value: Any, at: str) -> dict[str, Any]:
@@ -63,9 +63,9 @@ def as_list(value: Any, at: str) -> list[Any]:
     return list(value)
 
 
-def reject_unknown(given: Iterable[str], names: Container[str], at: str) -> None:
+def reject_unknown(keys: Iterable[str], names: Container[str], at: str) -> None:
     """Reject fields that nothing reads: a misspelt one would be ignored."""
-    for name in sorted(name for name in given if name not in names):
+    for name in sorted(name for name in keys if name not in names):
         raise UserError(f"{at}.{one_line(name, 40)}: unknown field")
 
 
@@ -77,7 +77,7 @@ def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
     if len(value) > most:
         raise UserError(f"{at}: more than {most} characters")
     if not value.isascii() or "\0" in value:
-        require(not _UNSTORABLE.search(value), at, "must not contain NUL or unpaired surrogates")
+        require(not UNSTORABLE.search(value), at, "must not contain NUL or unpaired surrogates")
     return value
 
 
@@ -110,10 +110,22 @@ def as_numbers(values: Sequence[Any], at: str) -> list[float]:
             least = min(filter(None, map(abs, numbers)), default=MIN_MAGNITUDE)
             if least >= MIN_MAGNITUDE and most <= MAX_MAGNITUDE:
                 return numbers
-    return [as_number(one, f"{at}[{place}]") for place, one in enumerate(values)]
+    return [as_number(value, f"{at}[{index}]") for index, value in enumerate(values)]
 
 
-def as_count(value: Any, at: str, most: int = _LARGEST, *, least: int = 0) -> int:
+def as_bounds(
+    row: Mapping[str, Any], names: tuple[str, str], value: float, at: str
+) -> tuple[float | None, float | None]:
+    """Return the lower and the upper bound of a value, None where the row has none."""
+    low, high = (
+        None if row.get(name) is None else as_number(row[name], f"{at}.{name}") for name in names
+    )
+    require(low is None or low <= value, f"{at}.{names[0]}", "must not be above the value")
+    require(high is None or high >= value, f"{at}.{names[1]}", "must not be below the value")
+    return low, high
+
+
+def as_count(value: Any, at: str, most: int = LARGEST, *, least: int = 0) -> int:
     """Return a whole number within bounds."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     require(is_whole and least <= value <= most, at, f"expected an integer from {least} to {most}")
@@ -169,11 +181,10 @@ def is_flat_and_small(content: Mapping[Any, Any]) -> bool:
     for name, part in content.items():
         if not is_plain_text(name, _SHORT):
             return False
-        kind = type(part)
-        if kind is int or kind is float:
-            if not -_LARGEST <= part <= _LARGEST:
+        if type(part) in _NUMBERS:
+            if not -LARGEST <= part <= LARGEST:
                 return False
-        elif not (kind is bool or part is None or is_plain_text(part, _SHORT)):
+        elif not (type(part) is bool or part is None or is_plain_text(part, _SHORT)):
             return False
     return True
 
@@ -197,4 +208,4 @@ def _check_plain(value: Any, at: str, deeper: int) -> None:
     elif isinstance(value, float):
         require(math.isfinite(value), at, "contains a number that is not finite")
     elif isinstance(value, int):
-        require(abs(value) <= _LARGEST, at, "contains a number that is too large")
+        require(abs(value) <= LARGEST, at, "contains a number that is too large")

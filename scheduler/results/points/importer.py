@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from scheduler.errors import UserError
 from scheduler.results.points import json_text, native
 from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
-from scheduler.results.points.model import KIND, ImportContext, Points, SkippedPart
+from scheduler.results.points.model import ImportContext, Points
 from scheduler.targets.modelled import is_modelled
 
 AUTO = "auto"
@@ -17,7 +17,8 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its title, a test for its content, and its reader. It takes text if ``is_text``."""
+    """A format: its title, a test for its content, and its reader, which raises ``UserError``
+    naming the row and the field. Both take a JSON document, or the text if ``is_text``."""
 
     title: str
     accepts: Callable[[Any], bool]
@@ -25,18 +26,23 @@ class Format:
     is_text: bool = False
 
 
+def has_keys(*names: str) -> Callable[[Any], bool]:
+    """Return a test for a JSON object with these keys."""
+
+    def accepts(content: Any) -> bool:
+        return isinstance(content, dict) and content.keys() >= {*names}
+
+    return accepts
+
+
 #: In the order in which they are tried: the last ones have no marker of their own.
 FORMATS = {
-    "kiln": Format(
-        "Kiln's points",
-        lambda content: isinstance(content, dict) and content.get("kind") == KIND,
-        native.read,
-    ),
+    "kiln": Format("Kiln's points", native.accepts, native.read),
     "pytest-benchmark": Format(
-        "pytest-benchmark's JSON", pytest_benchmark.accepts, pytest_benchmark.read
+        "pytest-benchmark's JSON", has_keys("benchmarks", "machine_info"), pytest_benchmark.read
     ),
     "google-benchmark": Format(
-        "Google Benchmark's JSON", google_benchmark.accepts, google_benchmark.read
+        "Google Benchmark's JSON", has_keys("benchmarks", "context"), google_benchmark.read
     ),
     "bmf": Format("Bencher's Metric Format", bencher.accepts, bencher.read),
     "autotune": Format("AUTOTUNE log of Inductor", autotune.accepts, autotune.read, is_text=True),
@@ -52,25 +58,22 @@ def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"byte {error.start}: not UTF-8 text") from None
-    kind, content = _parse(text, name)
-    found = kind.read(content, context)
-    for one in found.points:
-        if is_modelled(one.series.device):
-            raise UserError(f"device {one.series.device!r}: modelled times are not measurements")
-    if not found.points:
-        raise UserError(_no_points_reason(found.left_out))
-    return found
+    kind, content = _detect(text, name)
+    imported = kind.read(content, context)
+    for point in imported.points:
+        if is_modelled(point.series.device):
+            raise UserError(f"device {point.series.device!r}: modelled times are not measurements")
+    if not imported.points:
+        if not imported.left_out:
+            raise UserError("points: no points")
+        first, *others = imported.left_out
+        more = f" (and {len(others)} more)" if others else ""
+        raise UserError(f"{first.where}: {first.reason}{more}")
+    return imported
 
 
-def _no_points_reason(left_out: Sequence[SkippedPart]) -> str:
-    """Return why there are no points."""
-    if not left_out:
-        return "points: no points"
-    more = f" (and {len(left_out) - 1} more)" if len(left_out) > 1 else ""
-    return f"{left_out[0].where}: {left_out[0].reason}{more}"
-
-
-def _parse(text: str, name: str) -> tuple[Format, Any]:
+def _detect(text: str, name: str) -> tuple[Format, Any]:
+    """Return the format of a file, and what its reader takes."""
     named = FORMATS.get(name)
     if named is not None and named.is_text:
         return named, text

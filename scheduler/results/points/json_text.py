@@ -22,25 +22,25 @@ _PRINTED = re.compile(f"{_STRING}|{_NOT_FINITE}", re.IGNORECASE | re.DOTALL)
 def read(text: str) -> Any:
     """Return the document; objects with duplicate names are ``fields.DuplicateKeys``. Raises
     ``UserError``."""
+
+    def as_json(match: re.Match[str]) -> str:
+        sign, token = match[1], match[2]
+        if token is None:  # a string
+            return match[0]
+        is_infinite = "inf" in token.lower()
+        return ("-" if sign == "-" else "") + "Infinity" if is_infinite else "NaN"
+
     try:
         return _parse(text)
     except (ValueError, RecursionError) as error:
         try:
-            return _parse(_PRINTED.sub(_as_json, text))
+            return _parse(_PRINTED.sub(as_json, text))
         except (ValueError, RecursionError):
             raise UserError(_reason(text, error)) from None
 
 
 def _parse(text: str) -> Any:
     return json.loads(text, object_pairs_hook=fields.object_from_pairs)
-
-
-def _as_json(match: re.Match[str]) -> str:
-    sign, token = match[1], match[2]
-    if token is None:  # a string
-        return match[0]
-    is_infinite = "inf" in token.lower()
-    return ("-" if sign == "-" else "") + "Infinity" if is_infinite else "NaN"
 
 
 def _reason(text: str, error: Exception) -> str:

@@ -40,6 +40,11 @@ _SMALL = 2**62
 _MOST_NESTED_BYTES = 4 << 20
 
 
+def accepts(content: Any) -> bool:
+    """Whether it says that it is such a document."""
+    return isinstance(content, dict) and content.get("kind") == KIND
+
+
 def read(content: Any, context: ImportContext) -> Points:
     """Return the points of a document. Raises ``UserError`` naming the row and the field."""
     whole = fields.as_object(content, "points")
@@ -86,14 +91,19 @@ class _Reader:
         unit = fields.as_text(one.get("unit", ""), f"{at}.unit", 40)
         value = fields.as_number(one["value"], f"{at}.value")
         samples = self._check_once(_samples, one.get("samples", []), f"{at}.samples")
-        low, high = self._interval(one, value, at)
+        if (one.get("low") is None) != (one.get("high") is None):
+            raise UserError(f"{at}.low: low and high must be given together")
+        low, high = fields.as_bounds(one, ("low", "high"), value, at)
         better = one.get("better", better_direction(unit))
         if better not in ("lower", "higher"):
             raise UserError(f'{at}.better: expected "lower" or "higher"')
+        measured_at = self._context.measured_at or self._context.now
+        if "measured_at" in one:
+            measured_at = self._moment(one["measured_at"], f"{at}.measured_at")
         return Point(
             series=self._series(one, unit, at),
             value=value,
-            measured_at=self._moment(one, at),
+            measured_at=measured_at,
             revision=self._check_once(self._revision, one.get("revision"), f"{at}.revision"),
             low=low,
             high=high,
@@ -116,7 +126,7 @@ class _Reader:
 
     def _series(self, one: Mapping[str, Any], unit: str, at: str) -> SeriesKey:
         """Return the series' key, shared by its points, so that its hash is computed once."""
-        sizes = self._sizes_of(one.get("sizes", {}), at)
+        sizes = self._check_sizes(one.get("sizes", {}), f"{at}.sizes")
         given = [one.get(name, "") for name in _TEXTS]
         try:
             same = (*given, *sorted(sizes.items()))
@@ -134,44 +144,28 @@ class _Reader:
             known = self._keys[same] = SeriesKey(**texts | {"unit": unit}, sizes=sizes)
         return known
 
-    def _sizes_of(self, given: Any, at: str) -> dict[str, int]:
+    def _check_sizes(self, value: Any, at: str) -> dict[str, int]:
         """Check the names of sizes once; most numbers are small ones."""
-        if type(given) is dict and self._sizes.issuperset(given) and len(given) <= _MOST_SIZES:
-            for size in given.values():
+        if type(value) is dict and self._sizes.issuperset(value) and len(value) <= _MOST_SIZES:
+            for size in value.values():
                 if type(size) is not int or not 0 <= size < _SMALL:
                     break
             else:
-                return given
-        sizes = _sizes(given, f"{at}.sizes")
+                return value
+        sizes = fields.as_object(value, at)
+        fields.require(len(sizes) <= _MOST_SIZES, at, f"more than {_MOST_SIZES}")
+        for name, size in sizes.items():
+            fields.as_text(name, at, 80, empty=False)
+            fields.as_count(size, f"{at}.{name[:80]}")
         self._sizes.update(sizes)
         return sizes
 
-    def _moment(self, one: Mapping[str, Any], at: str) -> datetime:
-        if "measured_at" not in one:
-            return self._context.measured_at or self._context.now
-        given = one["measured_at"]
-        known = self._moments.get(given) if isinstance(given, str) else None
-        if known is None:
-            where, now = f"{at}.measured_at", self._context.now
-            known = fields.check_not_future(fields.as_timestamp(given, where), now, where)
-            self._moments[given] = known
-        return known
-
-    def _interval(
-        self, one: Mapping[str, Any], value: float, at: str
-    ) -> tuple[float | None, float | None]:
-        low, high = one.get("low"), one.get("high")
-        if low is not None:
-            low = fields.as_number(low, f"{at}.low")
-        if high is not None:
-            high = fields.as_number(high, f"{at}.high")
-        if (low is None) != (high is None):
-            raise UserError(f"{at}.low: low and high must be given together")
-        if low is not None and low > value:
-            raise UserError(f"{at}.low: must not be above the value")
-        if high is not None and high < value:
-            raise UserError(f"{at}.high: must not be below the value")
-        return low, high
+    def _moment(self, text: Any, at: str) -> datetime:
+        moment = self._moments.get(text) if isinstance(text, str) else None
+        if moment is None:
+            moment = fields.check_not_future(fields.as_timestamp(text, at), self._context.now, at)
+            self._moments[text] = moment
+        return moment
 
     def _conditions(self, given: Any, at: str) -> dict[str, Any]:
         facts = fields.as_object(given, at)
@@ -207,78 +201,64 @@ class _Reader:
             )
         fields.require_json(whole, at)
 
-    def _revision(self, given: Any, at: str) -> RevisionKey:
-        if not isinstance(given, str):
-            return self._new_revision(given, at)
-        if given not in self._revisions:
-            self._revisions[given] = self._new_revision(given, at)
-        return self._revisions[given]
-
-    def _new_revision(self, given: Any, at: str) -> RevisionKey:
+    def _revision(self, value: Any, at: str) -> RevisionKey:
         context = self._context
-        if given is None:
+        if value is None:
             fields.require(bool(context.revision), at, "missing")
             return RevisionKey(
                 context.revision, context.revision_at, context.branch, context.repository
             )
-        one = fields.as_object({"name": given} if isinstance(given, str) else given, at)
-        fields.reject_unknown(one, ("name", "at", "branch", "repository"), at)
-        moment = one.get("at")
-        return RevisionKey(
-            name=fields.as_text(one.get("name"), f"{at}.name", 100, empty=False),
-            at=None if moment is None else self._made_at(moment, f"{at}.at"),
-            branch=fields.as_text(one.get("branch", context.branch), f"{at}.branch", 200),
-            repository=fields.as_text(
-                one.get("repository", context.repository), f"{at}.repository", 300
-            ),
+        if isinstance(value, str) and value in self._revisions:
+            return self._revisions[value]
+        row = fields.as_object({"name": value} if isinstance(value, str) else value, at)
+        fields.reject_unknown(row, ("name", "at", "branch", "repository"), at)
+        moment = row.get("at")
+        repository = row.get("repository", context.repository)
+        revision = RevisionKey(
+            name=fields.as_text(row.get("name"), f"{at}.name", 100, empty=False),
+            at=None if moment is None else self._moment(moment, f"{at}.at"),
+            branch=fields.as_text(row.get("branch", context.branch), f"{at}.branch", 200),
+            repository=fields.as_text(repository, f"{at}.repository", 300),
         )
+        if isinstance(value, str):
+            self._revisions[value] = revision
+        return revision
 
-    def _made_at(self, given: Any, at: str) -> datetime:
-        return fields.check_not_future(fields.as_timestamp(given, at), self._context.now, at)
 
-
-def _samples(given: Any, at: str) -> tuple[float, ...]:
-    samples = fields.as_list(given, at)
+def _samples(values: Any, at: str) -> tuple[float, ...]:
+    samples = fields.as_list(values, at)
     fields.require(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
     return tuple(fields.as_numbers(samples, at))
-
-
-def _sizes(given: Any, at: str) -> dict[str, int]:
-    sizes = fields.as_object(given, at)
-    fields.require(len(sizes) <= _MOST_SIZES, at, f"more than {_MOST_SIZES}")
-    return {
-        fields.as_text(name, at, 80, empty=False): fields.as_count(size, f"{at}.{name[:80]}")
-        for name, size in sizes.items()
-    }
 
 
 def write(points: Sequence[Point]) -> dict[str, Any]:
     """Return the document of points. Raises ``UserError`` for Kiln's own problems, whose
     measurements are exported as recorded results."""
-    return {"kind": KIND, "schema": SCHEMA, "points": [_to_row(point) for point in points]}
-
-
-def _to_row(point: Point) -> dict[str, Any]:
-    if point.series.own:
-        raise UserError(
-            f"{point.series.problem}: a problem of Kiln: export recorded results instead"
-        )
-    revision = point.revision
-    row: dict[str, Any] = {
-        **{name: getattr(point.series, name) for name in _TEXTS},
-        "sizes": dict(point.series.sizes),
-        "value": point.value,
-        "n": point.n,
-        "better": point.better,
-        "measured_at": point.measured_at.isoformat(),
-        "revision": {
-            "name": revision.name,
-            "branch": revision.branch,
-            "repository": revision.repository,
-            **({"at": revision.at.isoformat()} if revision.at else {}),
-        },
-        "conditions": dict(point.conditions),
-    }
-    if point.low is not None:
-        row |= {"low": point.low, "high": point.high}
-    return row | ({"samples": list(point.samples)} if point.samples else {})
+    rows = []
+    for point in points:
+        if point.series.own:
+            raise UserError(
+                f"{point.series.problem}: a problem of Kiln: export recorded results instead"
+            )
+        revision = point.revision
+        row: dict[str, Any] = {
+            **{name: getattr(point.series, name) for name in _TEXTS},
+            "sizes": dict(point.series.sizes),
+            "value": point.value,
+            "n": point.n,
+            "better": point.better,
+            "measured_at": point.measured_at.isoformat(),
+            "revision": {
+                "name": revision.name,
+                "branch": revision.branch,
+                "repository": revision.repository,
+                **({"at": revision.at.isoformat()} if revision.at else {}),
+            },
+            "conditions": dict(point.conditions),
+        }
+        if point.low is not None:
+            row |= {"low": point.low, "high": point.high}
+        if point.samples:
+            row["samples"] = list(point.samples)
+        rows.append(row)
+    return {"kind": KIND, "schema": SCHEMA, "points": rows}

@@ -58,9 +58,14 @@ class _Found(NamedTuple):
     parts: tuple[str, ...] = ()
 
 
-def _head(text: str) -> _Found | None:
-    found = _BLOCK.search(text)
-    return _Found(*found.span()) if found else None
+def _search(pattern: re.Pattern[str]) -> Callable[[str], _Found | None]:
+    """Return the function that finds a pattern; its groups are the parts."""
+
+    def find(text: str) -> _Found | None:
+        found = pattern.search(text)
+        return _Found(*found.span(), found.groups()) if found else None
+
+    return find
 
 
 def _choice(text: str) -> _Found | None:
@@ -76,11 +81,6 @@ def _choice(text: str) -> _Found | None:
     return _Found(found.start() - len(name), found.end(), (name, *found.groups()))
 
 
-def _operands(text: str) -> _Found | None:
-    found = _OPERANDS.search(text)
-    return _Found(*found.span(), found.groups()) if found else None
-
-
 def _end(text: str) -> _Found | None:
     found = _END.search(text)
     if found is None:
@@ -94,9 +94,9 @@ def _end(text: str) -> _Found | None:
 
 #: For each kind of line, a text that it contains, and the function that matches it.
 _KINDS: dict[_Kind, tuple[str, Callable[[str], _Found | None]]] = {
-    _Kind.HEAD: (_HEAD, _head),
+    _Kind.HEAD: (_HEAD, _search(_BLOCK)),
     _Kind.CHOICE: (" ms ", _choice),
-    _Kind.OPERANDS: ("s: ", _operands),
+    _Kind.OPERANDS: ("s: ", _search(_OPERANDS)),
     _Kind.END: (_HEAD, _end),
 }
 

@@ -31,14 +31,15 @@ _VALUE, _BOUNDS = "value", ("lower_value", "upper_value")
 
 def accepts(content: Any) -> bool:
     """Whether a benchmark in it looks like this format, which has no marker of its own."""
-    return isinstance(content, dict) and any(map(_is_benchmark, content.values()))
-
-
-def _is_benchmark(given: Any) -> bool:
-    if isinstance(given, list):
-        return any(isinstance(one, dict) and isinstance(one.get("measures"), dict) for one in given)
-    measures = given.values() if isinstance(given, dict) else ()
-    return any(isinstance(one, dict) and _VALUE in one for one in measures)
+    for benchmark in content.values() if isinstance(content, dict) else ():
+        if isinstance(benchmark, list):
+            sets = (entry.get("measures") for entry in benchmark if isinstance(entry, dict))
+            if any(isinstance(measures, dict) for measures in sets):
+                return True
+        measures = benchmark.values() if isinstance(benchmark, dict) else ()
+        if any(isinstance(measure, dict) and _VALUE in measure for measure in measures):
+            return True
+    return False
 
 
 def read(content: Any, context: ImportContext) -> Points:
@@ -82,16 +83,16 @@ def _variants(
         yield problem, place, measures
 
 
-def _parameters(given: Any, at: str) -> str:
+def _parameters(parameters: Any, at: str) -> str:
     """Format `` op="read" size=16``: ordered by name; 16.0 is 16."""
-    shown = []
-    for name, value in sorted(fields.as_object(given, at).items()):
+    words = []
+    for name, value in sorted(fields.as_object(parameters, at).items()):
         is_plain = value is None or isinstance(value, bool | str)
         number = value if is_plain else fields.as_number(value, f"{at}.{one_line(name, 80)}")
         if isinstance(number, float) and number.is_integer():
             number = int(number)
-        shown.append(f" {name}={json.dumps(number, ensure_ascii=False)}")
-    return "".join(shown)
+        words.append(f" {name}={json.dumps(number, ensure_ascii=False)}")
+    return "".join(words)
 
 
 def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_open: bool) -> None:
@@ -107,23 +108,12 @@ def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_o
             metric, unit = _MEASURES.get(measure, (measure, ""))
             others = sorted(one.keys() - {_VALUE, *_BOUNDS})
             if _VALUE in one or not others:
-                value, bounds = _bounded(one, place)
+                value = fields.as_number(one.get(_VALUE), f"{place}.{_VALUE}")
+                low, high = fields.as_bounds(one, _BOUNDS, value, place)
+                bounds = {} if low is None or high is None else {"low": low, "high": high}
                 figure: dict[str, Any] = {"metric": metric, "unit": unit, "value": value, **bounds}
                 rows.add(place, make_point(rows.context, problem, place, **figure))
             for name in others:
                 value = fields.as_number(one[name], f"{place}.{one_line(name, 80)}")
                 named: dict[str, Any] = {"metric": f"{metric}_{name}", "unit": unit, "value": value}
                 rows.add(place, make_point(rows.context, problem, place, **named))
-
-
-def _bounded(one: Mapping[str, Any], at: str) -> tuple[float, dict[str, float]]:
-    value = fields.as_number(one.get(_VALUE), f"{at}.{_VALUE}")
-    low, high = (
-        None if one.get(bound) is None else fields.as_number(one[bound], f"{at}.{bound}")
-        for bound in _BOUNDS
-    )
-    fields.require(low is None or low <= value, f"{at}.lower_value", "must not be above the value")
-    fields.require(
-        high is None or high >= value, f"{at}.upper_value", "must not be below the value"
-    )
-    return value, {} if low is None or high is None else {"low": low, "high": high}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +35,13 @@ def check_row_count(count: int, at: str) -> None:
     """Raise ``UserError`` for more rows in a file than one request may read, counting repetitions
     of a benchmark."""
     fields.require(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: split the file")
+
+
+def benchmarks(document: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return position and content of each row of the list ``benchmarks``, which is not empty."""
+    rows = fields.as_list(document["benchmarks"], "benchmarks")
+    fields.require(bool(rows), "benchmarks", "no benchmarks")
+    return [(f"benchmarks[{number}]", row) for number, row in enumerate(rows)]
 
 
 class _TooManyError(UserError):
@@ -161,10 +167,3 @@ def sample_fields(samples: Sequence[float], at: str, factor: float = 1.0) -> dic
         "n": len(samples),
         "samples": kept,
     }
-
-
-def with_revision(context: ImportContext, name: Any, **more: Any) -> ImportContext:
-    """Return the context with the file's own revision, unless one was given."""
-    if context.revision or not isinstance(name, str) or not name:
-        return context
-    return replace(context, revision=fields.as_text(name, "revision", 100), **more)

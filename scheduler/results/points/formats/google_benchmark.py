@@ -22,6 +22,7 @@ from scheduler.results.points import fields
 from scheduler.results.points.formats.common import (
     NANOSECONDS,
     Rows,
+    benchmarks,
     check_row_count,
     make_point,
     sample_fields,
@@ -32,6 +33,7 @@ _UNITS = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
 _MEDIAN, _MEAN = "median", "mean"
 _COMPLEXITIES = ("BigO", "RMS")
 _OLD_AGGREGATE = re.compile(r"(.+)_(mean|median|stddev)", re.DOTALL)
+#: Up to version 1.4: ``2016/03/17-18:40:25``.
 _OLD_DATE = re.compile(r"(\d{4})/(\d\d)/(\d\d)-(\d\d:\d\d:\d\d)")
 #: Counters of which more is better, by name: the file does not say it otherwise.
 _RATE = re.compile(r"(?:_per_second|/s|flops|(?:^|[_/])[kmgtp]?ops)$", re.IGNORECASE)
@@ -57,24 +59,21 @@ class _Row:
     figures: dict[str, tuple[float, str]] = field(default_factory=dict)
 
 
-def accepts(content: Any) -> bool:
-    """Whether it is such a file."""
-    return isinstance(content, dict) and "benchmarks" in content and "context" in content
-
-
 def read(content: Any, context: ImportContext) -> Points:
     """Read a point for each metric of each benchmark. Raises ``UserError`` naming the field for
     errors that concern the whole file."""
     whole = fields.as_object(content, "document")
     about = fields.as_object(whole["context"], "context")
-    when = _date(about.get("date"))
-    if when is not None:
+    when = None
+    if date := about.get("date"):
+        old = _OLD_DATE.fullmatch(date) if isinstance(date, str) else None
+        text = "{}-{}-{} {}".format(*old.groups()) if old else date
+        when = fields.as_timestamp(text, "context.date")
         fields.check_not_future(when, context.now, "context.date")
     host = about.get("host_name")
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))
-    given = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.require(bool(given), "benchmarks", "no benchmarks")
+    given = benchmarks(whole)
     check_row_count(len(given), "benchmarks")
     rows = Rows(context)
     runs: dict[str, list[_Row]] = {}
@@ -83,28 +82,18 @@ def read(content: Any, context: ImportContext) -> Points:
         rows.need_room(row.at, len(runs))
     for found in runs.values():
         for name, run in _by_series(found).items():
-            _add(rows, name, run, when)
+            _add_run(rows, name, run, when)
     return rows.points()
-
-
-def _date(given: Any) -> datetime | None:
-    """Parse the date; up to version 1.4 ``2016/03/17-18:40:25``."""
-    if not given:
-        return None
-    old = _OLD_DATE.fullmatch(given) if isinstance(given, str) else None
-    return fields.as_timestamp(
-        "{}-{}-{} {}".format(*old.groups()) if old else given, "context.date"
-    )
 
 
 # ---- rows
 
 
-def _rows(given: Sequence[Any], rows: Rows) -> Iterator[_Row]:
+def _rows(given: Sequence[tuple[str, Any]], rows: Rows) -> Iterator[_Row]:
     """Yield the rows that have figures."""
-    names = {one["name"] for one in given if isinstance(one, dict) and _is_text(one.get("name"))}
-    for place, row in enumerate(given):
-        at = f"benchmarks[{place}]"
+    texts = (row.get("name") for _, row in given if isinstance(row, dict))
+    names = {name for name in texts if isinstance(name, str)}
+    for at, row in given:
         name = (row.get("run_name") or row.get("name")) if isinstance(row, dict) else ""
         with rows.row(at, name):
             one = fields.as_object(row, at)
@@ -126,7 +115,9 @@ def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows
         aggregate,
         fields.as_text(one.get("label") or "", f"{at}.label", 500),
         None if index is None else fields.as_count(index, f"{at}.repetition_index"),
-        _repetitions(one, at) if aggregate else 1,
+        fields.as_count(one.get("repetitions", 1), f"{at}.repetitions", MOST_N, least=1)
+        if aggregate
+        else 1,
     )
     if aggregate in ("", _MEDIAN, _MEAN):
         made.figures["time"] = (_time(one, at, "real_time"), "ns")
@@ -139,10 +130,6 @@ def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows
                     number = fields.as_number(value, f"{at}.{counter}")
                     made.figures[counter] = (number, _UNITS.get(counter, ""))
     return made
-
-
-def _repetitions(one: Mapping[str, Any], at: str) -> int:
-    return fields.as_count(one.get("repetitions", 1), f"{at}.repetitions", MOST_N, least=1)
 
 
 def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
@@ -167,15 +154,10 @@ def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[
 
 def _time(row: Mapping[str, Any], at: str, name: str) -> float:
     unit = row.get("time_unit", "ns")
-    fields.require(
-        _is_text(unit) and unit in NANOSECONDS, f"{at}.time_unit", "expected ns, us, ms or s"
-    )
+    is_known = isinstance(unit, str) and unit in NANOSECONDS
+    fields.require(is_known, f"{at}.time_unit", "expected ns, us, ms or s")
     value = fields.as_number(row.get(name), f"{at}.{name}")
     return fields.as_number(value * NANOSECONDS[unit], f"{at}.{name}")
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 # ---- runs
@@ -195,7 +177,7 @@ def _by_series(found: list[_Row]) -> dict[str, list[_Row]]:
     return by_label
 
 
-def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
+def _add_run(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
     kinds = [row.aggregate for row in run]
     aggregate = next((one for one in ("", _MEDIAN, _MEAN) if one in kinds), None)
     if aggregate is None:
@@ -216,21 +198,15 @@ def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
     for row in chosen:
         for metric in row.figures:
             by_metric.setdefault(metric, []).append(row)
-    for metric, having in by_metric.items():
-        at, figure = _figure(having, metric)
-        with rows.row(at, name):
-            attributes = {"metric": f"{metric}{suffix}", "measured_at": when, **figure}
-            rows.add(at, make_point(rows.context, name, at, **attributes))
-
-
-def _figure(chosen: list[_Row], metric: str) -> tuple[str, dict[str, Any]]:
-    """Return its position and its fields."""
-    first = chosen[0]
-    value, unit = first.figures[metric]
-    better = "higher" if _RATE.search(metric) else better_direction(unit)
-    figure: dict[str, Any] = {"value": value, "n": first.repetitions}
-    if not first.aggregate:
-        figure = sample_fields([row.figures[metric][0] for row in chosen], first.at)
-    if len(chosen) == 1:  # a mean of many iterations: its variation is unknown
-        figure |= {"low": None, "high": None}
-    return first.at, {"unit": unit, "better": better, **figure}
+    for metric, measured in by_metric.items():
+        first = measured[0]
+        value, unit = first.figures[metric]
+        figure: dict[str, Any] = {"value": value, "n": first.repetitions}
+        if not aggregate:
+            figure = sample_fields([row.figures[metric][0] for row in measured], first.at)
+        if len(measured) == 1:  # a mean of many iterations: its variation is unknown
+            figure |= {"low": None, "high": None}
+        figure["better"] = "higher" if _RATE.search(metric) else better_direction(unit)
+        with rows.row(first.at, name):
+            figure |= {"metric": f"{metric}{suffix}", "unit": unit, "measured_at": when}
+            rows.add(first.at, make_point(rows.context, name, first.at, **figure))

@@ -15,9 +15,9 @@ from scheduler.results.points import fields
 from scheduler.results.points.formats.common import (
     NANOSECONDS,
     Rows,
+    benchmarks,
     make_point,
     sample_fields,
-    with_revision,
 )
 from scheduler.results.points.model import MOST_N, ImportContext, Point, Points
 
@@ -25,11 +25,10 @@ from scheduler.results.points.model import MOST_N, ImportContext, Point, Points
 _UNVERSIONED, _UNKNOWN_BRANCH = "unversioned", "(unknown)"
 #: A processor's name: py-cpuinfo's key since version 6 and before; ARM uses the second.
 _PROCESSOR = ("brand_raw", "brand", "hardware_raw", "hardware")
-
-
-def accepts(content: Any) -> bool:
-    """Whether it is such a file."""
-    return isinstance(content, dict) and "benchmarks" in content and "machine_info" in content
+_FACTS = {
+    "runtime": ("python_implementation", "python_version"),
+    "host": ("system", "release"),
+}
 
 
 def read(content: Any, context: ImportContext) -> Points:
@@ -37,13 +36,17 @@ def read(content: Any, context: ImportContext) -> Points:
     rows."""
     whole = fields.as_object(content, "document")
     machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
-    rows = Rows(_complete_context(whole, machine, context))
+    context = _with_commit(whole, context)
+    if not context.device:
+        context = replace(context, device=_device(machine))
+    rows = Rows(context)
     when = _moment(whole.get("datetime"), "datetime", context)
-    facts = _facts(machine)
-    given = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.require(bool(given), "benchmarks", "no benchmarks")
-    for place, row in enumerate(given):
-        at = f"benchmarks[{place}]"
+    facts = {}
+    for fact, names in _FACTS.items():
+        parts = [part for name in names if isinstance(part := machine.get(name), str) and part]
+        if parts:
+            facts[fact] = fields.as_text(" ".join(parts), "machine_info", 1_000)
+    for at, row in benchmarks(whole):
         with rows.row(at, _name(row)):
             rows.add(at, _point(row, at, rows.context, when, facts))
     return rows.points()
@@ -75,9 +78,8 @@ def _point(
     )
 
 
-def _complete_context(
-    whole: dict[str, Any], machine: dict[str, Any], context: ImportContext
-) -> ImportContext:
+def _with_commit(whole: dict[str, Any], context: ImportContext) -> ImportContext:
+    """Return the context with the commit and branch in the file, where none was given."""
     commit = fields.as_object(whole.get("commit_info") or {}, "commit_info")
     made = _moment(commit.get("author_time") or commit.get("time"), "commit_info.time", context)
     name = commit.get("id")
@@ -89,13 +91,11 @@ def _complete_context(
     if not isinstance(branch, str) or branch == _UNKNOWN_BRANCH:
         branch = ""
     branch = fields.as_text(branch[:200], "commit_info.branch", 200) if branch else ""
-    context = with_revision(
-        context,
-        name,
-        revision_at=made,
-        branch=context.branch or branch,
-    )
-    return context if context.device else replace(context, device=_device(machine))
+    if context.revision or not isinstance(name, str) or not name:
+        return context
+    revision = fields.as_text(name, "revision", 100)
+    branch = context.branch or branch
+    return replace(context, revision=revision, revision_at=made, branch=branch)
 
 
 def _device(machine: dict[str, Any]) -> str:
@@ -110,20 +110,6 @@ def _device(machine: dict[str, Any]) -> str:
         if isinstance(text, str) and text.strip():
             return fields.as_text(text, f"machine_info.{name}", 200)
     return ""
-
-
-def _facts(machine: dict[str, Any]) -> dict[str, Any]:
-    groups = {
-        "runtime": ("python_implementation", "python_version"),
-        "host": ("system", "release"),
-    }
-    found = {
-        fact: " ".join(one for name in names if isinstance(one := machine.get(name), str) and one)
-        for fact, names in groups.items()
-    }
-    return {
-        name: fields.as_text(text, "machine_info", 1_000) for name, text in found.items() if text
-    }
 
 
 def _moment(given: Any, at: str, context: ImportContext) -> datetime | None:
