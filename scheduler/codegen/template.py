@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 from scheduler.codegen.caller import TemplateCaller
@@ -23,6 +24,7 @@ from scheduler.codegen.kernel import (
     RenderedKernel,
 )
 from scheduler.codegen.names import PLACEHOLDER, kernel_name
+from scheduler.codegen.printing.lines import Lines, Marks
 from scheduler.codegen.title import title
 from scheduler.errors import Rejected, UserError
 from scheduler.fuel import spend_fuel
@@ -65,6 +67,8 @@ class KernelTemplate(ABC):
     comment_mark: ClassVar[str] = "//"
     """Start of a comment in the source."""
 
+    lines_type: ClassVar[type[Lines]] = Lines
+
     caller_type: ClassVar[type[TemplateCaller]] = TemplateCaller
 
     alternative: ClassVar[str] = ""
@@ -104,15 +108,24 @@ class KernelTemplate(ABC):
 
     # ---- shared by all
 
+    @cached_property
+    def marks(self) -> Marks:
+        """Return the marks of the lines of this node's sources."""
+        return Marks()
+
+    def lines(self, indent: int = 1) -> Lines:
+        """Return empty lines for a source of this node."""
+        return self.lines_type(self.marks, indent)
+
     def no_config_error(self) -> UserError:
         """Return an error: no configuration is valid for the node on its targets, and why the first
         is not."""
         rejections = (self.reject(config) for config in self.configs())
         reason = next(rejected.reason for rejected in rejections if rejected)
         names = ", ".join(target.name for target in self.targets)
-        what = title(self.node, self.lowered)
+        problem = title(self.node, self.lowered)
         return UserError(
-            f"{self.node.name}: no configuration of {self.name} is valid for {what} on "
+            f"{self.node.name}: no configuration of {self.name} is valid for {problem} on "
             f"{names}: {reason}{alternative_hint(self.alternative)}"
         )
 
@@ -143,10 +156,16 @@ class KernelTemplate(ABC):
             source=comment + rendered.source.replace(PLACEHOLDER, name),
             source_file=self.source_file,
             args=rendered.args,
-            launches=tuple(_rename_launch(launch, name) for launch in rendered.launches),
+            launches=tuple(
+                replace(launch, function=launch.function.replace(PLACEHOLDER, name))
+                for launch in rendered.launches
+            ),
             workspace_bytes=rendered.workspace_bytes,
             nodes=self.node.nodes,
-            line_origins=tuple(_shift_origin(origin, shift) for origin in rendered.line_origins),
+            line_origins=tuple(
+                LineOrigin(origin.first + shift, origin.last + shift, origin.nodes)
+                for origin in rendered.line_origins
+            ),
         )
         return self.caller_type(
             node=self.node.name,
@@ -165,18 +184,3 @@ def alternative_hint(alternative: str) -> str:
     """Return the end of an error about an unsupported node: what to use for it, or "" if nothing
     else makes kernels for it."""
     return f"; use {alternative}" if alternative else ""
-
-
-def _shift_origin(origin: LineOrigin, lines: int) -> LineOrigin:
-    return LineOrigin(origin.first + lines, origin.last + lines, origin.nodes)
-
-
-def _rename_launch(launch: Launch, name: str) -> Launch:
-    return Launch(
-        launch.function.replace(PLACEHOLDER, name),
-        launch.grid,
-        launch.block,
-        launch.lds_bytes,
-        launch.args,
-        launch.dynamic_lds,
-    )

@@ -7,20 +7,20 @@ with the input's sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sympy
 
-from scheduler.codegen.contraction.indices import IndexGroup, collapsed_stride
+from scheduler.codegen.contraction.indices import collapsed_stride
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.values import Call, Const, IndexValue, Value
+from scheduler.ir.index.trees import as_index_expr
+from scheduler.ir.values import Call, Value
 
-_ZERO = sympy.Integer(0)
 #: Half of the bytes that an unsigned 32-bit offset reaches: offsets from here on are outside.
 MAX_OFFSET_BYTES = 2**31 - 16
 
@@ -57,27 +57,31 @@ class Addressing:
 def analyse_addressing(operand: Operand, sizes: Ranges) -> Addressing | None:
     """Return the addressing; None if the operand is computed, or its mask is not made of bounds on
     such sums."""
-    form = operand.form
+    form, k = operand.form, operand.k
     if operand.load is None or form is None:
         return None
     tests = _bounds(operand)
     if tests is None:
         return None
-    coefficients = {axis.var: form.at(axis.var) for axis in (*operand.row.axes, *operand.k.axes)}
-    spans = {
-        axis.var: coefficients[axis.var] * (axis.size - 1)
-        for axis in (*operand.row.axes, *operand.k.axes)
-    }
+    spans = {axis.var: form.at(axis.var) * (axis.size - 1) for axis in (*operand.row.axes, *k.axes)}
     ends = {var: bounds(span, sizes) for var, span in spans.items()}
     reach = sum(max(abs(low), abs(high)) for low, high in ends.values())
     signed = all(low >= 0 or high <= 0 for low, high in ends.values())
+    low_row, low_step = (
+        sympy.Add(*(spans[axis.var] for axis in group.axes if ends[axis.var][0] < 0))
+        for group in (operand.row, k)
+    )
+    inner = k.innermost if len(k.axes) > 1 else None
+    # A size that is only known from an argument does not count.
+    crosses = inner and any(inner.var in test.step.free_symbols for test in tests)
+    known = inner is not None and inner.size.is_Integer and not crosses
     return Addressing(
         tests,
-        collapsed_stride(form, operand.k) is not None and all(test.step == 0 for test in tests),
-        _inner_extent(operand.k, tests),
+        collapsed_stride(form, k) is not None and all(test.step == 0 for test in tests),
+        int(inner.size) if inner is not None and known else None,
         signed and (reach + 16) * operand.memory_dtype.itemsize <= MAX_OFFSET_BYTES,
-        _lowest_offset(operand.row, spans, ends),
-        _lowest_offset(operand.k, spans, ends),
+        low_row,
+        low_step,
     )
 
 
@@ -93,77 +97,49 @@ def has_32_bit_offsets(operand: Operand, sizes: Ranges) -> bool:
     return within and all(low >= 0 for low, _ in ends)
 
 
-def _inner_extent(k: IndexGroup, tests: tuple[Bound, ...]) -> int | None:
-    inner = k.innermost
-    if len(k.axes) == 1 or inner is None or not inner.size.is_Integer:
-        return None  # a size that is only known from an argument
-    return None if any(inner.var in test.step.free_symbols for test in tests) else int(inner.size)
-
-
-def _lowest_offset(
-    group: IndexGroup,
-    spans: Mapping[sympy.Symbol, Expr],
-    ends: Mapping[sympy.Symbol, tuple[float, float]],
-) -> Expr:
-    return sympy.Add(*(spans[axis.var] for axis in group.axes if ends[axis.var][0] < 0))
-
-
 def _bounds(operand: Operand) -> tuple[Bound, ...] | None:
+    """Return the bounds whose conjunction is the mask; None if it has another form."""
     if operand.condition is None:
         return ()
+    edges: dict[Expr, list[Expr | None]] = {}
+    for part in conjuncts(operand.condition):
+        comparison = edge_comparison(part)
+        if comparison is None:
+            return None
+        index, limit = comparison
+        edges.setdefault(index, []).append(limit)
     step_axes = {axis.var for axis in operand.k.axes}
     variables = step_axes | {axis.var for axis in (*operand.batch.axes, *operand.row.axes)}
-    found: dict[Expr, Bound] = {}
-    for part in _conjuncts(operand.condition):
-        compared = _parse_comparison(part, variables)
-        if compared is None:
+    found: list[Bound] = []
+    for index, limits in edges.items():
+        form = affine(index, variables)
+        upper = {limit for limit in limits if limit is not None}
+        varies = any(not limit.free_symbols.isdisjoint(variables) for limit in upper)
+        if form is None or varies or len(upper) > 1:
             return None
-        value, limit = compared
-        form = affine(value, variables)
-        if form is None:
-            return None
-        step = _sum(form.coefficients, (var for var in form.coefficients if var in step_axes))
-        row = _sum(form.coefficients, (v for v in form.coefficients if v not in step_axes))
-        before = found.get(value)
-        if limit is not None and before is not None and before.limit not in (None, limit):
-            return None
-        found[value] = Bound(
-            row + form.rest,
-            step,
-            limit is None or (before is not None and before.nonnegative),
-            limit if limit is not None else before.limit if before else None,
+        step = sympy.Add(*(var * by for var, by in form.coefficients.items() if var in step_axes))
+        row = sympy.Add(
+            *(var * by for var, by in form.coefficients.items() if var not in step_axes)
         )
-    return tuple(found.values())
+        found.append(Bound(row + form.rest, step, None in limits, next(iter(upper), None)))
+    return tuple(found)
 
 
-def _sum(coefficients: Mapping[sympy.Symbol, Expr], variables: Iterable[sympy.Symbol]) -> Expr:
-    return sympy.Add(*(coefficients[var] * var for var in variables))
+def conjuncts(condition: Value) -> Iterator[Value]:
+    """Yield the conditions whose conjunction is ``condition``."""
+    if isinstance(condition, Call) and condition.op in ("logical_and", "bitwise_and"):
+        for part in condition.args:
+            yield from conjuncts(part)
+    else:
+        yield condition
 
 
-def _conjuncts(value: Value) -> list[Value]:
-    if isinstance(value, Call) and value.op == "logical_and":
-        return [part for arg in value.args for part in _conjuncts(arg)]
-    return [value]
-
-
-def _parse_comparison(
-    value: Value, variables: set[sympy.Symbol]
-) -> tuple[Expr, Expr | None] | None:
-    """Return the expression and the limit (or None) of ``>= 0`` or ``< limit``."""
-    if not isinstance(value, Call) or value.op not in ("ge", "lt"):
+def edge_comparison(condition: Value) -> tuple[Expr, Expr | None] | None:
+    """Return the index and the limit of ``index < limit``, with None for that of ``index >= 0``;
+    None for any other condition."""
+    if not isinstance(condition, Call) or condition.op not in ("ge", "lt"):
         return None
-    left, right = map(index_expression, value.args)
-    if left is None or right is None or not right.free_symbols.isdisjoint(variables):
+    index, limit = map(as_index_expr, condition.args)
+    if index is None or limit is None or (condition.op == "ge" and limit != 0):
         return None
-    if value.op == "lt":
-        return left, right
-    return (left, None) if right == _ZERO else None
-
-
-def index_expression(value: Value) -> Expr | None:
-    """Return a value that is an integer expression of sizes and axes; None for any other."""
-    if isinstance(value, IndexValue):
-        return value.expr
-    if isinstance(value, Const) and isinstance(value.value, int):
-        return sympy.Integer(value.value)
-    return None
+    return index, limit if condition.op == "lt" else None

@@ -23,7 +23,7 @@ from scheduler.ir.index.ranges import Ranges, loop_ranges
 from scheduler.ir.index.trees import access_offset
 from scheduler.ir.index.widening import widen_indices
 from scheduler.ir.operations import Axis, Buffer, Store, numel
-from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
+from scheduler.ir.values import IndexValue, Load, Value, rebuild
 
 _ZERO = sympy.Integer(0)
 _ONE = sympy.Integer(1)
@@ -137,37 +137,27 @@ class Parametrizer:
 
     def value(self, value: Value) -> Value:
         """Return the tree with every index in the kernel's own terms."""
-        return rebuild(widen_indices(value, self._values), self._change)
+
+        def parametrize(part: Value) -> Value | None:
+            if isinstance(part, Load):
+                self._read.update(indirect.symbol for indirect in part.indirect)
+                index = (self.offset(part),)
+                indirect = tuple(
+                    replace(each, size=self.expression(each.size), value=self.value(each.value))
+                    for each in part.indirect
+                )
+                return replace(part, index=index, indirect=indirect)
+            if isinstance(part, IndexValue):
+                large = part.expr.is_Symbol and bounds(part.expr, self._values)[1] > INT32_MAX
+                type_ = "i64" if large else self._index_type
+                return replace(part, expr=self._expression(part.expr, type_))
+            return None
+
+        return rebuild(widen_indices(value, self._values), parametrize)
 
     def store(self, store: Store) -> Store:
         """Return the store with a flat offset as its only index."""
         return replace(store, index=(self.offset(store),), value=self.value(store.value))
-
-    def _change(self, value: Value) -> Value | None:
-        if isinstance(value, Load):
-            self._read.update(part.symbol for part in value.indirect)
-            return replace(
-                value,
-                index=(self.offset(value),),
-                indirect=tuple(self._indirect(part) for part in value.indirect),
-            )
-        if isinstance(value, IndexValue):
-            expr = value.expr
-            large = expr.is_Symbol and bounds(expr, self._values)[1] > INT32_MAX
-            type_ = "i64" if large else self._index_type
-            return replace(value, expr=self._expression(expr, type_))
-        return None
-
-    def _indirect(self, indirect: Indirect) -> Indirect:
-        size = self._expression(indirect.size, self._index_type)
-        return replace(indirect, value=self.value(indirect.value), size=size)
-
-    def offset(self, access: Load | Store) -> Expr:
-        """Return the flat offset of an access, with strides as arguments."""
-        key = (access.buffer, access.index)
-        if key not in self._offsets:
-            self._offsets[key] = self._offset(access)
-        return self._offsets[key]
 
     def expression(self, expr: Expr) -> Expr:
         """Return an index over the kernel's own indices, with its numbers as arguments."""
@@ -178,16 +168,21 @@ class Parametrizer:
         self.offset(access)
         return self._strides.get((access.buffer, access.index))
 
-    def _offset(self, access: Load | Store) -> Expr:
+    def offset(self, access: Load | Store) -> Expr:
+        """Return the flat offset of an access, with strides as arguments."""
+        key = (access.buffer, access.index)
+        if key in self._offsets:
+            return self._offsets[key]
         name = self._kernel.arg_name(access.buffer)
         count = self._counts.get(name, 0)
         self._counts[name] = count + 1
         prefix = name if count == 0 else f"{name}{chr(ord('a') + count)}"
-        indirect = access.indirect if isinstance(access, Load) else ()
         buffer = self._buffers[access.buffer]
         form = address(access, buffer, self._ranges)
         if form is None:
-            return self._expression(access_offset(access, buffer, self._ranges), "i64")
+            offset = access_offset(access, buffer, self._ranges)
+            self._offsets[key] = self._expression(offset, "i64")
+            return self._offsets[key]
         first = self._named(f"{prefix}_at", form.rest)
         steps: dict[str, tuple[Expr, ...]] = {}
         terms = [first]
@@ -204,10 +199,11 @@ class Parametrizer:
             )
             for axis, stride in zip(group.axes, steps[group.name], strict=True):
                 terms.append(self._rename[axis.var] * stride)
-        self._strides[access.buffer, access.index] = Strides(first, steps)
-        for position, part in enumerate(indirect):
+        self._strides[key] = Strides(first, steps)
+        for position, part in enumerate(access.indirect if isinstance(access, Load) else ()):
             terms.append(part.symbol * self._named(f"{prefix}_x{position}", form.at(part.symbol)))
-        return sympy.Add(*terms)
+        self._offsets[key] = sympy.Add(*terms)
+        return self._offsets[key]
 
     def _named(self, name: str, value: Expr) -> Expr:
         """Return the argument that passes ``value``; 0 and 1 are literals in the source instead."""

@@ -12,12 +12,12 @@ import sympy
 from scheduler.codegen.contraction.indices import IndexGroup, Parametrizer
 from scheduler.codegen.contraction.operand import Operand, analyse_operand
 from scheduler.codegen.kernel_interface import KernelInterface
-from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.operations import Axis, Buffer, Contraction
-from scheduler.ir.values import Load, Value, loads
+from scheduler.ir.operations import Buffer, Contraction, numel
+from scheduler.ir.values import Value, loads
 
 Kernel = TypeVar("Kernel", bound=KernelInterface)
 
@@ -56,13 +56,10 @@ class ContractionInterface(Generic[Kernel]):
         buffers: Mapping[str, Buffer],
         symbols: Mapping[str, SymbolInfo],
         kernel: Kernel,
-        input_reorder: tuple[int, ...] | None = None,
         *,
         converts: bool = False,
     ) -> None:
-        first = members[0]
-        self._converts = converts
-        self._sizes = Ranges.from_symbols(symbols)
+        first, self.several = members[0], len(members) > 1
         self.buffers = buffers
         self.kernel = kernel
         self.sizes: dict[str, list[str]] = {}
@@ -72,115 +69,101 @@ class ContractionInterface(Generic[Kernel]):
         self.element = max(
             (first.a.dtype, *(member.b.dtype for member in members)), key=lambda d: d.itemsize
         )
-        self._register_buffers(members, input_reorder)
-        self._register_sizes(members)
-        shared = (self.batch, self.m, self.k)
-        self.a = self._operand("A", first.a, shared)
+        self._register_buffers(members)
+        columns = self._register_sizes(members)
+        # An index inside a division may need 64 bits, at some size within its range.
+        sizes = Ranges.from_symbols(symbols)
+        numels = (sympy.Mul(*buffer.size) for buffer in kernel.buffers.values())
+        wide = any(bounds(count, sizes)[1] > INT32_MAX for count in numels)
         counts: dict[str, int] = {}
-        self._a_parametrizer = self._parametrizer(shared, counts)
-        self.members = tuple(
-            self._member(position, member, counts) for position, member in enumerate(members)
+
+        def read(
+            name: str, value: Value, groups: tuple[IndexGroup, ...]
+        ) -> tuple[Operand, Parametrizer]:
+            batch, *between, k = groups
+            operand = analyse_operand(
+                name, value, self.element, (batch, between[-1], k), buffers, converts=converts
+            )
+            return operand, Parametrizer(kernel, groups, buffers, counts, sizes, wide=wide)
+
+        self.a, parametrizer = read("A", first.a, (self.batch, self.m, self.k))
+        self.members: tuple[Member, ...] = ()
+        for position, (member, argument) in enumerate(zip(members, columns, strict=True)):
+            batch, m, n, k = (
+                IndexGroup(name, getattr(member, name)) for name in ("batch", "m", "n", "k")
+            )
+            b, own = read(f"B{position}", member.b, (batch, m, n, k))
+            self.members += (Member(member, n, b, argument, own),)
+        # Every access is converted once, so that all arguments are known before anything is
+        # printed.
+        self.reads = tuple(
+            OperandRead(operand, each.value(operand.value), each)
+            for operand, each in (
+                (self.a, parametrizer),
+                *((member.b, member.parametrizer) for member in self.members),
+            )
         )
-        self._parametrize()
+        self.stores = tuple(
+            tuple(member.parametrizer.store(store) for store in member.contraction.stores)
+            for member in self.members
+        )
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """Return the shared operand, then each member's second one."""
+        return self.a, *(member.b for member in self.members)
 
     # ---- arguments
 
-    def _register_buffers(
-        self, members: tuple[Contraction, ...], input_reorder: tuple[int, ...] | None
-    ) -> None:
-        several = len(members) > 1
+    def _register_buffers(self, members: tuple[Contraction, ...]) -> None:
         names: dict[str, str] = {}
         for position, member in enumerate(members):
-            suffix = str(position) if several else ""
-            for name, value in (("X", member.a), (f"W{suffix}", member.b)):
+            weight = f"W{position}" if self.several else "W"
+            for name, value in (("X", member.a), (weight, member.b)):
                 first = next(loads(value), None)
                 if first is not None:
                     names.setdefault(first.buffer, name)
-        others = [load.buffer for member in members for load in _member_loads(member)]
-        extra = [buffer for buffer in dict.fromkeys(others) if buffer not in names]
-        names.update({buffer: f"in{i}" for i, buffer in enumerate(extra)})
-        stores = [store for member in members for store in member.stores]
-        outputs = [self.buffers[buffer] for buffer in dict.fromkeys(s.buffer for s in stores)]
-        single = len(outputs) == 1
+        trees = (tree for member in members for tree in member.trees)
+        read = dict.fromkeys(load.buffer for tree in trees for load in loads(tree))
+        others = [buffer for buffer in read if buffer not in names]
+        names.update({buffer: f"in{i}" for i, buffer in enumerate(others)})
+        written = dict.fromkeys(store.buffer for member in members for store in member.stores)
+        outputs = ["Y"] if len(written) == 1 else [f"Y{i}" for i in range(len(written))]
         self.kernel.def_kernel(
             [self.buffers[buffer] for buffer in names],
-            outputs,
-            [*names.values(), *(f"Y{'' if single else i}" for i in range(len(outputs)))],
-            input_reorder,
+            [self.buffers[buffer] for buffer in written],
+            [*names.values(), *outputs],
         )
 
-    def _register_sizes(self, members: tuple[Contraction, ...]) -> None:
+    def _register_sizes(self, members: tuple[Contraction, ...]) -> list[str]:
+        """Register the extents, and the sizes by which flat indices are divided. Returns the
+        arguments that hold the members' numbers of columns."""
         kernel = self.kernel
         kernel.add_scalar("M", self.m.extent)
-        self._columns = []
-        for position, member in enumerate(members):
-            name = f"N{position}" if len(members) > 1 else "N"
-            self._columns.append(kernel.add_scalar(name, IndexGroup("n", member.n).extent))
+        suffixes = [str(i) if self.several else "" for i in range(len(members))]
+        columns = [
+            kernel.add_scalar(f"N{suffix}", numel(member.n))
+            for suffix, member in zip(suffixes, members, strict=True)
+        ]
         kernel.add_scalar("K", self.k.extent)
         kernel.add_scalar("batches", self.batch.extent)
-        for group in (self.batch, self.m, self.k):
-            self._register_axes(group.name, group.axes)
-        for position, member in enumerate(members):
-            self._register_axes(f"n{position}" if len(members) > 1 else "n", member.n)
+        groups = [(group.name, group.axes) for group in (self.batch, self.m, self.k)]
+        groups += [(f"n{suffix}", each.n) for suffix, each in zip(suffixes, members, strict=True)]
+        for name, axes in groups:
+            sizes = self.sizes.setdefault(name, [""])
+            for position, axis in enumerate(axes[1:], start=1):
+                # k is divided at every step: a window's fixed sizes are literals in the source.
+                if name == "k" and axis.size.is_Integer:
+                    sizes.append(str(axis.size))
+                else:
+                    sizes.append(kernel.add_scalar(f"{name}_size{position}", axis.size))
+        return columns
 
     def extents(self, bindings: Mapping[str, int]) -> tuple[int, int, int, int]:
         """Return batch, m, n of all members together, and k, at values of the symbols."""
         columns = sum(evaluate(member.n.extent, bindings) for member in self.members)
         batch, m, k = (evaluate(group.extent, bindings) for group in (self.batch, self.m, self.k))
         return batch, m, columns, k
-
-    def _register_axes(self, name: str, axes: tuple[Axis, ...]) -> None:
-        """Register the sizes by which a flat index is divided. Those of k are divided by at every
-        step: if they are fixed (a window's), they are literals in the source, which saves the
-        division."""
-        sizes = self.sizes.setdefault(name, [""])
-        for position, axis in enumerate(axes[1:], start=1):
-            if name == "k" and axis.size.is_Integer:
-                sizes.append(str(axis.size))
-            else:
-                sizes.append(self.kernel.add_scalar(f"{name}_size{position}", axis.size))
-
-    def _parametrizer(self, groups: tuple[IndexGroup, ...], counts: dict[str, int]) -> Parametrizer:
-        return Parametrizer(
-            self.kernel, groups, self.buffers, counts, self._sizes, wide=self._needs_64_bits()
-        )
-
-    def _needs_64_bits(self) -> bool:
-        """Whether an index inside a division may need 64 bits, at some size within its range."""
-        numels = (sympy.Mul(*buffer.size) for buffer in self.kernel.buffers.values())
-        return any(bounds(numel, self._sizes)[1] > INT32_MAX for numel in numels)
-
-    def _member(self, position: int, member: Contraction, counts: dict[str, int]) -> Member:
-        batch, m, k = (
-            IndexGroup("batch", member.batch),
-            IndexGroup("m", member.m),
-            IndexGroup("k", member.k),
-        )
-        n = IndexGroup("n", member.n)
-        b = self._operand(f"B{position}", member.b, (batch, n, k))
-        parametrizer = self._parametrizer((batch, m, n, k), counts)
-        return Member(member, n, b, self._columns[position], parametrizer)
-
-    def _operand(
-        self, name: str, value: Value, groups: tuple[IndexGroup, IndexGroup, IndexGroup]
-    ) -> Operand:
-        return analyse_operand(
-            name, value, self.element, groups, self.buffers, converts=self._converts
-        )
-
-    def _parametrize(self) -> None:
-        """Convert every access once, so that all arguments are known before anything is printed."""
-        self.reads = (self._read(self.a, self._a_parametrizer), *map(self._read_b, self.members))
-        self.stores = tuple(
-            tuple(member.parametrizer.store(store) for store in member.contraction.stores)
-            for member in self.members
-        )
-
-    def _read_b(self, member: Member) -> OperandRead:
-        return self._read(member.b, member.parametrizer)
-
-    def _read(self, operand: Operand, parametrizer: Parametrizer) -> OperandRead:
-        return OperandRead(operand, parametrizer.value(operand.value), parametrizer)
 
     def read_of(self, operand: Operand) -> OperandRead:
         """Return the operand in the kernel's terms."""
@@ -189,18 +172,14 @@ class ContractionInterface(Generic[Kernel]):
     def axis_sizes(self, group: str, position: int) -> Sequence[str]:
         """Return the sizes of a group's axes after the first, which is never a divisor; for n,
         those of the member at ``position``."""
-        several = len(self.members) > 1 and group == "n"
-        return self.sizes[f"{group}{position}" if several else group][1:]
+        return self.sizes[f"{group}{position}" if self.several and group == "n" else group][1:]
 
     @property
     def groups(self) -> tuple[IndexGroup, ...]:
         return self.batch, self.m, self.k, *(member.n for member in self.members)
 
-
-def _member_loads(member: Contraction) -> list[Load]:
-    return [load for tree in member.trees for load in loads(tree)]
-
-
-def argument(name: str) -> sympy.Symbol:
-    """Return a scalar argument, for the expressions of launches."""
-    return symbol(name)
+    @property
+    def points(self) -> Expr:
+        """Return the number of results of all members, over the kernel's arguments."""
+        columns = sympy.Add(*(symbol(member.columns) for member in self.members))
+        return symbol("batches") * symbol("M") * columns

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import sympy
-
 from scheduler.codegen.contraction.indices import (
     IndexGroup,
     address,
     collapsed_stride,
 )
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
-from scheduler.ir.index.ranges import Ranges, loop_ranges
+from scheduler.ir.index.ranges import loop_ranges
 from scheduler.ir.index.trees import index_exprs
 from scheduler.ir.operations import Buffer
 from scheduler.ir.values import Cast, Const, Load, Masked, Value, walk
 
-_TRANSPOSED_BYTES = (
-    2  # element size at which matrices in shared memory can be transposed as they are read
-)
+# Element size at which matrices in shared memory can be transposed as they are read.
+_TRANSPOSED_BYTES = 2
 # 8-bit types that kernels read several elements of at a time and convert in registers.
 CONVERTIBLE_DTYPES = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is_float8))
 
@@ -85,10 +81,16 @@ class Operand:
                 f"the contiguous axis of {self.name} has {extent} elements, which is not a"
                 f" multiple of {elements}"
             )
-        if self.condition is not None and _depends_on(self.condition, inner.var):
+        mask = () if self.condition is None else index_exprs(self.condition)
+        if any(inner.var in index.free_symbols for index in mask):
             return f"the mask of {self.name} changes along its contiguous axis"
-        steps = [step for var, step in self.form.coefficients.items() if var is not inner.var]
-        for step in (*([] if together else steps), *self._outer_steps(run), self.form.rest):
+        steps = (
+            [] if together else [s for v, s in self.form.coefficients.items() if v is not inner.var]
+        )
+        for group in (self.batch, self.row, self.k):
+            if group is not run:
+                steps += [self.form.at(axis.var) for axis in group.axes if axis.size != 1]
+        for step in (*steps, self.form.rest):
             if not is_multiple(step, elements):
                 return (
                     f"{self.name} has a stride or offset of {step}, which is not a multiple of"
@@ -110,13 +112,6 @@ class Operand:
             "16-bit elements"
         )
 
-    def _outer_steps(self, run: IndexGroup) -> list[Expr]:
-        """Return the steps along the axes of the other groups."""
-        form = self.form
-        assert form is not None, "only strided reads have steps"
-        groups = (group for group in (self.batch, self.row, self.k) if group is not run)
-        return [form.at(axis.var) for group in groups for axis in group.axes if axis.size != 1]
-
 
 def analyse_operand(
     name: str,
@@ -132,7 +127,10 @@ def analyse_operand(
     load, condition = _find_strided_load(value, element, converts=converts)
     ranges = loop_ranges(*(group.axes for group in groups))
     form = address(load, buffers[load.buffer], ranges) if load else None
-    run = form or _first_form(value, ranges, buffers)
+    run = form
+    for part in walk(value) if form is None else ():
+        if run is None and isinstance(part, Load):
+            run = address(part, buffers[part.buffer], ranges)
     inner_row = row.innermost
     along_k = True
     if run is not None and inner_row is not None and run.at(inner_row.var) == 1:
@@ -159,16 +157,3 @@ def _find_strided_load(
     if isinstance(value, Load) and not value.indirect:
         return value, condition
     return None, None
-
-
-def _first_form(value: Value, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Affine | None:
-    forms = (
-        address(part, buffers[part.buffer], ranges)
-        for part in walk(value)
-        if isinstance(part, Load)
-    )
-    return next((form for form in forms if form is not None), None)
-
-
-def _depends_on(value: Value, variable: sympy.Symbol) -> bool:
-    return any(variable in index.free_symbols for index in index_exprs(value))

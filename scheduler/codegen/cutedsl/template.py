@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import ClassVar
 
 from jinja2 import Template
@@ -14,7 +13,7 @@ from scheduler.codegen.cutedsl.jinja_templates import device_functions
 from scheduler.codegen.cutedsl.partial_render import PartialRender
 from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
 from scheduler.codegen.names import code_digest, fused_name
-from scheduler.codegen.printing.lines import Marks, PythonLines
+from scheduler.codegen.printing.lines import Lines, PythonLines
 from scheduler.codegen.template import KernelTemplate
 
 CONSTANTS = "<CONSTANTS>"
@@ -32,6 +31,7 @@ class CuteDSLTemplate(KernelTemplate):
     prefix: ClassVar[str] = "cutedsl"
     source_file: ClassVar[str] = SOURCE_FILE
     comment_mark: ClassVar[str] = "#"
+    lines_type: ClassVar[type[Lines]] = PythonLines
     caller_type: ClassVar[type[TemplateCaller]] = CuteDSLTemplateCaller
     alternative: ClassVar[str] = ALTERNATIVE
 
@@ -40,15 +40,6 @@ class CuteDSLTemplate(KernelTemplate):
         """Whether its default is assumed to be faster than HIP C++'s, by measurements of both on a
         Hopper GPU (docs/gpu/benchmarks.md): wgmma multiplies twice as fast as mma.sync."""
         return False
-
-    @cached_property
-    def marks(self) -> Marks:
-        """Return the marks of the lines of this node's sources."""
-        return Marks()
-
-    def lines(self, indent: int = 1) -> PythonLines:
-        """Return empty lines for a source of this node."""
-        return PythonLines(self.marks, indent)
 
     def kernel_name(self, source: str) -> str:
         """Return ``cutedsl_<fused>_<8 hex>``; without the middle part if no op has a name."""

@@ -16,13 +16,11 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.addressing import Bound, analyse_addressing, has_32_bit_offsets
 from scheduler.codegen.contraction.indices import address
-from scheduler.codegen.contraction.interface import argument
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.gemm.config import vector_widths
-from scheduler.codegen.rocm.gemm.interface import GemmInterface
-from scheduler.codegen.rocm.gemm.operands import bound_test
+from scheduler.codegen.rocm.gemm.interface import GemmInterface, bound_test
+from scheduler.codegen.rocm.gemm.problem import vector_widths
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.single_launch import ceil_div
@@ -32,7 +30,7 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
-from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.functions import evaluate, symbol
 from scheduler.ir.index.ranges import Ranges, loop_ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis, Lowered, Store
@@ -218,8 +216,8 @@ class DepthwiseTemplate(ROCmTemplate):
         threads, rows, lanes, width = (int(value) for value in config.values())
         names = tuple(arg.name for arg in self.interface.kernel.args)
         height, across = self._spatial_arguments()
-        items = argument("images") * ceil_div(_argument_or_one(height), rows) * argument(across)
-        blocks = ceil_div(items, threads // lanes) * ceil_div(argument("batches"), lanes * width)
+        items = symbol("images") * ceil_div(_argument_or_one(height), rows) * symbol(across)
+        blocks = ceil_div(items, threads // lanes) * ceil_div(symbol("batches"), lanes * width)
         launch = Launch(
             _FUNCTION,
             (blocks, _ONE, _ONE),
@@ -348,4 +346,4 @@ def _window_size(size: Expr) -> int:
 
 
 def _argument_or_one(name: str) -> Expr:
-    return _ONE if name == "1" else argument(name)
+    return _ONE if name == "1" else symbol(name)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar
 
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.printing.lines import Lines, Marks
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.template import KernelTemplate
@@ -18,15 +16,6 @@ class ROCmTemplate(KernelTemplate):
     prefix: ClassVar[str] = "rocm"
     source_file: ClassVar[str] = SOURCE_FILE
     caller_type: ClassVar[type[TemplateCaller]] = ROCmTemplateCaller
-
-    @cached_property
-    def marks(self) -> Marks:
-        """Return the marks of the lines of this node's sources."""
-        return Marks()
-
-    def lines(self, indent: int = 1) -> Lines:
-        """Return empty lines for a source of this node."""
-        return Lines(self.marks, indent)
 
     def header(self) -> str:
         """Return the includes of every kernel."""

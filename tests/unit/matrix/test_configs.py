@@ -15,7 +15,8 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.operand import Operand, analyse_operand
-from scheduler.codegen.rocm.gemm.config import step_k, waves_along_m
+from scheduler.codegen.rocm.gemm.config import waves_along_m
+from scheduler.codegen.rocm.gemm.problem import step_k
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.errors import Stage, UserError
 from scheduler.fusion import schedule

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.codegen.rocm.gemm.config import GemmConfig, GemmProblem
+from scheduler.codegen.rocm.gemm.config import GemmConfig
 from scheduler.codegen.rocm.gemm.default import default_config
 from scheduler.codegen.rocm.gemm.estimate import estimate_gemm, estimate_ratios
+from scheduler.codegen.rocm.gemm.problem import GemmProblem
 from scheduler.codegen.rocm.machine import machine_of
 from scheduler.ir.dtypes import DType
 from scheduler.targets import boards, find, names

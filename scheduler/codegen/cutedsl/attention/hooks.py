@@ -13,7 +13,7 @@ from scheduler.codegen.cutedsl.types import type_name
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.printing.lines import Marks, PythonLines
+from scheduler.codegen.printing.lines import Lines, Marks, PythonLines
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
@@ -55,7 +55,7 @@ class HookPrinter:
     arguments: tuple[str, ...]
     wide: bool
 
-    def printer(self, nest: LoopNest, lines: PythonLines, pack: Pack | None) -> NestPrinter:
+    def printer(self, nest: LoopNest, lines: Lines, pack: Pack | None) -> NestPrinter:
         """Return a printer of a nest's statements, in the kernel's names."""
         index_type = index_type_of(self.wide)
         return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=index_type)

@@ -7,23 +7,21 @@ CuTe always requires three dimensions of pixels, whose corners have five bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import sympy
 
-from scheduler.codegen.contraction.addressing import index_expression
-from scheduler.codegen.contraction.indices import IndexGroup
+from scheduler.codegen.contraction.addressing import conjuncts, edge_comparison
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.affine import Affine, affine
+from scheduler.ir.index.affine import affine
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.operations import Axis, Buffer
-from scheduler.ir.values import Call, Value
+from scheduler.ir.values import Value
 
-CHANNEL_MULTIPLE = (
-    64  # a step of k in f16 or bf16 has this many channels, or twice: all at one window position
-)
+# A step of k in f16 or bf16 has this many channels, or twice: all at one window position.
+CHANNEL_MULTIPLE = 64
 _DIMENSIONS = 3
 _LOWEST, _HIGHEST = -16, 15
 _MOST_STRIDE = 8
@@ -78,8 +76,8 @@ class Im2col:
         channels), and the descriptor's other fields, of (w, h, d)."""
         missing = _DIMENSIONS - len(self.sides)
         step = self.image_step
-        alone = SpatialDim(size=1, step=step, pixels=1, places=1, stride=1, dilation=1, padding=0)
-        sides = (*self.sides, *[alone] * missing)
+        point = SpatialDim(size=1, step=step, pixels=1, places=1, stride=1, dilation=1, padding=0)
+        sides = (*self.sides, *[point] * missing)
         pixels = 1
         for side in sides:
             pixels *= side.pixels
@@ -109,7 +107,9 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
         return f"{name} is computed element by element"
     if any(axis.size != 1 for axis in operand.batch.axes):
         return f"{name} has grouped windows"
-    rows, places = (_non_unit_axes(group) for group in (operand.row, operand.k))
+    rows, places = (
+        [axis for axis in group.axes if axis.size != 1] for group in (operand.row, operand.k)
+    )
     if not places or form.at(places[-1].var) != _ONE:
         return f"the channels of {name} are not contiguous"
     channels = _integer(places[-1].size)
@@ -119,11 +119,12 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
             f"of {CHANNEL_MULTIPLE}"
         )
     buffer = buffers[load.buffer]
-    if not _is_edge_mask(operand.condition, load.index, buffer):
+    if operand.condition is not None and not _is_edge_mask(operand.condition, load.index, buffer):
         return f"the mask of {name} is not the edge of the image"
     # An axis of one point stays at 0.
-    still = dict.fromkeys(_unit_variables(operand), sympy.Integer(0))
-    found = _dimensions(tuple(i.xreplace(still) for i in load.index), buffer, rows, places)
+    axes = (*operand.batch.axes, *operand.row.axes, *operand.k.axes)
+    fixed = {axis.var: sympy.Integer(0) for axis in axes if axis.size == 1}
+    found = _spatial_dims(tuple(i.xreplace(fixed) for i in load.index), buffer, rows, places)
     if isinstance(found, str):
         return f"{name} has {found}"
     sides, image_step = found
@@ -132,16 +133,7 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
     return Im2col(sides, channels, image_step)
 
 
-def _non_unit_axes(group: IndexGroup) -> list[Axis]:
-    return [axis for axis in group.axes if axis.size != 1]
-
-
-def _unit_variables(operand: Operand) -> Iterator[sympy.Symbol]:
-    for group in (operand.batch, operand.row, operand.k):
-        yield from (axis.var for axis in group.axes if axis.size == 1)
-
-
-def _dimensions(
+def _spatial_dims(
     index: tuple[Expr, ...], buffer: Buffer, rows: list[Axis], places: list[Axis]
 ) -> tuple[tuple[SpatialDim, ...], int] | str:
     """Return the dimensions of the pixels, innermost first, and the step from image to image; or
@@ -156,17 +148,19 @@ def _dimensions(
             continue
         part = affine(expr, variables)
         used = part.coefficients if part is not None else {channel: _ONE}
-        of_row = [axis for axis in rows if axis.var in used]
-        of_place = [axis for axis in places if axis.var in used]
-        if part is None or channel in used or len(of_row) > 1 or len(of_place) > 1:
+        axes = [[axis for axis in group if axis.var in used] for group in (rows, places)]
+        if part is None or channel in used or any(len(group) > 1 for group in axes):
             return "an index that is not a window"
-        order += [axis.var for axis in (*of_row, *of_place)]
+        order += [axis.var for group in axes for axis in group]
         if image_step is None and not sides and rows and expr == rows[0].var:
             image_step = _integer(step)
             continue
-        side = _spatial_dim(part, size, step, of_row, of_place)
-        if side is None:
+        extents = [group[0].size if group else _ONE for group in axes]
+        steps = [part.at(group[0].var) if group else _ONE for group in axes]
+        numbers = [_integer(each) for each in (size, step, *extents, *steps, -part.rest)]
+        if None in numbers:
             return "sizes that are known only at run time"
+        side = SpatialDim(*numbers)  # type: ignore[arg-type]
         if side.obstacle:
             return side.obstacle
         sides.append(side)
@@ -179,36 +173,19 @@ def _dimensions(
     return tuple(sides[::-1]), image_step or sides[0].size * sides[0].step
 
 
-def _spatial_dim(
-    part: Affine, size: Expr, step: Expr, rows: list[Axis], places: list[Axis]
-) -> SpatialDim | None:
-    """Return the dimension; None if a number is only known at run time."""
-    given = (
-        *(size, step, rows[0].size if rows else _ONE, places[0].size if places else _ONE),
-        part.at(rows[0].var) if rows else _ONE,
-        part.at(places[0].var) if places else _ONE,
-        -part.rest,
-    )
-    numbers = [_integer(one) for one in given]
-    return None if None in numbers else SpatialDim(*numbers)  # type: ignore[arg-type]
-
-
 def _integer(value: Expr) -> int | None:
     return int(value) if value.is_Integer else None
 
 
-def _is_edge_mask(condition: Value | None, index: tuple[Expr, ...], buffer: Buffer) -> bool:
+def _is_edge_mask(condition: Value, index: tuple[Expr, ...], buffer: Buffer) -> bool:
     """Whether a mask only checks that indices are in the image: TMA gives 0 outside of it in any
     case."""
-    if condition is None:
-        return True
-    if isinstance(condition, Call) and condition.op == "logical_and":
-        return all(_is_edge_mask(arg, index, buffer) for arg in condition.args)
-    if not isinstance(condition, Call) or condition.op not in ("ge", "lt"):
-        return False
-    value, limit = map(index_expression, condition.args)
-    if value is None or limit is None:
-        return False
-    sizes = [size for part, size in zip(index, buffer.size, strict=True) if part == value]
-    expected = [sympy.Integer(0)] if condition.op == "ge" else sizes
-    return bool(sizes) and any(is_equal(limit, one) for one in expected)
+    for part in conjuncts(condition):
+        comparison = edge_comparison(part)
+        if comparison is None:
+            return False
+        value, limit = comparison
+        sizes = [size for at, size in zip(index, buffer.size, strict=True) if at == value]
+        if not any(limit is None or is_equal(limit, size) for size in sizes):
+            return False
+    return True

@@ -10,15 +10,16 @@ from functools import cached_property
 import sympy
 
 from scheduler.codegen.contraction.indices import collapsed_stride
-from scheduler.codegen.contraction.interface import ContractionInterface, argument
+from scheduler.codegen.contraction.interface import ContractionInterface
 from scheduler.codegen.contraction.operand import Operand
-from scheduler.codegen.cutedsl.gemm.hooks import ContractionHooks, TensorAccess
+from scheduler.codegen.cutedsl.gemm.hooks import ContractionHooks
 from scheduler.codegen.cutedsl.gemm.im2col import Im2col, im2col_of
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.trees import index_exprs
 
 COPY_THREADS = 256
@@ -120,8 +121,8 @@ class PackedOperand:
     @property
     def vectors(self) -> Expr:
         """Return the number of 16-byte runs: one for each thread."""
-        batches = argument("batches") if self.per_batch else _ONE
-        return ceil_div(argument(self.run), self.width) * argument(self.lines) * batches
+        batches = symbol("batches") if self.per_batch else _ONE
+        return ceil_div(symbol(self.run), self.width) * symbol(self.lines) * batches
 
     @property
     def bytes(self) -> Expr:
@@ -133,8 +134,8 @@ class PackedOperand:
 
     @property
     def pointer(self) -> str:
-        place = f"cute.assume({print_int64(self.first)}, divby={_ALIGNED})"
-        return f"cute.recast_ptr(workspace + {place}, dtype=ELEMENT)"
+        offset = f"cute.assume({print_int64(self.first)}, divby={_ALIGNED})"
+        return f"cute.recast_ptr(workspace + {offset}, dtype=ELEMENT)"
 
     def tensor(self, extent: str) -> dict[str, str]:
         """Return its pointer, shape and strides; ``extent`` is the number of rows in the shape."""
@@ -157,14 +158,13 @@ class TmaOperands:
         self._hooks = hooks
         self._interface = interface
         self._width = _TMA_BYTES // interface.element.itemsize
-        self.all = (interface.a, *(member.b for member in interface.members))
+        self.all = interface.operands
         self.rows = ("M", *(member.columns for member in interface.members))
         self.obstacles = tuple(tma_obstacle(operand, self._width) for operand in self.all)
         self._im2col = im2col_of(interface.a, interface.buffers, self._width)
         if windows:
             self.obstacles = ("", *self.obstacles[1:])
         self._windows = windows
-        self._several = len(interface.members) > 1
 
     @property
     def window_obstacle(self) -> str:
@@ -176,12 +176,8 @@ class TmaOperands:
     @property
     def window_channels(self) -> int:
         """Return the channels of A's windows; 0 if they are not loaded as windows."""
-        return 0 if self.window_obstacle else self._windows_of_a.channels
-
-    @property
-    def _windows_of_a(self) -> Im2col:
-        assert isinstance(self._im2col, Im2col), self._im2col
-        return self._im2col
+        windows = self._im2col
+        return windows.channels if isinstance(windows, Im2col) and not self.window_obstacle else 0
 
     def im2col(self) -> Mapping[str, str] | None:
         """Return the host function's description of A's windows; None if A is a matrix."""
@@ -189,24 +185,20 @@ class TmaOperands:
             return None
         load = self._interface.a.load
         assert load is not None
-        return self._windows_of_a.context(self._interface.kernel.arg_name(load.buffer))
+        assert isinstance(self._im2col, Im2col), self._im2col
+        return self._im2col.context(self._interface.kernel.arg_name(load.buffer))
 
     @cached_property
     def along_k(self) -> tuple[bool, ...]:
         """Return the direction of each operand for TMA; packed second operands use that of the
         others."""
-        found = [
-            operand.along_k if hindered or self._is_window(operand) else is_along_k(operand)
-            for operand, hindered in zip(self.all, self.obstacles, strict=True)
-        ]
-        first, *seconds = found
-        direct = [way for way, no in zip(seconds, self.obstacles[1:], strict=True) if not no]
-        way = direct[0] if direct else seconds[0]
-        packed = zip(seconds, self.obstacles[1:], strict=True)
-        return first, *(way if no else own for own, no in packed)
-
-    def _is_window(self, operand: Operand) -> bool:
-        return self._windows and operand is self._interface.a
+        a, *seconds = self.all
+        obstacle_a, *obstacles = self.obstacles
+        pairs = list(zip(seconds, obstacles, strict=True))
+        in_place = [is_along_k(b) for b, obstacle in pairs if not obstacle]
+        packed = in_place[0] if in_place else seconds[0].along_k
+        first = a.along_k if obstacle_a or self._windows else is_along_k(a)
+        return first, *(packed if obstacle else is_along_k(b) for b, obstacle in pairs)
 
     @property
     def mixed_obstacle(self) -> str:
@@ -222,46 +214,39 @@ class TmaOperands:
     def packs(self) -> tuple[PackedOperand, ...]:
         """Return the operands that TMA cannot load in place, one after another in the workspace."""
         packs: list[PackedOperand] = []
-        first: Expr = sympy.Integer(0)
-        for operand, no, rows, way in zip(
+        for operand, obstacle, rows, along_k in zip(
             self.all, self.obstacles, self.rows, self.along_k, strict=True
         ):
-            if no:
-                packs.append(
-                    PackedOperand(operand, rows, way, self._per_batch(operand), self._width, first)
-                )
-                first = first + packs[-1].bytes
+            if not obstacle:
+                continue
+            batch = {axis.var for axis in operand.batch.axes if axis.size != 1}
+            per_batch = any(batch & index.free_symbols for index in index_exprs(operand.value))
+            first = packs[-1].first + packs[-1].bytes if packs else sympy.Integer(0)
+            packs.append(PackedOperand(operand, rows, along_k, per_batch, self._width, first))
         return tuple(packs)
-
-    def _per_batch(self, operand: Operand) -> bool:
-        batch = {axis.var for axis in operand.batch.axes if axis.size != 1}
-        return any(batch & index.free_symbols for index in index_exprs(operand.value))
 
     def tensor(self, position: int) -> dict[str, str]:
         """Return pointer, shape and strides of the tensor that TMA loads: texts of the host
         function."""
-        operand = self.all[position]
+        operand, rows = self.all[position], self.rows[position]
         pack = next((pack for pack in self.packs if pack.operand is operand), None)
-        rows = self.rows[position]
         # A descriptor cannot have an empty axis, and one member of several may have no columns.
         extent = f"cutlass.max({rows}, 1)" if self._may_be_empty(rows) else rows
         if pack is not None:
             return pack.tensor(extent)
-        return self._direct_tensor(self._hooks.tensor(operand), extent)
-
-    def _may_be_empty(self, rows: str) -> bool:
-        """Whether an operand may have no rows although there are results."""
-        return self._several and rows != self.rows[0]
-
-    def _direct_tensor(self, access: TensorAccess, rows: str) -> dict[str, str]:
-        at = "" if access.first == "0" else f" + {self._step(access.first)}"
+        access = self._hooks.tensor(operand)
+        offset = "" if access.first == "0" else f" + {self._step(access.first)}"
         (_, row), (_, k) = access.row[0], access.k[0]
         # CuTe's flat index varies fastest along the first axis.
         innermost_first = access.batch[::-1]
         batch = _mode(tuple(size for size, _ in innermost_first))
         plane = _mode(tuple(self._step(step) for _, step in innermost_first))
         strides = (self._step(row), self._step(k), plane)
-        return _tensor(f"{access.pointer}{at}", rows, batch, strides)
+        return _tensor(f"{access.pointer}{offset}", extent, batch, strides)
+
+    def _may_be_empty(self, rows: str) -> bool:
+        """Whether an operand may have no rows although there are results."""
+        return self._interface.several and rows != self.rows[0]
 
     def _step(self, text: str) -> str:
         """Return a stride or an offset, with its known divisibility."""
@@ -271,21 +256,20 @@ class TmaOperands:
         """Return the context of its kernel's template."""
         row = pack.operand.row.name
         run, line = ("k", row) if pack.along_k else (row, "k")
-        given = {"batch": "batch", row: row, "k": "k"}
-        at_once = pack.moves_runs
-        if at_once:
+        texts = {"batch": "batch", row: row, "k": "k"}
+        if pack.moves_runs:
             function = self._hooks.read_run(pack.operand, pack.width)
-            given["elements"] = "elements"
+            texts["elements"] = "elements"
         else:
             function = self._hooks.read(pack.operand)
-            given[run] = f"{run} + i"
+            texts[run] = f"{run} + i"
         return {
             "name": pack.name,
             "condition": f"K > 0 and {pack.rows} > 0" if self._may_be_empty(pack.rows) else "K > 0",
             "operand": pack.operand.name,
             "definition": function.definition,
-            "read": function.call(**given),
-            "at_once": at_once,
+            "read": function.call(**texts),
+            "at_once": pack.moves_runs,
             "width": pack.width,
             "run": run,
             "run_extent": pack.run,

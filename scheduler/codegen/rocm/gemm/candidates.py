@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from scheduler.codegen.rocm.gemm.config import (
-    GemmConfig,
-    GemmProblem,
-    vector_widths,
-    waves_along_m,
-)
+from scheduler.codegen.rocm.gemm.config import GemmConfig, waves_along_m
+from scheduler.codegen.rocm.gemm.problem import GemmProblem, vector_widths
 from scheduler.codegen.rocm.gemm.tiles import (
     DIRECT_TILES,
     GEMV_ROWS,
@@ -19,7 +15,10 @@ from scheduler.codegen.rocm.gemm.tiles import (
     TILES,
     tiles_for,
 )
+from scheduler.codegen.rocm.machine import machine_of
+from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import OTHER_SIZES
+from scheduler.targets import Target
 
 _ASYNC_STAGES = (3, 4)
 _ASYNC_SPLITS = (1, 4, 8)
@@ -32,6 +31,8 @@ _MORE_SPLITS = (16, 32)  # for tiles of few rows or columns
 _FEW = 32
 _STAGES = (1, 2)
 GROUP_SIZES = (1, 8)
+_UNITS = 128  # compute units of a medium board: several targets share their source
+_BLOCKS_PER_UNIT = (1, 2)
 
 
 def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
@@ -88,8 +89,22 @@ def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
             )
 
 
+def stream_k_blocks(targets: Sequence[Target], element: DType) -> tuple[int, ...]:
+    """Return how many blocks may run at once, with one or two per compute unit."""
+    units = machine_of(targets[0], element).units if len(targets) == 1 else _UNITS
+    return tuple(each * units for each in _BLOCKS_PER_UNIT)
+
+
 def stream_k_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[GemmConfig]:
-    """Yield those with a fixed number of ``blocks`` that divide all steps along k among them."""
+    """Yield those of Stream-K: ``blocks``, as many as run at once, divide all steps along k among
+    them (``kiln/stream_k.h``).
+
+    With one block per tile, compute units are idle if there are few tiles, or slightly more than
+    the units run at once. Here each block has the same number of whole tiles and an equal share of
+    the steps of the remaining tiles; a second launch adds those partial tiles, always in the same
+    order (docs/adr/0029-reductions-shared-by-blocks.md explains why no counter or atomic sum
+    replaces it).
+    """
     a, b = problem.widest_loads()
     for tile, stages, each in product(tiles_for(problem.element), _STAGES, blocks):
         yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, stream_k=each)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain
 
@@ -13,12 +13,12 @@ from scheduler.codegen.rocm.gemm.candidates import (
     direct_configs,
     gemv_configs,
     other_size_configs,
+    stream_k_blocks,
     stream_k_configs,
 )
-from scheduler.codegen.rocm.gemm.config import GemmConfig, GemmProblem, reject, tile_count
-from scheduler.codegen.rocm.gemm.costs import has_wide_result_cost
+from scheduler.codegen.rocm.gemm.config import GemmConfig, reject, tile_count
 from scheduler.codegen.rocm.gemm.estimate import estimate_ratios
-from scheduler.codegen.rocm.gemm.stream_k import stream_k_blocks
+from scheduler.codegen.rocm.gemm.problem import GemmProblem
 from scheduler.codegen.rocm.machine import machine_of
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware
@@ -44,27 +44,27 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
         found = _fastest_legal(async_configs(problem), problem, targets)
         if found is not None:
             return found
-    differ = all(has_wide_result_cost(machine_of(target, problem.element)) for target in targets)
-    tried = chain(
+    costs = [machine_of(target, problem.element).costs for target in targets]
+    differ = all(cost.wide_result is not None for cost in costs)
+    # In the cycle model, direct loads are good with large tiles, two steps for a load to arrive,
+    # and priority for waves that multiply.
+    direct = (
+        config
+        for config in direct_configs(problem)
+        if config.setprio
+        and config.stages == _DIRECT_STAGES
+        and config.block_m * config.block_n >= _LARGE
+    )
+    candidates = chain(
         common_configs(problem, GROUP_SIZES[-1:]),
         other_size_configs(problem) if differ else (),
         gemv_configs(problem),
-        _direct_candidates(problem),
+        direct,
     )
-    found = _fastest_legal(tried, problem, targets)
+    found = _fastest_legal(candidates, problem, targets)
     if all(isinstance(gpu, AmdHardware) for gpu in gpus):
         return _prefer_stream_k(found, problem, targets)
     return found
-
-
-def _direct_candidates(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Yield the candidates that are good in the cycle model: large tiles, with two steps for a load
-    to arrive and priority for waves that multiply."""
-    return (
-        one
-        for one in direct_configs(problem)
-        if one.setprio and one.stages == _DIRECT_STAGES and one.block_m * one.block_n >= _LARGE
-    )
 
 
 def _prefer_stream_k(
@@ -74,9 +74,9 @@ def _prefer_stream_k(
     has a tile of its own, since few tiles can be split as well without it."""
     blocks = stream_k_blocks(targets, problem.element)
     configs = (
-        one
-        for one in stream_k_configs(problem, blocks)
-        if not one.async_copies and tile_count(one, problem) > one.stream_k
+        config
+        for config in stream_k_configs(problem, blocks)
+        if not config.async_copies and tile_count(config, problem) > config.stream_k
     )
     found = _fastest_legal(configs, problem, targets)
     if found is None or other is None:
@@ -88,6 +88,6 @@ def _prefer_stream_k(
 def _fastest_legal(
     configs: Iterable[GemmConfig], problem: GemmProblem, targets: tuple[Target, ...]
 ) -> GemmConfig | None:
-    by_target = estimate_ratios(configs, problem, targets)
-    by_time = sorted(by_target, key=lambda config: by_target[config])
-    return next((one for one in by_time if reject(one, problem, targets) is None), None)
+    ratios = estimate_ratios(configs, problem, targets)
+    by_time = sorted(ratios, key=ratios.__getitem__)
+    return next((each for each in by_time if reject(each, problem, targets) is None), None)

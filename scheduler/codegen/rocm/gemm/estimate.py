@@ -1,7 +1,7 @@
 """Estimated time of a configuration of the matrix templates: for the default only; tuning measures.
 
-Two models: one of a board's compute units, one of few rows that waves sum by vector instructions.
-``gemm_async_estimate.py`` models an SM with asynchronously copied tiles.
+Three models: one of a board's compute units, one of few rows that waves sum by vector instructions,
+one of an SM with asynchronously copied tiles.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from scheduler.arithmetic import ceil_div
-from scheduler.codegen.rocm.gemm.async_estimate import estimate_async_gemm
 from scheduler.codegen.rocm.gemm.config import (
     GemmConfig,
-    GemmProblem,
     lane_registers,
     tile_count,
     waves_along_m,
 )
-from scheduler.codegen.rocm.gemm.costs import partial_sums
+from scheduler.codegen.rocm.gemm.problem import GemmProblem
 from scheduler.codegen.rocm.machine import Machine, machine_of, worst_ratios
 from scheduler.matrix_instructions import COMMON_SIZE
 from scheduler.targets import Target
@@ -45,6 +43,22 @@ _FMA_RATE = 128  # operations per cycle and unit if no rate is published
 # Of ``estimate_gemv``.
 _GEMV_LATENCY, _GEMV_START = 900.0, 3000.0
 _GEMV_WAVES = 8  # of a SIMD at once
+# Of ``estimate_async_gemm``, in nanoseconds: fitted to times of an H200 for bf16 at 4096x4096x4096,
+# 1024x1024x1024 and 16x14336x4096 and for f32 at 2048x2048x2048.
+_SMS = 132
+_REGISTERS, _MAX_REGISTERS = 65536, 255  # of an SM; of a thread
+_OTHER_REGISTERS = 100  # of a thread besides its accumulators and the addresses of its copies
+_SPILLED = 1.2
+_SHARED_BYTES_PER_NS = 240.0
+# By bytes per element; for one byte: half of the time of two bytes, not measured.
+_PER_PRODUCT = {1: 0.00020, 2: 0.00040, 4: 0.0055, 8: 0.0110}
+_PER_PRODUCT_TF32 = 0.00080  # half the rate of two bytes, not measured
+_ALONE, _ALONE_PER_ELEMENT = 8.0, 0.0035  # a warp's step along k, with no other warp to overlap
+_BARRIER_NS = 100.0
+_LAUNCH, _BYTES_PER_NS = 8000.0, 2500.0
+_READ_BYTES_PER_NS = 4000.0  # for data that is read once
+_UNDER_WAY = 64 * 1024  # bytes in flight per SM at that rate (measured at 1 to 64 rows)
+_COPIED_BYTES_PER_NS = 5000.0  # from L2, all SMs together: not measured; at most 6100 was reached
 
 
 def estimate_gemm(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
@@ -69,10 +83,13 @@ def estimate_gemm(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     result = costs.result * ((costs.wide_result or 1.0) if config.size != COMMON_SIZE else 1.0)
     finish = together * result * area / (config.threads * min(1.0, unit.simds / waves))
     between = costs.latency if together > 1 else costs.block_gap
-    ends = _tile_ends(config, problem, together * unit.units) if config.stream_k else rounds
+    ends = rounds
+    if config.stream_k:  # a block ends whole tiles, and its parts of shared ones
+        whole, shared = divmod(tile_count(config, problem), config.stream_k)
+        ends = ((whole + 1) * config.stream_k + shared) / (together * unit.units)
     cycles = costs.start + rounds * steps * step + ends * (finish + between)
     time_us = _bound_by_memory(cycles / unit.cycles_per_us, problem, unit)
-    partial = partial_sums(config, problem) * problem.element.product_sum.itemsize
+    partial = _partial_sums(config, problem) * problem.element.product_sum.itemsize
     if not partial:
         return time_us
     return time_us + costs.launch_us + costs.partial * 2 * partial / unit.bytes_per_us
@@ -99,17 +116,23 @@ def _step_cycles(
     busy = min(1.0, together * waves / machine.simds)
     area = config.block_m * config.block_n
     multiply = 2 * together * area * config.block_k / (machine.rate * busy)
-    moved = (
-        _transfer_cycles(config, problem, machine, waves)
-        * together
-        / (machine.cus_per_wgp if streams else 1)
+    pipes = (
+        costs.lds * _lds_cycles(config, problem, waves),
+        costs.path * _load_cycles(config, problem, machine),
     )
+    transfer = max(pipes) + costs.exposed_lds * min(pipes)
+    transfer = transfer * together / (machine.cus_per_wgp if streams else 1)
     memory = together * _memory_cycles(config, problem, machine)
     if not streams:
-        moved = max(moved, memory)
+        transfer = max(transfer, memory)
+    # A block waits for loads that earlier steps have not issued; elements that windows share are
+    # nearer.
+    shared = 1 - _distinct_rows(problem, machine) / max(problem.m + problem.n, 1)
+    ahead = max(1, config.stages - 1) if config.direct_to_lds else 1  # steps that a load has
+    wait = costs.latency * (1 - costs.window_saving * shared) / ahead
     barriers = costs.barrier * (2 if config.stages == 1 else 1)
-    alone = _load_wait_cycles(config, problem, machine) + barriers + multiply / together
-    longest, other = max(multiply, moved), min(multiply, moved)
+    alone = wait + barriers + multiply / together
+    longest, other = max(multiply, transfer), min(multiply, transfer)
     exposed = min(1.0, costs.exposed_pipes * machine.simds / (together * waves))
     spreads = machine.spreads and config.stages == 1 and together * waves >= 2 * machine.simds
     if spreads and area <= _SPREAD_RESULTS * config.threads:
@@ -121,27 +144,6 @@ def _step_cycles(
         step += _ONE_BUFFER * multiply
     # A unit with one block idles while the block's waves wait for each other.
     return step + (ISSUE_SHARE * barriers if together == 1 else 0.0)
-
-
-def _transfer_cycles(
-    config: GemmConfig, problem: GemmProblem, machine: Machine, waves: int
-) -> float:
-    """Return the cycles of one block's step in LDS and on the path from L2."""
-    costs = machine.costs
-    pipes = (
-        costs.lds * _lds_cycles(config, problem, waves),
-        costs.path * _load_cycles(config, problem, machine),
-    )
-    return max(pipes) + costs.exposed_lds * min(pipes)
-
-
-def _load_wait_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
-    """Return the cycles that a block's step waits for loads that earlier steps have not issued:
-    elements that windows share are nearer."""
-    costs = machine.costs
-    shared = 1 - _distinct_rows(problem, machine) / max(problem.m + problem.n, 1)
-    ahead = max(1, config.stages - 1) if config.direct_to_lds else 1  # steps that a load has
-    return costs.latency * (1 - costs.window_saving * shared) / ahead
 
 
 def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tuple[int, float]:
@@ -159,12 +161,6 @@ def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tu
     own = max(1, ceil_div(tile_count(config, problem) * config.split_k, machine.units))
     together = min(held, own)
     return together, own / together
-
-
-def _tile_ends(config: GemmConfig, problem: GemmProblem, together: int) -> float:
-    """Return how often the blocks that share a unit end a tile, or a part of one, with Stream-K."""
-    whole, shared = divmod(tile_count(config, problem), config.stream_k)
-    return ((whole + 1) * config.stream_k + shared) / together
 
 
 def _lds_cycles(config: GemmConfig, problem: GemmProblem, waves: int) -> float:
@@ -244,9 +240,9 @@ def _estimate_us(problem: GemmProblem, target: Target, config: GemmConfig) -> fl
     if config.async_copies:
         room = hip_hardware(target).max_lds_per_block_bytes
         return estimate_async_gemm(config, problem, room) / 1e3
-    how = estimate_gemv if config.gemv else estimate_gemm
+    estimate = estimate_gemv if config.gemv else estimate_gemm
     machine = machine_of(target, problem.element, allow_tf32=bool(config.allow_tf32))
-    return how(config, problem, machine)
+    return estimate(config, problem, machine)
 
 
 def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
@@ -268,6 +264,56 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     narrow = columns * problem.element.itemsize < _WIDE_STORE
     uneven = abs(math.log2(loads / _GEMV_LOADS)) + 2 * narrow
     return _bound_by_memory(computed, problem, machine) * (1 + _GEMV_UNEVEN * uneven)
+
+
+def estimate_async_gemm(config: GemmConfig, problem: GemmProblem, shared_bytes: int) -> float:
+    """Return nanoseconds of the whole product on an SM's ``shared_bytes``, roughly.
+
+    Rounds of blocks over the SMs, times k, times the maximum of: a warp's own wait, and the
+    combined use of the multipliers and of shared memory by the SM's blocks; at least L2's time for
+    all copies. Parts of k are stored and added by another kernel.
+    """
+    warps, area = config.threads // 32, config.block_m * config.block_n
+    registers = min(_MAX_REGISTERS, area // config.threads + _OTHER_REGISTERS)
+    held = min(
+        shared_bytes // config.lds_bytes(problem.element),
+        _REGISTERS // (registers * config.threads),
+    )
+    tiles = tile_count(config, problem)
+    blocks = config.stream_k or tiles * config.split_k
+    if not tiles:
+        return 0.0
+    together = max(1, min(held, ceil_div(blocks, _SMS)))
+    rounds = ceil_div(blocks, _SMS * max(1, held))
+    along_m = max(1, waves_along_m(config.block_m, config.block_n, warps))
+    edges = config.block_m // along_m + config.block_n // (warps // along_m)
+    shared = together * warps * edges * problem.element.itemsize / _SHARED_BYTES_PER_NS
+    each = _PER_PRODUCT_TF32 if config.allow_tf32 else _PER_PRODUCT[problem.element.itemsize]
+    multiplied = together * area * each
+    alone = _ALONE + _ALONE_PER_ELEMENT * area / warps
+    barriers = _BARRIER_NS / config.block_k if together == 1 else 0.0  # another block goes on
+    shared_out = problem.k * tiles / config.stream_k if config.stream_k else 0.0
+    k = shared_out or float(ceil_div(problem.k, config.split_k))
+    computed = rounds * k * (max(alone, multiplied + shared) + barriers)
+    copies = (
+        (config.block_m + config.block_n) * config.block_k // (config.vector_a * config.threads)
+    )
+    if area // config.threads + _OTHER_REGISTERS + 2 * copies > _MAX_REGISTERS:
+        computed *= _SPILLED
+    given = problem.batches * (problem.m + problem.n) * problem.k * problem.element.itemsize
+    # Rows beyond the edge repeat the last one, which is cached.
+    asked = min(config.block_m, problem.m) + min(config.block_n, problem.n)
+    asked *= (config.stages - 1) * config.block_k * problem.element.itemsize
+    under_way = min(blocks / _SMS, max(1, held)) * asked
+    read_rate = _READ_BYTES_PER_NS * min(1.0, under_way / _UNDER_WAY)
+    copied = blocks * k * (config.block_m + config.block_n) * problem.element.itemsize
+    read = given / read_rate
+    time = max(computed, read, copied / _COPIED_BYTES_PER_NS)
+    time += ISSUE_SHARE * read  # of equals, the one that has more in flight
+    partial = _partial_sums(config, problem)
+    if not partial:
+        return time
+    return time + _LAUNCH + 2 * partial * problem.element.product_sum.itemsize / _BYTES_PER_NS
 
 
 def _bound_by_memory(computed: float, problem: GemmProblem, machine: Machine) -> float:
@@ -293,3 +339,13 @@ def _read_us(problem: GemmProblem, machine: Machine) -> float:
 def _steps_per_line(config: GemmConfig, size: int) -> float:
     """Return the steps along k that share a cache line, for elements of ``size`` bytes."""
     return max(1.0, _LINE_BYTES / (config.block_k * size))
+
+
+def _partial_sums(config: GemmConfig, problem: GemmProblem) -> int:
+    """Return the elements that go through memory, to be added by another kernel."""
+    if config.stream_k:
+        parts = config.stream_k + tile_count(config, problem) % config.stream_k
+        return parts * config.block_m * config.block_n
+    if config.split_k == 1:
+        return 0
+    return problem.batches * problem.m * problem.n * config.split_k

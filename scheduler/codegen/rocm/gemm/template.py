@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.indices import IndexGroup
-from scheduler.codegen.contraction.interface import Member, argument
-from scheduler.codegen.contraction.minifloat import upcast_operands
+from scheduler.codegen.contraction.interface import Member
 from scheduler.codegen.contraction.operand import Operand
-from scheduler.codegen.contraction.prepare import gemm_contractions
-from scheduler.codegen.kernel import Launch, LineOrigin
+from scheduler.codegen.contraction.prepare import upcast_operands
+from scheduler.codegen.contraction.template import CONFIGURATION, ContractionTemplate
+from scheduler.codegen.kernel import Launch
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.gemm.candidates import all_configs, stream_k_configs
-from scheduler.codegen.rocm.gemm.config import (
-    GemmConfig,
-    GemmProblem,
-    matrix_instruction,
-    reject,
-    vector_widths,
-)
+from scheduler.codegen.rocm.gemm.candidates import all_configs, stream_k_blocks, stream_k_configs
+from scheduler.codegen.rocm.gemm.config import GemmConfig, reject
 from scheduler.codegen.rocm.gemm.default import default_config
 from scheduler.codegen.rocm.gemm.interface import GemmInterface
-from scheduler.codegen.rocm.gemm.stream_k import (
-    SUM_BLOCKS,
-    partials_bytes,
-    stream_k_blocks,
-    stream_k_launches,
-)
+from scheduler.codegen.rocm.gemm.problem import GemmProblem, matrix_instruction, vector_widths
 from scheduler.codegen.rocm.gemm.tiles import MAX_GEMV_ROWS
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
@@ -39,16 +29,15 @@ from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
-from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.functions import Mod, as_expr, evaluate, symbol
 from scheduler.ir.index.simplify import product
-from scheduler.ir.operations import Contraction, Lowered, numel
+from scheduler.ir.operations import Lowered, numel
 from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 
 _SUM_THREADS, _SUM_RUN = 64, 4  # of the kernel that adds parts of k; results per thread
-_CONFIGURATION = "CONFIGURATION"
+_SUM_BLOCKS = 4  # that add the parts of a tile (Stream-K)
 _WORKSPACE = {
     (False, False): "0",
     (True, False): "SPLIT_K * points * sizeof(Acc)",
@@ -57,13 +46,8 @@ _WORKSPACE = {
 """Workspace bytes, by whether k is split and whether its steps are shared (Stream-K)."""
 
 
-class GemmTemplate(ROCmTemplate):
-    """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
-    epilogues as trees. Several members share ``a``: the block's position in n selects the
-    member."""
-
-    contractions = staticmethod(gemm_contractions)
-    """Returns the contractions of the node, in the form that suits the kernel."""
+class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
+    """A matrix product in HIP C++."""
 
     name: ClassVar[str] = "gemm"
 
@@ -75,57 +59,57 @@ class GemmTemplate(ROCmTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        self._members = self._upcast_minifloats(self.contractions(node, lowered))
+        self._hints = hint_bindings(lowered.graph.symbols)
+        # 8-bit floats are kept if every target multiplies them. A few rows are summed by vector
+        # instructions, which no target has for them.
+        element = self._members[0].a.dtype
+        few = evaluate(numel(self._members[0].m), self._hints) <= MAX_GEMV_ROWS
+        if few or not all(matrix_instruction(element, hip_hardware(each)) for each in targets):
+            self._members = upcast_operands(self._members)
         self.interface = GemmInterface(
-            *(self._members, lowered.buffers, lowered.graph.symbols, self.marks), converts=True
+            self._members, lowered.buffers, lowered.graph.symbols, self.marks, converts=True
         )
-        self.problem = self._problem_sizes()
-        self._texts: dict[tuple[int, ...], tuple[str, str, tuple[LineOrigin, ...]]] = {}
-        self._grids: dict[tuple[int, ...], tuple[Launch, ...]] = {}
+        self._tile_counts: dict[tuple[int, int], Expr] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
-
-    def _upcast_minifloats(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
-        """Keep 8-bit floats if every target multiplies them. A few rows are summed by vector
-        instructions, which no target has for them."""
-        element, sizes = members[0].a.dtype, hint_bindings(self.lowered.graph.symbols)
-        few = evaluate(numel(members[0].m), sizes) <= MAX_GEMV_ROWS
-        served = all(matrix_instruction(element, hip_hardware(target)) for target in self.targets)
-        return members if served and not few else upcast_operands(members)
 
     # ---- configurations
 
-    def _problem_sizes(self) -> GemmProblem:
+    @cached_property
+    def problem(self) -> GemmProblem:
         interface = self.interface
+        a, *seconds = interface.operands
+        batches, m, n, k = interface.extents(self._hints)
         widths = vector_widths(interface.element)
-        seconds = [member.b for member in interface.members]
-        batches, m, n, k = interface.extents(hint_bindings(self.lowered.graph.symbols))
+        direct = map(interface.direct_obstacle, range(1 + len(seconds)))
         return GemmProblem(
-            interface.element,
-            *(batches, m, n, k),
-            tuple((width, interface.a.vector_obstacle(width)) for width in widths),
-            tuple(
+            element=interface.element,
+            batches=batches,
+            m=m,
+            n=n,
+            k=k,
+            obstacles_a=tuple((width, a.vector_obstacle(width)) for width in widths),
+            obstacles_b=tuple(
                 (width, next(filter(None, (b.vector_obstacle(width) for b in seconds)), ""))
                 for width in widths
             ),
-            interface.a.masked,
-            any(b.masked for b in seconds),
-            next(filter(None, (one.copy_obstacle for one in (interface.a, *seconds))), ""),
-            all(one.along_k for one in (interface.a, *seconds)),
-            next(filter(None, map(interface.direct_obstacle, range(1 + len(seconds)))), ""),
-            all(member.allow_tf32 for member in self._members),
-            self._distinct_share([interface.a], batches * m * k),
-            self._distinct_share(seconds, batches * n * k),
+            masked_a=a.masked,
+            masked_b=any(b.masked for b in seconds),
+            copy_obstacle=next(filter(None, (each.copy_obstacle for each in (a, *seconds))), ""),
+            along_k=all(each.along_k for each in (a, *seconds)),
+            direct_obstacle=next(filter(None, direct), ""),
+            allow_tf32=all(member.allow_tf32 for member in self._members),
+            distinct_a=self._distinct_share([a], batches * m * k),
+            distinct_b=self._distinct_share(seconds, batches * n * k),
         )
 
     def _distinct_share(self, operands: Sequence[Operand], elements: int) -> float:
         """Return the share of ``elements`` that is distinct in memory."""
-        bindings = hint_bindings(self.lowered.graph.symbols)
         read = [operand.load.buffer for operand in operands if operand.load is not None]
         if len(read) < len(operands):
             return 1.0
         buffers = [self.lowered.buffers[name] for name in dict.fromkeys(read)]
-        held = sum(evaluate(product(buffer.size), bindings) for buffer in buffers)
-        return min(held / max(elements, 1), 1.0)
+        distinct = sum(evaluate(product(buffer.size), self._hints) for buffer in buffers)
+        return min(distinct / max(elements, 1), 1.0)
 
     def configs(self) -> Sequence[Config]:
         blocks = stream_k_blocks(self.targets, self.problem.element)
@@ -136,228 +120,174 @@ class GemmTemplate(ROCmTemplate):
         return reject(GemmConfig.create(config), self.problem, self.targets)
 
     def default_config(self) -> Config:
-        chosen = default_config(self.problem, self.targets)
-        if chosen is None:
+        config = default_config(self.problem, self.targets)
+        if config is None:
             raise self.no_config_error()
-        return chosen.items()
+        return config.items()
 
     # ---- source
 
     def render(self, config: Config) -> RenderedTemplate:
-        chosen = GemmConfig.create(config)
+        tiling = GemmConfig.create(config)
         kind = (
-            chosen.split_k > 1, chosen.matrix_instr_nonkdim, chosen.async_copies, chosen.gemv,
-            chosen.stream_k > 0, chosen.direct_to_lds, chosen.setprio > 0,
-            chosen.allow_tf32,
+            tiling.split_k > 1, tiling.matrix_instr_nonkdim, tiling.async_copies, tiling.gemv,
+            tiling.stream_k > 0, tiling.direct_to_lds, tiling.setprio > 0,
+            tiling.allow_tf32,
         )  # fmt: skip
-        if kind not in self._texts:
-            self._texts[kind] = self._render_problem(chosen)
-        before, after, origins = self._texts[kind]
+        constants = [f"constexpr int {name} = {value};" for name, value in tiling.items().items()]
+        source, origins = self.insert_constants(kind, tiling, "\n".join(constants))
+        launches, workspace_bytes = self._launches(tiling)
         return RenderedTemplate(
-            source=before + _constants(chosen) + after,
-            args=self.interface.kernel.args,
-            values=self._values,
-            launches=self._launches(chosen),
-            workspace_bytes=self._workspace_bytes(chosen),
-            line_origins=origins,
+            source, self.interface.kernel.args, self._values, launches, workspace_bytes, origins
         )
 
-    def _render_problem(self, config: GemmConfig) -> tuple[str, str, tuple[LineOrigin, ...]]:
-        """Return the text before and after the constants, and the origins of its lines."""
-        text = kernel_template("gemm").render(self._context(config))
-        before, after = text.split(_CONFIGURATION)
-        # Lines are counted with a configuration in place: all configurations of a kind have as many
-        # lines.
-        constants = _constants(config)
-        source, origins = self.marks.finish(before + constants + after)
-        start = source.index(constants)
-        return source[:start], source[start + len(constants) :], origins
-
-    def _context(self, config: GemmConfig) -> dict[str, Any]:
+    def source(self, config: GemmConfig) -> str:
         interface, split, stream = self.interface, config.split_k > 1, config.stream_k > 0
-        kernel = interface.kernel
+        kernel, element = interface.kernel, interface.element
         columns = [member.columns for member in interface.members]
         parameters, names = kernel.parameters(), [arg.name for arg in kernel.args]
         if split or stream:
             parameters, names = f"{parameters}, uint8_t* workspace", [*names, "workspace"]
-        return {
-            "header": self.header(),
-            "element": _lds_type(interface.element),
-            "multiplied": _instruction_type(interface.element, allow_tf32=bool(config.allow_tf32)),
-            "allow_tf32": bool(config.allow_tf32),
-            "in_codes": interface.element.is_float8,
-            "narrow": interface.element.itemsize == 1,
-            "accumulator": interface.element.product_sum.cpp,
-            "fields": [f"{field.strip()};" for field in parameters.split(",")],
-            "groups": self._groups(),
-            "operands": self._operands(asynchronous=bool(config.async_copies)),
-            "converts": any(operand.is_converted for operand in self._all_operands()),
-            "asynchronous": bool(config.async_copies),
-            "gemv": bool(config.gemv),
-            "direct": bool(config.direct_to_lds),
-            "setprio": bool(config.setprio),
-            "rows_known": self._single_tile_rows(),
-            "members": [self._member(i, member) for i, member in enumerate(interface.members)],
-            "multiplies": self.marks.mark(self._contraction_nodes()),
-            "masked": any(operand.masked for operand in self._all_operands()),
-            "split": split,
-            "stream": stream,
-            "sum_blocks": SUM_BLOCKS,
-            "workspace": _WORKSPACE[split, stream],
-            "size": config.size,
+        instruction = f"kiln::instruction::{element.label}" if element.is_float8 else "T"
+        # A bound on the rows if a tile may have them all, else 0. It takes few values, so that
+        # problems share their sources.
+        rows = interface.m.extent
+        known = rows.is_Integer and interface.batch.extent == 1
+        column_groups = [f"N{i}" if interface.several else "N" for i in range(len(columns))]
+        groups = zip(("Batch", "M", "K", *column_groups), interface.groups, strict=True)
+        return kernel_template("gemm").render(
+            configuration=CONFIGURATION,
+            header=self.header(),
+            element="uint8_t" if element.is_float8 else element.cpp,  # in LDS: the codes
+            multiplied="kiln::instruction::tf32" if config.allow_tf32 else instruction,
+            allow_tf32=bool(config.allow_tf32),
+            in_codes=element.is_float8,
+            narrow=element.itemsize == 1,
+            accumulator=element.product_sum.cpp,
+            fields=[f"{field.strip()};" for field in parameters.split(",")],
+            groups=[
+                {
+                    **_group(kind, group),
+                    # Arguments are members of ``p``.
+                    "sizes": [
+                        f"p.{size}" if size.isidentifier() else size
+                        for size in interface.sizes[kind.lower()]
+                    ],
+                }
+                for kind, group in groups
+            ],
+            operands=[
+                self._operand(position, kind, extent, asynchronous=bool(config.async_copies))
+                for position, (kind, extent) in enumerate(
+                    [("M", "M"), *zip(column_groups, columns, strict=True)]
+                )
+            ],
+            converts=any(operand.is_converted for operand in interface.operands),
+            asynchronous=bool(config.async_copies),
+            gemv=bool(config.gemv),
+            direct=bool(config.direct_to_lds),
+            setprio=bool(config.setprio),
+            rows_known=next((most for most in (16, 64) if known and rows <= most), 0),
+            members=[self._member(i, member) for i, member in enumerate(interface.members)],
+            multiplies=self.marks.mark(self.contraction_nodes),
+            masked=any(operand.masked for operand in interface.operands),
+            split=split,
+            stream=stream,
+            sum_blocks=_SUM_BLOCKS,
+            workspace=_WORKSPACE[split, stream],
+            size=config.size,
             # Named only if it is not the size that every target supports.
-            "other_size": ", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
-            "sum_threads": _SUM_THREADS,
-            "sum_run": _SUM_RUN,
-            "columns": " + ".join(f"p.{name}" for name in columns),
-            "tiles_n": " + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
-            "host_columns": " + ".join(columns),
-            "host_tiles_n": " + ".join(f"tiles({name}, BLOCK_N)" for name in columns),
+            other_size=", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
+            sum_threads=_SUM_THREADS,
+            sum_run=_SUM_RUN,
+            columns=" + ".join(f"p.{name}" for name in columns),
+            tiles_n=" + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
+            host_columns=" + ".join(columns),
+            host_tiles_n=" + ".join(f"tiles({name}, BLOCK_N)" for name in columns),
             # No written buffer is read: a bias can stay in a register between stores.
-            "parameters": parameters.replace("* ", "* __restrict__ "),
-            "arguments": ", ".join(names),
-            "call": ", ".join(names),
-            "signature": kernel.signature(PLACEHOLDER),
-            "checks": interface.checks(),
+            parameters=parameters.replace("* ", "* __restrict__ "),
+            arguments=", ".join(names),
+            call=", ".join(names),
+            signature=kernel.signature(PLACEHOLDER),
+            checks=interface.checks(),
+        )
+
+    def _operand(
+        self, position: int, kind: str, extent: str, *, asynchronous: bool
+    ) -> dict[str, Any]:
+        operand = self.interface.operands[position]
+        side = "A" if position == 0 else "B"
+        return {
+            "name": operand.name,
+            "rows": "BLOCK_M" if position == 0 else "BLOCK_N",
+            "vector": f"VECTOR_{side}" if operand.load is not None else "1",
+            "along_k": operand.along_k,
+            "memory": operand.memory_dtype.cpp if operand.is_converted else "",
+            "group": _group(kind, operand.row),
+            "extent": extent,
+            **self.interface.operand(position, asynchronous=asynchronous),
         }
-
-    def _all_operands(self) -> tuple[Operand, ...]:
-        return self.interface.a, *(member.b for member in self.interface.members)
-
-    def _single_tile_rows(self) -> int:
-        """Return a bound on the rows if a tile may have them all, else 0. It takes few values, so
-        that problems share their sources."""
-        rows, batches = self.interface.a.row.extent, self.interface.a.batch.extent
-        known = rows.is_Integer and batches == 1
-        return next((most for most in (16, 64) if known and rows <= most), 0)
-
-    def _contraction_nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(node for member in self._members for node in member.nodes))
-
-    def _groups(self) -> list[dict[str, Any]]:
-        interface = self.interface
-        groups = [("Batch", interface.batch), ("M", interface.m), ("K", interface.k)]
-        several = len(interface.members) > 1
-        for position, member in enumerate(interface.members):
-            groups.append((f"N{position}" if several else "N", member.n))
-        return [
-            {**_group(kind, group), "sizes": _sizes(interface.sizes[kind.lower()])}
-            for kind, group in groups
-        ]
-
-    def _operands(self, *, asynchronous: bool) -> list[dict[str, Any]]:
-        interface = self.interface
-        several = len(interface.members) > 1
-        found = [_operand(interface.a, "M", "M", interface.operand(0, asynchronous=asynchronous))]
-        for position, member in enumerate(interface.members):
-            kind = f"N{position}" if several else "N"
-            text = interface.operand(1 + position, asynchronous=asynchronous)
-            found.append(_operand(member.b, kind, member.columns, text))
-        return found
 
     def _member(self, position: int, member: Member) -> dict[str, Any]:
         before = [other.columns for other in self.interface.members[:position]]
-        runs = self.interface.vectorized_stores(position)
+        stores = self.interface.vectorized_stores(position)
+        nodes = member.contraction.nodes
         return {
             "name": f"Member{position}",
             "operand": member.b.name,
             "columns": f"p.{member.columns}",
             "first_column": " + ".join(f"p.{name}" for name in before) or "0",
             "body": self.interface.store(position),
-            "runs": runs.has_vectors,
-            "run_condition": runs.condition(),
-            "run_body": runs.body(self.marks, member.contraction.nodes) if runs.has_vectors else "",
+            "runs": stores.has_vectors,
+            "run_condition": stores.condition(),
+            "run_body": stores.body(self.marks, nodes) if stores.has_vectors else "",
         }
 
     # ---- launches
 
-    def _launches(self, config: GemmConfig) -> tuple[Launch, ...]:
-        key = (config.block_m, config.block_n, config.split_k, config.stream_k, config.threads)
-        lds = config.lds_bytes(self.interface.element)
-        if key not in self._grids:
-            self._grids[key] = self._make_launches(config)
-        tiles, *sums = self._grids[key]
-        block = (config.threads, 1, 1)
-        return (Launch(tiles.function, tiles.grid, block, lds, tiles.args), *sums)
-
-    def _make_launches(self, config: GemmConfig) -> tuple[Launch, ...]:
-        one, blocks = sympy.Integer(1), self._tiles(config)
+    def _launches(self, config: GemmConfig) -> tuple[tuple[Launch, ...], Expr]:
+        """Return the launches, and the bytes of the workspace."""
+        one, points, tiles = as_expr(1), self.interface.points, self._tiles(config)
         names = tuple(arg.name for arg in self.interface.kernel.args)
+        threads, lds = (config.threads, 1, 1), config.lds_bytes(self.interface.element)
+        itemsize = self.interface.element.product_sum.itemsize
+        if not config.stream_k and config.split_k == 1:
+            grid = (tiles, one, one)
+            return (Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds, names),), as_expr(0)
         if config.stream_k:
-            return stream_k_launches(config, blocks, names)
-        if config.split_k == 1:
-            return (
-                Launch(
-                    f"{PLACEHOLDER}_tiles", (blocks, one, one), (config.threads, 1, 1), 0, names
-                ),
-            )
+            # There are fewer parts than blocks plus shared tiles.
+            shared = Mod(as_expr(tiles), as_expr(config.stream_k))
+            area = config.block_m * config.block_n
+            workspace_bytes = (config.stream_k + shared) * (area * itemsize)
+            grid, sum_blocks = (as_expr(config.stream_k), one, one), _SUM_BLOCKS * shared
+            sum_threads = threads
+        else:
+            workspace_bytes = points * (config.split_k * itemsize)
+            grid = (tiles, as_expr(config.split_k), one)
+            sum_blocks = ceil_div(points, _SUM_THREADS * _SUM_RUN)
+            sum_threads = (_SUM_THREADS, 1, 1)
         names = (*names, "workspace")
-        grid = (blocks, sympy.Integer(config.split_k), one)
-        sums = (ceil_div(self._points(), _SUM_THREADS * _SUM_RUN), one, one)
-        return (
-            Launch(f"{PLACEHOLDER}_tiles", grid, (config.threads, 1, 1), 0, names),
-            Launch(f"{PLACEHOLDER}_sum", sums, (_SUM_THREADS, 1, 1), 0, names),
+        launches = (
+            Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds, names),
+            Launch(f"{PLACEHOLDER}_sum", (sum_blocks, one, one), sum_threads, 0, names),
         )
+        return launches, workspace_bytes
 
     def _tiles(self, config: GemmConfig) -> Expr:
-        columns = [argument(member.columns) for member in self.interface.members]
-        tiles_n = sympy.Add(*(ceil_div(n, config.block_n) for n in columns))
-        return argument("batches") * ceil_div(argument("M"), config.block_m) * tiles_n
-
-    def _points(self) -> Expr:
-        columns = sympy.Add(*(argument(member.columns) for member in self.interface.members))
-        return argument("batches") * argument("M") * columns
-
-    def _workspace_bytes(self, config: GemmConfig) -> Expr:
-        itemsize = self.interface.element.product_sum.itemsize
-        if config.stream_k:
-            return partials_bytes(config, self._tiles(config), itemsize)
-        if config.split_k == 1:
-            return sympy.Integer(0)
-        return self._points() * (config.split_k * itemsize)
-
-
-def _lds_type(element: DType) -> str:
-    """Return the element's C++ type in LDS: for 8-bit floats, that of their codes."""
-    return "uint8_t" if element.is_float8 else element.cpp
-
-
-def _instruction_type(element: DType, *, allow_tf32: bool) -> str:
-    """Return the type that selects the instructions."""
-    if allow_tf32:
-        return "kiln::instruction::tf32"
-    return f"kiln::instruction::{element.label}" if element.is_float8 else "T"
-
-
-def _constants(config: GemmConfig) -> str:
-    return "\n".join(f"constexpr int {name} = {value};" for name, value in config.items().items())
-
-
-def _sizes(sizes: list[str]) -> list[str]:
-    """Return sizes as the kernel reads them: arguments are members of ``p``."""
-    return [f"p.{size}" if size.isidentifier() else size for size in sizes]
+        """Return the tiles of all members' results."""
+        key = (config.block_m, config.block_n)
+        if key not in self._tile_counts:
+            columns = [symbol(member.columns) for member in self.interface.members]
+            tiles_n = sympy.Add(*(ceil_div(n, config.block_n) for n in columns))
+            tiles_m = ceil_div(symbol("M"), config.block_m)
+            self._tile_counts[key] = symbol("batches") * tiles_m * tiles_n
+        return self._tile_counts[key]
 
 
 def _group(kind: str, group: IndexGroup) -> dict[str, Any]:
-    prefix = kind.lower()
     return {
         "name": group.name,
         "type": f"Index{kind}",
-        "function": f"index_{prefix}",
+        "function": f"index_{kind.lower()}",
         "parts": list(range(len(group.axes))) if len(group.axes) > 1 else [],
-    }
-
-
-def _operand(operand: Operand, kind: str, extent: str, text: dict[str, str]) -> dict[str, Any]:
-    first = operand.name == "A"
-    vector = ("VECTOR_A" if first else "VECTOR_B") if operand.load is not None else "1"
-    return {
-        "name": operand.name,
-        "rows": "BLOCK_M" if first else "BLOCK_N",
-        "vector": vector,
-        "along_k": operand.along_k,
-        "memory": operand.memory_dtype.cpp if operand.is_converted else "",
-        "group": _group(kind, operand.row),
-        "extent": extent,
-        **text,
     }
