@@ -8,14 +8,55 @@ few steps before and after the packs are processed one at a time.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import sympy
 
 from scheduler.codegen.loops.nest import Access, LoopNest
+from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Axis
+
+
+@dataclass(frozen=True)
+class Packs:
+    """The accesses that can move ``width`` steps along an axis at once.
+
+    Those in ``aligned`` do so if every size in ``sizes`` is a multiple of ``width``. Those in
+    ``cut`` do so wherever rows begin if packs begin where the offset ``lead`` is aligned; it is
+    None if rows cannot be divided there.
+    """
+
+    width: int
+    aligned: tuple[Access, ...] = ()
+    sizes: tuple[Expr, ...] = ()
+    lead: Affine | None = None
+    cut: tuple[Access, ...] = ()
+
+    def conditions(self, index: IndexPrinter, width: str = "kVector") -> list[str]:
+        """Return the conditions under which ``aligned`` are, as far as sizes are unknown."""
+        return [f"{index.atom(size)} % {width} == 0" for size in self.sizes]
+
+
+def find_packs(
+    nest: LoopNest, axis: Axis | None, width: int, accesses: Sequence[Access] | None = None
+) -> Packs:
+    """Return the packs of some accesses (of all, by default) along ``axis``."""
+    if axis is None:
+        return Packs(width)
+    candidates = nest.accesses if accesses is None else accesses
+    found = [(a, nest.alignment_requirements(a, axis, width)) for a in candidates]
+    lead = find_lead(nest, axis, width)
+    return Packs(
+        width,
+        tuple(access for access, sizes in found if sizes is not None),
+        tuple(dict.fromkeys(size for _, sizes in found for size in sizes or ())),
+        lead,
+        tuple(a for a in candidates if lead and is_aligned_with(nest, a, lead, axis, width)),
+    )
 
 
 def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:

@@ -10,7 +10,7 @@ a pointwise member are the outer axes, or the outer axes followed by the reducti
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sympy
@@ -175,6 +175,21 @@ class LoopNest:
     def buffer(self, name: str) -> Buffer:
         """Return the buffer of that name, whether or not it reaches memory."""
         return self._buffers[name]
+
+    def widest_bytes(self, accesses: Iterable[Access]) -> int:
+        """Return the size of the largest element of some accesses."""
+        return max(self._buffers[access.buffer].dtype.itemsize for access in accesses)
+
+    def varies_along(self, value: Value, axis: Axis) -> bool:
+        """Whether a value that is read from memory, or computed, changes along the axis."""
+        return any(
+            (isinstance(part, IndexValue) and axis.var in part.expr.free_symbols)
+            or (isinstance(part, Load) and self._step(part, axis) != 0)
+            for part in walk(value)
+        )
+
+    def _step(self, load: Load, axis: Axis) -> Expr | None:
+        return self.access(load.buffer, load.index).offset.step(axis.var)
 
     # -- axes ------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.operations import Axis
-from scheduler.ir.values import IndexValue, Load, Value, loads, walk
+from scheduler.ir.values import Load, loads
 
 #: Consumes a statement's value: called inside the innermost loop.
 Sink = Callable[[Statement], None]
@@ -201,7 +201,7 @@ class NestPrinter(ABC):
             return False
         access = self.nest.access(load.buffer, load.index)
         return self._is_run(access, self._pack) and not any(
-            self._varies_in_pack(part.value, self._pack) for part in load.indirect
+            self.nest.varies_along(part.value, self._pack.axis) for part in load.indirect
         )
 
     def _is_run(self, access: Access, pack: Pack) -> bool:
@@ -235,17 +235,6 @@ class NestPrinter(ABC):
             if kept:
                 self._filled.add(kept)
         self.values.loads[load] = name + ("[j]" if self._pack else "")
-
-    def _varies_in_pack(self, value: Value, pack: Pack) -> bool:
-        """Whether an index that is read from memory changes along the pack."""
-        for part in walk(value):
-            if isinstance(part, IndexValue) and pack.axis.var in part.expr.free_symbols:
-                return True
-            if isinstance(part, Load):
-                offset = self.nest.access(part.buffer, part.index).offset
-                if offset.step(pack.axis.var) != 0:
-                    return True
-        return False
 
     def _declare_packs(
         self, statements: Sequence[Statement], pack: Pack

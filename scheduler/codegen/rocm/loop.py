@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops import template
+from scheduler.codegen.loops.precision import precision_roots
+from scheduler.codegen.loops.printer import Pack
+from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.fusion.nodes import SchedulerNode
@@ -20,6 +25,22 @@ from scheduler.targets import Target
 
 EXTENT = "extent"
 _SCALE = 1 << 62  # of kiln/divide.h
+
+T = TypeVar("T")
+
+Guarded: TypeAlias = tuple[Sequence[str], T]
+"""A version of a loop with the conditions under which it runs, unless an earlier one does."""
+
+
+def print_versions(choices: Sequence[Guarded[T]], body: Callable[[T, int], str]) -> str:
+    """Return the statements of the first version whose conditions hold; the last one has none.
+    ``body`` gives a version's statements at an indentation."""
+    _, version = choices[-1]
+    text = body(version, 1 if len(choices) == 1 else 2)
+    for conditions, version in reversed(choices[:-1]):
+        first = body(version, 2)
+        text = f"  if ({' && '.join(conditions)}) {{\n{first}\n  }} else {{\n{text}\n  }}"
+    return text
 
 
 class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
@@ -58,6 +79,19 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
         """Whether the kernel has both index widths: if it divides by sizes. The number ``EXTENT``
         selects one."""
         return bool(self.nest.multipliers) and self.nest.needs_64_bits()
+
+    def printer(self, pack: Pack | None, indent: int = 1, *, fast: bool = True) -> NestPrinter:
+        """Return a printer into empty lines; ``fast``: of fast calls, where values permit them."""
+        lines = self.lines(indent)
+        printer = NestPrinter(self.nest, lines, self.memory, pack, self.symbol_renames)
+        if fast:
+            printer.values.allow_fast(precision_roots(self.nest))
+        return printer
+
+    @cached_property
+    def index(self) -> IndexPrinter:
+        """Return a printer of sizes in the device functions."""
+        return self.printer(None, fast=False).index
 
     def _multiplier(self, size: Expr) -> Expr:
         positive = size if bounds(size, self.ranges)[0] > 0 else sympy.Max(size, 1)

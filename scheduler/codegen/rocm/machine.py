@@ -16,6 +16,10 @@ from scheduler.targets.model import hip_hardware
 _REGISTERS = 65536  # of NVIDIA's SMs
 _FMA_RATE = 128  # operations per cycle and unit if no rate is published
 
+# Compute units of a medium board, for targets without published figures, and for several targets
+# that share their source.
+_COMPUTE_UNITS = 128
+
 T = TypeVar("T")
 
 
@@ -51,6 +55,12 @@ class Machine:
             simds=self.simds * n,
             lds_bytes=self.lds_bytes * n,
         )
+
+
+def compute_units(targets: Sequence[Target]) -> int:
+    """Return the compute units of the first board, if there is one target."""
+    found = boards(targets[0].name) if len(targets) == 1 else ()
+    return found[0].compute_units if found else _COMPUTE_UNITS
 
 
 @lru_cache(maxsize=256)

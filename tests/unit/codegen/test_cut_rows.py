@@ -165,7 +165,7 @@ def test_odd_rows_of_a_known_length() -> None:
 def test_what_is_cut_moves_with_the_rows() -> None:
     """The rows' packs, not the weights', say where rows are cut."""
     made = weighted_softmax(BF16)
-    (axis,), found = made.nest.inner, made.lead(4)
+    (axis,), found = made.nest.inner, made.problem.row_packs[4].lead
     assert found is not None
     moving = [
         access.buffer

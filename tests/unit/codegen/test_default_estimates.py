@@ -7,8 +7,8 @@ import pytest
 from scheduler.codegen.rocm.attention.estimate import AttentionProblem, estimate_attention
 from scheduler.codegen.rocm.attention.shape import AttentionConfig, AttentionShape
 from scheduler.codegen.rocm.machine import machine_of, minimax_candidate, worst_ratios
+from scheduler.codegen.rocm.reduction.configs import Split
 from scheduler.codegen.rocm.reduction.estimate import estimate_split as shared_rows
-from scheduler.codegen.rocm.reduction.split_body import Split
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
 from scheduler.targets.amd import amd_hardware

@@ -28,8 +28,7 @@ from scheduler.codegen.rocm.attention.gqa import pack_gqa
 from scheduler.codegen.rocm.attention.shape import AttentionConfig, AttentionShape
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
-from scheduler.codegen.rocm.machine import machine_of, minimax_candidate
-from scheduler.codegen.rocm.reduction.default import compute_units
+from scheduler.codegen.rocm.machine import compute_units, machine_of, minimax_candidate
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected

@@ -1,22 +1,33 @@
-"""Default choice of reduction rows that are shared by blocks, or lie side by side, without
-measurements.
+"""Default choice without measurements.
 
-The aim is a full device: some blocks for every compute unit, each with enough to read.
+The aim is a full device: some blocks for every compute unit, each with enough to read. Where one
+block a row does not fill it, rows are shared by blocks, or lie side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
+from scheduler.arithmetic import ceil_div
+from scheduler.codegen.rocm.machine import compute_units
+from scheduler.codegen.rocm.reduction.accumulators import finds_index
+from scheduler.codegen.rocm.reduction.configs import (
+    LANES,
+    SPLITS,
+    THREADS,
+    Split,
+    reject,
+    reject_split,
+)
 from scheduler.codegen.rocm.reduction.estimate import fastest_split
-from scheduler.codegen.rocm.reduction.split import SPLITS, THREADS, SplitReduction
-from scheduler.codegen.rocm.reduction.split_body import Split
-from scheduler.targets import Target, boards
-from scheduler.targets.amd import AmdHardware
+from scheduler.codegen.rocm.reduction.problem import ReductionProblem
+from scheduler.codegen.template import Config
+from scheduler.targets import boards
 
-# Compute units of a medium board, for targets without published figures, and for several targets
-# that share their source.
-_COMPUTE_UNITS = 128
+# Shorter rows (a pooling window) are not worth sharing.
+_FEW_STEPS = 16
+# More lanes wait for each other longer than for a second pack each (modelled on gfx942).
+_WAITING_LANES = 512
 _BLOCKS_A_UNIT = 2
 _STREAMING_BLOCKS_A_UNIT = 8  # for rows whose packs are read once (measured on an H200)
 # For columns that are read once, if a thread has enough steps left (measured on an H100).
@@ -31,92 +42,96 @@ _BUSY_UNITS = 2 / 3
 # and the time of one more launch (measured on an H100 with softmax of 64 rows of 50257 f16: 12.4 µs
 # with a block per row, 14.1 with the best shares).
 _BLOCK_BYTES_US, _DEVICE_BYTES_US, _LAUNCH_US = 25e3, 2.8e6, 2.5
-_FEW_STEPS = 16
 _MOST_LANES = 128  # one behind the other
 _ACROSS = 64  # threads side by side: with packs of 16 bytes, 1 KiB per read
 
 
-def compute_units(targets: Sequence[Target]) -> int:
-    """Return the compute units of the first board, if there is one target."""
-    found = boards(targets[0].name) if len(targets) == 1 else ()
-    return found[0].compute_units if found else _COMPUTE_UNITS
+def default_config(problem: ReductionProblem) -> Config:
+    """Return the configuration for the example's sizes."""
+    split = None
+    if problem.steps > _FEW_STEPS:
+        split = _default_row_split(problem) if problem.along_rows else _default_columns(problem)
+    if split is not None:
+        return split.config()
+    for vector in (problem.widest_vector, 1):
+        widest = _default_lanes(problem, vector)
+        for keep in (True, False):
+            for lanes in (widest, *reversed([n for n in LANES if n < widest])):
+                config: Config = {"lanes": lanes, "vector": vector, "keep": keep}
+                if reject(problem, config) is None:
+                    return config
+                if keep:
+                    break
+    raise AssertionError("one thread a row always serves")
 
 
-def is_amd(targets: Sequence[Target]) -> bool:
-    """Whether all targets are AMD's GPUs, or emulate them: NVIDIA's defaults were measured, AMD's
-    follow the cycle model."""
-    return all(isinstance(target.hardware, AmdHardware) for target in targets)
+def _default_lanes(problem: ReductionProblem, vector: int) -> int:
+    """Return the threads that share a row of one block."""
+    rows, steps = max(problem.rows, 1), max(problem.steps, 1)
+    if rows >= 4 * THREADS and (steps <= _FEW_STEPS or not problem.along_rows):
+        return 1  # neighbouring threads take neighbouring rows, and nothing is combined
+    packs = 1  # per thread; with few rows more threads each, so that the device is full
+    if rows * steps >= 1 << 16:
+        # Twice as many if packs are streamed and threads hold a value with its index, which takes
+        # longer to combine (measured on an H200).
+        finds = any(finds_index(s.kind) for s in problem.nest.statements)
+        packs = 8 if finds and problem.streamed_buffers(kept=False) else 4
+    useful = steps / (vector * packs)
+    lanes = next((lanes for lanes in LANES if lanes >= useful), LANES[-1])
+    if lanes > _WAITING_LANES and packs == 1 and problem.is_amd:
+        return _WAITING_LANES
+    return lanes
 
 
-def default_split(shared: SplitReduction, vector: int, *, along_rows: bool) -> Split | None:
-    """Return the default shares for a reduction's sizes; None if a row has one block at most, which
-    reads along it (``along_rows``: in packs of ``vector``)."""
-    rows = max(shared.template.hint(shared.nest.outer_numel), 1)
-    steps = shared.template.hint(shared.nest.inner_numel)
-    if steps <= _FEW_STEPS:
+def _default_row_split(problem: ReductionProblem) -> Split | None:
+    """Return how blocks share rows that are read along; None if a row has one block at most."""
+    rows, steps, vector = max(problem.rows, 1), problem.steps, problem.widest_vector
+    units = compute_units(problem.targets)
+    if rows >= units or steps < _LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
         return None
-    units = compute_units(shared.template.targets)
-    if along_rows:
-        if rows >= units or steps < _LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
+    if rows >= _BUSY_UNITS * units and problem.shared_loops > 1 and len(problem.targets) == 1:
+        board = next(iter(boards(problem.targets[0].name)), None)
+        if board and rows * steps * problem.bytes_a_step <= board.last_level_bytes:
             return None
-        if rows >= _BUSY_UNITS * units and _is_reread_cached(shared, rows * steps):
-            return None
-        if is_amd(shared.template.targets):
-            return fastest_split(shared, vector, shared.template.targets)
-        if _is_single_block_faster(shared, rows, steps):
-            return None
-        blocks = _STREAMING_BLOCKS_A_UNIT if shared.streamed_pointers else _BLOCKS_A_UNIT
-        shares = _most_split(shared, Split(THREADS, vector), blocks * units)
-        return shares if shares.split > 1 else None
-    if shared.columns_axis is None:
+    if problem.is_amd:
+        return fastest_split(problem)
+    row_bytes = steps * problem.bytes_a_step
+    if row_bytes / _BLOCK_BYTES_US < _LAUNCH_US + rows * row_bytes / _DEVICE_BYTES_US:
+        return None  # one block's extra time is less than the launch that shares add to each loop
+    blocks = _STREAMING_BLOCKS_A_UNIT if problem.shared_streams else _BLOCKS_A_UNIT
+    split = _most_split(problem, Split(THREADS, vector), blocks * units)
+    return split if split.split > 1 else None
+
+
+def _default_columns(problem: ReductionProblem) -> Split | None:
+    """Return how threads share rows that lie side by side; None if rows do not."""
+    if problem.column_axis is None:
         return None
-    width = shared.widest_columns
-    shares = Split(_lanes(rows, width, steps, units), 1, width)
-    if steps < _LONG_COLUMN * shares.lanes:
-        return shares
-    usual = _most_split(shared, shares, _BLOCKS_A_UNIT * units)
-    if not shared.streamed_pointers:
+    steps, width, units = problem.steps, problem.widest_columns, compute_units(problem.targets)
+    # Threads one behind the other: none if rows fill the device, more if they are few.
+    side_by_side, lanes = ceil_div(max(problem.rows, 1), width), 1
+    if side_by_side < _BLOCKS_A_UNIT * units * THREADS:
+        lanes = THREADS // _ACROSS
+        while lanes < _MOST_LANES and THREADS // lanes >= 2 * side_by_side:
+            lanes *= 2
+        while lanes > 1 and lanes // 2 >= steps:
+            lanes //= 2
+    split = Split(lanes, 1, width)
+    if steps < _LONG_COLUMN * lanes:
+        return split
+    usual = _most_split(problem, split, _BLOCKS_A_UNIT * units)
+    if not problem.shared_streams:
         return usual
-    more = _most_split(shared, shares, _STREAMING_COLUMNS_A_UNIT * units)
+    more = _most_split(problem, split, _STREAMING_COLUMNS_A_UNIT * units)
     enough = steps >= _FEWEST_COLUMN_STEPS * more.lanes * more.split
     return more if enough else usual
 
 
-def _is_single_block_faster(shared: SplitReduction, rows: int, steps: int) -> bool:
-    """Whether one block's extra time for a row's ``steps`` is less than the launch that shares add
-    to each loop."""
-    row = steps * shared.bytes_a_step
-    return row / _BLOCK_BYTES_US < _LAUNCH_US + rows * row / _DEVICE_BYTES_US
-
-
-def _is_reread_cached(shared: SplitReduction, elements: int) -> bool:
-    """Whether the only target's first board has a cache behind L2 that holds the data that a
-    further loop reads again."""
-    if shared.loops == 1 or len(shared.template.targets) != 1:
-        return False
-    found = boards(shared.template.targets[0].name)
-    return bool(found) and elements * shared.bytes_a_step <= found[0].last_level_bytes
-
-
-def _lanes(rows: int, width: int, steps: int, units: int) -> int:
-    """Return threads one behind the other: none if rows fill the device, more if they are few."""
-    side_by_side = -(-rows // width)
-    if side_by_side >= _BLOCKS_A_UNIT * units * THREADS:
-        return 1
-    lanes = THREADS // _ACROSS
-    while lanes < _MOST_LANES and THREADS // lanes >= 2 * side_by_side:
-        lanes *= 2
-    while lanes > 1 and lanes // 2 >= steps:
-        lanes //= 2
-    return lanes
-
-
-def _most_split(shared: SplitReduction, shares: Split, most: int) -> Split:
+def _most_split(problem: ReductionProblem, split: Split, most: int) -> Split:
     """Return the most valid blocks per row, up to ``most`` in all."""
-    blocks = shared.template.hint(shared.blocks(shares))
-    enough = most // max(blocks, 1)
-    for split in reversed(SPLITS):
-        several = Split(shares.lanes, shares.vector, shares.columns, split)
-        if split <= enough and shared.reject(several) is None:
-            return several
-    return shares
+    enough = most // max(ceil_div(problem.rows, split.rows_a_block), 1)
+    for parts in reversed(SPLITS):
+        shared = replace(split, split=parts)
+        if parts <= enough and reject_split(problem, shared) is None:
+            return shared
+    return split

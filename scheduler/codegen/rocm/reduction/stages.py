@@ -1,14 +1,27 @@
-"""The stages of a reduction group: the statements that can share one loop over the inner axes."""
+"""The stages of a reduction group: the statements that can share one loop over the inner axes.
+
+Two loops become one where the second only measures distances from a result of the first:
+
+- A softmax is lowered as a maximum and a sum of exponentials of the distances from it. One pass
+  gives both: the sum is over distances from the maximum so far, and is rescaled whenever a greater
+  element appears (``kiln/exponentials.h``; Milakov & Gimelshein, arXiv:1805.02867).
+- A variance is lowered as a sum and a sum of squared distances from the mean. One pass gives count,
+  mean and squares about it (``kiln/moments.h``).
+
+The sum about the point that its tree names follows from either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
+from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Accumulator, Call, Load, Value, walk
+
+_FUSED_TYPES = (DType.F32, DType.F64)
 
 
 @dataclass(frozen=True)
@@ -25,9 +38,9 @@ class Stage:
     """``loop`` runs at each step of the inner axes; ``after`` once, when its sums are complete.
 
     ``points`` maps reductions, by name, to the point about which the squared distances of their
-    values are summed (``moments.py``) or, for those in ``exponentials``, the exponentials
-    of the distances (``online_softmax.py``). These reductions are in ``after`` too, after the point
-    is computed. The reduction whose result such a sum also gives is only there.
+    values are summed or, for those in ``exponentials``, the exponentials of the distances. These
+    reductions are in ``after`` too, after the point is computed. The reduction whose result such a
+    sum also gives is only there.
     """
 
     loop: tuple[Statement, ...]
@@ -46,7 +59,7 @@ class Stage:
         return any(name not in self.exponentials for name in self.points)
 
 
-def stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
+def split_stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
     """Return the statements in as few loops as their dependencies allow, in order."""
     found: list[Stage] = []
     loop: list[Statement] = []
@@ -57,7 +70,11 @@ def stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
             after.append(statement)
             complete_later.add(statement.store.buffer)
             continue
-        if _needs(statement.value, complete_later):
+        if any(
+            (isinstance(part, Accumulator) and part.name in complete_later)
+            or (isinstance(part, Load) and part.buffer in complete_later)
+            for part in walk(statement.value)
+        ):
             found.append(Stage(tuple(loop), tuple(after)))
             loop, after, complete_later = [], [], set()
         loop.append(statement)
@@ -67,80 +84,62 @@ def stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def _needs(value: Value, names: set[str]) -> bool:
-    return any(
-        (isinstance(part, Accumulator) and part.name in names)
-        or (isinstance(part, Load) and part.buffer in names)
-        for part in walk(value)
-    )
+def fuse_moments(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the stages, with each loop that only sums squared distances merged into the loop
+    before it, which sums the same elements."""
+    return _fuse(stages, exponentials=False)
 
 
-_OPERATIONS = {
-    ReductionKind.SUM: "kiln::Sum",
-    ReductionKind.PROD: "kiln::Product",
-    ReductionKind.MAX: "kiln::Max",
-    ReductionKind.MIN: "kiln::Min",
-    ReductionKind.ANY: "kiln::Any",
-    ReductionKind.ALL: "kiln::All",
-    ReductionKind.ARGMAX: "kiln::ArgMax",
-    ReductionKind.ARGMIN: "kiln::ArgMin",
-    ReductionKind.LOGSUMEXP: "kiln::LogSumExp",
-}
+def fuse_exponentials(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the stages, with each loop that only sums exponentials merged into the loop before it,
+    which finds the maximum of the same elements."""
+    return _fuse(stages, exponentials=True)
 
 
-def finds_index(kind: ReductionKind | None) -> bool:
-    """Whether a reduction gives an index rather than a value."""
-    return kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
-
-
-def combine(statement: Statement) -> tuple[str, str]:
-    """Return the operation of a reduction or scan, and the type that it combines, in C++; indices
-    are as wide as the kernel's."""
-    assert statement.kind is not None
-    if finds_index(statement.kind):
-        held = f"{statement.value.dtype.compute_dtype.cpp}, index_t"
-        return f"{_OPERATIONS[statement.kind]}<{held}>", f"kiln::Found<{held}>"
-    held = statement.accumulate.compute_dtype.cpp
-    return f"{_OPERATIONS[statement.kind]}<{held}>", held
-
-
-def accumulate(statement: Statement, name: str, text: str, *, packed: bool) -> str:
-    """Return the statement that adds the element ``text`` to the accumulator ``name`` at the step
-    ``rindex``, or at element ``j`` of a pack that begins there."""
-    operation, held = combine(statement)
-    if finds_index(statement.kind):
-        position = "rindex + j" if packed else "rindex"
-        return f"{name} = {operation}::next({name}, {held}{{{text}, {position}}});"
-    element = convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
-    return f"{name} = {operation}()({name}, {element});"
-
-
-def accumulate_unordered(statement: Statement, name: str, text: str) -> str:
-    """Return the statement that adds the element ``text`` to the accumulator at the step
-    ``rindex``, which may come before steps that were already added."""
-    operation, held = combine(statement)
-    if finds_index(statement.kind):
-        return f"{name} = {operation}()({name}, {held}{{{text}, rindex}});"
-    return accumulate(statement, name, text, packed=False)
-
-
-def init(statement: Statement, name: str, first: str, end: str) -> str:
-    """Return the statement after a loop from ``first`` to ``end`` in which ``accumulate`` found an
-    index."""
-    operation, _ = combine(statement)
-    return f"{name} = {operation}::begun({name}, {first}, {first} < {end});"
-
-
-def fuse_stages(
-    stages: Sequence[Stage], together: Callable[[Stage, Stage], Stage | None]
-) -> tuple[Stage, ...]:
-    """Return the stages, each merged with the stage before it if ``together`` returns a merged
-    one."""
+def _fuse(stages: Sequence[Stage], *, exponentials: bool) -> tuple[Stage, ...]:
     found: list[Stage] = []
     for stage in stages:
-        both = together(found[-1], stage) if found else None
-        if both is None:
+        merged = _merge(found[-1], stage, exponentials=exponentials) if found else None
+        if merged is None:
             found.append(stage)
         else:
-            found[-1] = both
+            found[-1] = merged
     return tuple(found)
+
+
+def _merge(before: Stage, stage: Stage, *, exponentials: bool) -> Stage | None:
+    """Return both stages as one, or None if the second needs a loop of its own."""
+    if len(stage.loop) != 1 or before.points:
+        return None
+    (statement,) = stage.loop
+    term, accumulate = statement.value, statement.accumulate
+    if statement.kind is not ReductionKind.SUM or accumulate not in _FUSED_TYPES:
+        return None
+    if not isinstance(term, Call) or term.op != ("exp" if exponentials else "mul"):
+        return None
+    distance = _distance(term.args[0])
+    if distance is None or term.args[0] != term.args[-1]:
+        return None  # a product of two different factors
+    element, point = distance
+    kind = ReductionKind.MAX if exponentials else ReductionKind.SUM
+    firsts = [s for s in before.loop if s.kind is kind and s.value == element]
+    if exponentials:
+        firsts = [s for s in firsts if s.accumulate.compute_dtype is accumulate.compute_dtype]
+    rows = {s.store.buffer for s in (*before.reductions, *before.after)}
+    if not firsts or point.buffer not in rows:
+        return None
+    summed = replace(statement, value=element)
+    points, after = {summed.name: point}, (*before.after, summed, *stage.after)
+    if not exponentials:
+        return Stage((*before.loop, summed), after, points)
+    top = firsts[0]
+    loop = (*(s for s in before.loop if s is not top), summed)
+    return Stage(loop, (top, *after), points, {summed.name: SumOfExponentials(top.name, term)})
+
+
+def _distance(value: Value) -> tuple[Value, Load] | None:
+    """Return the element and the point of ``element - point``, a point that is read from memory."""
+    if not isinstance(value, Call) or value.op != "sub":
+        return None
+    element, point = value.args
+    return (element, point) if isinstance(point, Load) else None

@@ -6,156 +6,138 @@ outside the row, which are neither read nor stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.reduction.split_body import Split, SplitBody
-from scheduler.codegen.rocm.reduction.stages import combine
+from scheduler.codegen.rocm.reduction.accumulators import combine, element
+from scheduler.codegen.rocm.reduction.split_body import SplitBody
 from scheduler.ir.values import Accumulator
 
 
-def define_shift(printer: NestPrinter) -> None:
-    """Define how far after an aligned address the block's part of a row begins, and where its runs
-    end; several rows in a block all have the same number of runs."""
-    assert printer.cut is not None
-    row = printer.index(printer.cut)
-    printer.lines.add(f"const index_t shift = ({row} + rbegin) & (kVector - 1);", ())
-    printer.lines.add("const index_t rlast = rstop + (kRows == 1 ? shift : kVector - 1);", ())
+def print_scans(parts: SplitBody, scans: Sequence[tuple[int, Statement]]) -> None:
+    """Print the numbered scans of one launch; ``parts`` has the printer, and locates the totals of
+    the blocks before, if there are any."""
+    printer = parts.printer
+    printer.decode("xindex", printer.nest.outer)
+    if printer.cut is not None:
+        # How far after an aligned address the block's part of a row begins, and where its runs
+        # end; several rows in a block all have the same number of runs.
+        row = printer.index(printer.cut)
+        printer.lines.add(f"const index_t shift = ({row} + rbegin) & (kVector - 1);", ())
+        printer.lines.add("const index_t rlast = rstop + (kRows == 1 ? shift : kVector - 1);", ())
+    for number, statement in scans:
+        _ScanBody(parts, statement, f"carry{number}").print()
 
 
-class ScanBody:
+def store_running(printer: NestPrinter, statement: Statement, running: str) -> None:
+    """Store the scan's results, which are the text ``running`` at each step."""
+    for name in ("acc", statement.name):
+        for dtype in {statement.accumulate, statement.accumulate.compute_dtype}:
+            printer.values.bind(Accumulator(dtype, name), running)
+    printer.run([replace(statement, kind=None, value=statement.store.value)], printer.store)
+
+
+class _ScanBody:
     """Prints one scan over the block's part of a row."""
 
-    def __init__(
-        self,
-        printer: NestPrinter,
-        statement: Statement,
-        shares: Split,
-        carry: str,
-    ) -> None:
-        self.printer = printer
-        self.lines = printer.lines
+    def __init__(self, parts: SplitBody, statement: Statement, carry: str) -> None:
+        self._parts = parts
+        self._printer = parts.printer
+        self._lines = parts.printer.lines
+        self._values = parts.printer.values
         self._statement = statement
-        self._shares = shares
+        self._operation, self._cpp = combine(statement)
         self._carry = carry
-        self._inner = printer.nest.inner
+        self._packed = parts.vector > 1
+        # The steps that the lanes of a row take side by side.
+        self._run = "kLanes * kVector" if self._packed else "kLanes"
+        self._running = "running[k][j]" if self._packed else "running[k]"
 
-    def print(self, parts: SplitBody | None = None) -> None:
-        """Print the scan; ``parts`` locates the totals of the blocks before, if there are any."""
-        operation, held = combine(self._statement)
+    def print(self) -> None:
+        """Print the scan."""
+        operation, cpp, carry, lines = self._operation, self._cpp, self._carry, self._lines
         nodes = self._statement.store.nodes
-        self.lines.add(f"{held} {self._carry} = {operation}::zero;", nodes)
-        if parts is not None:
-            partial = parts.partial(self._statement, "i")
-            with self.lines.block("for (int i = lane; i < part; i += kLanes)"):
-                self.lines.add(f"{self._carry} = {operation}()({self._carry}, {partial});", nodes)
-            reduced = f"kiln::lanes_reduce<kLanes, kThreads>({self._carry}, {operation}(), scratch)"
-            self.lines.add(f"{self._carry} = {reduced};", nodes)
-        values = self.printer.values
-        end = "rlast" if self._shares.cut else "rstop"
+        lines.add(f"{cpp} {carry} = {operation}::zero;", nodes)
+        if self._parts.split.split > 1:
+            partial = self._parts.partial(self._statement, "i")
+            with lines.block("for (int i = lane; i < part; i += kLanes)"):
+                lines.add(f"{carry} = {operation}()({carry}, {partial});", nodes)
+            reduced = f"kiln::lanes_reduce<kLanes, kThreads>({carry}, {operation}(), scratch)"
+            lines.add(f"{carry} = {reduced};", nodes)
+        end = "rlast" if self._parts.cut else "rstop"
         head = f"for (index_t base = rbegin; base < {end}; base += kAhead * {self._run})"
-        with self.lines.block(head), values.scope(), values.mark_nodes(nodes):
-            self._read(operation, held)
-            self._combine(operation, held)
-            self._write()
-
-    @property
-    def _packed(self) -> bool:
-        return self._shares.vector > 1
-
-    @property
-    def _run(self) -> str:
-        """Return the number of steps that the lanes of a row take side by side."""
-        return "kLanes * kVector" if self._packed else "kLanes"
-
-    @property
-    def _running(self) -> str:
-        return "running[k][j]" if self._packed else "running[k]"
+        with lines.block(head), self._values.scope(), self._values.mark_nodes(nodes):
+            lines.add(f"{cpp} running[kAhead]{'[kVector]' if self._packed else ''};")
+            with self._each_run():
+                self._for_elements(f"{self._running} = {operation}::zero;")
+            with self._values.scope():
+                for _ in self._row_steps():
+                    self._printer.run([self._statement], self._read)
+            self._combine()
+            with self._values.scope():
+                for _ in self._row_steps():
+                    store_running(self._printer, self._statement, self._running)
 
     @contextmanager
     def _each_run(self) -> Iterator[None]:
         """Run the lines inside for each run ``k``."""
-        self.lines.add("#pragma unroll", ())
-        with self.lines.block("for (int k = 0; k < kAhead; ++k)"):
+        self._lines.add("#pragma unroll", ())
+        with self._lines.block("for (int k = 0; k < kAhead; ++k)"):
             yield
 
-    def _for_row_steps(self, printed: Callable[[], None]) -> None:
-        """Add the lines of ``printed`` for the thread's steps of each run ``k`` that are in the
-        row."""
+    def _row_steps(self) -> Iterator[None]:
+        """Yield in the block of the thread's steps of each run ``k`` that are in the row; if rows
+        are cut, once for whole packs and once for the single steps of the others."""
+        lines, inner = self._lines, self._printer.nest.inner
         lane = "lane * kVector" if self._packed else "lane"
-        if not self._shares.cut:
-            with self._each_run():
-                self.lines.add(f"const index_t rindex = base + k * ({self._run}) + {lane};", ())
-                with self.lines.block("if (rindex < rend)"):
-                    self.printer.decode("rindex", self._inner)
-                    self._in_scope(printed)
-            return
         with self._each_run():
-            first = f"base - shift + k * ({self._run}) + {lane}"
-            self.lines.add(f"const index_t rindex = {first};", ())
-            with self.lines.block("if (rindex >= rbegin && rindex + kVector <= rend)"):
-                self.printer.decode("rindex", self._inner)
-                self._in_scope(printed)
-            with self.lines.block("else"):
-                self.lines.add("#pragma unroll", ())
-                with self.lines.block("for (int j = 0; j < kVector; ++j)"):
-                    self.lines.add("const index_t step = rindex + j;", ())
+            base = "base - shift" if self._parts.cut else "base"
+            lines.add(f"const index_t rindex = {base} + k * ({self._run}) + {lane};", ())
+            inside = "rindex < rend"
+            if self._parts.cut:
+                inside = "rindex >= rbegin && rindex + kVector <= rend"
+            with lines.block(f"if ({inside})"):
+                self._printer.decode("rindex", inner)
+                with self._values.scope():
+                    yield
+            if not self._parts.cut:
+                return
+            with lines.block("else"):
+                lines.add("#pragma unroll", ())
+                with lines.block("for (int j = 0; j < kVector; ++j)"):
+                    lines.add("const index_t step = rindex + j;", ())
                     inside = "if (step >= rbegin && step < rend)"
-                    with self.lines.block(inside), self.printer.scalar_mode({}):
-                        self.printer.decode("step", self._inner)
-                        self._in_scope(printed)
-
-    def _in_scope(self, printed: Callable[[], None]) -> None:
-        """Print in a scope: values computed there are not visible outside."""
-        with self.printer.values.scope():
-            printed()
+                    with lines.block(inside), self._printer.scalar_mode({}):
+                        self._printer.decode("step", inner)
+                        with self._values.scope():
+                            yield
 
     def _for_elements(self, text: str, first: int = 0) -> None:
         """Add ``text`` for each element of the thread in a run."""
         if self._packed:
-            self.lines.add("#pragma unroll", ())
+            self._lines.add("#pragma unroll", ())
             text = f"for (int j = {first}; j < kVector; ++j) {text}"
-        self.lines.add(text)
+        self._lines.add(text)
 
-    def _read(self, operation: str, held: str) -> None:
-        self.lines.add(f"{held} running[kAhead]{'[kVector]' if self._packed else ''};")
-        statement = self._statement
+    def _read(self, statement: Statement) -> None:
+        text = element(statement, self._values.value(statement.value))
+        self._values.lines.add(f"{self._running} = {text};")
 
-        def sink(each: Statement) -> None:
-            values = self.printer.values
-            text = values.value(each.value)
-            element = convert(text, each.value.dtype, each.accumulate.compute_dtype)
-            values.lines.add(f"{self._running} = {element};")
-
-        with self._each_run():
-            self._for_elements(f"{self._running} = {operation}::zero;")
-        with self.printer.values.scope():
-            self._for_row_steps(lambda: self.printer.run([statement], sink))
-
-    def _combine(self, operation: str, held: str) -> None:
-        self.lines.add(f"{held} before[kAhead];")
+    def _combine(self) -> None:
+        """Combine the elements of the runs across the threads, from the carry on."""
+        operation, lines = self._operation, self._lines
+        lines.add(f"{self._cpp} before[kAhead];")
         last = "running[k]"
         with self._each_run():
             if self._packed:
-                self._for_elements(
-                    f"running[k][j] = {operation}()(running[k][j - 1], running[k][j]);", first=1
-                )
+                previous = "running[k][j - 1]"
+                self._for_elements(f"running[k][j] = {operation}()({previous}, running[k][j]);", 1)
                 last = "running[k][kVector - 1]"
-            self.lines.add(f"before[k] = {last};")
+            lines.add(f"before[k] = {last};")
         operands = f"before, {self._carry}, {operation}(), scratch"
-        self.lines.add(f"kiln::lanes_scan<kLanes, kThreads>({operands});")
+        lines.add(f"kiln::lanes_scan<kLanes, kThreads>({operands});")
         with self._each_run():
             self._for_elements(f"{self._running} = {operation}()(before[k], {self._running});")
-
-    def _write(self) -> None:
-        statement, values = self._statement, self.printer.values
-        stored = replace(statement, kind=None, value=statement.store.value)
-        with values.scope():
-            for name in ("acc", statement.name):
-                for dtype in {statement.accumulate, statement.accumulate.compute_dtype}:
-                    values.bind(Accumulator(dtype, name), self._running)
-            self._for_row_steps(lambda: self.printer.run([stored], self.printer.store))

@@ -1,0 +1,243 @@
+"""What every part of the reduction template reads of a group: its stages, and how rows lie in
+memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from scheduler.codegen.loops.alignment import Packs, find_packs
+from scheduler.codegen.loops.nest import Access, LoopNest
+from scheduler.codegen.rocm.reduction.stages import (
+    Stage,
+    fuse_exponentials,
+    fuse_moments,
+    split_stages,
+)
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import Axis
+from scheduler.ir.values import Load, loads
+from scheduler.targets import Target
+from scheduler.targets.amd import AmdHardware
+from scheduler.targets.model import hip_hardware
+from scheduler.targets.nvidia import NvidiaHardware
+
+VECTORS = (1, 2, 4, 8)
+WIDEST_BYTES = 16  # of a thread's load or store
+# With fewer, each thread would take several of the steps before and after a row's packs.
+FEWEST_CUTTING_LANES = 8
+
+
+@dataclass(frozen=True)
+class ReductionProblem:
+    """A group's loop nest; ``rows`` and the ``steps`` of each are those of the example that the
+    model was exported with."""
+
+    nest: LoopNest
+    targets: tuple[Target, ...]
+    rows: int
+    steps: int
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the loops, and the statements that follow each."""
+        return split_stages(self.nest.statements)
+
+    @cached_property
+    def reread_stages(self) -> tuple[Stage, ...]:
+        """Return the stages of a thread that keeps nothing in registers: each loop reads everything
+        again."""
+        return fuse_exponentials(self.stages)
+
+    @cached_property
+    def shared_stages(self) -> tuple[Stage, ...]:
+        """Return the stages of rows that blocks share, or that lie side by side."""
+        return fuse_exponentials(fuse_moments(self.stages))
+
+    @property
+    def shared_loops(self) -> int:
+        """Return the number of their loops over a row."""
+        return sum(bool(stage.loop) for stage in self.shared_stages)
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    @property
+    def row_axis(self) -> Axis | None:
+        """Return the axis along which a row's steps are neighbours."""
+        return self.nest.inner[-1] if self.nest.inner else None
+
+    @cached_property
+    def row_packs(self) -> Mapping[int, Packs]:
+        """Return the packs along a row, by width."""
+        return {width: find_packs(self.nest, self.row_axis, width) for width in VECTORS}
+
+    def cuts_always(self, width: int) -> bool:
+        """Whether rows are cut whatever their sizes: if no sizes align packs of half the width, and
+        rows have enough steps for each thread."""
+        if width == 1 or self.row_packs[width].lead is None:
+            return False
+        narrower = [n for n in VECTORS if n > 1 and width <= 2 * n]
+        aligned = any(self.row_packs[n].aligned for n in narrower)
+        return not aligned and self.steps >= 2 * FEWEST_CUTTING_LANES * width
+
+    def movable(self, width: int) -> tuple[Access, ...]:
+        """Return the accesses that a thread makes ``width`` elements at a time, if sizes allow
+        it."""
+        packs = self.row_packs[width]
+        return packs.aligned or (packs.cut if self.cuts_always(width) else ())
+
+    def can_move(self, width: int) -> bool:
+        """Whether there are such accesses, none wider than a thread can load."""
+        movable = self.movable(width)
+        return bool(movable) and width * self.nest.widest_bytes(movable) <= WIDEST_BYTES
+
+    @cached_property
+    def widest_vector(self) -> int:
+        """Return the maximum neighbouring steps that can be read at once if sizes allow it."""
+        return next(n for n in reversed(VECTORS) if n == 1 or self.can_move(n))
+
+    # -- rows side by side -----------------------------------------------------------------------
+
+    @property
+    def column_axis(self) -> Axis | None:
+        """Return the outer axis along which rows are contiguous in memory, if anything is read that
+        way."""
+        if not self.nest.outer:
+            return None
+        axis = self.nest.outer[-1]
+        reads = [a for a in self.nest.accesses if not a.written]
+        return axis if any(a.offset.step(axis.var) == 1 for a in reads) else None
+
+    @cached_property
+    def column_packs(self) -> Mapping[int, Packs]:
+        """Return the packs of rows side by side, by width."""
+        axis, accesses = self.column_axis, self.loop_accesses
+        return {width: find_packs(self.nest, axis, width, accesses) for width in VECTORS}
+
+    @cached_property
+    def widest_columns(self) -> int:
+        """Return the maximum neighbouring rows that can be read at once; 1 if none can."""
+        widest = 1
+        for width, packs in self.column_packs.items():
+            if width > 1 and packs.aligned:
+                fits = width * self.nest.widest_bytes(packs.aligned) <= WIDEST_BYTES
+                widest = width if fits else widest
+        return widest
+
+    @cached_property
+    def along_rows(self) -> bool:
+        """Whether at least as many reads are contiguous along a row as across rows."""
+        axis = self.row_axis
+        if axis is None or not self.nest.outer:
+            return True
+        across = self.nest.outer[-1].var
+        offsets = [a.offset for a in self.nest.accesses if not a.written]
+        steps_along = sum(offset.step(axis.var) == 1 for offset in offsets)
+        return bool(steps_along >= sum(offset.step(across) == 1 for offset in offsets))
+
+    # -- reads -----------------------------------------------------------------------------------
+
+    @cached_property
+    def loop_accesses(self) -> tuple[Access, ...]:
+        """Return the accesses at each step, except those of a whole row, which are known by then
+        and written one by one."""
+        found: dict[tuple[str, tuple[Expr, ...]], Access] = {}
+        rows = {s.store.buffer for s in self.nest.statements if s.kind is not None or not s.inner}
+        for statement in (s for stage in self.shared_stages for s in stage.loop):
+            places = [(load.buffer, load.index) for load in loads(statement.value)]
+            found |= {p: self.nest.access(*p) for p in places if p[0] not in rows}
+            if statement.kind is None:
+                place = statement.store.buffer, statement.store.index
+                found[place] = self.nest.access(*place)
+        return tuple(found.values())
+
+    @property
+    def bytes_a_step(self) -> int:
+        """Return the bytes read from all buffers per element of a row."""
+        read = {access.buffer for access in self.loop_accesses if not access.written}
+        return sum(self.nest.buffer(name).dtype.itemsize for name in read)
+
+    @cached_property
+    def _loop_loads(self) -> tuple[tuple[int, Load], ...]:
+        """Return the reads of each loop, with the number of its stage."""
+        return tuple(
+            (number, load)
+            for number, stage in enumerate(self.stages)
+            for load in dict.fromkeys(part for s in stage.loop for part in loads(s.value))
+        )
+
+    @cached_property
+    def _row_loads(self) -> Mapping[tuple[int, bool], Mapping[Load, list[int]]]:
+        """Return, for each width of packs and for rows cut or not, the reads that change along the
+        row, with the numbers of the stages whose loops do them."""
+        steps = {axis.var for axis in self.nest.inner}
+        found: dict[tuple[int, bool], dict[Load, list[int]]] = {
+            (width, cut): {} for width in VECTORS for cut in (False, True)
+        }
+        for number, load in self._loop_loads:
+            access = self.nest.access(load.buffer, load.index)
+            changes = steps & {*access.offset.coefficients, *access.offset.nonlinear}
+            if not changes or load.buffer in self.nest.outputs:
+                continue
+            axis = self.row_axis
+            gathers = axis is not None and any(
+                self.nest.varies_along(part.value, axis) for part in load.indirect
+            )
+            for (width, cut), readers in found.items():
+                packs = self.row_packs[width]
+                packed = access in (packs.cut if cut else packs.aligned) and not gathers
+                legal = packed if width > 1 else not access.masked
+                if legal:
+                    readers.setdefault(load, []).append(number)
+        return found
+
+    def shared_loads(self, width: int, *, cut: bool) -> list[Load]:
+        """Return reads that change along the row and occur in more than one loop."""
+        return [load for load, stages in self._row_loads[width, cut].items() if len(stages) > 1]
+
+    def later_loads(self, width: int, *, cut: bool) -> Mapping[Load, int]:
+        """Return reads of inputs that change along the row and occur in one loop only, not the
+        first, with that loop's number."""
+        return {
+            load: stages[0]
+            for load, stages in self._row_loads[width, cut].items()
+            if len(stages) == 1 and stages[0] > 0 and load.buffer in self.nest.inputs
+        }
+
+    def streamed_buffers(self, *, kept: bool) -> frozenset[str]:
+        """Return buffers of NVIDIA's kernels whose elements are each read only once: such reads
+        should not evict cached data that others need. ``kept``: elements that several loops read
+        stay in registers. A kernel that stores elements as well gains nothing (measured on an
+        H200), so it has none."""
+        if not all(isinstance(hip_hardware(t), NvidiaHardware) for t in self.targets):
+            return frozenset()
+        if any(s.kind is None and s.inner for s in self.nest.statements):
+            return frozenset()
+        axes = [axis for axis in (*self.nest.outer, *self.nest.inner) if axis.size != 1]
+        readers: dict[str, list[Load]] = {}
+        for _, load in self._loop_loads:
+            readers.setdefault(load.buffer, []).append(load)
+
+        def is_read_once(buffer: str, reads: list[Load]) -> bool:
+            if len({*reads}) > 1 or (len(reads) > 1 and not kept) or reads[0].indirect:
+                return False
+            offset = self.nest.access(buffer, reads[0].index).offset
+            return all(offset.step(axis.var) not in (None, 0) for axis in axes)
+
+        inputs = ((name, reads) for name, reads in readers.items() if name in self.nest.inputs)
+        return frozenset(name for name, reads in inputs if is_read_once(name, reads))
+
+    @property
+    def shared_streams(self) -> frozenset[str]:
+        """Return these buffers for rows that blocks share: a second loop reads everything again,
+        unless both were fused."""
+        return self.streamed_buffers(kept=True) if self.shared_loops == 1 else frozenset()
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether all targets are AMD's GPUs, or emulate them: NVIDIA's defaults were measured,
+        AMD's follow the cycle model."""
+        return all(isinstance(target.hardware, AmdHardware) for target in self.targets)

@@ -1,0 +1,65 @@
+"""What every part of the scan template reads of a group: how its rows lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from scheduler.codegen.loops.alignment import Packs, find_packs
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.ir.index.affine import Affine
+from scheduler.ir.operations import Axis
+from scheduler.targets import Target
+
+ITEMS = (1, 2, 4, 8)
+LONG_ROW = 16  # steps of a block: longer than another launch takes
+
+
+@dataclass(frozen=True)
+class ScanProblem:
+    """A group's loop nest; ``rows`` and the ``steps`` of each are those of the example that the
+    model was exported with."""
+
+    nest: LoopNest
+    targets: tuple[Target, ...]
+    rows: int
+    steps: int
+
+    @property
+    def row_axis(self) -> Axis | None:
+        """Return the axis along which a row's steps are neighbours."""
+        return self.nest.inner[-1] if self.nest.inner else None
+
+    @property
+    def column_axis(self) -> Axis | None:
+        """Return the outer axis along which every access is contiguous, if there is one."""
+        axis = self.nest.outer[-1] if self.nest.outer else None
+        if axis is None or any(a.offset.step(axis.var) != 1 for a in self.nest.accesses):
+            return None
+        return axis
+
+    @cached_property
+    def row_packs(self) -> Mapping[int, Packs]:
+        """Return the packs along a row, by width."""
+        return {width: find_packs(self.nest, self.row_axis, width) for width in ITEMS}
+
+    @cached_property
+    def column_packs(self) -> Mapping[int, Packs]:
+        """Return the packs of neighbouring columns, by width."""
+        return {width: find_packs(self.nest, self.column_axis, width) for width in ITEMS}
+
+    def can_align(self, packs: Packs) -> bool:
+        """Whether some sizes align packs for every access."""
+        return len(packs.aligned) == len(self.nest.accesses)
+
+    def lead(self, width: int) -> Affine | None:
+        """Return the offset that decides where rows are cut into packs, if everything can be cut
+        there."""
+        packs = self.row_packs[width]
+        return packs.lead if len(packs.cut) == len(self.nest.accesses) else None
+
+    def cuts_always(self, width: int) -> bool:
+        """Whether rows are cut whatever their sizes: if no sizes align packs, and rows are long."""
+        can_cut = self.lead(width) is not None and self.steps >= LONG_ROW * width
+        return can_cut and not self.can_align(self.row_packs[width])
