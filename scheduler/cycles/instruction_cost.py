@@ -14,10 +14,11 @@ from scheduler import targets
 from scheduler.cycles import matrix
 from scheduler.cycles.constants import machine
 from scheduler.cycles.constants_table import MEANINGS
-from scheduler.cycles.decode import Counter, DecodedInstruction, IssueClass, decode, vector_rate
+from scheduler.cycles.decode import DecodedInstruction, decode, vector_rate
 from scheduler.isa.cuda.describe import rate_dtype
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.rocm.instruction_set.row import Counter, IssueClass
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware, amd_hardware
 from scheduler.targets.cycle_model import Constant, End

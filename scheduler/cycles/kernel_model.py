@@ -21,7 +21,7 @@ from scheduler.cycles.block_durations import (
     sample_blocks,
 )
 from scheduler.cycles.constants import machine
-from scheduler.cycles.decode import Counter, DecodedInstruction, IssueClass, decode
+from scheduler.cycles.decode import DecodedInstruction, decode
 from scheduler.cycles.device import apply_memory_bound, classify_blocks, device_time, unit_share
 from scheduler.cycles.launch_report import ModelledLaunch, write_launch_report
 from scheduler.cycles.paths import BlockPaths, paths_of
@@ -34,6 +34,7 @@ from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import Program, program_of
 from scheduler.isa.rocm.emulator.run import EmulationResult, run
 from scheduler.isa.rocm.emulator.trace import WaveTrace
+from scheduler.isa.rocm.instruction_set.row import Counter, IssueClass
 from scheduler.targets import Board, Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.targets.cycle_model import End, Rates

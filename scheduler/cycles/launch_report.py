@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduler.cycles.decode import DecodedInstruction, IssueClass
+from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.device import DeviceTime
 from scheduler.cycles.paths import BlockPaths
 from scheduler.cycles.report import (
@@ -23,6 +23,7 @@ from scheduler.cycles.sentence import L2_LIMIT, LAST_LEVEL_LIMIT, MEMORY_LIMIT, 
 from scheduler.isa.flow import Loop
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.launch import Launch
+from scheduler.isa.rocm.instruction_set.row import IssueClass
 from scheduler.targets import Board
 from scheduler.targets.cycle_model import End, Machine, Rates
 

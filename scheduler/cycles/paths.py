@@ -10,10 +10,12 @@ import numpy as np
 from scheduler.cycles import banks
 from scheduler.cycles.coalescing import transfers
 from scheduler.cycles.cuts import Cut, shorten
-from scheduler.cycles.decode import DecodedInstruction, IssueClass, LocalAccess, local_access
+from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.steps import Effect, LdsEffect, MemoryEffect, Path
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
+from scheduler.isa.rocm.instruction_set.row import IssueClass, LocalAccess
+from scheduler.isa.rocm.instruction_set.table import find_opcode
 from scheduler.targets.cycle_model import Rates
 
 
@@ -136,7 +138,7 @@ def _lds_effects(
     rates: Rates,
     touched: InstructionSums,
 ) -> list[Effect]:
-    what = local_access(name)
+    what = find_opcode(name).local
     width = accesses[0].bytes
     addressed = 4.0 * rates.wave
     if what.crossbar:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler.cycles.coalescing import transfers
-from scheduler.cycles.decode import DecodedInstruction, IssueClass
+from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.paths import BlockPaths
 from scheduler.cycles.report import Band, Sharing
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
+from scheduler.isa.rocm.instruction_set.row import IssueClass
 from scheduler.targets.cycle_model import Rates
 
 _ACCESSES = 16  # accesses examined per instruction and wave

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.cycles.decode import DecodedInstruction, IssueClass
+from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.report import StallReason
+from scheduler.isa.rocm.instruction_set.row import IssueClass
 from scheduler.targets.cycle_model import Rates
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scheduler.cycles.decode import DecodedInstruction, IssueClass
+from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.report import Pipe, Span, StallReason
 from scheduler.cycles.steps import REASON_CODES, Cycles
 from scheduler.cycles.waves import Wave
+from scheduler.isa.rocm.instruction_set.row import IssueClass
 from scheduler.targets.cycle_model import Rates
 
 _SPANS = 1200  # per wave of the timeline

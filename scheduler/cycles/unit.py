@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, heappushpop
 
-from scheduler.cycles.decode import WAIT_REASONS, Counter, DecodedInstruction, IssueClass
+from scheduler.cycles.decode import WAIT_REASONS, DecodedInstruction
 from scheduler.cycles.report import Span, StallReason
 from scheduler.cycles.steps import (
     NO_LINE,
@@ -31,6 +31,7 @@ from scheduler.cycles.steps import (
 )
 from scheduler.cycles.sums import Totals, sum_waves, wave_spans
 from scheduler.cycles.waves import Block, Queue, Wave
+from scheduler.isa.rocm.instruction_set.row import Counter, IssueClass
 from scheduler.targets.cycle_model import Rates
 
 _MAX_OUTSTANDING = 64  # outstanding operations that a counter remembers

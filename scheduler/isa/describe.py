@@ -24,8 +24,13 @@ def look_up(rows: Iterable[Row], name: str, words: Mapping[str, str]) -> Descrip
     Matched groups are replaced by their entries in ``words``."""
     for pattern, title, text in rows:
         if match := re.fullmatch(pattern, name):
-            groups = {
-                key: words.get(value or "", value or "") for key, value in match.groupdict().items()
-            }
-            return Description(title.format(**groups), text.format(**groups))
+            return describe_match(match, title, text, words)
     return None
+
+
+def describe_match(
+    match: re.Match[str], title: str, text: str, words: Mapping[str, str]
+) -> Description:
+    """Return the description with the groups of a match, as in ``look_up``."""
+    groups = {key: words.get(value or "", value or "") for key, value in match.groupdict().items()}
+    return Description(title.format(**groups), text.format(**groups))

@@ -15,21 +15,18 @@ from scheduler.isa.dataflow import live_out
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.reader import LiveRegisters
+from scheduler.isa.rocm.instruction_set.memory import loads_to_lds
+from scheduler.isa.rocm.instruction_set.table import find_opcode, has_return
 
 # Bit n is vN; accumulation registers start here.
 _AGPR = 512
 _REGISTER = re.compile(r"\b([va])(?:(\d+)|\[(\d+)(?::(\d+))?\])")
 
-# The first operand is also read: in-place accumulation, kept halves or lanes, old lanes of DPP.
-_READS_ITS_RESULT = re.compile(
-    r"v_(?:dual_)?(?:pk_)?(?:fmac|mac)_|v_dot\w*c_|v_writelane|v_mad_mix(?:lo|hi)|v_fma_mix(?:lo|hi)"
-    r"|v_swap|v_permlane(?:16|32)_swap|v_cvt_\w*(?:fp8|bf8)\w*|\w*_d16|\w+_dpp8?$|\w+_sdwa$"
+# A part of the old result is kept: a half, lanes.
+_KEEPS_PART = re.compile(
+    r"v_writelane|v_(?:mad|fma)_mix(?:lo|hi)|v_cvt_\w*(?:fp8|bf8)|\w*_d16|\w+_(?:dpp8?|sdwa)$"
 )
 _SWAPS = re.compile(r"v_swap|v_permlane(?:16|32)_swap")
-_LDS_RESULT = re.compile(
-    r"ds_(?:\w+_rtn_|read|load|bpermute|permute|swizzle|consume|append|ordered)"
-)
-_ATOMIC_RETURN = re.compile(r"\b(?:glc|sc0|th:TH_ATOMIC_RETURN\w*)\b")
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ def registers(mnemonic: str, operands: str) -> tuple[int, int]:
     reads = register_mask(sources) if separator else 0
     # v3.l and op_sel write one half of a register.
     half = result.rstrip().endswith((".l", ".h")) or "op_sel" in operands
-    if half or _READS_ITS_RESULT.match(mnemonic):
+    if half or find_opcode(mnemonic).row.accumulates or _KEEPS_PART.match(mnemonic):
         reads |= written
     return reads, written
 
@@ -99,15 +96,12 @@ def registers(mnemonic: str, operands: str) -> tuple[int, int]:
 def _has_result(mnemonic: str, operands: str) -> bool:
     """Whether the first operand is written, if it is a vector register."""
     if mnemonic.startswith("ds_"):
-        return _LDS_RESULT.match(mnemonic) is not None
-    if mnemonic.startswith("v_cmpx"):
-        return False
+        return find_opcode(mnemonic).local.reads
     if mnemonic.startswith("v_"):
-        return True
+        return not mnemonic.startswith("v_cmpx")
     if "_atomic_" in mnemonic:
-        return _ATOMIC_RETURN.search(operands) is not None
-    to_lds = "_lds_" in mnemonic or operands.endswith(" lds")
-    return "_load" in mnemonic and not to_lds
+        return has_return(operands.split())
+    return "_load" in mnemonic and not loads_to_lds(mnemonic, operands)
 
 
 def register_mask(text: str) -> int:

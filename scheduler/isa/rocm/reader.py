@@ -9,8 +9,7 @@ from scheduler.isa import assembly
 from scheduler.isa.describe import Description
 from scheduler.isa.listing import Function, Instruction, Listing
 from scheduler.isa.reader import ListingReader, LiveRegisters
-from scheduler.isa.rocm.describe import describe
-from scheduler.isa.rocm.instructions import falls_through, kind_of
+from scheduler.isa.rocm.instruction_set.table import describe, falls_through, kind_of
 from scheduler.isa.rocm.liveness import live_registers
 
 _SYNTAX = assembly.Syntax(SOURCE_FILE, kind_of, falls_through)

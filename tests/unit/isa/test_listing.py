@@ -10,7 +10,7 @@ import pytest
 from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, LineKind, Listing, count_kinds
-from scheduler.isa.rocm.instructions import kind_of
+from scheduler.isa.rocm.instruction_set.table import kind_of
 from scheduler.isa.rocm.reader import GPU
 from tests.unit.build.sources import ADD, GEMM
 from tests.unit.isa.conftest import GPUS, ListingOf

@@ -21,14 +21,9 @@ from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, Space
 from scheduler.isa.rocm.emulator.state import Group
 from scheduler.isa.rocm.emulator.transfers import Transfer, read_lanes, write_lanes
+from scheduler.isa.rocm.instruction_set.table import has_return
 
 Step = Callable[[Group], None]
-_RETURNS = ("glc", "sc0")
-
-
-def has_return(operands: Operands) -> bool:
-    """Whether the old value is returned."""
-    return any(word in _RETURNS or "ATOMIC_RETURN" in word for word in operands.words)
 
 
 def step_of(
@@ -108,7 +103,7 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     found = list(operands.operands)
     if space == "flat":
         found.append(Operand(RegisterFile.OFF, text="off"))
-    result = row_of(_vector(found.pop(0)), accumulation) if has_return(operands) else None
+    result = row_of(_vector(found.pop(0)), accumulation) if has_return(operands.words) else None
     if len(found) != 3:
         raise UnreadableError(name)
     address, data, base = found

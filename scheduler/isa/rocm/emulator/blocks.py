@@ -7,15 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.isa.instructions import Kind
 from scheduler.isa.rocm.emulator.alu.row import BlockRow, Type
 from scheduler.isa.rocm.emulator.constants import constant_bits
 from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.instruction_set.table import kind_of
 
 Step = Callable[[Group], None]
 Read = Callable[[Group], npt.NDArray[np.uint32]]
-_MATRIX = ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")
 # LLVM before its pull requests 165602 and 178314 (2025, 2026) does not know that these operate on
 # whole waves: it may move one, with the code that fills its operands, behind a condition on lanes.
 _WHOLE_WAVES = ("v_wmma", "v_swmmac")
@@ -39,7 +40,7 @@ def step_of(row: BlockRow, operands: Operands, accumulation: int, index: int) ->
     start = row_of(target, accumulation)
     end = start + row.results
     modifiers = {**operands.modifiers, **dict.fromkeys(operands.words, (1,))}
-    matrix = row.name.startswith(_MATRIX)
+    matrix = kind_of(row.name) is Kind.MATRIX
     whole = row.name.startswith(_WHOLE_WAVES)
 
     def step(g: Group) -> None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator import atomic_operations, atomics
+from scheduler.isa.rocm.emulator import atomic_operations
 from scheduler.isa.rocm.emulator.addresses import AddressFunction, restrict_lanes
 from scheduler.isa.rocm.emulator.alu.row import Type
+from scheduler.isa.rocm.emulator.atomics import step_of as atomic_step
 from scheduler.isa.rocm.emulator.memory import Addresses
 from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import Read, UnreadableError, read_raw, row_of
@@ -20,6 +21,7 @@ from scheduler.isa.rocm.emulator.spaces import GLOBAL, SCRATCH
 from scheduler.isa.rocm.emulator.state import Group, Mask
 from scheduler.isa.rocm.emulator.transfers import Transfer, transfer_of, write_lanes
 from scheduler.isa.rocm.emulator.vector_memory import load_step, load_to_lds_step, store_step
+from scheduler.isa.rocm.instruction_set.table import has_return
 
 Step = Callable[[Group], None]
 SCRATCH_FLAGS = 1 << 23
@@ -185,8 +187,8 @@ def _atomic(
         return None
     row = row_of(found.pop(0), accumulation)
     buffer = parse_buffer(found, operands, accumulation, by_stride)
-    result = row if atomics.has_return(operands) else None
-    step = atomics.step_of(GLOBAL, buffer.addresses, operation, [row], result, index)
+    result = row if has_return(operands.words) else None
+    step = atomic_step(GLOBAL, buffer.addresses, operation, [row], result, index)
     transfer = Transfer(4 * operation.words)
     outside = _zeros(row, transfer) if result is not None else None
     return _bounds_checked(buffer, step, outside, transfer.size)

@@ -9,6 +9,8 @@ from enum import StrEnum
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.rocm.emulator.operands import VCC
 from scheduler.isa.rocm.emulator.state import Group, Value, map_waves
+from scheduler.isa.rocm.instruction_set.row import Effect
+from scheduler.isa.rocm.instruction_set.table import find_opcode
 
 
 class Ending(StrEnum):
@@ -44,47 +46,20 @@ _CONDITIONS: dict[str, Callable[[Group], Value]] = {
     "s_cbranch_execz": lambda g: map_waves(_zero_test(True), g.exec),
     "s_cbranch_execnz": lambda g: map_waves(_zero_test(False), g.exec),
 }
-_BARRIERS = frozenset(["s_barrier", "s_barrier_wait"])
-_ENDS = frozenset(["s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"])
-_CUTS = ("s_setpc", "s_swappc", "s_call", "s_cbranch", "s_branch", "s_trap", "s_sethalt", "s_rfe")
-_NOTHING = (
-    *(
-        "s_wait",
-        "s_nop",
-        "s_sleep",
-        "s_delay_alu",
-        "s_clause",
-        "s_setprio",
-        "s_sendmsg",
-        "s_icache",
-    ),
-    *("s_dcache", "s_gl1_inv", "s_inst_prefetch", "s_set_inst_prefetch", "s_barrier_signal"),
-    *("buffer_gl0_inv", "buffer_gl1_inv", "buffer_inv", "buffer_wbl2", "buffer_wbinvl1"),
-    *("global_inv", "global_wb", "s_prefetch", "s_setkill", "s_incperflevel", "s_decperflevel"),
-    *("s_ttrace", "s_code_end", "s_version", "v_nop", "ds_nop", "s_sched", "s_round_mode"),
-    *("s_denorm_mode", "s_monitor_sleep", "s_set_gpr_idx_off", "s_atc_probe", "v_pipeflush"),
-    *("global_wbinv", "s_barrier_leave", "global_prefetch"),
-)
 
 
 def control_of(function: Function, instruction: Instruction, name: str) -> Control | None:
     """Return an instruction's control flow; None if it only computes."""
-    if name in _ENDS:
+    effect = find_opcode(name).row.effect
+    if effect is Effect.ENDS:
         return Control(Ending.ENDS)
-    if name in _BARRIERS:
+    if effect is Effect.BARRIER:
         return Control(Ending.BARRIER)
-    if name == "s_branch" or name in _CONDITIONS:
-        target = function.labels.get(instruction.target or instruction.operands.strip())
-        if target is None:
-            return Control(Ending.CUT)
-        if name == "s_branch":
-            return Control(Ending.JUMPS, target)
+    if effect in (Effect.VALUES, Effect.NOTHING):
+        return None
+    target = function.labels.get(instruction.target or instruction.operands.strip())
+    if target is not None and effect is Effect.JUMPS:
+        return Control(Ending.JUMPS, target)
+    if target is not None and name in _CONDITIONS:
         return Control(Ending.BRANCHES, target, _CONDITIONS[name])
-    if name.startswith(_CUTS):
-        return Control(Ending.CUT)
-    return None
-
-
-def is_no_op(name: str) -> bool:
-    """Whether it is a wait, a hint or a cache operation, which affects no values or addresses."""
-    return name.startswith(_NOTHING)
+    return Control(Ending.CUT)

@@ -189,40 +189,6 @@ def _packed_move(operands: Operands, accumulation: int) -> Step:
     return step
 
 
-def _truth_table(size: int) -> Make:
-    """v_bitop3: an eight-entry truth table of three bits, the first source's bit the highest.
-
-    Source: AMD's CDNA4 ISA reference, V_BITOP3_B32.
-    """
-
-    def make(operands: Operands, accumulation: int) -> Step:
-        target, *sources = operands.operands[:4]
-        table = operands.number("bitop3")
-        select = (*operands.modifiers.get("op_sel", ()), 0, 0, 0, 0)
-        kind = Type.B32 if size == 32 else Type.B16
-        bits = [
-            read_raw(each, size, accumulation, kind, half)
-            for each, half in zip(sources, select[:3], strict=True)
-        ]
-        store = write_result(target, kind, accumulation, select[3], keeps=True)
-
-        def step(g: Group) -> None:
-            store(g, _chosen(table, *(each(g) for each in bits)))
-
-        return step
-
-    return make
-
-
-def _chosen(table: int, a: Any, b: Any, c: Any) -> Any:
-    result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), a.dtype)
-    for number in range(8):
-        if table >> number & 1:
-            first, second = (a if number & 4 else ~a), (b if number & 2 else ~b)
-            result |= first & second & (c if number & 1 else ~c)
-    return result
-
-
 def _pair_half(operand: Operand, place: int) -> Operand:
     if operand.file is RegisterFile.CONSTANT or operand.count < 2:
         return operand
@@ -345,8 +311,6 @@ MAKERS: dict[str, Make] = {
     "v_permlanex16_b32": _permlane16(True),
     "v_permlane64_b32": _permlane64,
     "v_pk_mov_b32": _packed_move,
-    "v_bitop3_b32": _truth_table(32),
-    "v_bitop3_b16": _truth_table(16),
     "ds_bpermute_b32": _bpermute,
     "ds_permute_b32": _permute,
     "ds_swizzle_b32": _swizzle,

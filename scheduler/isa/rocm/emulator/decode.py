@@ -23,16 +23,17 @@ from scheduler.isa.rocm.emulator import (
     vector,
     vector_memory,
 )
-from scheduler.isa.rocm.emulator.alu.float_rows import SPELLINGS
 from scheduler.isa.rocm.emulator.alu.row import AluRow
 from scheduler.isa.rocm.emulator.constant_tables import link_operands, pc_distance
-from scheduler.isa.rocm.emulator.control import Control, Ending, control_of, is_no_op
-from scheduler.isa.rocm.emulator.mnemonics import canonical_name
+from scheduler.isa.rocm.emulator.control import Control, Ending, control_of
 from scheduler.isa.rocm.emulator.operands import EXEC, Operands, RegisterFile, parse
 from scheduler.isa.rocm.emulator.program import Program
 from scheduler.isa.rocm.emulator.sources import UnreadableError
 from scheduler.isa.rocm.emulator.state import Group
 from scheduler.isa.rocm.emulator.tables import SCALAR_ROWS, block_rows, vector_rows
+from scheduler.isa.rocm.instruction_set.row import Effect
+from scheduler.isa.rocm.instruction_set.spellings import canonical_name
+from scheduler.isa.rocm.instruction_set.table import find_opcode
 
 Step = Callable[[Group], None]
 _REGISTER = re.compile(r"\b([va])(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])")
@@ -110,14 +111,14 @@ class DecodedProgram:
         at = first
         while at < len(self._instructions):
             instruction = self._instructions[at]
-            name = canonical_name(instruction.mnemonic, SPELLINGS)
+            name = canonical_name(instruction.mnemonic)
             control = control_of(self.program.function, instruction, name)
             at += 1
             if control is not None:
                 if control.ending is Ending.CUT:
                     self._unknown[at - 1] = instruction.mnemonic
                 return self._run(first, at, steps, control)
-            if not is_no_op(name):
+            if find_opcode(name).row.effect is not Effect.NOTHING:
                 steps.append((at - 1, self._step(at - 1, instruction, name)))
             if at in self._starts or _writes_exec(instruction):
                 break
@@ -219,7 +220,7 @@ class DecodedProgram:
         name, _, rest = second.strip().partition(" ")
         parts = []
         for mnemonic, text in ((instruction.mnemonic, first), (name, rest)):
-            plain = canonical_name(mnemonic.replace("v_dual_", "v_", 1), SPELLINGS)
+            plain = canonical_name(mnemonic.replace("v_dual_", "v_", 1))
             row = self._row(plain)
             if row is None:
                 raise UnreadableError(mnemonic)

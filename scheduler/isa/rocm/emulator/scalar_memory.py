@@ -10,10 +10,11 @@ import numpy as np
 from scheduler.isa.rocm.emulator.operands import EXEC, NULL, Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, read_scalar
 from scheduler.isa.rocm.emulator.state import OUTSIDE, Group, Value, collapse, map_waves
+from scheduler.isa.rocm.instruction_set.memory import DATA_SIZES
 
 Step = Callable[[Group], None]
-_LOAD = re.compile(r"s_(buffer_)?load_(ubyte|sbyte|ushort|sshort|dword)(?:x(\d+))?")
-_SIZES = {"ubyte": 1, "sbyte": 1, "ushort": 2, "sshort": 2, "dword": 4}
+_LOAD = re.compile(r"s_(buffer_)?load_([us]byte|[us]short|dword(?:x\d+)?)")
+_SIZES = {older: size for older, _, size in DATA_SIZES}
 
 
 def make(name: str, operands: Operands, index: int) -> Step | None:
@@ -24,12 +25,14 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
     target, base = operands.operands[:2]
     if target.file is not RegisterFile.SCALAR or base.file is not RegisterFile.SCALAR:
         raise UnreadableError(name)
-    count = int(match[3] or 1)
+    if match[2] not in _SIZES:
+        return None
+    bytes_loaded = _SIZES[match[2]]
+    count, size = max(1, bytes_loaded // 4), min(4, bytes_loaded)
     first = target.index
     if first + count > EXEC:
         raise UnreadableError(target.text)
     at = _address(operands, base, read_scalar(base, 64), match[1] is not None)
-    size = _SIZES[match[2]]
     signed = match[2][0] == "s"
 
     def step(g: Group) -> None:

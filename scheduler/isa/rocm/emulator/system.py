@@ -11,14 +11,11 @@ from scheduler.isa.rocm.emulator.state import Group
 
 Step = Callable[[Group], None]
 _CLOCKS = frozenset(["s_memtime", "s_memrealtime"])
-_NOTHING = frozenset(["s_setreg_b32", "s_setreg_imm32_b32"])  # rounding and denormal modes
 
 
 def make(name: str, operands: Operands) -> Step | None:
     """Make a step; None for other instructions. A clock counts the accesses recorded so far, so it
     advances."""
-    if name in _NOTHING:
-        return lambda _: None
     if name in _CLOCKS:
         store = store_scalar(operands.operands[0], 64)
         return lambda g: store(g, g.machine.ticks())

@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.instruction_set.memory import DATA_SIZES
 
-_SIZES = {"ubyte": 1, "sbyte": 1, "byte": 1, "ushort": 2, "sshort": 2, "short": 2}
-_SIZES |= {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
-_SIZES |= {"u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2}
-_SIZES |= {"b32": 4, "b64": 8, "b96": 12, "b128": 16}
+_SIZES = {name: size for *names, size in DATA_SIZES for name in names if size <= 16}
 _NAME = re.compile(r"([a-z]+\d*?(?:x\d)?|[bui]\d+)(_d16(?:_hi)?)?")
 _16 = np.uint32(16)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler.errors import UserError
-from scheduler.isa.rocm.instructions import falls_through
+from scheduler.isa.rocm.instruction_set.table import falls_through
 from scheduler.isa.rocm.objects import descriptor, disassembler, notes
 from scheduler.isa.rocm.objects.model import (
     CodeObject,

@@ -11,9 +11,10 @@ from scheduler import matrix_instructions
 from scheduler.ir.dtypes import DType
 from scheduler.ir.minifloat import to_bits
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encode_values, pack_codes
-from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, SPELLINGS
+from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import mfma_input, mfma_result
 from scheduler.isa.rocm.emulator.alu.row import Modifiers
+from scheduler.isa.rocm.instruction_set.spellings import canonical_name
 from scheduler.matrix_instructions import Layout, MatrixInstruction
 from scheduler.targets.generations import AMD_GPUS
 from tests.unit.isa.emulator.rows import Array, block
@@ -63,7 +64,7 @@ def test_a_product_is_the_plain_one(one: MatrixInstruction, processor: str) -> N
     b = rng.integers(-8, 9, (one.k, one.n)).astype(np.float64) / parts
     c = rng.integers(-8, 9, (one.m, one.n)).astype(np.float64)
     name = mnemonic(one)
-    row = block(SPELLINGS.get(name, name), processor)
+    row = block(canonical_name(name), processor)
     blocks = [
         filled(a, one.a, one.a_values, one.lanes, one.register_type),
         filled(b, one.b, one.b_values, one.lanes, one.register_type),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.isa.rocm.emulator.alu.float_rows import SPELLINGS
-from scheduler.isa.rocm.emulator.mnemonics import canonical_name
+from scheduler.isa.rocm.instruction_set.spellings import canonical_name
 
 SPELLED = {
     "v_add_nc_u32_e32": "v_add_u32",
@@ -35,4 +34,4 @@ SPELLED = {
 
 @pytest.mark.parametrize("spelling", sorted(SPELLED))
 def test_one_name_for_each_instruction(spelling: str) -> None:
-    assert canonical_name(spelling, SPELLINGS) == SPELLED[spelling]
+    assert canonical_name(spelling) == SPELLED[spelling]

@@ -1,4 +1,4 @@
-"""Comparisons of floats, float classes, and selection by a mask.
+"""Comparisons of floats, and float classes.
 
 A row gives the mask; the encoding decides whether it goes to VCC, to scalar registers or to EXEC.
 """
@@ -98,12 +98,4 @@ def _rows() -> Iterator[AluRow]:
                 yield AluRow(f"s_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
 
 
-def _choose(otherwise: Lanes, chosen: Lanes, mask: Masks) -> Lanes:
-    return np.where(mask, chosen, otherwise)
-
-
-ROWS = (
-    *_rows(),
-    AluRow("v_cndmask_b32", (Type.B32,), (Type.B32, Type.B32, Type.MASK), _choose),
-    AluRow("v_cndmask_b16", (Type.B16,), (Type.B16, Type.B16, Type.MASK), _choose),
-)
+ROWS = tuple(_rows())

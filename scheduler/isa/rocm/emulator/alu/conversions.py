@@ -160,7 +160,7 @@ def _rows() -> Iterator[AluRow]:
     yield AluRow("v_cvt_bf16_f32", (Type.BF16,), (f32,), to_bfloat16)
     yield AluRow("v_pack_b32_f16", (b32,), (f16, f16), pack_halves)
     yield AluRow("v_cvt_pk_u8_f32", (b32,), (f32, b32, b32), _insert_byte)
-    yield AluRow("v_cvt_pkaccum_u8_f32", (b32,), (f32, b32, b32), _insert_byte, accumulates=True)
+    yield AluRow("v_cvt_pkaccum_u8_f32", (b32,), (f32, b32, b32), _insert_byte)
     for name, limits in (("i8", (-128, 127)), ("u8", (0, 255))):
         yield AluRow(
             f"v_ashr_pk_{name}_i32",

@@ -126,10 +126,8 @@ def _type_rows(kind: Type) -> Iterator[AluRow]:
         yield AluRow(f"v_{name}_{kind}", (kind,), (kind, kind), compute)
     for name, compute in (*_THREE, ("fma", fma)):
         yield AluRow(f"v_{name}_{kind}", (kind,), (kind, kind, kind), compute)
-    yield AluRow(f"v_fmac_{kind}", (kind,), (kind, kind, kind), fma, accumulates=True)
-    yield AluRow(
-        f"v_mac_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c, accumulates=True
-    )
+    yield AluRow(f"v_fmac_{kind}", (kind,), (kind, kind, kind), fma)
+    yield AluRow(f"v_mac_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c)
     power = Type.I16 if kind is Type.F16 else Type.I32
     yield AluRow(f"v_frexp_exp_{power}_{kind}", (power,), (kind,), exponent)
     yield AluRow(f"v_ldexp_{kind}", (kind,), (kind, power), scale)
@@ -149,7 +147,6 @@ _LEGACY = (
         (_F32,),
         (_F32, _F32, _F32),
         lambda a, b, c: legacy_product(a, b) + c,
-        accumulates=True,
     ),
     *(
         AluRow(
@@ -157,7 +154,6 @@ _LEGACY = (
             (_F32,),
             (_F32, _F32, _F32),
             lambda a, b, c: np.where((a == 0) | (b == 0), c, fma32(a, b, c)),
-            accumulates=name == "v_fmac_legacy_f32",
         )
         for name in ("v_fma_legacy_f32", "v_fmac_legacy_f32")
     ),

@@ -29,6 +29,8 @@ from scheduler.isa.rocm.emulator.alu.matrix_layouts import (
     mfma_result,
 )
 from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
+from scheduler.isa.rocm.instruction_set.matrix import MatrixShape, matrix_shape
+from scheduler.isa.rocm.instruction_set.spellings import GFX90A_MFMA
 from scheduler.targets.amd import Feature
 
 # BLGP's lane permutations for reading B.
@@ -113,16 +115,18 @@ def _negations(modifiers: Modifiers) -> tuple[int, ...]:
     return (bits & 1, bits >> 1 & 1, bits >> 2 & 1)
 
 
+def _shape_of(name: str) -> MatrixShape:
+    shape = matrix_shape(name)
+    assert shape is not None, name
+    return shape
+
+
 def _dense(
-    name: str,
-    shape: tuple[int, int, int, int],
-    elements: tuple[str, str],
-    result: str,
-    needs: Feature | None = None,
-    formats: Mapping[str, Element] | None = None,
+    name: str, needs: Feature | None = None, formats: Mapping[str, Element] = ELEMENTS
 ) -> BlockRow:
-    m, n, k, blocks = shape
-    formats = formats or {}
+    """``formats`` are the elements that differ from ``ELEMENTS``."""
+    shape = _shape_of(name)
+    m, n, k, blocks, result = shape.m, shape.n, shape.k, shape.blocks, shape.result
     product = Product(
         mfma_input(m, k, blocks),
         mfma_input(n, k, blocks),
@@ -130,88 +134,39 @@ def _dense(
         result,
         flush=formats is FLUSHED,
     )
-    a, b = (formats.get(each, ELEMENTS[each]) for each in elements)
+    a, b = (formats.get(each, ELEMENTS[each]) for each in shape.elements)
     size = m * n * blocks // 64 * ELEMENTS[result].bits // 32
     inputs = (m * k * blocks * a.bits // 2048, n * k * blocks * b.bits // 2048)
     return BlockRow(name, size, (*inputs, size), _mfma_compute(product, a, b), needs=needs)
 
 
-# Rows, columns, k and blocks, by the type in the instruction's name.
-_SHAPES: Mapping[str, tuple[tuple[int, int, int, int], ...]] = {
-    "f32": ((32, 32, 1, 2), (16, 16, 1, 4), (4, 4, 1, 16), (32, 32, 2, 1), (16, 16, 4, 1)),
-    "f16": ((32, 32, 4, 2), (16, 16, 4, 4), (4, 4, 4, 16), (32, 32, 8, 1), (16, 16, 16, 1)),
-    "bf16": ((32, 32, 2, 2), (16, 16, 2, 4), (4, 4, 2, 16), (32, 32, 4, 1), (16, 16, 8, 1)),
-    "bf16_1k": ((32, 32, 4, 2), (16, 16, 4, 4), (4, 4, 4, 16), (32, 32, 8, 1), (16, 16, 16, 1)),
-    "i8": ((32, 32, 4, 2), (16, 16, 4, 4), (4, 4, 4, 16), (32, 32, 8, 1), (16, 16, 16, 1)),
-    "f64": ((16, 16, 4, 1), (4, 4, 4, 4)),
-}
+_EIGHT_BITS = [f"{a}_{b}" for a in ("bf8", "fp8") for b in ("bf8", "fp8")]
 
 
-def _shape_name(shape: tuple[int, int, int, int]) -> str:
-    return "x".join(map(str, shape[:3]))
-
-
-def _gfx90a_rows() -> Iterator[BlockRow]:
-    """Yield the instructions of gfx90a, in its spelling."""
-    for suffix, shapes in _SHAPES.items():
-        element = suffix.removesuffix("_1k")
-        result = {"i8": "i32", "f64": "f64"}.get(element, "f32")
-        for shape in shapes:
-            name = f"v_mfma_{result}_{_shape_name(shape)}{suffix}"
-            pair = (element, element)
-            if element in FLUSHED:
-                yield _dense(name, shape, pair, result, Feature.MFMA_FLUSHES_DENORMALS, FLUSHED)
-                yield _dense(name, shape, pair, result, Feature.MFMA_DENORMALS)
-            else:
-                yield _dense(name, shape, pair, result)
-
-
-def _spellings() -> dict[str, str]:
-    """Map gfx940's spelling to the earlier one."""
-    found = {}
-    for suffix, shapes in _SHAPES.items():
-        element = suffix.removesuffix("_1k")
-        result = {"i8": "i32", "f64": "f64"}.get(element, "f32")
-        if suffix == "bf16":
-            continue  # gfx940 dropped them: their names belong to later instructions
-        for shape in shapes:
-            blocks = f"_{shape[3]}b" if shape[3] > 1 else ""
-            new = f"v_mfma_{result}_{_shape_name(shape)}{blocks}_{element}"
-            found[new] = f"v_mfma_{result}_{_shape_name(shape)}{suffix}"
-    return found
-
-
-SPELLINGS: Mapping[str, str] = _spellings()
-_EIGHT = ("bf8", "fp8")
-
-
-def _gfx942_rows() -> Iterator[BlockRow]:
-    """Yield the instructions added in gfx942 and gfx950."""
-    for (shape,) in ((32, 32, 4, 1),), ((16, 16, 8, 1),):
-        yield _dense(
-            f"v_mfma_f32_{_shape_name(shape)}_xf32", shape, ("xf32",) * 2, "f32", Feature.XF32
-        )
-    for (shape,) in ((32, 32, 16, 1),), ((16, 16, 32, 1),):
-        yield _dense(f"v_mfma_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32")
-        for a in _EIGHT:
-            for b in _EIGHT:
-                name = f"v_mfma_f32_{_shape_name(shape)}_{a}_{b}"
-                yield _dense(name, shape, (a, b), "f32", Feature.FNUZ_FLOAT8, FNUZ)
-                yield _dense(name, shape, (a, b), "f32", Feature.CDNA4)
-    for (shape,) in ((32, 32, 16, 1),), ((16, 16, 32, 1),):
+def _dense_rows() -> Iterator[BlockRow]:
+    """Yield the instructions of gfx90a, in its spelling, then those added in gfx942 and gfx950."""
+    for name in GFX90A_MFMA:
+        if _shape_of(name).elements[0] in FLUSHED:
+            yield _dense(name, Feature.MFMA_FLUSHES_DENORMALS, FLUSHED)
+            yield _dense(name, Feature.MFMA_DENORMALS)
+        else:
+            yield _dense(name)
+    for shape in ("32x32x4", "16x16x8"):
+        yield _dense(f"v_mfma_f32_{shape}_xf32", Feature.XF32)
+    for shape in ("32x32x16", "16x16x32"):
+        yield _dense(f"v_mfma_i32_{shape}_i8")
+        for pair in _EIGHT_BITS:
+            yield _dense(f"v_mfma_f32_{shape}_{pair}", Feature.FNUZ_FLOAT8, FNUZ)
+            yield _dense(f"v_mfma_f32_{shape}_{pair}", Feature.CDNA4)
         for element in ("f16", "bf16"):
-            name = f"v_mfma_f32_{_shape_name(shape)}_{element}"
-            yield _dense(name, shape, (element, element), "f32", Feature.CDNA4)
-    for (shape,) in ((32, 32, 32, 1),), ((16, 16, 64, 1),):
-        yield _dense(
-            f"v_mfma_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", Feature.CDNA4
-        )
+            yield _dense(f"v_mfma_f32_{shape}_{element}", Feature.CDNA4)
+    for shape in ("32x32x32", "16x16x64"):
+        yield _dense(f"v_mfma_i32_{shape}_i8", Feature.CDNA4)
 
 
-def _select_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
+def _select_formats(m: int, n: int, k: int) -> Callable[..., Bits]:
     """gfx950: CBSZ and BLGP give the formats of A and B. With scales, there is an exponent for each
     32 k of a row, in the byte of a lane's register that ``op_sel`` and ``op_sel_hi`` select."""
-    m, n, k, _ = shape
     products = {
         (left, right): Product(
             mfma_input(m, k, 1, left), mfma_input(n, k, 1, right), mfma_result(m, n, 1, 4), "f32"
@@ -254,29 +209,28 @@ def _select(modifiers: Modifiers, name: str, number: int) -> int:
 
 
 def _f8f6f4_rows() -> Iterator[BlockRow]:
-    for shape in ((16, 16, 128, 1), (32, 32, 64, 1)):
-        size = shape[0] * shape[1] // 64
-        compute = _select_formats(shape)
-        name = f"f32_{_shape_name(shape)}_f8f6f4"
-        yield BlockRow(f"v_mfma_{name}", size, (8, 8, size), compute, needs=Feature.CDNA4)
-        yield BlockRow(
-            f"v_mfma_scale_{name}", size, (8, 8, size, 1, 1), compute, needs=Feature.CDNA4
-        )
+    for shape in ("16x16x128", "32x32x64"):
+        m, n, k = map(int, shape.split("x"))
+        size = m * n // 64
+        compute = _select_formats(m, n, k)
+        for name, sources in (("mfma", (8, 8, size)), ("mfma_scale", (8, 8, size, 1, 1))):
+            text = f"v_{name}_f32_{shape}_f8f6f4"
+            yield BlockRow(text, size, sources, compute, needs=Feature.CDNA4)
 
 
 def _sparse(
     name: str,
-    shape: tuple[int, int, int, int],
-    elements: tuple[str, str],
-    result: str,
-    needs: Feature,
-    formats: Mapping[str, Element],
+    needs: Feature = Feature.SPARSE_MFMA,
+    formats: Mapping[str, Element] = ELEMENTS,
 ) -> BlockRow:
     """A stores two of every four k; their positions take two bits each, in the part of a register
     that CBSZ and ABID select. The old result is added."""
-    m, n, k, _ = shape
-    a, b = (formats.get(each, ELEMENTS[each]) for each in elements)
-    product = Product(mfma_input(m, k, 1), mfma_input(n, k, 1), mfma_result(m, n, 1, 4), result)
+    shape = _shape_of(name)
+    m, n, k = shape.m, shape.n, shape.k
+    a, b = (formats.get(each, ELEMENTS[each]) for each in shape.elements)
+    product = Product(
+        mfma_input(m, k, 1), mfma_input(n, k, 1), mfma_result(m, n, 1, 4), shape.result
+    )
     held = k * m // 128  # elements of A per lane
     first = 4 * (np.arange(held) // 2)
     size = m * n // 64
@@ -298,20 +252,14 @@ def _sparse(
 def _sparse_rows() -> Iterator[BlockRow]:
     """Yield gfx942's instructions, which gfx950 also has; gfx950's own, with twice the k, have
     another layout, which is not known."""
-    sparse = Feature.SPARSE_MFMA
-    for shape in ((16, 16, 32, 1), (32, 32, 16, 1)):
+    for shape in ("16x16x32", "32x32x16"):
         for element in ("f16", "bf16"):
-            name = f"v_smfmac_f32_{_shape_name(shape)}_{element}"
-            yield _sparse(name, shape, (element, element), "f32", sparse, {})
-    for shape in ((16, 16, 64, 1), (32, 32, 32, 1)):
-        yield _sparse(
-            f"v_smfmac_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", sparse, {}
-        )
-        for a in _EIGHT:
-            for b in _EIGHT:
-                name = f"v_smfmac_f32_{_shape_name(shape)}_{a}_{b}"
-                yield _sparse(name, shape, (a, b), "f32", Feature.FNUZ_FLOAT8, FNUZ)
-                yield _sparse(name, shape, (a, b), "f32", Feature.CDNA4, {})
+            yield _sparse(f"v_smfmac_f32_{shape}_{element}")
+    for shape in ("16x16x64", "32x32x32"):
+        yield _sparse(f"v_smfmac_i32_{shape}_i8")
+        for pair in _EIGHT_BITS:
+            yield _sparse(f"v_smfmac_f32_{shape}_{pair}", Feature.FNUZ_FLOAT8, FNUZ)
+            yield _sparse(f"v_smfmac_f32_{shape}_{pair}", Feature.CDNA4)
 
 
-ROWS = (*_gfx90a_rows(), *_gfx942_rows(), *_f8f6f4_rows(), *_sparse_rows())
+ROWS = (*_dense_rows(), *_f8f6f4_rows(), *_sparse_rows())

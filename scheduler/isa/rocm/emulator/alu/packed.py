@@ -37,9 +37,7 @@ def _type_rows(kind: Type) -> Iterator[AluRow]:
         yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind, kind), computed, packed=True)
     for name, compute in (*_THREE, ("fma", FMA[kind])):
         yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind,) * 3, compute, packed=True)
-    yield AluRow(
-        f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], accumulates=True, packed=True
-    )
+    yield AluRow(f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], packed=True)
 
 
 def _rounded(compute: Callable[..., Any]) -> Callable[[Lanes, Lanes], Lanes]:

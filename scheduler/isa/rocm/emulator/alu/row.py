@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.isa.rocm.instruction_set.table import find_opcode
 from scheduler.targets.amd import Feature
 
 Bits = npt.NDArray[np.uint32]
@@ -52,9 +53,8 @@ class AluRow:
     ``compute`` takes the sources as NumPy arrays of their types (F16 as float16, BF16 as float32,
     MASK as bool), with negations and absolute values applied, and returns the results likewise, one
     or a tuple; the caller applies clamp and output factors. Arrays are [waves, lanes], scalars and
-    constants [waves, 1] or [1, 1]; results broadcast to [waves, lanes]. ``accumulates``: the old
-    result is the last source. Inactive lanes are computed and discarded, so nothing may raise: the
-    caller has NumPy ignore floating-point errors.
+    constants [waves, 1] or [1, 1]; results broadcast to [waves, lanes]. Inactive lanes are computed
+    and discarded, so nothing may raise: the caller has NumPy ignore floating-point errors.
 
     ``packed``: the types are one element's, and all arrays have a leading dimension of two: the low
     elements (``op_sel``, ``neg_lo``), then the high ones (``op_sel_hi``, ``neg_hi``); elements are
@@ -68,10 +68,14 @@ class AluRow:
     results: tuple[Type, ...]
     sources: tuple[Type, ...]
     compute: Callable[..., Any]
-    accumulates: bool = False
     packed: bool = False
     mixed: bool = False
     needs: Feature | None = None
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the old result is the last source."""
+        return find_opcode(self.name).row.accumulates
 
 
 @dataclass(frozen=True)

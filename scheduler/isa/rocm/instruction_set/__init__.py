@@ -1,0 +1,1 @@
+"""AMD's instructions: one table, for listings, the emulator and the cycle model."""
