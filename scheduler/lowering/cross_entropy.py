@@ -15,13 +15,14 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value, call, const, upcast
+from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import softmax, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.losses import MEAN, NONE, SUM, sum_all
 from scheduler.lowering.matmul import product
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import divide_by_count, reduce, reduced_count
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import transpose
@@ -275,3 +276,34 @@ def _linear_scores(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | Non
 
     columns = transpose(weight, 0, 1)
     return product(b, "linear", input, columns, size, input.dtype.compute_dtype, biased)
+
+
+def nll_loss_backward(
+    b: Builder,
+    grad_output: Tensor,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    """-weight[class] at each row's own class (divided by the total weight for a mean), 0 at all
+    other classes and where the class is ignored."""
+    at = 0 if self.rank < 2 else 1
+    held = self.dtype.compute_dtype
+
+    def read(i: Index) -> Value:
+        place = (*i[:at], *i[at + 1 :])
+        # Without a batch the class may be a one-element tensor.
+        own = upcast(target.at((sympy.Integer(0),) * target.rank if at == 0 else place), DType.I64)
+        g = -upcast(grad_output.at(place if grad_output.rank == len(place) else ()), held)
+        if weight is not None:
+            g = g * upcast(weight.at(i[at : at + 1]), held)
+        if reduction == MEAN:
+            g = g / upcast(total_weight.at(()), held)
+        hit = call("eq", own, index_value(i[at]))
+        kept = call("ne", own, ignore_index)
+        return call("where", hit & kept, g, 0)
+
+    return materialize(b, Tensor(self.size, self.dtype, read))

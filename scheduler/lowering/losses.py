@@ -56,15 +56,6 @@ def sum_all(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tens
     )
 
 
-def pair_loss(function: Callable[..., Value]) -> Callable[..., Tensor]:
-    """The rule of a loss of an element and its target."""
-
-    def rule(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
-        return elementwise_loss(b, (self, target), function, reduction)
-
-    return rule
-
-
 def elementwise_loss(
     b: Builder, args: Sequence[Any], function: Callable[..., Value], reduction: int
 ) -> Tensor:
@@ -75,14 +66,14 @@ def squared_error(x: Value, y: Value) -> Value:
     return squared(x - y)
 
 
+def absolute_error(x: Value, y: Value) -> Value:
+    return call("abs", x - y)
+
+
 def l1(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
     """|x - y|, a real number also for complex arguments."""
     difference = lazy_elementwise((self, target), absolute_error, promoted_type((self, target)))
     return reduce_loss(b, difference, reduction)
-
-
-def absolute_error(x: Value, y: Value) -> Value:
-    return call("abs", x - y)
 
 
 def soft_margin(x: Value, y: Value) -> Value:
@@ -90,124 +81,60 @@ def soft_margin(x: Value, y: Value) -> Value:
     return call("log1p", call("exp", -(y * x)))
 
 
-def smooth_l1(
-    b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0
-) -> Tensor:
+def smooth_l1(x: Value, y: Value, beta: float = 1.0) -> Value:
     """A parabola within ``beta``; beyond it the distance minus half of ``beta``."""
-
-    def function(x: Value, y: Value) -> Value:
-        distance = absolute_error(x, y)
-        if beta == 0:
-            return distance
-        inside = squared(distance) * (0.5 / beta)
-        near = distance < beta
-        return call("where", near, inside, distance + -0.5 * beta)
-
-    return elementwise_loss(b, (self, target), function, reduction)
+    distance = absolute_error(x, y)
+    if beta == 0:
+        return distance
+    inside = squared(distance) * (0.5 / beta)
+    return call("where", distance < beta, inside, distance + -0.5 * beta)
 
 
-def huber(
-    b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0
-) -> Tensor:
-    def function(x: Value, y: Value) -> Value:
-        distance = absolute_error(x, y)
-        inside = squared(distance) * 0.5
-        near = distance <= delta
-        return call("where", near, inside, (distance + -0.5 * delta) * delta)
-
-    return elementwise_loss(b, (self, target), function, reduction)
+def huber(x: Value, y: Value, delta: float = 1.0) -> Value:
+    distance = absolute_error(x, y)
+    outside = (distance + -0.5 * delta) * delta
+    return call("where", distance <= delta, squared(distance) * 0.5, outside)
 
 
-def binary_cross_entropy(
-    b: Builder, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
-) -> Tensor:
+def binary_cross_entropy(x: Value, y: Value, weight: Value | None = None) -> Value:
     """-(y log(x) + (1 - y) log(1 - x)), with the logarithms clamped to at least -100."""
-
-    def function(x: Value, y: Value, *weights: Value) -> Value:
-        one = const(1, x.dtype)
-        low = call("maximum", call("log1p", -x), -100)
-        high = call("maximum", call("log", x), -100)
-        loss = (y - one) * low - y * high
-        return loss * weights[0] if weights else loss
-
-    args = (self, target) if weight is None else (self, target, weight)
-    return elementwise_loss(b, args, function, reduction)
+    low = call("maximum", call("log1p", -x), -100)
+    high = call("maximum", call("log", x), -100)
+    loss = (y - 1) * low - y * high
+    return loss if weight is None else loss * weight
 
 
 def binary_cross_entropy_with_logits(
-    b: Builder,
-    self: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
-    reduction: int = MEAN,
-) -> Tensor:
+    x: Value, y: Value, weight: Value | None = None, pos_weight: Value | None = None
+) -> Value:
     """``binary_cross_entropy`` of the sigmoid: (1 - y) x - (1 + (p - 1) y) log sigmoid(x)."""
-    given = [tensor for tensor in (pos_weight, weight) if tensor is not None]
-
-    def function(x: Value, y: Value, *rest: Value) -> Value:
-        one = const(1, x.dtype)
-        others = iter(rest)
-        tail = call("log1p", call("exp", -call("abs", x)))
-        log_sigmoid = call("minimum", x, 0) - tail
-        factor: Value = one
-        if pos_weight is not None:
-            factor = (next(others) - one) * y + one
-        loss = (one - y) * x - factor * log_sigmoid
-        return loss if weight is None else loss * next(others)
-
-    return elementwise_loss(b, (self, target, *given), function, reduction)
+    log_sigmoid = call("minimum", x, 0) - call("log1p", call("exp", -call("abs", x)))
+    factor: Value = const(1, x.dtype) if pos_weight is None else (pos_weight - 1) * y + 1
+    loss = (1 - y) * x - factor * log_sigmoid
+    return loss if weight is None else loss * weight
 
 
-def kl_div(
-    b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN, log_target: bool = False
-) -> Tensor:
+def kl_div(x: Value, y: Value, log_target: bool = False) -> Value:
     """y (log y - x), 0 where y is 0; with ``log_target`` exp(y) (y - x)."""
-
-    def function(x: Value, y: Value) -> Value:
-        if log_target:
-            return call("exp", y) * (y - x)
-        zero = const(0, x.dtype)
-        entropy = call("where", call("eq", y, zero), zero, y * call("log", y))
-        entropy = call("where", call("isnan", y), y, entropy)
-        return entropy - y * x
-
-    return elementwise_loss(b, (self, target), function, reduction)
+    if log_target:
+        return call("exp", y) * (y - x)
+    entropy = call("where", call("eq", y, 0), 0, y * call("log", y))
+    return call("where", call("isnan", y), y, entropy) - y * x
 
 
-def poisson_nll(
-    b: Builder,
-    input: Tensor,
-    target: Tensor,
-    log_input: bool,
-    full: bool,
-    eps: float,
-    reduction: int,
-) -> Tensor:
-    def function(x: Value, y: Value) -> Value:
-        loss = call("exp", x) - y * x if log_input else x - y * call("log", x + eps)
-        if not full:
-            return loss
-        stirling = y * call("log", y) - y + call("log", y * (2 * math.pi)) * 0.5
-        large = y > 1
-        return loss + call("where", large, stirling, 0)
-
-    return elementwise_loss(b, (input, target), function, reduction)
+def poisson_nll(x: Value, y: Value, log_input: bool, full: bool, eps: float) -> Value:
+    loss = call("exp", x) - y * x if log_input else x - y * call("log", x + eps)
+    if not full:
+        return loss
+    stirling = y * call("log", y) - y + call("log", y * (2 * math.pi)) * 0.5
+    return loss + call("where", y > 1, stirling, 0)
 
 
-def hinge_embedding(
-    b: Builder, self: Tensor, target: Tensor, margin: float = 1.0, reduction: int = MEAN
-) -> Tensor:
+def hinge_embedding(x: Value, y: Value, margin: float = 1.0) -> Value:
     """x where the target is 1, max(0, margin - x) where it is -1; both for other targets."""
-
-    def function(x: Value, y: Value) -> Value:
-        zero = const(0, x.dtype)
-        away = call("maximum", margin - x, 0)
-        positive = call("ne", y, 1)
-        negative = call("ne", y, -1)
-        return call("where", positive, away, zero) + call("where", negative, x, zero)
-
-    return elementwise_loss(b, (self, target), function, reduction)
+    away = call("maximum", margin - x, 0)
+    negative_part = call("where", call("ne", y, 1), away, 0)
+    return negative_part + call("where", call("ne", y, -1), x, 0)
 
 
 def margin_ranking(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature, signature
 from typing import Any, TypeAlias
 
 from scheduler.ir.dtypes import DType
@@ -95,23 +96,58 @@ def _operand(arg: Argument) -> Operand:
     return Operand(DType.F32 if isinstance(arg, float) else DType.I64, 0)
 
 
+def formula_rule(
+    formula: Callable[..., Value], parameters: str, apply: Callable[..., Tensor] = elementwise
+) -> Callable[..., Tensor]:
+    """The rule of a formula that has the op's parameters, in order.
+
+    Those annotated as ``Value`` are elements of tensors. Parameters that the formula lacks go to
+    ``apply``, which makes the tensor.
+    """
+    names = [part.partition("=")[0] for part in parameters.split(", ") if part != "*"]
+    for_apply = {name: p for name, p in signature(apply).parameters.items() if name in names}
+    formula_parameters = dict(
+        zip(
+            (name for name in names if name not in for_apply),
+            signature(formula).parameters.values(),
+            strict=True,
+        )
+    )
+    elements = [n for n, p in formula_parameters.items() if p.annotation.startswith("Value")]
+
+    def rule(b: Builder, **arguments: Any) -> Tensor:
+        tensors = [name for name in elements if arguments[name] is not None]
+        fixed = {p.name: arguments[n] for n, p in formula_parameters.items() if n not in tensors}
+
+        def function(*values: Value) -> Value:
+            parts = zip(tensors, values, strict=True)
+            return formula(**fixed, **{formula_parameters[n].name: value for n, value in parts})
+
+        rest = {name: arguments[name] for name in for_apply}
+        return apply(b, [arguments[name] for name in tensors], function, **rest)
+
+    rule.__module__, rule.__qualname__ = formula.__module__, formula.__qualname__
+    typed = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=p.annotation.replace("Value", "Tensor"))
+        for name, p in (formula_parameters | for_apply).items()
+    ]
+    builder = Parameter("b", Parameter.POSITIONAL_OR_KEYWORD)
+    rule.__signature__ = Signature([builder, *typed])  # type: ignore[attr-defined]
+    return rule
+
+
 def unary(op: str) -> Callable[..., Tensor]:
     """The rule of the pointwise function of that name."""
-    return unary_function(lambda x: call(op, x))
+
+    def formula(x: Value) -> Value:
+        return call(op, x)
+
+    return formula_rule(formula, "self")
 
 
 def times(x: Value, y: Value) -> Value:
     """A product; for booleans, logical and."""
     return call("logical_and" if x.dtype is DType.BOOL else "mul", x, y)
-
-
-def unary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:
-    """The rule of a function of the element's tree."""
-
-    def rule(b: Builder, self: Tensor) -> Tensor:
-        return elementwise(b, (self,), function)
-
-    return rule
 
 
 def binary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:

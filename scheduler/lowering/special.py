@@ -17,6 +17,7 @@ from scheduler.lowering.pointwise import (
     binary_function,
     elementwise,
     extreme_function,
+    formula_rule,
     promoted_type,
 )
 from scheduler.lowering.tensor import Tensor
@@ -24,15 +25,11 @@ from scheduler.lowering.tensor import Tensor
 _MAX_ORDER = 32  # of the multivariate gamma function, whose terms are unrolled
 
 
-def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
+def logit(x: Value, eps: float | None = None) -> Value:
     """log(x / (1 - x)), with x clamped to [``eps``, 1 - ``eps``] if ``eps`` is given."""
-
-    def function(x: Value) -> Value:
-        if eps is not None:
-            x = call("minimum", call("maximum", x, eps), 1 - eps)
-        return call("log", x / (1 - x))
-
-    return elementwise(b, (self,), function)
+    if eps is not None:
+        x = call("minimum", call("maximum", x, eps), 1 - eps)
+    return call("log", x / (1 - x))
 
 
 def x_times_log(log: str) -> Callable[..., Tensor]:
@@ -66,15 +63,6 @@ def spherical_bessel_j0(x: Value) -> Value:
     return call("where", call("isinf", x), 0, whole)
 
 
-def x_function(function: Callable[[Value], Value]) -> Callable[..., Tensor]:
-    """The rule of a function of the element's tree, for ops whose argument is named ``x``."""
-
-    def rule(b: Builder, x: Tensor) -> Tensor:
-        return elementwise(b, (x,), function)
-
-    return rule
-
-
 def ndtr(x: Value) -> Value:
     """The normal distribution: erfc(-x / sqrt 2) / 2."""
     return call("erfc", x * -math.sqrt(0.5)) * 0.5
@@ -88,24 +76,23 @@ def log_ndtr(x: Value) -> Value:
     return call("where", x < -1, far, near)
 
 
-def multigammaln(b: Builder, self: Tensor, p: int) -> Tensor:
+def multigammaln(x: Value, p: int) -> Value:
     """log of the multivariate gamma function: a sum of ``p`` terms, and a constant."""
     if not isinstance(p, int) or not 1 <= p <= _MAX_ORDER:
         raise Unsupported(f"a multivariate gamma function of order {p} is not supported")
-
-    def function(x: Value) -> Value:
-        result: Value = const(p * (p - 1) / 4 * math.log(math.pi), x.dtype)
-        for j in range(p):
-            part = call("lgamma", x - j / 2)
-            result = result + part
-        return result
-
-    return elementwise(b, (self,), function)
+    result: Value = const(p * (p - 1) / 4 * math.log(math.pi), x.dtype)
+    for j in range(p):
+        result = result + call("lgamma", x - j / 2)
+    return result
 
 
-def scaled_by(factor: float) -> Callable[[Value], Value]:
-    """deg2rad and rad2deg."""
-    return lambda x: x * factor
+def scaled_by(factor: float) -> Callable[..., Tensor]:
+    """The rule of deg2rad and rad2deg."""
+
+    def scaled(x: Value) -> Value:
+        return x * factor
+
+    return formula_rule(scaled, "self")
 
 
 def logaddexp2(x: Value, y: Value) -> Value:
@@ -126,14 +113,9 @@ def float_power(b: Builder, self: Argument, exponent: Argument) -> Tensor:
     return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
 
 
-def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
-    """0 below 0, 1 above, ``values`` at 0."""
-
-    def function(x: Value, y: Value) -> Value:
-        above = upcast(x > 0, y.dtype)
-        return call("where", call("eq", x, 0), y, above)
-
-    return elementwise(b, (self, values), function)
+def heaviside(x: Value, at_zero: Value) -> Value:
+    """0 below 0, 1 above, ``at_zero`` at 0."""
+    return call("where", call("eq", x, 0), at_zero, upcast(x > 0, at_zero.dtype))
 
 
 def fmax_or_fmin(op: str) -> Callable[..., Tensor]:
@@ -170,12 +152,8 @@ def signed_inf_test(number: float) -> Callable[..., Tensor]:
 
 def isreal(b: Builder, self: Tensor) -> Tensor:
     if self.dtype.is_complex:
-        return elementwise(b, (self,), _without_imaginary_part, self.dtype)
+        return elementwise(b, (self,), lambda z: call("eq", call("imag", z), 0), self.dtype)
     return Tensor(self.size, DType.BOOL, lambda _: Const(True, DType.BOOL))
-
-
-def _without_imaginary_part(z: Value) -> Value:
-    return call("eq", call("imag", z), 0)
 
 
 def angle(b: Builder, self: Tensor) -> Tensor:
@@ -291,21 +269,16 @@ def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
     return call("where", call("isnan", x), x, call("where", call("isnan", y), y, moved))
 
 
-def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return elementwise(b, (self, other), lambda x, y: call("gcd", x, y))
+def gcd(x: Value, y: Value) -> Value:
+    return call("gcd", x, y)
 
 
-def lcm(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+def lcm(x: Value, y: Value) -> Value:
     """|x / gcd(x, y) y|; 0 where both are 0."""
-
-    def function(x: Value, y: Value) -> Value:
-        common = call("gcd", x, y)
-        none = call("eq", common, 0)
-        divisor = call("where", none, 1, common)
-        product = call("abs", call("truncdiv", x, divisor) * y)
-        return call("where", none, 0, product)
-
-    return elementwise(b, (self, other), function)
+    common = call("gcd", x, y)
+    both_zero = call("eq", common, 0)
+    divisor = call("where", both_zero, 1, common)
+    return call("where", both_zero, 0, call("abs", call("truncdiv", x, divisor) * y))
 
 
 def positive(b: Builder, self: Tensor, **_: Any) -> Tensor:

@@ -8,97 +8,72 @@ from scheduler.ir.ops import op
 from scheduler.ir.reference import backward as ref
 from scheduler.ir.reference.constraints import norm_parameters
 from scheduler.lowering import activations_backward as rules
+from scheduler.lowering import cross_entropy, softmax
 from scheduler.lowering import normalization_backward as norms
-from scheduler.lowering import softmax_backward as softmax_rules
+from scheduler.lowering.ops.activations import formula_op
 
 _TARGETS = "grad_output, self, target, weight, reduction, ignore_index, total_weight"
 _norm_op = partial(op, requires=norm_parameters)
 
 ROWS = (
-    op(
-        "aten.sigmoid_backward", "grad_output, output", rules.sigmoid_backward, ref.sigmoid_backward
+    formula_op("sigmoid_backward", "grad_output, output", rules.sigmoid, ref.sigmoid_backward),
+    formula_op("tanh_backward", "grad_output, output", rules.tanh, ref.tanh_backward),
+    formula_op("silu_backward", "grad_output, self", rules.silu, ref.silu_backward),
+    formula_op("mish_backward", "grad_output, self", rules.mish, ref.mish_backward),
+    formula_op("hardswish_backward", "grad_output, self", rules.hard_swish, ref.hardswish_backward),
+    formula_op(
+        "hardsigmoid_backward", "grad_output, self", rules.hard_sigmoid, ref.hardsigmoid_backward
     ),
-    op("aten.tanh_backward", "grad_output, output", rules.tanh_backward, ref.tanh_backward),
-    op("aten.silu_backward", "grad_output, self", rules.silu_backward, ref.silu_backward),
-    op("aten.mish_backward", "grad_output, self", rules.mish_backward, ref.mish_backward),
-    op(
-        "aten.hardswish_backward",
-        "grad_output, self",
-        rules.hardswish_backward,
-        ref.hardswish_backward,
+    formula_op(
+        "gelu_backward", "grad_output, self, *, approximate='none'", rules.gelu, ref.gelu_backward
     ),
-    op(
-        "aten.hardsigmoid_backward",
-        "grad_output, self",
-        rules.hardsigmoid_backward,
-        ref.hardsigmoid_backward,
-    ),
-    op(
-        "aten.gelu_backward",
-        "grad_output, self, *, approximate='none'",
-        rules.gelu_backward,
-        ref.gelu_backward,
-    ),
-    op(
-        "aten.threshold_backward",
+    formula_op(
+        "threshold_backward",
         "grad_output, self, threshold",
-        rules.threshold_backward,
+        rules.threshold,
         ref.threshold_backward,
     ),
-    op(
-        "aten.hardtanh_backward",
+    formula_op(
+        "hardtanh_backward",
         "grad_output, self, min_val, max_val",
-        rules.hardtanh_backward,
+        rules.hardtanh,
         ref.hardtanh_backward,
     ),
-    op(
-        "aten.leaky_relu_backward",
+    formula_op(
+        "leaky_relu_backward",
         "grad_output, self, negative_slope, self_is_result",
-        rules.leaky_relu_backward,
+        rules.leaky_relu,
         ref.leaky_relu_backward,
     ),
-    op(
-        "aten.rrelu_with_noise_backward",
+    formula_op(
+        "rrelu_with_noise_backward",
         "grad_output, self, noise, lower, upper, training, self_is_result",
-        rules.rrelu_backward,
+        rules.rrelu,
         ref.rrelu_backward,
     ),
-    op(
-        "aten.elu_backward",
+    formula_op(
+        "elu_backward",
         "grad_output, alpha, scale, input_scale, is_result, self_or_result",
-        rules.elu_backward,
+        rules.elu,
         ref.elu_backward,
     ),
-    op(
-        "aten.softplus_backward",
+    formula_op(
+        "softplus_backward",
         "grad_output, self, beta, threshold",
-        rules.softplus_backward,
+        rules.softplus,
         ref.softplus_backward,
     ),
-    op(
-        "aten.log_sigmoid_backward",
+    formula_op(
+        "log_sigmoid_backward",
         "grad_output, self, buffer",
-        rules.log_sigmoid_backward,
+        rules.log_sigmoid,
         ref.log_sigmoid_backward,
     ),
-    op(
-        "aten.hardshrink_backward",
-        "grad_out, self, lambd",
-        rules.hardshrink_backward,
-        ref.shrink_backward,
+    formula_op("hardshrink_backward", "grad_out, self, lambd", rules.shrink, ref.shrink_backward),
+    formula_op(
+        "softshrink_backward", "grad_output, self, lambd", rules.shrink, ref.shrink_backward
     ),
-    op(
-        "aten.softshrink_backward",
-        "grad_output, self, lambd",
-        rules.softshrink_backward,
-        ref.shrink_backward,
-    ),
-    op(
-        "aten.logit_backward",
-        "grad_output, self, eps=None",
-        rules.logit_backward,
-        ref.logit_backward,
-    ),
+    formula_op("logit_backward", "grad_output, self, eps=None", rules.logit, ref.logit_backward),
     op("aten.glu_backward", "grad_output, self, dim", rules.glu_backward, ref.glu_backward),
     op(
         "aten._prelu_kernel_backward",
@@ -109,17 +84,19 @@ ROWS = (
     op(
         "aten._softmax_backward_data",
         "grad_output, output, dim, input_dtype",
-        softmax_rules.softmax_backward(log=False),
+        softmax.softmax_backward(log=False),
         ref.softmax_backward,
     ),
     op(
         "aten._log_softmax_backward_data",
         "grad_output, output, dim, input_dtype",
-        softmax_rules.softmax_backward(log=True),
+        softmax.softmax_backward(log=True),
         ref.log_softmax_backward,
     ),
-    op("aten.nll_loss_backward", _TARGETS, rules.nll_loss_backward, ref.nll_loss_backward),
-    op("aten.nll_loss2d_backward", _TARGETS, rules.nll_loss_backward, ref.nll_loss_backward),
+    op("aten.nll_loss_backward", _TARGETS, cross_entropy.nll_loss_backward, ref.nll_loss_backward),
+    op(
+        "aten.nll_loss2d_backward", _TARGETS, cross_entropy.nll_loss_backward, ref.nll_loss_backward
+    ),
     _norm_op(
         "aten.native_layer_norm_backward",
         "grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask",

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.ops import NoKernel, Op, op
 from scheduler.ir.reference import losses as ref
 from scheduler.ir.reference.constraints import class_targets
+from scheduler.ir.reference.rule import Rule
+from scheduler.ir.values import Value
 from scheduler.lowering import cross_entropy as entropy
 from scheduler.lowering import distances
 from scheduler.lowering import losses as rules
+from scheduler.lowering.pointwise import formula_rule
 
 CLASSES = "self, target, weight=None, reduction=1, ignore_index=-100"
 LISTS = NoKernel("no kernels are generated for targets that are lists with data-dependent ends")
 _class_op = partial(op, requires=class_targets)
+
+
+def _loss(name: str, parameters: str, formula: Callable[..., Value], reference: Rule) -> Op:
+    rule = formula_rule(formula, parameters, rules.elementwise_loss)
+    return op(f"aten.{name}", parameters, rule, reference)
+
 
 ROWS = (
     op(
@@ -52,39 +62,32 @@ ROWS = (
         entropy.nll_loss_forward,
         ref.nll_loss_forward,
     ),
-    op("aten.mse_loss", "self, target, reduction=1", rules.pair_loss(rules.squared_error), ref.mse),
+    _loss("mse_loss", "self, target, reduction=1", rules.squared_error, ref.mse),
     op("aten.l1_loss", "self, target, reduction=1", rules.l1, ref.l1),
-    op(
-        "aten.soft_margin_loss",
-        "self, target, reduction=1",
-        rules.pair_loss(rules.soft_margin),
-        ref.soft_margin,
-    ),
-    op(
-        "aten.smooth_l1_loss", "self, target, reduction=1, beta=1.0", rules.smooth_l1, ref.smooth_l1
-    ),
-    op("aten.huber_loss", "self, target, reduction=1, delta=1.0", rules.huber, ref.huber),
-    op(
-        "aten.binary_cross_entropy",
+    _loss("soft_margin_loss", "self, target, reduction=1", rules.soft_margin, ref.soft_margin),
+    _loss("smooth_l1_loss", "self, target, reduction=1, beta=1.0", rules.smooth_l1, ref.smooth_l1),
+    _loss("huber_loss", "self, target, reduction=1, delta=1.0", rules.huber, ref.huber),
+    _loss(
+        "binary_cross_entropy",
         "self, target, weight=None, reduction=1",
         rules.binary_cross_entropy,
         ref.binary_cross_entropy,
     ),
-    op(
-        "aten.binary_cross_entropy_with_logits",
+    _loss(
+        "binary_cross_entropy_with_logits",
         "self, target, weight=None, pos_weight=None, reduction=1",
         rules.binary_cross_entropy_with_logits,
         ref.with_logits,
     ),
-    op("aten.kl_div", "self, target, reduction=1, *, log_target=False", rules.kl_div, ref.kl_div),
-    op(
-        "aten.poisson_nll_loss",
+    _loss("kl_div", "self, target, reduction=1, *, log_target=False", rules.kl_div, ref.kl_div),
+    _loss(
+        "poisson_nll_loss",
         "input, target, log_input, full, eps, reduction",
         rules.poisson_nll,
         ref.poisson_nll,
     ),
-    op(
-        "aten.hinge_embedding_loss",
+    _loss(
+        "hinge_embedding_loss",
         "self, target, margin=1.0, reduction=1",
         rules.hinge_embedding,
         ref.hinge_embedding,

@@ -9,7 +9,8 @@ from scheduler.ir.reference import pointwise as ref_pointwise
 from scheduler.ir.reference import special as ref
 from scheduler.ir.reference.constraints import positive
 from scheduler.lowering import special as rules
-from scheduler.lowering.pointwise import binary_function, unary, unary_function
+from scheduler.lowering.ops.activations import formula_op
+from scheduler.lowering.pointwise import unary
 
 NO_SPECIAL = NoKernel(
     "no kernels are generated for this special function: its reference is SciPy's"
@@ -59,21 +60,16 @@ ROWS = (
     *_functions("i0e", "special_i0e"),
     *_functions("i1", "special_i1", "special_modified_bessel_i1"),
     *_functions("i1e", "special_i1e"),
-    op("aten.special_ndtr", "self", unary_function(rules.ndtr), ref.scipy_unary("ndtr")),
-    op(
-        "aten.special_log_ndtr", "self", unary_function(rules.log_ndtr), ref.scipy_unary("log_ndtr")
+    formula_op("special_ndtr", "self", rules.ndtr, ref.scipy_unary("ndtr")),
+    formula_op("special_log_ndtr", "self", rules.log_ndtr, ref.scipy_unary("log_ndtr")),
+    formula_op("special_entr", "self", rules.entr, ref.scipy_unary("entr")),
+    formula_op("sinc", "self", rules.sinc, ref.sinc),
+    formula_op("special_sinc", "self", rules.sinc, ref.sinc),
+    formula_op(
+        "special_spherical_bessel_j0", "x", rules.spherical_bessel_j0, ref.spherical_bessel_j0
     ),
-    op("aten.special_entr", "self", unary_function(rules.entr), ref.scipy_unary("entr")),
-    op("aten.sinc", "self", unary_function(rules.sinc), ref.sinc),
-    op("aten.special_sinc", "self", unary_function(rules.sinc), ref.sinc),
-    op(
-        "aten.special_spherical_bessel_j0",
-        "x",
-        rules.x_function(rules.spherical_bessel_j0),
-        ref.spherical_bessel_j0,
-    ),
-    op("aten.logit", "self, eps=None", rules.logit, ref.logit),
-    op("aten.special_logit", "self, eps=None", rules.logit, ref.logit),
+    formula_op("logit", "self, eps=None", rules.logit, ref.logit),
+    formula_op("special_logit", "self, eps=None", rules.logit, ref.logit),
     op(
         "aten.xlogy",
         "Tensor Scalar_Other Scalar_Self: self, other",
@@ -83,21 +79,11 @@ ROWS = (
     ),
     op("aten.special_xlogy", PAIR, rules.x_times_log("log"), ref.xlogy, requires=positive),
     op("aten.special_xlog1py", PAIR, rules.x_times_log("log1p"), ref.xlog1py),
-    op("aten.mvlgamma", "self, p", rules.multigammaln, ref.multigammaln),
-    op("aten.special_multigammaln", "self, p", rules.multigammaln, ref.multigammaln),
-    op(
-        "aten.deg2rad",
-        "self",
-        unary_function(rules.scaled_by(math.pi / 180)),
-        ref.scaled_by(math.pi / 180),
-    ),
-    op(
-        "aten.rad2deg",
-        "self",
-        unary_function(rules.scaled_by(180 / math.pi)),
-        ref.scaled_by(180 / math.pi),
-    ),
-    op("aten.logaddexp2", "self, other", binary_function(rules.logaddexp2), ref.logaddexp2),
+    formula_op("mvlgamma", "self, p", rules.multigammaln, ref.multigammaln),
+    formula_op("special_multigammaln", "self, p", rules.multigammaln, ref.multigammaln),
+    op("aten.deg2rad", "self", rules.scaled_by(math.pi / 180), ref.scaled_by(math.pi / 180)),
+    op("aten.rad2deg", "self", rules.scaled_by(180 / math.pi), ref.scaled_by(180 / math.pi)),
+    formula_op("logaddexp2", "self, other", rules.logaddexp2, ref.logaddexp2),
     op("aten.ldexp", "Tensor: self, other", rules.ldexp, ref.ldexp),
     op(
         "aten.float_power",
@@ -105,7 +91,7 @@ ROWS = (
         rules.float_power,
         ref.float_power,
     ),
-    op("aten.heaviside", "self, values", rules.heaviside, ref.heaviside),
+    formula_op("heaviside", "self, values", rules.heaviside, ref.heaviside),
     op("aten.fmax", "self, other", rules.fmax_or_fmin("maximum"), ref.fmax),
     op("aten.fmin", "self, other", rules.fmax_or_fmin("minimum"), ref.fmin),
     op("aten.signbit", "self", rules.signbit, ref.signbit),
@@ -133,8 +119,8 @@ ROWS = (
     op("aten.__lshift__", "Tensor Scalar: self, other", rules.shift("lshift"), ref.left_shift),
     op("aten.__rshift__", "Tensor Scalar: self, other", rules.shift("rshift"), ref.right_shift),
     op("aten.log_sigmoid_forward", "self", rules.log_sigmoid_forward, ref.log_sigmoid_forward),
-    op("aten.gcd", "self, other", rules.gcd, ref.gcd),
-    op("aten.lcm", "self, other", rules.lcm, ref.lcm),
+    formula_op("gcd", "self, other", rules.gcd, ref.gcd),
+    formula_op("lcm", "self, other", rules.lcm, ref.lcm),
     op("aten.nextafter", "self, other", rules.nextafter, ref.nextafter),
     op(
         "aten.frexp",
