@@ -15,11 +15,18 @@ from scheduler.build.flags import DEFAULT_FLAGS, Flags
 from scheduler.build.model import Build
 from scheduler.build.parallel import BuildProgress, BuildRequest, build_all
 from scheduler.build.toolchains import ToolchainFor
-from scheduler.bundle.loop_entries import LoopCollector
-from scheduler.bundle.manifest import ChosenBy, ExternEntry, LoopEntry, Manifest, TimeSource
+from scheduler.bundle.manifest import (
+    ChosenBy,
+    ExternEntry,
+    LoopEntry,
+    Manifest,
+    TimeSource,
+    loop_entry,
+)
 from scheduler.bundle.writer import manifest_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, Choice, ChoiceSource, KernelCall, RenderedKernel
+from scheduler.codegen.program import Position
 from scheduler.codegen.scheduling import BaseScheduling, scheduling_for
 from scheduler.cpu_count import usable_cpus
 from scheduler.errors import Rejected
@@ -27,7 +34,7 @@ from scheduler.frontends import pt2
 from scheduler.fusion import schedule as make_schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.graph import Graph, MatmulPrecision
-from scheduler.ir.operations import Extern, GroupKind, Lowered
+from scheduler.ir.operations import GroupKind, LoopEnd, Lowered
 from scheduler.ir.serialize import with_digest
 from scheduler.lowering import lower as lower_graph
 from scheduler.sandbox.process import Cancellation
@@ -137,20 +144,29 @@ def generate(
     calls: list[KernelCall] = []
     externs: list[ExternEntry] = []
     chosen: dict[str, TemplateCaller] = {}
-    loops = LoopCollector()
+    loop_begins: dict[str, Position] = {}
+    loops: dict[str, LoopEntry] = {}
     for node in plan.nodes:
         if node.kind is GroupKind.LOOP:
-            loops.note(node.members[0], (len(calls), len(externs)))
+            marker, position = node.members[0], (len(calls), len(externs))
+            if isinstance(marker, LoopEnd):
+                name = marker.begin.name
+                loops[name] = loop_entry(marker, loop_begins[name], position)
+            else:
+                loop_begins[marker.name] = position
             continue
         if node.kind is GroupKind.EXTERN:
-            externs += [_extern(extern, plan.lowered, len(calls)) for extern in node.externs]
+            for extern in node.externs:
+                inputs = plan.lowered.whole_inputs(extern)
+                described = (extern.node, extern.op, extern.reason, len(calls))
+                externs.append(ExternEntry(*described, extern.outputs, inputs))
             continue
         chosen[node.name], choice = _choose_kernel(backend, node, choose, chosen_by)
         call = replace(backend.codegen(node, chosen[node.name])[1], choice=choice)
         calls.append(replace(call, variants=_variants(backend, node, call, buckets, chosen_by)))
     return GeneratedCode(
         *(plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen, chosen_by),
-        loops=loops.entries,
+        loops=tuple(loops[name] for name in loop_begins),
     )
 
 
@@ -225,8 +241,3 @@ def build_kernels(
     results = build_all(requests, cache, workers or usable_cpus(), on_progress, cancellation)
     keys = [(kernel.name, target.name) for kernel, target in places]
     return dict(zip(keys, results, strict=True))
-
-
-def _extern(extern: Extern, lowered: Lowered, position: int) -> ExternEntry:
-    inputs = lowered.whole_inputs(extern)
-    return ExternEntry(extern.node, extern.op, extern.reason, position, extern.outputs, inputs)

@@ -21,8 +21,8 @@ from scheduler.bundle.emulated import library_for
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
 from scheduler.bundle.inputs import by_buffer, written_names
+from scheduler.bundle.manifest import request_of
 from scheduler.bundle.reader import Bundle
-from scheduler.bundle.requests import request_of
 from scheduler.codegen.problem import problem_of
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.fusion import schedule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Self, TypeAlias
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.bundle.inputs import GIVEN
-from scheduler.bundle.loop_state import LoopState, loop_reads, loop_sizes
+from scheduler.bundle.loop_state import LoopState, loop_reads
 from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
@@ -81,37 +81,38 @@ class BundleRun:
         """
         self.missing = {}
         self._reset()
-        self._write_inputs(values)
         manifest = self._bundle.manifest
-        looping = LoopState(
+        for name, buffer in manifest.buffers.items():
+            if buffer.kind not in GIVEN:
+                continue
+            if name not in values:
+                raise UserError(f"no value for {buffer.kind} {buffer.source_name or name}")
+            self._write(self.buffers[name], values[name])
+        loops = LoopState(
             manifest.loops, self.buffers, self._pointers, self.bindings, self._read_flag
         )
-        for what, number in looping.order(manifest.program, self._is_loop_blocked):
-            if what is StepKind.EXTERN:
+        for kind, number in loops.order(manifest.program, self._is_loop_blocked):
+            if kind is StepKind.EXTERN:
                 self._execute_extern(manifest.externs[number])
                 continue
-            each = manifest.calls[number]
-            if self._is_size_missing(each):
+            if self._is_size_missing(manifest.calls[number]):
                 continue
-            call = each.select_variant(self.bindings)
+            call = manifest.calls[number].select_variant(self.bindings)
             entry = manifest.kernels[call.kernel]
             if not self._is_input_missing(call, entry):
                 self._launch(call, entry)
         self._device.synchronize()
-        self._check_assertions()
+        for name, assertions in groupby(manifest.assertions, attrgetter("buffer")):
+            flags = None if name in self.missing else self.read(name)
+            for assertion in assertions:
+                if flags is not None and not flags[assertion.place]:
+                    raise UserError(assertion.failure)
         outputs = {name: self.read(name) for name in manifest.outputs if name not in self.missing}
         if manifest.outputs and not outputs:
             name = manifest.outputs[0]
-            called = manifest.buffers[name].source_name or name
-            raise UserError(f"output {called} needs {self.missing[name]}")
+            source_name = manifest.buffers[name].source_name or name
+            raise UserError(f"output {source_name} needs {self.missing[name]}")
         return outputs
-
-    def _check_assertions(self) -> None:
-        for name, assertions in groupby(self._bundle.manifest.assertions, attrgetter("buffer")):
-            values = None if name in self.missing else self.read(name)
-            for each in assertions:
-                if values is not None and not values[each.place]:
-                    raise UserError(each.failure)
 
     def read(self, name: str) -> Array:
         """Return the logical values of a buffer: float64 for floats, else its own type."""
@@ -161,14 +162,6 @@ class BundleRun:
             memory.append(pointer)
         return pointer
 
-    def _write_inputs(self, values: Mapping[str, Array]) -> None:
-        for name, described in self._bundle.manifest.buffers.items():
-            if described.kind not in GIVEN:
-                continue
-            if name not in values:
-                raise UserError(f"no value for {described.kind} {described.source_name or name}")
-            self._write(self.buffers[name], values[name])
-
     def _write(self, buffer: BoundBuffer, value: Array) -> None:
         if value.shape != buffer.size:
             shape = "x".join(str(size) for size in buffer.size) or "scalar"
@@ -179,15 +172,16 @@ class BundleRun:
     def _execute_extern(self, extern: ExternEntry) -> None:
         self._device.synchronize()
         try:
-            made = self._run_extern(extern, _LazyBuffers(self._read_available), self.bindings)
+            results = self._run_extern(extern, _LazyBuffers(self), self.bindings)
         except NoReferenceError as error:
             self.missing.update(dict.fromkeys(extern.outputs, str(error)))
             return
-        sizes = {buffer_size_symbol(name): int(v) for name, v in made.items() if _is_size(name)}
+        symbols = {name: buffer_size_symbol(name) for name in results}
+        sizes = {symbol: int(results[name]) for name, symbol in symbols.items() if symbol}
         if sizes:
             bind_unbacked(self.bindings, self._bundle.manifest.symbols, sizes)
             self._allocate(self._late)
-        for name, value in made.items():
+        for name, value in results.items():
             self._write(self.buffers[name], value)
 
     def _read_flag(self, name: str) -> bool:
@@ -197,34 +191,28 @@ class BundleRun:
 
     def _is_loop_blocked(self, loop: LoopEntry, after_a_step: bool) -> bool:
         """Whether a loop needs a missing value; if so, mark all of its results as missing."""
-        due = loop_reads(loop, after_a_step=after_a_step)
-        sizes = (size_buffer_name(n) for e in loop_sizes(loop) for n in unbacked_sizes(e))
-        lacking = [name for name in due if name in self.missing]
-        lacking += [name for name in sizes if buffer_size_symbol(name) not in self.bindings]
-        if lacking:
-            why = self.missing.get(lacking[0], NO_SIZE)
+        reads = loop_reads(loop, after_a_step=after_a_step)
+        missing = [name for name in reads if name in self.missing]
+        missing += self._missing_sizes(() if loop.steps is None else (loop.steps,))
+        if missing:
+            why = self.missing.get(missing[0], NO_SIZE)
             self.missing.update(dict.fromkeys(loop.results, why))
-        return bool(lacking)
+        return bool(missing)
 
-    def _read_available(self, name: str) -> Array:
-        if name in self.missing:
-            raise NoReferenceError(self.missing[name])
-        return self.read(name)
+    def _missing_sizes(self, exprs: Iterable[Expr]) -> list[str]:
+        """Return the buffers of the data-dependent sizes that are not known."""
+        sizes = [size for expr in exprs for size in unbacked_sizes(expr)]
+        return [size_buffer_name(size) for size in sizes if size not in self.bindings]
 
     def _is_size_missing(self, call: KernelCall) -> bool:
         """Whether a call needs a missing size; if so, mark its outputs as missing."""
-        given = (call.args, *(variant.args for variant in call.variants))
-        exprs = [v for args in given for v in args.values() if not isinstance(v, str)]
-        lacking = [
-            size_buffer_name(size)
-            for expr in exprs
-            for size in unbacked_sizes(expr)
-            if size not in self.bindings
-        ]
-        if not lacking:
+        all_args = (call.args, *(variant.args for variant in call.variants))
+        exprs = [v for args in all_args for v in args.values() if not isinstance(v, str)]
+        missing = self._missing_sizes(exprs)
+        if not missing:
             return False
         entry = self._bundle.manifest.kernels[call.kernel]
-        why = self.missing.get(lacking[0], NO_SIZE)
+        why = self.missing.get(missing[0], NO_SIZE)
         written = (str(call.args[arg.name]) for arg in entry.args if arg.is_output)
         self.missing.update(dict.fromkeys(written, why))
         return True
@@ -240,28 +228,24 @@ class BundleRun:
         return bool(why)
 
     def _launch(self, call: KernelCall, entry: KernelEntry) -> None:
-        kernel = self._load_kernel(call.kernel, entry)
+        kernel = self._kernels.get(call.kernel)
+        if kernel is None:
+            library = self._bundle.library(call.kernel, self._device.info.target)
+            types = [arg.type for arg in entry.args]
+            kernel = self._kernels[call.kernel] = self._device.load(library, entry.symbol, types)
         args = arguments(call, entry, self._pointers, self.bindings)
-        needed = kernel.workspace_bytes(args)
-        workspace = self._device.allocate(needed)
+        workspace = self._device.allocate(kernel.workspace_bytes(args))
         kernel(args, workspace)
         if workspace:
             self._device.synchronize()
             self._device.free(workspace)
-
-    def _load_kernel(self, name: str, entry: KernelEntry) -> LoadedKernel:
-        if name not in self._kernels:
-            library = self._bundle.library(name, self._device.info.target)
-            types = [arg.type for arg in entry.args]
-            self._kernels[name] = self._device.load(library, entry.symbol, types)
-        return self._kernels[name]
 
 
 def arguments(
     call: KernelCall, entry: KernelEntry, pointers: Mapping[str, int], bindings: Bindings
 ) -> list[int]:
     """Return a kernel's arguments. Raises ``UserError`` for a size that does not fit."""
-    found = []
+    numbers = []
     for arg in entry.args:
         value = call.args[arg.name]
         number = pointers[value] if isinstance(value, str) else evaluate(value, bindings)
@@ -270,22 +254,20 @@ def arguments(
                 f"{call.kernel}: {arg.name} is {number}, which does not fit in the 32 bits "
                 "of this kernel"
             )
-        found.append(number)
-    return found
-
-
-def _is_size(name: str) -> bool:
-    return bool(buffer_size_symbol(name))
+        numbers.append(number)
+    return numbers
 
 
 class _LazyBuffers(Mapping[str, Array]):
-    """Buffers that are read from the device on access."""
+    """Buffers of a run, read from the device on access."""
 
-    def __init__(self, read: Callable[[str], Array]) -> None:
-        self._read = read
+    def __init__(self, run: BundleRun) -> None:
+        self._run = run
 
     def __getitem__(self, name: str) -> Array:
-        return self._read(name)
+        if name in self._run.missing:
+            raise NoReferenceError(self._run.missing[name])
+        return self._run.read(name)
 
     def __iter__(self) -> Any:
         raise TypeError("buffers are read by name")

@@ -11,9 +11,8 @@ from scheduler.bundle.manifest import ExternEntry
 from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.graph import Node
 from scheduler.ir.index.functions import evaluate as extent
-from scheduler.ir.operations import Extern, Lowered, buffer_size_symbol
+from scheduler.ir.operations import buffer_size_symbol
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.storage import Array
 from scheduler.ir.values import loads
@@ -38,39 +37,32 @@ def extern_runner(plan: Schedule) -> RunExtern:
         extern = externs.get(entry.outputs)
         if extern is None or extern.node != entry.node:
             raise UserError(f"the extern {entry.node} is not in the bundle's graph")
-        return _compute(extern, nodes[extern.node], buffers, lowered, bindings)
+        node = nodes[extern.node]
+        read = {load.buffer for view in extern.inputs.values() for load in loads(view.value)}
+        memory = {name: buffers[name] for name in read}
+        values: dict[str, object] = {**symbolic_values(lowered.graph, bindings)}
+        for name, view in extern.inputs.items():
+            meta = lowered.graph.tensors.get(name)
+            value = view_value(view, memory, lowered, bindings)
+            if meta is None:  # a number
+                values[name] = value.item()
+            else:
+                values[name] = value.reshape(tuple(extent(size, bindings) for size in meta.size))
+        try:
+            results = evaluate(node, values, bindings, graph=lowered.graph)
+        except UnsupportedOpError as error:
+            raise NoReferenceError(
+                f"{node.target}, which has neither a kernel nor a reference: {node_location(node)}"
+                f" cannot be run: no kernel ({extern.reason}), and no reference ({error.reason})"
+            ) from None
+        count = len(node.outputs)
+        sizes = read_sizes(lowered.graph, results)
+        return {
+            buffer: np.asarray(results[output])
+            for output, buffer in zip(node.outputs, extern.outputs[:count], strict=True)
+        } | {
+            buffer: np.asarray(sizes[buffer_size_symbol(buffer)])
+            for buffer in extern.outputs[count:]
+        }
 
     return run
-
-
-def _compute(
-    extern: Extern,
-    node: Node,
-    buffers: Mapping[str, Array],
-    lowered: Lowered,
-    bindings: Bindings,
-) -> dict[str, Array]:
-    """Compute the buffers that an extern fills."""
-    read = {load.buffer for view in extern.inputs.values() for load in loads(view.value)}
-    memory = {name: buffers[name] for name in read}
-    values: dict[str, object] = {**symbolic_values(lowered.graph, bindings)}
-    for name, view in extern.inputs.items():
-        meta = lowered.graph.tensors.get(name)
-        value = view_value(view, memory, lowered, bindings)
-        if meta is None:  # a number
-            values[name] = value.item()
-        else:
-            values[name] = value.reshape(tuple(extent(one, bindings) for one in meta.size))
-    try:
-        made = evaluate(node, values, bindings, graph=lowered.graph)
-    except UnsupportedOpError as error:
-        raise NoReferenceError(
-            f"{node.target}, which has neither a kernel nor a reference: {node_location(node)}"
-            f" cannot be run: no kernel ({extern.reason}), and no reference ({error.reason})"
-        ) from None
-    count = len(node.outputs)
-    sizes = read_sizes(lowered.graph, made)
-    return {
-        buffer: np.asarray(made[output])
-        for output, buffer in zip(node.outputs, extern.outputs[:count], strict=True)
-    } | {buffer: np.asarray(sizes[buffer_size_symbol(buffer)]) for buffer in extern.outputs[count:]}

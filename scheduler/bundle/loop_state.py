@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from scheduler.bundle.manifest import LoopEntry, SliceEntry
 from scheduler.codegen.program import Step, StepKind, loop_ends
 from scheduler.errors import UserError
-from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.storage import BoundBuffer
 from scheduler.limits import MAX_ITERATIONS
@@ -36,12 +35,12 @@ class LoopState:
         self._steps = [0] * len(loops)
 
     def order(
-        self, steps: tuple[Step, ...], left_out: Callable[[LoopEntry, bool], bool]
+        self, steps: tuple[Step, ...], is_blocked: Callable[[LoopEntry, bool], bool]
     ) -> Iterator[Step]:
         """Yield calls and externs in execution order.
 
-        ``left_out`` is called before a loop's first step with False, and after each step with True;
-        it returns whether a value that the loop needs is missing.
+        ``is_blocked`` is called before a loop's first step with False, and after each step with
+        True; it returns whether a value that the loop needs is missing.
         """
         ends = loop_ends(steps)
         begins = {end: begin for begin, end in ends.items()}
@@ -50,11 +49,11 @@ class LoopState:
             step = steps[place]
             if step.kind is StepKind.BEGIN:
                 loop = self._loops[step.number]
-                if left_out(loop, False) or not self._begin(step.number):
+                if is_blocked(loop, False) or not self._begin(step.number):
                     place = ends[place]
             elif step.kind is StepKind.END:
                 loop = self._loops[step.number]
-                if not left_out(loop, True) and self._next(step.number):
+                if not is_blocked(loop, True) and self._next(step.number):
                     place = begins[place]
             else:
                 yield step
@@ -75,14 +74,14 @@ class LoopState:
         return goes_on
 
     def _goes_on(self, number: int, condition: str) -> bool:
-        loop, done = self._loops[number], self._steps[number]
+        loop, steps = self._loops[number], self._steps[number]
         if loop.steps is not None:
             count = evaluate(loop.steps, self._bindings)
             if count > MAX_ITERATIONS:
                 raise UserError(f"{too_many_steps(loop)}: it has {count}")
-            return done < count
+            return steps < count
         goes_on = self._holds(condition)
-        if goes_on and done >= MAX_ITERATIONS:
+        if goes_on and steps >= MAX_ITERATIONS:
             raise UserError(too_many_steps(loop))
         return goes_on
 
@@ -109,13 +108,9 @@ def too_many_steps(loop: LoopEntry) -> str:
 def loop_reads(loop: LoopEntry, *, after_a_step: bool) -> tuple[str, ...]:
     """Return the buffers that a loop itself reads, before its first step or after a step."""
     if after_a_step:
-        made = (one.slice for one in loop.makes)
-        return (*(one.next for one in loop.carried), *made, *([loop.again] if loop.again else ()))
+        slices = (one.slice for one in loop.makes)
+        again = [loop.again] if loop.again else []
+        return (*(one.next for one in loop.carried), *slices, *again)
     wholes = (one.whole for one in loop.reads)
     conditions = [loop.condition] if loop.condition else []
     return (*(one.before for one in loop.carried), *wholes, *conditions)
-
-
-def loop_sizes(loop: LoopEntry) -> tuple[Expr, ...]:
-    """Return the expressions whose sizes must be known before the loop begins."""
-    return () if loop.steps is None else (loop.steps,)

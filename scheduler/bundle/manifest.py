@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scheduler.codegen.benchmark_request import BenchmarkRequest, make_request
 from scheduler.codegen.kernel import (
     CallVariant,
     Choice,
@@ -21,10 +22,11 @@ from scheduler.codegen.kernel import (
     Launch,
     RenderedKernel,
 )
-from scheduler.codegen.program import Step, build_program
+from scheduler.codegen.program import Position, Step, build_program
+from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import ConstantOutput, Expr, Guard, MatmulPrecision, SymbolInfo
 from scheduler.ir.index.text import parse_expr
-from scheduler.ir.operations import Assertion, Buffer, BufferKind
+from scheduler.ir.operations import Assertion, Buffer, BufferKind, LoopEnd
 from scheduler.ir.serialize import constant_from_json, constant_to_json
 
 if TYPE_CHECKING:
@@ -176,7 +178,7 @@ class Manifest:
         return build_program(len(self.calls), positions, places)
 
     def to_json(self) -> dict[str, Any]:
-        """The manifest as ``schema.json`` describes it."""
+        """Return the manifest as ``schema.json`` describes it."""
         data = _codec().unstructure(self)
         graph = {key: data.pop(f"graph_{key}") for key in ("name", "digest")}
         graph["symbols"] = data.pop("symbols")
@@ -195,7 +197,7 @@ class Manifest:
 
 
 def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
-    """The manifest's entry for a rendered kernel."""
+    """Return the entry for a rendered kernel."""
     return KernelEntry(
         template=kernel.template,
         config=dict(kernel.config),
@@ -205,6 +207,38 @@ def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
         workspace_bytes=kernel.workspace_bytes,
         args=kernel.args,
         launches=kernel.launches,
+    )
+
+
+def loop_entry(end: LoopEnd, begin_position: Position, end_position: Position) -> LoopEntry:
+    """Return the entry for a loop of a schedule. A position is the number of calls and of externs
+    before a marker."""
+    begin = end.begin
+    pairs = zip(begin.carried, end.carried, strict=True)
+    return LoopEntry(
+        node=begin.node,
+        op=begin.op,
+        begin=begin_position,
+        end=end_position,
+        carried=tuple(CarriedEntry(*first, *last) for first, last in pairs),
+        steps=begin.steps,
+        condition=begin.condition,
+        again=end.condition,
+        reads=tuple(SliceEntry(whole, part) for whole, part in begin.slices),
+        first=begin.first,
+        makes=tuple(SliceEntry(whole, part) for part, whole in end.slices),
+    )
+
+
+def request_of(
+    manifest: Manifest, call: KernelCall, target: str, bindings: Bindings
+) -> BenchmarkRequest:
+    """Return a call at concrete sizes, as plain data for a worker process. Raises ``KeyError`` for
+    a symbol without a binding."""
+    call = call.select_variant(bindings)
+    entry = manifest.kernels[call.kernel]
+    return make_request(
+        bindings, call, entry.args, manifest.buffers, symbol=entry.symbol, target=target
     )
 
 

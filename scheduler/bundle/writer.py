@@ -29,8 +29,7 @@ from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
-from scheduler.ir.graph import Guard, Relation, SymbolInfo
-from scheduler.ir.operations import Lowered
+from scheduler.ir.graph import Guard, Relation
 from scheduler.ir.serialize import graph_to_json
 from scheduler.targets import find
 
@@ -56,10 +55,22 @@ def manifest_of(
     """Return the manifest of a schedule; ``chosen_by`` is the source of the selection's times."""
     lowered = schedule.lowered
     graph = lowered.graph
+    symbols = dict(graph.symbols)
+    guards = list(graph.guards)
+    for expr in lowered.nonzero:  # conditions of the model's ops
+        if expr.is_Symbol:
+            symbol = symbols[expr.name]
+            symbols[expr.name] = replace(symbol, minimum=max(symbol.minimum, 1))
+        else:
+            guards.append(Guard((Relation(expr, ">=", sympy.Integer(1)),)))
+    # Buffers of inputs come first, in the graph's order.
+    tensors = [each.name for each in graph.inputs if each.name in graph.tensors]
+    inputs = [name for name, buffer in lowered.buffers.items() if buffer.kind in GIVEN]
+    buffer_of = dict(zip(tensors, inputs, strict=True))
     return Manifest(
         graph_name=graph.name,
         graph_digest=graph.digest,
-        symbols=dict(sorted(_symbols(lowered).items())),
+        symbols=dict(sorted(symbols.items())),
         targets=tuple(targets),
         buffers=lowered.buffers,
         kernels={
@@ -71,7 +82,7 @@ def manifest_of(
         loops=tuple(loops),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
-        mutations=_mutations(lowered),
+        mutations=tuple(MutationEntry(m.output, buffer_of[m.input]) for m in graph.mutations),
         constant_outputs=graph.constant_outputs,
         storage=schedule.storage,
         pools=schedule.pools,
@@ -79,32 +90,9 @@ def manifest_of(
         split=schedule.split,
         chosen_by=chosen_by,
         float32_matmul_precision=graph.float32_matmul_precision,
-        guards=(*graph.guards, *_guards(lowered)),
+        guards=tuple(guards),
         assertions=lowered.assertions,
     )
-
-
-def _symbols(lowered: Lowered) -> dict[str, SymbolInfo]:
-    """Return the sizes, with the bounds of the export and of the model's ops."""
-    given = lowered.graph.symbols
-    names = {expr.name for expr in lowered.nonzero if expr.is_Symbol}
-    least = {name: replace(given[name], minimum=max(given[name].minimum, 1)) for name in names}
-    return {**given, **least}
-
-
-def _guards(lowered: Lowered) -> Iterator[Guard]:
-    """Yield the conditions of the model's ops on expressions of sizes."""
-    for expr in lowered.nonzero:
-        if not expr.is_Symbol:
-            yield Guard((Relation(expr, ">=", sympy.Integer(1)),))
-
-
-def _mutations(lowered: Lowered) -> tuple[MutationEntry, ...]:
-    """Return the mutations by buffers; input buffers come first, in the graph's order."""
-    given = [name for name, buffer in lowered.buffers.items() if buffer.kind in GIVEN]
-    tensors = [each.name for each in lowered.graph.inputs if each.name in lowered.graph.tensors]
-    buffers = dict(zip(tensors, given, strict=True))
-    return tuple(MutationEntry(m.output, buffers[m.input]) for m in lowered.graph.mutations)
 
 
 def wrapper_of(manifest: Manifest) -> str:
@@ -163,25 +151,21 @@ def check_replaceable(out: Path) -> None:
         return
     if not out.is_dir():
         raise UserError(f"{out} is a file: choose a folder for the bundle")
-    held = {path.name for path in out.iterdir()}
-    if not held:
+    names = {path.name for path in out.iterdir()}
+    if not names:
         return
-    if not _is_ours(out / bundle_paths.MANIFEST):
+    try:  # a bundle of any version
+        manifest = json.loads((out / bundle_paths.MANIFEST).read_text())
+        is_bundle = manifest["schema"] >= 1 and _DIGEST.fullmatch(manifest["graph"]["digest"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        is_bundle = False
+    if not is_bundle:
         raise UserError(f"{out} is not empty and not a bundle: choose another folder")
-    if foreign := held - _BUNDLE_FILES:
+    if foreign := names - _BUNDLE_FILES:
         raise UserError(
             f"{out} contains {min(foreign)}, which is not part of a bundle: move it, or "
             "choose another folder"
         )
-
-
-def _is_ours(manifest: Path) -> bool:
-    """Whether this is a bundle's manifest, of any version."""
-    try:
-        data = json.loads(manifest.read_text())
-        return bool(data["schema"] >= 1 and _DIGEST.fullmatch(data["graph"]["digest"]))
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return False
 
 
 def _write_kernel(

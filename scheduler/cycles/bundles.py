@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scheduler.build.rocm.commands import LISTING
+from scheduler.bundle.manifest import request_of
 from scheduler.bundle.reader import Bundle
-from scheduler.bundle.requests import request_of
 from scheduler.codegen import bundle_paths
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg
 from scheduler.cycles.kernel_model import Limits, model_kernel

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build, Toolchain
-from scheduler.bundle.requests import request_of
+from scheduler.bundle.manifest import request_of
 from scheduler.cycles.kernel_model import model_kernel
 from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.cycles.report import LaunchReport, Report

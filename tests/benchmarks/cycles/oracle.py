@@ -33,8 +33,8 @@ from scheduler.benchmark.outputs import CandidateOutputs, run_candidate
 from scheduler.benchmark.verification import kernel_nodes, rebuild_schedule
 from scheduler.build.cache import CodeCache
 from scheduler.bundle.emulated import library_for
+from scheduler.bundle.manifest import request_of
 from scheduler.bundle.reader import Bundle, open_bundle
-from scheduler.bundle.requests import request_of
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.problem import problem_of
 from scheduler.fusion.nodes import SchedulerNode

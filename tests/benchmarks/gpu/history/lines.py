@@ -12,9 +12,8 @@ from typing import cast
 from scheduler import pipeline
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.bundle.manifest import Manifest
+from scheduler.bundle.manifest import Manifest, request_of
 from scheduler.bundle.reader import open_bundle
-from scheduler.bundle.requests import request_of
 from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall
