@@ -19,10 +19,10 @@ _SETTINGS = "codegen_app.platform.config.settings"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit status."""
-    given = sys.argv[1:] if argv is None else list(argv)
-    command: str = parser().parse_args(given[:1]).command
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    command: str = parser().parse_args(arguments[:1]).command
     run, _ = COMMANDS[command]
-    return run(given[1:])
+    return run(arguments[1:])
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,7 +45,7 @@ def manage(arguments: Sequence[str], program: str = "kiln manage") -> int:
     from django.conf import settings  # noqa: PLC0415 - a worker elsewhere needs no Django
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
-    from codegen_app.platform.config.startup import exit_with_one_line  # noqa: PLC0415
+    from codegen_app.platform.config.env import exit_with_one_line  # noqa: PLC0415
 
     with exit_with_one_line():
         var = settings.VAR_DIR
@@ -58,23 +58,26 @@ def manage(arguments: Sequence[str], program: str = "kiln manage") -> int:
     return 0
 
 
-def _demo(arguments: Sequence[str]) -> int:
+def demo(arguments: Sequence[str]) -> int:
+    """Run the demo."""
     return manage(["demo", *arguments], "kiln")
 
 
-def _worker(arguments: Sequence[str]) -> int:
+def worker(arguments: Sequence[str]) -> int:
+    """Run a worker of a remote server."""
     status: int = import_module("scheduler.commands.kiln").main(["worker", *arguments])
     return status
 
 
-def _engine(arguments: Sequence[str]) -> int:
+def engine(arguments: Sequence[str]) -> int:
+    """Run one of the engine's commands."""
     status: int = import_module("scheduler.commands.main").main(arguments, "kiln engine")
     return status
 
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
-    "demo": (_demo, "run all of Kiln on this machine, with two real models"),
+    "demo": (demo, "run all of Kiln on this machine, with two real models"),
     "manage": (manage, "manage an installation: migrate, import_graph, retune, backup …"),
-    "worker": (_worker, "measure on this machine for a Kiln server"),
-    "engine": (_engine, "lower, compile, verify and tune a model without database and web server"),
+    "worker": (worker, "measure on this machine for a Kiln server"),
+    "engine": (engine, "lower, compile, verify and tune a model without database and web server"),
 }

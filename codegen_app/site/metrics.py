@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Count, Max, Min, QuerySet
@@ -21,7 +22,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
 from codegen_app.kernels.models import Build
-from codegen_app.site import backlog
+from codegen_app.site import queued_work
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
     Alert,
@@ -62,24 +63,22 @@ class _Rows(Collector):
             labels=["part"],
         )  # fmt: skip
         for name, part in PARTS.items():
-            families = _run_limited(name, part)
-            ok.add_metric([name], float(families is not None))
-            yield from families or ()
+            families: Families = ()
+            try:
+                with transaction.atomic():
+                    with connection.cursor() as cursor:
+                        cursor.execute(f"SET LOCAL statement_timeout = {LIMIT_MS}")
+                    families = list(part())
+                ok.add_metric([name], 1.0)
+            except DatabaseError as error:
+                log.warning("metrics leave out %s: %s", name, one_line(str(error)))
+                ok.add_metric([name], 0.0)
+            yield from families
         yield ok
 
 
-def _run_limited(name: str, part: Callable[[], Families]) -> list[GaugeMetricFamily] | None:
-    try:
-        with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL statement_timeout = {LIMIT_MS}")
-            return list(part())
-    except DatabaseError as error:
-        log.warning("metrics leave out %s: %s", name, one_line(str(error)))
-        return None
-
-
-def _queues() -> Families:
+def queue_families() -> Families:
+    """Return the length of each queue, and the age of its oldest row."""
     count = GaugeMetricFamily(
         "kiln_queue_waiting", "What a worker of the queue could begin now", labels=["queue"]
     )
@@ -88,55 +87,46 @@ def _queues() -> Families:
         "Since when the oldest of it is there; 0 where nothing waits",
         labels=["queue"],
     )
-    for queue, counts in _waiting():
-        found = [one for one in counts if one[0]]
-        since = min((begun for _, begun in found if begun), default=None)
+    for queue, lengths in _queue_lengths():
+        since = min((created for number, created in lengths if number and created), default=None)
         age = (timezone.now() - since).total_seconds() if since else 0.0
-        count.add_metric([queue], sum(number for number, _ in found))
+        count.add_metric([queue], sum(number for number, _ in lengths))
         oldest.add_metric([queue], max(0.0, age))
     return count, oldest
 
 
-Waiting = tuple[int, datetime | None]
+Length = tuple[int, datetime | None]  # the number of rows, and when the oldest was created
 
 
-def _waiting() -> Iterator[tuple[str, list[Waiting]]]:
-    """Yield how many rows of each kind wait, and since when, by queue."""
-    yield queue_name(Kind.PREPARE), [_oldest(rows) for rows in backlog.prepare_backlog()]
-    yield queue_name(Kind.COMPILE), [_oldest(rows) for rows in backlog.compile_backlog()]
-    yield (
-        queue_name(Kind.DETECT),
-        [_oldest(detection.unchecked_series(), "unchecked_from", aged=False)],
-    )
-    yield queue_name(Kind.NOTIFY), [_oldest(rows) for rows in backlog.notify_backlog()]
-    again = work.due_rows(Remeasurement.objects.all()).order_by()
-    for target in sorted(_targets()):
-        rows = ledger.ready_tasks(target).order_by()
-        own = again.filter(series__target=target)
-        yield queue_name(Kind.MEASURE, target), [_oldest(work.due_rows(rows)), _oldest(own)]
-
-
-def _targets() -> set[str]:
-    """Return architectures with waiting measurements or a live worker."""
-    open_tasks = TuningTask.objects.filter(state=State.QUEUED).order_by()
-    found = set(open_tasks.values_list(ledger.MEASURED_ON, flat=True).distinct())
-    again = Remeasurement.objects.filter(state=State.QUEUED).order_by()
-    found |= set(again.values_list("series__target", flat=True).distinct())
+def _queue_lengths() -> Iterator[tuple[str, list[Length]]]:
+    """Yield each queue with the lengths of its parts."""
+    for kind in (Kind.PREPARE, Kind.COMPILE):
+        yield queue_name(kind), [_length(rows) for rows in queued_work.due_rows(kind)]
+    unchecked = detection.unchecked_series().order_by().count()  # its times are no ages
+    yield queue_name(Kind.DETECT), [(unchecked, None)]
+    deliveries = queued_work.due_rows(Kind.NOTIFY)
+    yield queue_name(Kind.NOTIFY), [_length(rows) for rows in deliveries]
     prefix = queue_name(Kind.MEASURE, "")
-    return found | {
-        queue.removeprefix(prefix) for queue in _served_queues() if queue.startswith(prefix)
+    tasks = TuningTask.objects.filter(state=State.QUEUED).order_by()
+    remeasured = Remeasurement.objects.filter(state=State.QUEUED).order_by()
+    targets = {
+        *tasks.values_list(ledger.MEASURED_ON, flat=True).distinct(),
+        *remeasured.values_list("series__target", flat=True).distinct(),
+        *(name.removeprefix(prefix) for name in _served_queues() if name.startswith(prefix)),
     }
+    for target in sorted(targets):
+        ready = work.due_rows(ledger.ready_tasks(target))
+        again = work.due_rows(Remeasurement.objects.filter(series__target=target))
+        yield queue_name(Kind.MEASURE, target), [_length(ready), _length(again)]
 
 
-def _oldest(rows: QuerySet, field: str = "created_at", *, aged: bool = True) -> Waiting:  # type: ignore[type-arg]
-    """Return the number of rows and their earliest time; None if the field is no age."""
-    if not aged:
-        return rows.order_by().count(), None
-    found = rows.order_by().aggregate(count=Count("pk"), since=Min(field))
+def _length(rows: QuerySet) -> Length:  # type: ignore[type-arg]
+    found = rows.order_by().aggregate(count=Count("pk"), since=Min("created_at"))
     return found["count"], found["since"]
 
 
-def _workers() -> Families:
+def worker_families() -> Families:
+    """Return the live workers by queue."""
     alive = GaugeMetricFamily(
         "kiln_workers_alive", "Workers that gave a sign of life lately, by queue", labels=["queue"]
     )
@@ -150,40 +140,22 @@ def _served_queues() -> Counter[str]:
     return Counter(queue for row in rows if row.is_alive for queue in row.queues)
 
 
-def _runs() -> Families:
-    return (_by_state("kiln_runs", "Tuning runs by state", TuningRun.objects.all(), State.values),)
-
-
-def _builds() -> Families:
-    return (_by_state("kiln_builds", "Builds by state", Build.objects.all(), State.values),)
-
-
-def _alerts() -> Families:
-    rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES)
-    return (_by_state("kiln_alerts_open", "Alerts that are open", rows, OPEN_ALERT_STATES),)
-
-
-def _deliveries() -> Families:
-    states = (DeliveryState.PENDING, DeliveryState.FAILED)
-    rows = Delivery.objects.filter(state__in=states)
-    return (_by_state("kiln_deliveries", "Notifications that are not delivered", rows, states),)
-
-
 def _by_state(
     name: str,
     text: str,
     rows: QuerySet,  # type: ignore[type-arg]
     states: Iterable[str],
-) -> GaugeMetricFamily:
+) -> Families:
     """Return the number of rows in each state, 0 included."""
     family = GaugeMetricFamily(name, text, labels=["state"])
     found = dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
     for state in states:
         family.add_metric([str(state)], found.get(state, 0))
-    return family
+    return (family,)
 
 
-def _points() -> Families:
+def point_families() -> Families:
+    """Return the recent points by source."""
     family = GaugeMetricFamily(
         "kiln_points_recent",
         f"Points measured in the last hour, by source, of the newest {_NEWEST} that came",
@@ -197,12 +169,29 @@ def _points() -> Families:
     return (family,)
 
 
+_UNDELIVERED = (DeliveryState.PENDING, DeliveryState.FAILED)
 PARTS: dict[str, Callable[[], Families]] = {
-    "queues": _queues,
-    "workers": _workers,
-    "runs": _runs,
-    "builds": _builds,
-    "alerts": _alerts,
-    "deliveries": _deliveries,
-    "points": _points,
+    "queues": queue_families,
+    "workers": worker_families,
+    "runs": partial(
+        _by_state, "kiln_runs", "Tuning runs by state", TuningRun.objects.all(), State.values
+    ),
+    "builds": partial(
+        _by_state, "kiln_builds", "Builds by state", Build.objects.all(), State.values
+    ),
+    "alerts": partial(
+        _by_state,
+        "kiln_alerts_open",
+        "Alerts that are open",
+        Alert.objects.filter(state__in=OPEN_ALERT_STATES),
+        OPEN_ALERT_STATES,
+    ),
+    "deliveries": partial(
+        _by_state,
+        "kiln_deliveries",
+        "Notifications that are not delivered",
+        Delivery.objects.filter(state__in=_UNDELIVERED),
+        _UNDELIVERED,
+    ),
+    "points": point_families,
 }

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from codegen_app.platform.models import Round
-from codegen_app.site import backlog, periodic_jobs
+from codegen_app.site import periodic_jobs, queued_work
 from codegen_app.tracking.services import rollup
 from scheduler.errors import MachineError
 from scheduler.text import one_line
@@ -46,21 +46,17 @@ def take_turn(name: str, every: timedelta) -> bool:
 
 def run_due() -> None:
     """Run the rounds that are due."""
-    if take_turn("look after", EVERY):
-        periodic_jobs.run_maintenance()
-    if take_turn("missing data", _MISSING_EVERY):
-        periodic_jobs.check_missing_data()
-    if take_turn("roll up", EVERY):
-        rollup.roll_up_due()
-    if take_turn("clear out", _CLEANUP_EVERY):
-        periodic_jobs.clean_up()
-    if take_turn(f"clear out {_host()}", _CLEANUP_EVERY):
-        periodic_jobs.clean_up_host()
-
-
-def _host() -> str:
-    """Return this host's digest, in as many characters as a round's name has room for."""
-    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:16]
+    # A digest, since a round's name has no room for every host's name.
+    host = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:16]
+    for name, every, job in (
+        ("look after", EVERY, periodic_jobs.run_maintenance),
+        ("missing data", _MISSING_EVERY, periodic_jobs.check_missing_data),
+        ("roll up", EVERY, rollup.roll_up_due),
+        ("clear out", _CLEANUP_EVERY, periodic_jobs.clean_up),
+        (f"clear out {host}", _CLEANUP_EVERY, periodic_jobs.clean_up_host),
+    ):
+        if take_turn(name, every):
+            job()
 
 
 class PeriodicThread:
@@ -79,7 +75,8 @@ class PeriodicThread:
         self._over.set()
 
     def _run(self) -> None:
-        _attempt(_announce)
+        # Work may have been announced before this new worker listened.
+        _attempt(queued_work.notify_workers)
         while True:
             _attempt(run_due)
             if self._over.wait(EVERY.total_seconds()):
@@ -87,13 +84,7 @@ class PeriodicThread:
         connection.close()
 
 
-def _announce() -> None:
-    """Announce waiting work: it may have been announced before this new worker listened."""
-    with transaction.atomic():
-        backlog.notify_workers()
-
-
-def _attempt(step: Callable[[], None]) -> None:
+def _attempt(step: Callable[[], object]) -> None:
     """Run a step; a failure is one line or a traceback in the log, and the next round comes."""
     try:
         step()

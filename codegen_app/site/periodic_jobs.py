@@ -15,7 +15,7 @@ from codegen_app.accounts import audit
 from codegen_app.kernels.modelling import build_events
 from codegen_app.kernels.services import builds, instructions
 from codegen_app.remote.models import RemoteLease
-from codegen_app.site import backlog, retention
+from codegen_app.site import queued_work, retention
 from codegen_app.tracking.alerting import missing_data
 from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.services import ledger, schedules
@@ -42,19 +42,22 @@ def run_maintenance() -> None:
             log.exception("a step of the round failed: %s", step.__name__)
 
 
-def _requeue_expired() -> None:
-    if given_on := work.requeue_expired():
-        log.warning("%d rows were given on: their workers went silent", given_on)
+def requeue_expired() -> None:
+    """Give the rows of silent workers to others."""
+    if count := work.requeue_expired():
+        log.warning("%d rows were given on: their workers went silent", count)
 
 
-def _replace_orphaned_builds() -> None:
-    if again := builds.replace_orphaned():
-        log.warning("%d builds were asked for again: their compiler is gone", again)
+def replace_orphaned_builds() -> None:
+    """Request builds again whose compiler is gone."""
+    if count := builds.replace_orphaned():
+        log.warning("%d builds were asked for again: their compiler is gone", count)
 
 
 @transaction.atomic
-def _announce() -> None:
-    backlog.notify_workers()
+def announce() -> None:
+    """Wake workers for all waiting work."""
+    queued_work.notify_workers()
     alert_pipeline.announce()
 
 
@@ -65,14 +68,14 @@ def check_missing_data() -> None:
 
 
 _STEPS: tuple[Callable[[], object], ...] = (
-    _requeue_expired,
+    requeue_expired,
     ledger.reconcile,
     build_events.reconcile,
-    _replace_orphaned_builds,
+    replace_orphaned_builds,
     schedules.run_due,
     audit.delete_old,
     instructions.count_some,
-    _announce,
+    announce,
 )
 
 

@@ -27,7 +27,7 @@ class ProbesMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         answer = ANSWERS.get(request.path_info)
-        if answer is None or (answer is _metrics and not metrics_access.is_enabled()):
+        if answer is None or (answer is metrics_text and not metrics_access.is_enabled()):
             return self.get_response(request)
         if request.method not in SAFE_METHODS:
             return HttpResponseNotAllowed(SAFE_METHODS)
@@ -40,21 +40,22 @@ class ProbesMiddleware:
         return response
 
 
-def _health(_: HttpRequest) -> HttpResponse:
+def health(_: HttpRequest) -> HttpResponse:
     """Report that this process answers; nothing else is checked."""
     return HttpResponse("ok\n", content_type=_TEXT)
 
 
-def _ready(_: HttpRequest) -> HttpResponse:
+def ready(_: HttpRequest) -> HttpResponse:
     """Report each dependency by name; 503 if one is missing."""
-    found = readiness.run_checks()
-    ready = all(one == readiness.OK for one in found.values())
-    response = JsonResponse({"ready": ready, "checks": found}, status=200 if ready else 503)
+    checks = readiness.run_checks()
+    is_ready = all(result == readiness.OK for result in checks.values())
+    body = {"ready": is_ready, "checks": checks}
+    response = JsonResponse(body, status=200 if is_ready else 503)
     response._has_been_logged = True  # type: ignore[attr-defined]  # each check has said why
     return response
 
 
-def _metrics(request: HttpRequest) -> HttpResponse:
+def metrics_text(request: HttpRequest) -> HttpResponse:
     """Return the metrics to clients that may read them."""
     if not metrics_access.may_read(request):
         denied = HttpResponse("A token is needed.\n", status=401, content_type=_TEXT)
@@ -66,7 +67,7 @@ def _metrics(request: HttpRequest) -> HttpResponse:
 
 
 ANSWERS: dict[str, Callable[[HttpRequest], HttpResponse]] = {
-    "/healthz": _health,
-    "/readyz": _ready,
-    "/metrics": _metrics,
+    "/healthz": health,
+    "/readyz": ready,
+    "/metrics": metrics_text,
 }

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 from pathlib import PurePosixPath
+from typing import Any
 
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from codegen_app.graphs.models import Graph
@@ -46,17 +49,39 @@ def sweep_host(*, dry_run: bool = False) -> dict[str, int]:
 
 def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
     """Delete rows and artifacts that nothing needs, at most ``at_most`` of a kind; return counts by
-    kind."""
+    kind. The files of deleted rows are deleted as artifacts."""
+    packings = _ended(Packing, settings.KEEP_BUNDLES_DAYS)
+    # Results of earlier versions of the model are no longer shown; others go with their builds.
+    modellings = Modelling.objects.exclude(version=VERSION)
+    external_kernels = _ended(ForeignKernel, settings.KEEP_FOREIGN_KERNELS_DAYS)
     return {
         "runs": _sweep_runs(dry_run, at_most),
-        "builds": _sweep_builds(dry_run, at_most),
-        "packed bundles": _sweep_packings(dry_run, at_most),
-        "modelled reports": _sweep_modellings(dry_run, at_most),
-        "kernels of others": _sweep_external_kernels(dry_run, at_most),
+        "builds": _delete(_unneeded_builds(), dry_run, at_most),
+        "packed bundles": _delete(packings, dry_run, at_most),
+        "modelled reports": _delete(modellings, dry_run, at_most),
+        "kernels of others": _delete(external_kernels, dry_run, at_most),
         "files without a row": _sweep_files(dry_run, at_most),
-        "artifacts": _sweep_artifacts(dry_run, at_most),
+        "artifacts": sweep_artifacts(dry_run, at_most),
         "unfinished uploads": _sweep_uploads(dry_run, at_most),
     }
+
+
+def _ended(model: type[Model], days: int) -> QuerySet[Any]:
+    """Return the rows that ended more than ``days`` ago."""
+    oldest = timezone.now() - timedelta(days=days)
+    rows = model._default_manager.exclude(state__in=OPEN_STATES)
+    return rows.filter(finished_at__lt=oldest)
+
+
+def _first_keys(rows: QuerySet[Any], at_most: int) -> list[int]:
+    return list(rows.order_by("pk").values_list("pk", flat=True)[:at_most])
+
+
+def _delete(rows: QuerySet[Any], dry_run: bool, at_most: int) -> int:
+    keys = _first_keys(rows, at_most)
+    if not dry_run:
+        rows.filter(pk__in=keys).delete()
+    return len(keys)
 
 
 def _sweep_fetched(dry_run: bool) -> int:
@@ -78,102 +103,60 @@ def _sweep_runs(dry_run: bool, at_most: int) -> int:
     """Delete runs that ended long ago, with their results that are not selected."""
     if not settings.KEEP_RUNS_DAYS:
         return 0
-    oldest = timezone.now() - timedelta(days=settings.KEEP_RUNS_DAYS)
     # An imported run counts from its import: it ended long before.
-    old = TuningRun.objects.exclude(state__in=OPEN_STATES).filter(
-        Q(imported=None) | Q(imported__imported_at__lt=oldest), finished_at__lt=oldest
+    oldest = timezone.now() - timedelta(days=settings.KEEP_RUNS_DAYS)
+    old = _ended(TuningRun, settings.KEEP_RUNS_DAYS).filter(
+        Q(imported=None) | Q(imported__imported_at__lt=oldest)
     )
-    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
-    if not dry_run:
-        for key in keys:
-            _delete_run(key)
+    keys = _first_keys(old, at_most)
+    for key in () if dry_run else keys:
+        with transaction.atomic():
+            results = list(
+                BenchmarkResult.objects.filter(
+                    ~Exists(Selection.objects.filter(result=OuterRef("pk"))),
+                    Q(task__run=key) | Q(candidate__task__run=key),
+                ).values_list("pk", flat=True)
+            )
+            TuningRun.objects.filter(pk=key).delete()
+            BenchmarkResult.objects.filter(pk__in=results).delete()
     return len(keys)
 
 
-@transaction.atomic
-def _delete_run(key: int) -> None:
-    results = list(
-        BenchmarkResult.objects.filter(
-            ~Exists(Selection.objects.filter(result=OuterRef("pk"))),
-            Q(task__run=key) | Q(candidate__task__run=key),
-        ).values_list("pk", flat=True)
-    )
-    TuningRun.objects.filter(pk=key).delete()
-    BenchmarkResult.objects.filter(pk__in=results).delete()
-
-
-def _sweep_builds(dry_run: bool, at_most: int) -> int:
-    """Delete builds that ended long ago and that no graph, run or result needs."""
+def _unneeded_builds() -> QuerySet[Build]:
+    """Return builds that ended long ago and that no graph, run or result needs."""
     if not settings.KEEP_BUILDS_DAYS:
-        return 0
-    oldest = timezone.now() - timedelta(days=settings.KEEP_BUILDS_DAYS)
+        return Build.objects.none()
     needed = (
         KernelUse.objects.filter(kernel=OuterRef("kernel"), is_default=True),
         Candidate.objects.filter(build=OuterRef("pk")),
         BenchmarkResult.objects.filter(build=OuterRef("pk")),
         Selection.objects.filter(kernel=OuterRef("kernel")),
     )
-    old = Build.objects.filter(
+    return Build.objects.filter(
         *(~Exists(rows) for rows in needed),
         state__in=set(State) - set(OPEN_STATES),
-        finished_at__lt=oldest,
+        finished_at__lt=timezone.now() - timedelta(days=settings.KEEP_BUILDS_DAYS),
     )
-    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
-    if not dry_run:
-        Build.objects.filter(pk__in=keys).delete()
-    return len(keys)
-
-
-def _sweep_packings(dry_run: bool, at_most: int) -> int:
-    """Delete packings after the time for their download; their files go as artifacts do."""
-    oldest = timezone.now() - timedelta(days=settings.KEEP_BUNDLES_DAYS)
-    old = Packing.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
-    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
-    if not dry_run:
-        Packing.objects.filter(pk__in=keys).exclude(state__in=OPEN_STATES).delete()
-    return len(keys)
-
-
-def _sweep_modellings(dry_run: bool, at_most: int) -> int:
-    """Delete results of earlier versions of the model, which are no longer shown; their files go as
-    artifacts do. Everything else is deleted with its build."""
-    old = Modelling.objects.exclude(version=VERSION)
-    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
-    if not dry_run:
-        Modelling.objects.filter(pk__in=keys).delete()
-    return len(keys)
-
-
-def _sweep_external_kernels(dry_run: bool, at_most: int) -> int:
-    """Delete external kernels that ended long ago; their files go as artifacts do."""
-    oldest = timezone.now() - timedelta(days=settings.KEEP_FOREIGN_KERNELS_DAYS)
-    old = ForeignKernel.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
-    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
-    if not dry_run:
-        ForeignKernel.objects.filter(pk__in=keys).exclude(state__in=OPEN_STATES).delete()
-    return len(keys)
 
 
 def _unused_artifacts(before: datetime) -> QuerySet[Artifact]:
-    of_builds = Build.objects.filter(
-        Q(listing=OuterRef("pk"))
-        | Q(code_object=OuterRef("pk"))
-        | Q(intermediate=OuterRef("pk"))
-        | Q(library=OuterRef("pk"))
+    fields = {
+        Build: ("listing", "code_object", "intermediate", "library"),
+        Graph: ("file",),
+        Packing: ("file",),
+        Modelling: ("report",),
+        ForeignKernel: ("file", "listing", "report"),
+    }
+    needed = (
+        model._default_manager.filter(reduce(or_, (Q(**{name: OuterRef("pk")}) for name in names)))
+        for model, names in fields.items()
     )
-    of_graphs = Graph.objects.filter(file=OuterRef("pk"))
-    of_packings = Packing.objects.filter(file=OuterRef("pk"))
-    of_modellings = Modelling.objects.filter(report=OuterRef("pk"))
-    of_foreign_kernels = ForeignKernel.objects.filter(
-        Q(file=OuterRef("pk")) | Q(listing=OuterRef("pk")) | Q(report=OuterRef("pk"))
-    )
-    needed = (of_builds, of_graphs, of_packings, of_modellings, of_foreign_kernels)
     return Artifact.objects.filter(*(~Exists(rows) for rows in needed), used_at__lt=before)
 
 
-def _sweep_artifacts(dry_run: bool, at_most: int) -> int:
-    unneeded = _unused_artifacts(timezone.now() - UNUSED_AGE)
-    keys = list(unneeded.order_by("pk").values_list("pk", flat=True)[:at_most])
+def sweep_artifacts(dry_run: bool, at_most: int) -> int:
+    """Delete artifacts that no row needs, each a day after its last use."""
+    keys = _first_keys(_unused_artifacts(timezone.now() - UNUSED_AGE), at_most)
     return len(keys) if dry_run else sum(_drop(key) for key in keys)
 
 
@@ -193,30 +176,28 @@ def _sweep_files(dry_run: bool, at_most: int) -> int:
     """Delete old files of the storage without a row: each gets a row, so that it is deleted like
     others, and a concurrent store of its content is waited for."""
     removed = 0
-    for folder in _folders("sha256"):
-        paths = [f"{folder}/{name}" for name in default_storage.listdir(folder)[1]]
+    try:
+        folders = sorted(default_storage.listdir("sha256")[0])
+    except FileNotFoundError:  # nothing was stored yet
+        return 0
+    for folder in folders:
+        names = default_storage.listdir(f"sha256/{folder}")[1]
+        paths = [f"sha256/{folder}/{name}" for name in names]
         known = set(Artifact.objects.filter(path__in=paths).values_list("path", flat=True))
         for path in sorted(set(paths) - known):
             if removed >= at_most:
                 return removed
-            if _is_old(path):
-                removed += 1
-                if not dry_run:
-                    _adopt(path)
+            try:
+                is_old = default_storage.get_modified_time(path) < timezone.now() - UNUSED_AGE
+            except FileNotFoundError:
+                continue
+            removed += is_old
+            if is_old and not dry_run:
+                _delete_unknown(path)
     return removed
 
 
-def _sweep_uploads(dry_run: bool, at_most: int) -> int:
-    """Delete multipart uploads of killed processes; only a bucket has such uploads."""
-    unfinished = getattr(default_storage, "unfinished", None)
-    found = unfinished(timezone.now() - UNUSED_AGE)[:at_most] if unfinished else []
-    if not dry_run:
-        for key, upload in found:
-            default_storage.abort(key, upload)  # type: ignore[attr-defined]
-    return len(found)
-
-
-def _adopt(path: str) -> None:
+def _delete_unknown(path: str) -> None:
     name = PurePosixPath(path).name
     digest = _DIGEST.match(name)
     if digest is None or name.endswith(PARTIAL_SUFFIX):
@@ -232,15 +213,10 @@ def _adopt(path: str) -> None:
     _drop(row.pk)
 
 
-def _folders(root: str) -> list[str]:
-    try:
-        return [f"{root}/{name}" for name in sorted(default_storage.listdir(root)[0])]
-    except FileNotFoundError:  # nothing was stored yet
-        return []
-
-
-def _is_old(path: str) -> bool:
-    try:
-        return default_storage.get_modified_time(path) < timezone.now() - UNUSED_AGE
-    except FileNotFoundError:
-        return False
+def _sweep_uploads(dry_run: bool, at_most: int) -> int:
+    """Delete multipart uploads of killed processes; only a bucket has such uploads."""
+    unfinished = getattr(default_storage, "unfinished", None)
+    uploads = unfinished(timezone.now() - UNUSED_AGE)[:at_most] if unfinished else []
+    for key, upload in () if dry_run else uploads:
+        default_storage.abort(key, upload)  # type: ignore[attr-defined]
+    return len(uploads)

@@ -8,8 +8,8 @@ from celery.signals import worker_init, worker_ready, worker_shutdown, worker_sh
 from celery.worker import state
 
 from codegen_app.platform.config.tracing import tracing
-from codegen_app.site.backlog import has_work
 from codegen_app.site.periodic import PeriodicThread
+from codegen_app.site.queued_work import has_work
 from codegen_app.tracking.notifying.dispatcher import Dispatcher
 from codegen_app.workers.heartbeat import WorkerHeartbeat
 from codegen_app.workers.liveness import Progress

@@ -27,7 +27,7 @@ from scheduler.errors import MachineError
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_ROOM_STATES = {"53100"}  # PostgreSQL's disk_full
-_BUSY_STATES = {"55P03", "57014"}  # lock_not_available, query_canceled (platform/config/queries.py)
+_BUSY_STATES = {"55P03", "57014"}  # lock_not_available, query_canceled (platform/config/serving.py)
 
 
 @dataclass(frozen=True)

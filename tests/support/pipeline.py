@@ -13,9 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from kombu import Connection, Producer
 
-from codegen_app.platform.config import broker
+from codegen_app.platform.broker import transport
 from codegen_app.platform.config.celery import app
 from tests.support.receivers import Request
 
@@ -31,8 +32,8 @@ def send_by_the_database(patch: pytest.MonkeyPatch) -> None:
         if given is not None:
             yield given
             return
-        options = broker.TRANSPORT_OPTIONS
-        with Connection(broker.DEFAULT, transport_options=options) as connection:
+        options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+        with Connection(transport.DEFAULT_URL, transport_options=options) as connection:
             yield Producer(connection)
 
     patch.setattr(app, "producer_or_acquire", producer)

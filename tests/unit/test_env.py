@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from codegen_app.platform.config import broker, env
+from codegen_app.platform.broker import transport
+from codegen_app.platform.config import env
 
 
 @pytest.mark.parametrize(("text", "meant"), [("1", True), ("Yes", True), ("0", False), ("off", 0)])
@@ -69,12 +70,12 @@ def test_another_database_is_rejected(url: str) -> None:
 @pytest.mark.parametrize("scheme", ["filesystem", "sqla+postgresql", "sqlalchemy"])
 def test_a_broker_that_loses_messages_is_refused(scheme: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=r"KILN_BROKER_URL.*leave it empty"):
-        broker.checked_url(f"{scheme}://localhost")
+        env.broker("KILN_BROKER_URL", "", {"KILN_BROKER_URL": f"{scheme}://localhost"})
 
 
-@pytest.mark.parametrize("url", [broker.DEFAULT, "redis://host/0", "amqp://host"])
+@pytest.mark.parametrize("url", [transport.DEFAULT_URL, "redis://host/0", "amqp://host"])
 def test_other_brokers_are_taken_as_they_are(url: str) -> None:
-    assert broker.checked_url(url) == url
+    assert env.broker("KILN_BROKER_URL", "", {"KILN_BROKER_URL": url}) == url
 
 
 def test_every_variable_is_documented() -> None:

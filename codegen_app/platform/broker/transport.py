@@ -21,6 +21,7 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 from codegen_app.platform.broker.session import Session
 
 SCHEME = "database"
+DEFAULT_URL = f"{SCHEME}://localhost"
 # Polling without a notification: it finds what a killed process had taken.
 LOOK_EVERY_S = 5.0
 # The polling interval while present messages may not be taken yet.

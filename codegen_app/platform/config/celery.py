@@ -8,7 +8,7 @@ from celery import Celery
 from django.conf import settings
 
 from codegen_app.platform.broker import transport
-from codegen_app.platform.config.startup import exit_with_one_line
+from codegen_app.platform.config.env import exit_with_one_line
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.platform.config.settings")
 # Django's checks import all pages: they run where a site is set up, not in each worker.

@@ -52,13 +52,13 @@ def record_context(record: logging.LogRecord) -> dict[str, Any]:
     """Return ``request_id``, ``user_id``, and the trace's and the rows' ids, as far as a record has
     them. Nothing is queried: a log must not need the database."""
     request = getattr(record, "request", None) or _request.get()
-    found: dict[str, Any] = {}
+    ids: dict[str, Any] = {}
     environment = getattr(request, "META", {})
     if REQUEST_ID in environment:
-        found["request_id"] = environment[REQUEST_ID]
+        ids["request_id"] = environment[REQUEST_ID]
     user = getattr(request, "_cached_user", None)  # Django's, once the user was loaded
     user_id = getattr(user, "pk", None)
     if user_id is not None:
-        found["user_id"] = user_id
+        ids["user_id"] = user_id
     error = record.exc_info[1] if record.exc_info else None
-    return {**found, **tracing.ids(), **_row_ids.get(), **getattr(error, _ERROR_IDS, {})}
+    return {**ids, **tracing.ids(), **_row_ids.get(), **getattr(error, _ERROR_IDS, {})}

@@ -6,7 +6,9 @@ Only this module and ``settings.py`` read the environment.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,18 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from scheduler.errors import UserError
-
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 LOG_FORMATS = ("text", "json")  # the web server needs this before the settings are loaded
+
+
+@contextmanager
+def exit_with_one_line() -> Iterator[None]:
+    """Report an invalid setting without a traceback, and end the process."""
+    try:
+        yield
+    except ImproperlyConfigured as error:
+        sys.exit(f"kiln: {error}")
 
 
 def text(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> str:
@@ -68,16 +77,6 @@ def token(name: str, *, least: int, environ: Mapping[str, str] = os.environ) -> 
     return value
 
 
-def require_sandbox() -> None:
-    """Stop the start if a required part of the sandbox is missing."""
-    from scheduler.sandbox import require  # noqa: PLC0415 -- it takes a while, and few ask for it
-
-    try:
-        require()
-    except UserError as error:
-        raise ImproperlyConfigured(f"KILN_FENCE=required: {error}") from None
-
-
 def words(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> list[str]:
     """Return a comma-separated list."""
     return [part.strip() for part in text(name, default, environ).split(",") if part.strip()]
@@ -106,10 +105,22 @@ def site(name: str, environ: Mapping[str, str] = os.environ) -> str:
     return value
 
 
+def broker(name: str, default: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the broker's URL; one that loses messages is rejected."""
+    url = text(name, default, environ)
+    scheme = url.partition(":")[0].partition("+")[0]
+    if scheme in {"filesystem", "sqla", "sqlalchemy"}:
+        raise ImproperlyConfigured(
+            f"{name}={scheme}://: this broker loses messages; leave it empty for the database, or"
+            " use redis:// or amqp://"
+        )
+    return url
+
+
 def networks(name: str, environ: Mapping[str, str] = os.environ) -> list[IPv4Network | IPv6Network]:
     """Return networks such as ``10.1.0.0/16``, separated by commas."""
     try:
-        return [ip_network(one) for one in words(name, environ=environ)]
+        return [ip_network(word) for word in words(name, environ=environ)]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}") from None
 
@@ -128,7 +139,7 @@ def database(url: str) -> dict[str, Any]:
     try:
         parts = {name: str(value) for name, value in conninfo.conninfo_to_dict(url).items()}
         host, port = parts.pop("host", ""), parts.pop("port", "")
-        if "@" in host or not all(one.isdecimal() or not one for one in port.split(",")):
+        if "@" in host or not all(part.isdecimal() or not part for part in port.split(",")):
             raise ProgrammingError  # a part of the password
     except ProgrammingError:  # its message may show the password
         raise ImproperlyConfigured(

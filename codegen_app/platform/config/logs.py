@@ -40,20 +40,20 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, without its line end."""
-        made = datetime.fromtimestamp(record.created, UTC)
-        found: dict[str, Any] = {
-            "time": made.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        created = datetime.fromtimestamp(record.created, UTC)
+        fields = {
+            name: shorten(value, MAX_RECORD) if isinstance(value, str) else value
+            for name, value in getattr(record, FIELDS, {}).items()
+        }
+        line: dict[str, Any] = {
+            "time": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
             "message": shorten(record.getMessage(), MAX_RECORD),
             **context.record_context(record),
-            **{name: _short(value) for name, value in getattr(record, FIELDS, {}).items()},
+            **fields,
         }
         if record.exc_info and record.exc_info[1] is not None:
             text = self.formatException(record.exc_info)
-            found["exception"] = shorten(text, _MAX_TRACEBACK)
-        return json.dumps(found, default=str)
-
-
-def _short(value: Any) -> Any:
-    return shorten(value, MAX_RECORD) if isinstance(value, str) else value
+            line["exception"] = shorten(text, _MAX_TRACEBACK)
+        return json.dumps(line, default=str)

@@ -1,6 +1,8 @@
-"""Whether uploaded files are read on this machine, according to ``KILN_FENCE``."""
+"""``KILN_FENCE``: what is allowed on a machine that lacks a required part of the sandbox."""
 
 from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
 
 from scheduler.errors import UserError
 
@@ -22,6 +24,16 @@ def uploads_disabled_reason(choice: str) -> str:
         f"files that others send are not read on this machine, whose fence is not whole ({why}):"
         f" use a kernel that has it, or accept the risk with KILN_FENCE={OPTIONAL}"
     )
+
+
+def require_sandbox() -> None:
+    """Stop the start if a required part of the sandbox is missing."""
+    from scheduler.sandbox import require  # noqa: PLC0415 -- it takes a while
+
+    try:
+        require()
+    except UserError as error:
+        raise ImproperlyConfigured(f"KILN_FENCE={REQUIRED}: {error}") from None
 
 
 def require_uploads(choice: str) -> None:

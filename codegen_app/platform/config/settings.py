@@ -12,7 +12,8 @@ from datetime import timedelta
 
 from django.contrib.messages import constants as levels
 
-from codegen_app.platform.config import broker, env, sandbox, sign_in, storage, tracing
+from codegen_app.platform.broker import transport
+from codegen_app.platform.config import env, sandbox, sign_in, storage, tracing
 from codegen_app.platform.config.layout import LAYOUT
 from codegen_app.platform.postgres import cluster_for
 
@@ -213,7 +214,7 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 2
 # nothing, or everything.
 FENCE = env.choice("KILN_FENCE", (sandbox.AVAILABLE, sandbox.REQUIRED, sandbox.OPTIONAL))
 if FENCE == sandbox.REQUIRED:
-    env.require_sandbox()
+    sandbox.require_sandbox()
 
 # The engine's cache of compiled code and of the cases it measures.
 CODE_CACHE_DIR = env.folder("KILN_CODE_CACHE", VAR_DIR / "code-cache")
@@ -254,8 +255,9 @@ if HTTPS:
 
 # A message only says "look now": the rows are the truth, so no results are stored, and the periodic
 # round makes up for a lost message (codegen_app/site/periodic.py).
-CELERY_BROKER_URL = broker.checked_url(env.text("KILN_BROKER_URL", broker.DEFAULT))
-CELERY_BROKER_TRANSPORT_OPTIONS = broker.TRANSPORT_OPTIONS
+CELERY_BROKER_URL = env.broker("KILN_BROKER_URL", transport.DEFAULT_URL)
+# A sender waits this long for an unavailable broker, not for ever; a worker waits without limit.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # an unavailable broker comes back some time
 # RabbitMQ's heartbeat: a worker is silent while it works, for longer than any heartbeat. Its

@@ -38,34 +38,34 @@ def provider(environ: Mapping[str, str] = os.environ) -> Provider | None:
     wrong, missing, or unused."""
     issuer = env.text("KILN_OIDC_ISSUER", environ=environ)
     if not issuer:
-        if given := sorted(name for name in environ if name.startswith(_PREFIX) and environ[name]):
-            raise ImproperlyConfigured(f"{given[0]} is set, KILN_OIDC_ISSUER is not: set both")
+        if unused := sorted(name for name in environ if name.startswith(_PREFIX) and environ[name]):
+            raise ImproperlyConfigured(f"{unused[0]} is set, KILN_OIDC_ISSUER is not: set both")
         return None
     if find_spec("authlib") is None:
         raise ImproperlyConfigured("KILN_OIDC_ISSUER needs the extra: pip install 'kiln[oidc]'")
     _needed("KILN_SITE_URL", env.site("KILN_SITE_URL", environ))  # the provider redirects there
+    url = urlsplit(issuer)
+    secure = url.scheme == "https" or (url.scheme == "http" and url.hostname in _LOOPBACK)
+    if not secure or not url.hostname or url.query or url.fragment:
+        raise ImproperlyConfigured(
+            f"KILN_OIDC_ISSUER={issuer!r} is not an issuer such as"
+            " https://login.example/realms/team"
+        )
+    client_id = _needed("KILN_OIDC_CLIENT_ID", env.text("KILN_OIDC_CLIENT_ID", "", environ))
+    secret = env.text("KILN_OIDC_CLIENT_SECRET", "", environ)
+    domains = env.words("KILN_OIDC_DOMAINS", environ=environ)
+    for domain in domains:
+        if "@" in domain or "." not in domain or "*" in domain:
+            raise ImproperlyConfigured(f"KILN_OIDC_DOMAINS: {domain!r} is not a domain")
     return Provider(
-        issuer=_issuer(issuer),
-        client_id=_needed("KILN_OIDC_CLIENT_ID", env.text("KILN_OIDC_CLIENT_ID", "", environ)),
-        client_secret=_needed(
-            "KILN_OIDC_CLIENT_SECRET", env.text("KILN_OIDC_CLIENT_SECRET", "", environ)
-        ),
-        name=env.text("KILN_OIDC_NAME", urlsplit(issuer).hostname or "", environ),
-        domains=_domains(env.words("KILN_OIDC_DOMAINS", environ=environ)),
+        issuer=issuer,  # unchanged: the provider's must be identical
+        client_id=client_id,
+        client_secret=_needed("KILN_OIDC_CLIENT_SECRET", secret),
+        name=env.text("KILN_OIDC_NAME", url.hostname, environ),
+        domains=tuple(domain.lower() for domain in domains),
         groups_claim=env.text("KILN_OIDC_GROUPS_CLAIM", "groups", environ),
         groups=_groups(env.words("KILN_OIDC_GROUPS", environ=environ)),
     )
-
-
-def _issuer(text: str) -> str:
-    """Return the issuer unchanged: the provider's must be identical."""
-    parts = urlsplit(text)
-    secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not secure or not parts.hostname or parts.query or parts.fragment:
-        raise ImproperlyConfigured(
-            f"KILN_OIDC_ISSUER={text!r} is not an issuer such as https://login.example/realms/team"
-        )
-    return text
 
 
 def _needed(name: str, value: str) -> str:
@@ -74,20 +74,13 @@ def _needed(name: str, value: str) -> str:
     return value
 
 
-def _domains(given: list[str]) -> tuple[str, ...]:
-    for one in given:
-        if "@" in one or "." not in one or "*" in one:
-            raise ImproperlyConfigured(f"KILN_OIDC_DOMAINS: {one!r} is not a domain")
-    return tuple(one.lower() for one in given)
-
-
-def _groups(given: list[str]) -> dict[str, str]:
-    found = {}
-    for one in given:
-        value, is_pair, group = one.partition("=")
-        if not is_pair or not value.strip() or not group.strip():
+def _groups(pairs: list[str]) -> dict[str, str]:
+    groups = {}
+    for pair in pairs:
+        value, separator, group = pair.partition("=")
+        if not separator or not value.strip() or not group.strip():
             raise ImproperlyConfigured(
-                f"KILN_OIDC_GROUPS: {one!r} is not a pair such as kernel-team=Builders"
+                f"KILN_OIDC_GROUPS: {pair!r} is not a pair such as kernel-team=Builders"
             )
-        found[value.strip()] = group.strip()
-    return found
+        groups[value.strip()] = group.strip()
+    return groups

@@ -29,8 +29,8 @@ def artifacts(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     backend = env.text("KILN_STORAGE", _FOLDER, environ)
     if backend == "s3":
         return {"BACKEND": _S3, "OPTIONS": _s3(environ)}
-    if given := sorted(name for name in environ if name.startswith(_PREFIX) and environ[name]):
-        raise ImproperlyConfigured(f"{given[0]} is set, KILN_STORAGE is not s3: set that, or drop")
+    if unused := sorted(name for name in environ if name.startswith(_PREFIX) and environ[name]):
+        raise ImproperlyConfigured(f"{unused[0]} is set, KILN_STORAGE is not s3: set that, or drop")
     if "." not in backend:
         raise ImproperlyConfigured(
             f"KILN_STORAGE={backend!r} is neither s3 nor the path of a storage class"
@@ -41,50 +41,34 @@ def artifacts(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
 def _s3(environ: Mapping[str, str]) -> dict[str, Any]:
     if find_spec("storages") is None or find_spec("boto3") is None:
         raise ImproperlyConfigured("KILN_STORAGE=s3 needs the extra: pip install 'kiln[s3]'")
+    bucket = env.text("KILN_S3_BUCKET", environ=environ)
+    if not bucket:
+        raise ImproperlyConfigured("KILN_STORAGE=s3 needs KILN_S3_BUCKET, the bucket's name")
+    if not _BUCKET.fullmatch(bucket):
+        raise ImproperlyConfigured(
+            f"KILN_S3_BUCKET={bucket!r} is not a bucket name: 3 to 63 of a-z, 0-9, '.' and '-'"
+        )
+    prefix = env.text("KILN_S3_PREFIX", environ=environ).strip("/")
+    if prefix and (not _LOCATION.fullmatch(prefix) or {".", ".."} & set(prefix.split("/"))):
+        raise ImproperlyConfigured(f"KILN_S3_PREFIX={prefix!r} is not a prefix such as kiln/site")
+    identity = env.text("KILN_S3_ACCESS_KEY_ID", environ=environ)
+    secret = env.text("KILN_S3_SECRET_ACCESS_KEY", environ=environ)
+    if bool(identity) != bool(secret):
+        missing, there = _KEYS if not identity else reversed(_KEYS)
+        raise ImproperlyConfigured(f"{there} is set, {missing} is not: set both, or neither")
+    credentials = {}  # without Kiln's own, boto3 finds the machine's: AWS_…, a profile, a role
+    if identity:
+        session = env.text("KILN_S3_SESSION_TOKEN", environ=environ) or None
+        credentials = {"access_key": identity, "secret_key": secret, "security_token": session}
+    # The region as Amazon's own tools find it.
+    region = env.text("AWS_REGION", env.text("AWS_DEFAULT_REGION", environ=environ), environ)
     return {
-        "bucket_name": _bucket(environ),
-        "location": _location(environ),
+        "bucket_name": bucket,
+        "location": prefix,
         "endpoint_url": env.site("KILN_S3_ENDPOINT", environ) or None,
-        "region_name": env.text("KILN_S3_REGION", _aws_region(environ), environ) or None,
+        "region_name": env.text("KILN_S3_REGION", region, environ) or None,
         "addressing_style": env.choice("KILN_S3_ADDRESSING", ("auto", "path", "virtual"), environ),
         "signature_version": env.choice("KILN_S3_SIGNATURE", ("s3v4", "s3"), environ),
         "timeout_s": env.integer("KILN_S3_TIMEOUT_S", 10, minimum=1, environ=environ),
-        **_credentials(environ),
+        **credentials,
     }
-
-
-def _bucket(environ: Mapping[str, str]) -> str:
-    name = env.text("KILN_S3_BUCKET", environ=environ)
-    if not name:
-        raise ImproperlyConfigured("KILN_STORAGE=s3 needs KILN_S3_BUCKET, the bucket's name")
-    if not _BUCKET.fullmatch(name):
-        raise ImproperlyConfigured(
-            f"KILN_S3_BUCKET={name!r} is not a bucket name: 3 to 63 of a-z, 0-9, '.' and '-'"
-        )
-    return name
-
-
-def _location(environ: Mapping[str, str]) -> str:
-    given = env.text("KILN_S3_PREFIX", environ=environ).strip("/")
-    if given and (not _LOCATION.fullmatch(given) or {".", ".."} & set(given.split("/"))):
-        raise ImproperlyConfigured(f"KILN_S3_PREFIX={given!r} is not a prefix such as kiln/site")
-    return given
-
-
-def _aws_region(environ: Mapping[str, str]) -> str:
-    """Return the region as Amazon's own tools find it."""
-    return env.text("AWS_REGION", env.text("AWS_DEFAULT_REGION", environ=environ), environ)
-
-
-def _credentials(environ: Mapping[str, str]) -> dict[str, str | None]:
-    """Return Kiln's own credentials; without them, boto3 finds the machine's: ``AWS_…``, a profile,
-    a role."""
-    identity = env.text("KILN_S3_ACCESS_KEY_ID", environ=environ)
-    secret = env.text("KILN_S3_SECRET_ACCESS_KEY", environ=environ)
-    if not identity and not secret:
-        return {}
-    if not identity or not secret:
-        missing, there = _KEYS if not identity else reversed(_KEYS)
-        raise ImproperlyConfigured(f"{there} is set, {missing} is not: set both, or neither")
-    session = env.text("KILN_S3_SESSION_TOKEN", environ=environ) or None
-    return {"access_key": identity, "secret_key": secret, "security_token": session}

@@ -20,11 +20,12 @@ from codegen_app.graphs.services import imports as graphs
 from codegen_app.graphs.services import torch_comparisons
 from codegen_app.kernels.models import Packing
 from codegen_app.platform import artifacts
-from codegen_app.site import backlog
+from codegen_app.site import queued_work
 from codegen_app.tuning.services import graph_deletion, packing, quarantine
 from codegen_app.workers import compilers, liveness, queue, work
 from codegen_app.workers import heartbeat as workers
 from codegen_app.workers.models import State, Worker
+from codegen_app.workers.queue import Kind
 from scheduler import sandbox, untrusted
 from scheduler.errors import MachineError, UserError
 from scheduler.sandbox import Protection, Status
@@ -140,11 +141,11 @@ def test_a_worker_without_torch_leaves_it_to_one_that_has_it(
     tasks.prepare()
     row.refresh_from_db()
     assert (row.state, row.attempts, row.reason) == (State.QUEUED, 0, "")
-    assert not backlog.has_work("prepare"), "else a worker without torch ends itself"
+    assert not queued_work.has_work("prepare"), "else a worker without torch ends itself"
 
     compared(lambda *_, **__: answers(finding()))
     monkeypatch.setattr(compilers, "torch_version", lambda: "2.13.0")
-    assert backlog.has_work("prepare")
+    assert queued_work.has_work("prepare")
     tasks.prepare()
     row.refresh_from_db()
     assert row.state == State.DONE
@@ -178,7 +179,7 @@ def test_it_is_announced_and_counted_where_a_live_worker_has_torch(
     graph = prepared()
     make_torch_comparison(graph, state=State.QUEUED)
     worker(**fields)
-    assert sum(rows.count() for rows in backlog.prepare_backlog()) == int(serves)
+    assert sum(rows.count() for rows in queued_work.due_rows(Kind.PREPARE)) == int(serves)
     page = graph_page(graph.pk)
     assert page.torch is not None
     assert page.torch.headline == "waiting for a worker with torch"
@@ -251,7 +252,7 @@ def test_a_worker_says_that_it_has_torch(
     compared(never)
     monkeypatch.setattr(workers, "probe", lambda: ())
     heart = workers.WorkerHeartbeat(
-        "w@h", ["prepare"], lambda: liveness.Progress(0, busy=True), backlog.has_work
+        "w@h", ["prepare"], lambda: liveness.Progress(0, busy=True), queued_work.has_work
     )
     for version in ("2.13.0", ""):
         monkeypatch.setattr(compilers, "torch_version", lambda known=version: known)

@@ -21,7 +21,7 @@ from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.kernels.services import builds
 from codegen_app.platform import artifacts
 from codegen_app.platform.models import Artifact
-from codegen_app.site import backlog, periodic_jobs, retention
+from codegen_app.site import periodic_jobs, queued_work, retention
 from codegen_app.tuning.services import selections
 from codegen_app.workers import queue, work
 from codegen_app.workers.models import State
@@ -251,8 +251,8 @@ def test_a_row_of_a_dead_worker_is_given_on(world: World) -> None:
 def test_workers_are_told_of_what_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked(world)
     told: list[queue.Kind] = []
-    monkeypatch.setattr(backlog, "notify", lambda kind, *_, **__: told.append(kind))
-    backlog.notify_workers()
+    monkeypatch.setattr(queued_work, "notify", lambda kind, *_, **__: told.append(kind))
+    queued_work.notify_workers()
     assert queue.Kind.COMPILE in told
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import connection as database
 from kombu import Connection, Consumer, Producer, Queue
 
 from codegen_app.platform.broker import transport
 from codegen_app.platform.broker.session import Session
-from codegen_app.platform.config import broker as broker_settings
 from codegen_app.platform.config.celery import app
 from codegen_app.platform.models import Message
 from codegen_app.workers import queue
@@ -25,7 +25,7 @@ from tests.app.processes import worker_environment
 from tests.attacks import broker as attack
 from tests.support.patience import PATIENCE_S
 
-OPTIONS = broker_settings.TRANSPORT_OPTIONS
+OPTIONS = settings.CELERY_BROKER_TRANSPORT_OPTIONS
 pytestmark = pytest.mark.django_db
 
 
@@ -203,7 +203,7 @@ def celery_on_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
         if given is not None:
             yield given
             return
-        with Connection(broker_settings.DEFAULT, transport_options=OPTIONS) as connection:
+        with Connection(transport.DEFAULT_URL, transport_options=OPTIONS) as connection:
             yield Producer(connection)
 
     monkeypatch.setattr(app, "producer_or_acquire", producer)

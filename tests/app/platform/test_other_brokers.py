@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from kombu import Connection, Producer
 
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.platform import readiness
-from codegen_app.platform.config import broker as broker_settings
 from codegen_app.platform.config.celery import app
 from codegen_app.workers import queue
 from codegen_app.workers.models import State, Worker
@@ -58,7 +58,7 @@ def sending(server: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Con
     """This process sends to the server, too, as one that serves pages does."""
 
     def connection(**_: Any) -> Connection:
-        return Connection(server.url, transport_options=broker_settings.TRANSPORT_OPTIONS)
+        return Connection(server.url, transport_options=settings.CELERY_BROKER_TRANSPORT_OPTIONS)
 
     @contextmanager
     def producer(given: Producer | None = None) -> Iterator[Producer]:

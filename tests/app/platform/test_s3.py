@@ -185,7 +185,7 @@ def test_a_row_stays_where_its_object_cannot_be_removed(
     monkeypatch.setattr(retention, "UNUSED_AGE", timedelta(0))
     bucket.kill()
     with pytest.raises(StorageAwayError):
-        retention._sweep_artifacts(False, 9)
+        retention.sweep_artifacts(False, 9)
     assert Artifact.objects.count() == 1
 
 

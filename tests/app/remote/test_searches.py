@@ -19,7 +19,7 @@ from codegen_app.kernels.services import builds, engine
 from codegen_app.platform.advisory_lock import LockClass
 from codegen_app.remote import leases
 from codegen_app.remote.models import RemoteLease
-from codegen_app.site import backlog
+from codegen_app.site import queued_work
 from codegen_app.tasks import compile
 from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
 from codegen_app.tuning.services import ledger, measurement_tasks, planning, run_requests
@@ -91,7 +91,7 @@ def test_builds_are_asked_for_made_and_decided_upon(remote: Remote, run: TuningR
     assert told(remote, key, kernels[0]) == {}, "nobody has looked at the graph yet"
     assert RemoteLease.objects.get().asked == []
     assert refused(remote.finish(key), 503, "are not known yet")
-    assert backlog.has_work("compile")
+    assert queued_work.has_work("compile")
     compile()
     task = TuningTask.objects.get()
     assert task.title and task.operands and task.shape["template"]

@@ -20,7 +20,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from codegen_app import tasks
-from codegen_app.site import backlog
+from codegen_app.site import queued_work
 from codegen_app.tracking.models import (
     AlertEvent,
     AlertKind,
@@ -546,5 +546,5 @@ def test_workers_are_woken_when_the_event_is_committed_and_by_the_round(
         assert woken == []
     assert woken == [("notify", 1)]
     with django_capture_on_commit_callbacks(execute=True):
-        backlog.notify_workers()
+        queued_work.notify_workers()
     assert woken == [("notify", 1)] * 2

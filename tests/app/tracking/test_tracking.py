@@ -15,7 +15,7 @@ from codegen_app import tasks
 from codegen_app.accounts import tokens
 from codegen_app.platform import artifacts
 from codegen_app.platform.models import Artifact
-from codegen_app.site import backlog, periodic_jobs
+from codegen_app.site import periodic_jobs, queued_work
 from codegen_app.tracking.models import (
     Alert,
     Change,
@@ -87,7 +87,7 @@ def test_a_message_that_never_came_is_sent_again_by_the_round(
     messages: list[str], django_capture_on_commit_callbacks: Any
 ) -> None:
     series.store(points(values(LEVELS)), Source.API)
-    assert backlog.has_work("detect")
+    assert queued_work.has_work("detect")
     for step in (look_all, explanations.explain, alert_pipeline.process_pending):
         messages.clear()
         with django_capture_on_commit_callbacks(execute=True):
@@ -98,7 +98,7 @@ def test_a_message_that_never_came_is_sent_again_by_the_round(
     with django_capture_on_commit_callbacks(execute=True):
         periodic_jobs.run_maintenance()
     assert "detect" not in messages
-    assert not backlog.has_work("detect")
+    assert not queued_work.has_work("detect")
 
 
 def found(first: dict[str, Any], second: dict[str, Any]) -> Change:

@@ -25,7 +25,7 @@ from codegen_app.accounts.models import AuditEntry
 from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import Build, KernelUse, Packing
 from codegen_app.platform.models import Artifact
-from codegen_app.site import backlog, retention
+from codegen_app.site import queued_work, retention
 from codegen_app.tuning.services import bundles, packing
 from codegen_app.tuning.services.bundles import BundleRequest, Progress
 from codegen_app.workers import queue, work
@@ -271,8 +271,8 @@ def test_a_waiting_one_is_announced(
 ) -> None:
     asked(reader, world.graph)
     told: list[object] = []
-    monkeypatch.setattr(backlog, "notify", lambda kind, *_, **__: told.append(kind))
-    backlog.notify_workers()
+    monkeypatch.setattr(queued_work, "notify", lambda kind, *_, **__: told.append(kind))
+    queued_work.notify_workers()
     assert queue.Kind.PREPARE in told
 
 

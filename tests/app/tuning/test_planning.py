@@ -16,7 +16,7 @@ from django.utils import timezone
 from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import GeneratedKernel
 from codegen_app.kernels.services import builds, engine, recording
-from codegen_app.platform.config import queries
+from codegen_app.platform.config import serving
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
 from codegen_app.tuning.services import budgets, ledger, planning, run_requests
 from codegen_app.tuning.services import search as tuning_search
@@ -45,7 +45,7 @@ def client(client: Client) -> Client:
 def impatient(settings: pytest.FixtureRequest) -> Iterator[None]:
     """As a web process, which waits for a lock a second at most."""
     settings.WEB_LOCK_TIMEOUT_S = 1
-    queries._limit(connection)
+    serving.limit_connection(connection)
     yield
     connection.close()
 

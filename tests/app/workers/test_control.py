@@ -13,7 +13,7 @@ from django.utils import timezone
 from codegen_app import tasks
 from codegen_app.accounts.models import AuditEntry
 from codegen_app.graphs.models import Graph
-from codegen_app.site import backlog, periodic_jobs
+from codegen_app.site import periodic_jobs, queued_work
 from codegen_app.tuning.models import TuningTask
 from codegen_app.workers import controls
 from codegen_app.workers.liveness import STUCK_AFTER, Progress, StallDetector
@@ -103,7 +103,7 @@ def test_a_worker_that_is_paused_takes_nothing_until_it_goes_on(
     assert Graph.objects.get().state == State.QUEUED
 
     idle, limit_s = Progress(received=3, busy=False), STUCK_AFTER.total_seconds()
-    watch = StallDetector(["prepare"], backlog.has_work)
+    watch = StallDetector(["prepare"], queued_work.has_work)
     assert not any(watch.is_stuck(idle, at) for at in (0.0, 1.0, 2 * limit_s)), "it is to be idle"
 
     controls.set_control(worker, Control.GO, None, "")

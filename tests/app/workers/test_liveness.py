@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from codegen_app.graphs.models import TorchComparison
 from codegen_app.kernels.models import Modelling, Packing
-from codegen_app.site import backlog
+from codegen_app.site import queued_work
 from codegen_app.site.demo.maintenance import _signs_of_life
 from codegen_app.tracking.models import Remeasurement
 from codegen_app.tuning.models import TuningRun
@@ -35,7 +35,7 @@ IDLE = Progress(received=3, busy=False)
 
 def watch(*queues: str) -> StallDetector:
     """One that has seen the worker idle already."""
-    made = StallDetector(queues, backlog.has_work)
+    made = StallDetector(queues, queued_work.has_work)
     made.is_stuck(IDLE, 0.0)
     return made
 
@@ -80,10 +80,10 @@ def test_time_without_the_database_does_not_count() -> None:
 
 def test_what_waits_for_whom() -> None:
     factories.graph()
-    assert backlog.has_work("prepare")
-    assert not backlog.has_work("compile")
-    assert not backlog.has_work("measure.gfx942")
-    assert not backlog.has_work("default")
+    assert queued_work.has_work("prepare")
+    assert not queued_work.has_work("compile")
+    assert not queued_work.has_work("measure.gfx942")
+    assert not queued_work.has_work("default")
 
 
 def packing() -> None:
@@ -132,10 +132,10 @@ def test_all_that_a_queue_has_counts(
     queue: str, make: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compilers, "torch_version", lambda: "2.13.0")
-    assert not backlog.has_work(queue)
+    assert not queued_work.has_work(queue)
     make()
-    assert backlog.has_work(queue)
-    assert [one for one in ("prepare", "compile", "measure.cpu") if backlog.has_work(one)] == [
+    assert queued_work.has_work(queue)
+    assert [one for one in ("prepare", "compile", "measure.cpu") if queued_work.has_work(one)] == [
         queue
     ]
 
@@ -164,7 +164,7 @@ def test_a_stuck_worker_gives_no_sign_and_ends_itself(monkeypatch: pytest.Monkey
     clock = iter([0.0, 1.0, 2.0 + LIMIT_S])
     monkeypatch.setattr(workers.os, "kill", kill)
     monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    heart = workers.WorkerHeartbeat("w@h", ["prepare"], lambda: IDLE, backlog.has_work)
+    heart = workers.WorkerHeartbeat("w@h", ["prepare"], lambda: IDLE, queued_work.has_work)
     facts: dict[str, Any] = {**heart._facts()}
     heart._beat(facts)
     heart._beat(facts)
