@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scheduler.cycles.constants import processor_machine
 from scheduler.isa.rocm.emulator.trace import Access
 from scheduler.targets.cycle_model import Groups
+from scheduler.targets.generations import amd_gpu
 
 _WORD = 4
 _BANKS = 32
@@ -48,11 +49,11 @@ def _consecutive_groups(lanes: int, together: int) -> Groups:
 def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
     """Return the rule for an access of ``width`` bytes per lane (with two addresses per lane: for
     each of the two). Widths below a word count as one word, 12 bytes as 16."""
-    gpu = processor_machine(processor)
+    gpu, lanes = processor_machine(processor), amd_gpu(processor).wavefront
     words = {8: 2, 12: 4, 16: 4}.get(width, 1)
     banks = gpu.lds_banks if reads and width != 12 else _BANKS
     known = {12: gpu.b96_groups, 16: gpu.b128_groups}.get(width) if reads else None
-    return BankRule(known or _consecutive_groups(gpu.wave, min(gpu.wave, banks // words)), banks)
+    return BankRule(known or _consecutive_groups(lanes, min(lanes, banks // words)), banks)
 
 
 def cycles(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
-from scheduler.targets.cycle_model import Machine
+from scheduler.targets.cycle_model import End, Machine, Rates
 from scheduler.targets.generations import amd_gpu
 
 
@@ -19,3 +19,9 @@ def processor_machine(processor: str) -> Machine:
     if found is None:
         raise KeyError(processor)
     return found
+
+
+def rates_at(target: Target, end: End) -> Rates:
+    """Return the figures of a target at one end of their ranges, likewise."""
+    gpu = amd_hardware(target)
+    return machine(target).at(end, simds=gpu.simds_per_cu, wave=gpu.wavefront)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scheduler import targets
 from scheduler.cycles import matrix
-from scheduler.cycles.constants import machine
+from scheduler.cycles.constants import machine, rates_at
 from scheduler.cycles.constants_table import MEANINGS
 from scheduler.cycles.decode import DecodedInstruction, decode, vector_rate
 from scheduler.isa.cuda.describe import rate_dtype
@@ -100,7 +100,7 @@ _COUNTERS = {
 def _decode_alone(target: Target, mnemonic: str, end: End) -> DecodedInstruction:
     one = Instruction(1, mnemonic, "", Kind.OTHER, 0)
     alone = Function("", 1, 1, (one,), {})
-    return decode(alone, amd_hardware(target).processor, machine(target).at(end))[0]
+    return decode(alone, amd_hardware(target).processor, rates_at(target, end))[0]
 
 
 def _constant(name: str, constant: Constant, double: float | None) -> Fact:

@@ -20,7 +20,7 @@ from scheduler.cycles.block_durations import (
     representative_blocks,
     sample_blocks,
 )
-from scheduler.cycles.constants import machine
+from scheduler.cycles.constants import machine, rates_at
 from scheduler.cycles.decode import DecodedInstruction, decode
 from scheduler.cycles.device import apply_memory_bound, classify_blocks, device_time, unit_share
 from scheduler.cycles.launch_report import ModelledLaunch, write_launch_report
@@ -137,7 +137,7 @@ class _LaunchModel:
     def _rates(self, end: End) -> Rates:
         """Return the rates of the unit that blocks are assigned to: two compute units if they may
         use both."""
-        rates = self._machine.at(end)
+        rates = rates_at(self._target, end)
         return rates.paired if self._demand.wgp_mode else rates
 
     def _read_demand(self, listing: str) -> Demand:

@@ -95,7 +95,7 @@ def write_launch_report(modelled: ModelledLaunch) -> LaunchReport:
 def _times(modelled: ModelledLaunch, cycles: Band, matrix: float) -> Band:
     """Return microseconds. At the slow end the clock drops with the load of the matrix pipes."""
     hertz = modelled.board.clock_mhz
-    lowered = 1 - min(1.0, matrix) * (1 - modelled.machine.at(End.SLOW).matrix_clock)
+    lowered = 1 - min(1.0, matrix) * (1 - modelled.machine.matrix_clock.slow)
     return Band(cycles.low / hertz, cycles.mid / hertz, cycles.high / hertz / lowered)
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from scheduler.cycles.constants import processor_machine
 from scheduler.isa.rocm.instruction_set.matrix import matrix_shape
+from scheduler.targets.generations import amd_gpu
 
 _LEAST = {4: 8, 16: 16, 32: 32}  # MFMA: the fewest cycles for that number of rows
 
@@ -25,12 +26,11 @@ def cycles(mnemonic: str, processor: str, operands: str = "") -> int | None:
     shape = matrix_shape(mnemonic)
     if shape is None:
         return None
-    gpu = processor_machine(processor)
-    rates = dict(gpu.matrix_rates)
+    rates = dict(processor_machine(processor).matrix_rates)
     element = _rate_key(shape.element, operands)
     rate = rates.get(element) or rates.get("f32") or min(rates.values())
     operations = shape.flops // 2 if shape.is_sparse else shape.flops
-    length = round(operations * gpu.simds / rate)
+    length = round(operations * amd_gpu(processor).simds_per_cu / rate)
     if shape.family in ("mfma", "smfmac"):
         return max(length, 16 if element == "f64" else _LEAST.get(shape.m, 16))
     return max(length, 8)

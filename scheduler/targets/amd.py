@@ -58,6 +58,7 @@ class AmdHardware(HipHardware):
         HardwareFigure("LDS", "B per CU", "lds_bytes"),
     )
 
+    max_blocks_per_unit: ClassVar[int] = 16
     vgprs_per_simd: int
     vgpr_granule: int
     max_waves_per_simd: int

@@ -92,8 +92,6 @@ class Properties(Generic[Value]):
     occupies its pipe; ``..._latency`` are those until its result may be read.
     """
 
-    simds: int
-    wave: int
     lds_banks: int
     """Banks that one access reads at a time; 96-bit reads and all writes use 32."""
     b96_groups: Groups
@@ -150,14 +148,14 @@ class Properties(Generic[Value]):
 class Machine(Properties[Constant]):
     """One target, each figure with its range and source."""
 
-    def at(self, end: End) -> Rates:
-        """Return all figures of one end, as plain numbers."""
+    def at(self, end: End, *, simds: int, wave: int) -> Rates:
+        """Return all figures of one end, as plain numbers, for a compute unit of so many SIMDs."""
         values: dict[str, Any] = {
             each.name: value.at(end) if isinstance(value, Constant) else value
             for each in fields(self)
             for value in [getattr(self, each.name)]
         }
-        return Rates(**values)
+        return Rates(**values, simds=simds, wave=wave)
 
     def constants(self) -> dict[str, Constant]:
         """Return the figures with a source of their own, by name, for documents."""
@@ -171,9 +169,11 @@ class Machine(Properties[Constant]):
 
 @dataclass(frozen=True)
 class Rates(Properties[float]):
-    """A machine's figures at one end of their ranges. ``units`` compute units act as one (RDNA: a
-    work-group processor has two)."""
+    """A machine's figures at one end of their ranges. ``units`` compute units with ``simds`` SIMDs
+    act as one (RDNA: a work-group processor has two); ``wave`` is the lanes of a wave."""
 
+    simds: int
+    wave: int
     units: int = 1
 
     @property

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from scheduler.matrix_instructions import MatrixSet
 from scheduler.targets import rdna, rdna3
 from scheduler.targets.amd import SPECS, Feature, float8
-from scheduler.targets.cycle_model import Constant, Machine, pipe_rates
+from scheduler.targets.cycle_model import Constant, pipe_rates
 from scheduler.targets.model import GB, KIB, MIB, Board, rates
 
 _NAME = "gfx1201"
@@ -15,17 +15,17 @@ _DOCUMENT = "AMD RDNA 4 instruction set architecture: dual issue, WMMA"
 _VECTOR = rates(f32=256, f16=512)
 _MATRIX = rates(f16=1024, bf16=1024, i8=2048, **float8(2048))
 
-_CYCLE_FIGURES: dict[str, Any] = {
-    **rdna3.CYCLE_FIGURES,
-    "b96_groups": (),
-    "b128_groups": (),
-    "matrix_rates": pipe_rates(_MATRIX, bits4=4096),
-    "l1_latency": Constant(80, 100, 130, "cycles", "Chips and Cheese: RDNA 4"),
-    "l2_latency": Constant(220, 260, 330, "cycles", "Chips and Cheese: RDNA 4"),
-    "last_level_bytes_s": Constant(
+_MACHINE = replace(
+    rdna3.MACHINE,
+    b96_groups=(),
+    b128_groups=(),
+    matrix_rates=pipe_rates(_MATRIX, bits4=4096),
+    l1_latency=Constant(80, 100, 130, "cycles", "Chips and Cheese: RDNA 4"),
+    l2_latency=Constant(220, 260, 330, "cycles", "Chips and Cheese: RDNA 4"),
+    last_level_bytes_s=Constant(
         *(4.0e12, 3.0e12, 2.4e12, "bytes per second"), "Chips and Cheese: RDNA 4, Infinity Cache"
     ),
-}
+)
 
 GPU = rdna.gpu(
     _NAME,
@@ -39,7 +39,7 @@ GPU = rdna.gpu(
     block_ids_in_trap_registers=True,
     scalar_loads_have_own_counter=True,
     emulated=True,
-    machine=Machine(**_CYCLE_FIGURES),
+    machine=_MACHINE,
 )
 GPUS = (GPU,)
 

@@ -14,9 +14,6 @@ from scheduler.arithmetic import round_up
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware, amd_hardware
 
-_MAX_GROUPS_PER_CU = 16
-_MAX_GROUPS_PER_WGP = 32
-
 
 class Limiter(StrEnum):
     """The resource that limits occupancy; ``waves`` is the hardware's own maximum."""
@@ -111,7 +108,7 @@ def _groups_of(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> 
     pair)."""
     units = _units(demand)
     slots = gpu.max_waves_per_simd * gpu.simds_per_cu * units
-    most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
+    most_groups = gpu.max_blocks_per_unit * units
     groups = slots if waves == 1 else min(slots // waves, most_groups)
     if lds_bytes:
         groups = min(groups, gpu.lds_bytes * units // lds_bytes)

@@ -15,8 +15,6 @@ from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
-_MAX_GROUPS = 16  # per compute unit
-
 
 class AmdRules(OccupancyRules):
     """Counts as ``build/rocm/occupancy.py`` does."""
@@ -77,7 +75,7 @@ class AmdRules(OccupancyRules):
     def waves_before_build(self, threads: int, shared_bytes: int, target: Target) -> float:
         gpu = amd_hardware(target)
         waves = -(-threads // gpu.wavefront)
-        groups = gpu.lds_bytes // shared_bytes if shared_bytes else _MAX_GROUPS
+        groups = gpu.lds_bytes // shared_bytes if shared_bytes else gpu.max_blocks_per_unit
         held = max(1, groups) * waves / gpu.simds_per_cu
         return max(0.25, min(float(gpu.max_waves_per_simd), held))
 

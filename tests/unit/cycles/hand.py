@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler import targets
-from scheduler.cycles.constants import machine
+from scheduler.cycles.constants import rates_at
 from scheduler.cycles.decode import decode
 from scheduler.cycles.paths import BlockPaths, paths_of
 from scheduler.cycles.unit import MemoryShare, Unit, UnitResult
@@ -47,7 +47,7 @@ def looped(before: int, body: int, after: int, times: int) -> list[int]:
 
 def block(text: str, traces: Sequence[WaveTrace], target: str = "gfx942") -> BlockPaths:
     function = function_of(text)
-    rates = machine(targets.find(target)).at(End.MID)
+    rates = rates_at(targets.find(target), End.MID)
     return paths_of(function, decode(function, target, rates), traces, target, rates, {})
 
 
@@ -65,7 +65,7 @@ def run(
 ) -> UnitResult:
     """Some equal blocks on one unit."""
     function = function_of(text)
-    rates = machine(targets.find(target)).at(end)
+    rates = rates_at(targets.find(target), end)
     decoded = decode(function, target, rates)
     paths = paths_of(function, decoded, traces, target, rates, {})
     setting = MemoryShare(memory, rates.l2_bytes_cycle, rates.l1_bytes // rates.line, code_lines)

@@ -6,8 +6,7 @@ import pytest
 
 from scheduler import targets
 from scheduler.cycles import matrix
-from scheduler.cycles.constants import machine
-from scheduler.targets.cycle_model import End
+from scheduler.targets.amd import amd_hardware
 from scheduler.targets.model import hip_hardware
 from scheduler.targets.modelled import TARGETS
 
@@ -60,7 +59,7 @@ def test_other_instructions_have_none() -> None:
 def test_the_fastest_of_each_type_has_the_boards_rate(target: str) -> None:
     """The published rate of each board, and no instruction is faster than that."""
     board = targets.boards(target)[0]
-    simds = machine(targets.find(target)).at(End.MID).simds
+    simds = amd_hardware(targets.find(target)).simds_per_cu
     best: dict[str, float] = {}
     for one in hip_hardware(targets.find(target)).matrix_instructions:
         name = f"v_{one.name}".removesuffix("_gfx12")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler import targets
-from scheduler.cycles.constants import machine
+from scheduler.cycles.constants import rates_at
 from scheduler.cycles.cuts import LAST_ITERATIONS, MEASURED_ITERATIONS, SETTLING_ITERATIONS
 from scheduler.cycles.device import busiest_cycles, left_out_cycles
 from scheduler.cycles.report import Pipe, StallReason
@@ -51,13 +51,12 @@ def matrix_loop(target: str, chains: int) -> str:
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_loop_of_matrix_instructions_keeps_the_matrix_pipes_busy(target: str) -> None:
     """Two waves a SIMD: at the published rate, but for its start."""
+    rates = rates_at(targets.find(target), End.MID)
+    lanes, simds = rates.wave, rates.simds
     chains, times = 8, 200
-    lanes = machine(targets.find(target)).wave
-    simds = machine(targets.find(target)).simds
     waves = [trace(looped(1, chains + 3, 1, times), wave=n, lanes=lanes) for n in range(2 * simds)]
     text = matrix_loop(target, chains)
     outcome = run(text, waves, target=target)
-    rates = machine(targets.find(target)).at(End.MID)
     whole = outcome.cycles + left_out_cycles(block(text, waves, target), outcome)
     busy = outcome.totals.pipes[Pipe.MATRIX] / simds
     assert outcome.instructions < 2 * simds * (chains + 3) * (
@@ -218,7 +217,7 @@ def test_the_timeline_is_of_the_first_waves() -> None:
 
 @pytest.mark.parametrize("end", End)
 def test_a_block_begins_some_time_after_the_one_whose_place_it_takes(end: End) -> None:
-    start = machine(targets.find("gfx942")).at(end).block_start
+    start = rates_at(targets.find("gfx942"), end).block_start
     text = "s_sleep 10\ns_endpgm"
     outcome = run(text, [trace([0, 1])], blocks=3, resident=1, end=end)
     begun = [wave.started for wave in outcome.waves]
