@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from scheduler.track.differences import Aspect, Difference, shorten_digest
 from scheduler.track.evidence import Cause, Evidence
 from scheduler.track.sides import Side
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -36,40 +39,51 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Rule:
-    """``candidates`` is None if ``cause`` is the only one."""
+    """``candidates`` is empty if ``cause`` is the only one. A text is a function where it depends
+    on the evidence."""
 
     name: str
     applies: Callable[[Evidence], bool]
-    cause: Callable[[Evidence], Cause]
-    reason: Callable[[Evidence], str]
-    candidates: Callable[[Evidence], tuple[Cause, ...]] | None = None
-    next_step: Callable[[Evidence], str] = lambda _: ""
+    cause: Cause
+    reason: str | Callable[[Evidence], str]
+    candidates: tuple[Cause, ...] | Callable[[Evidence], tuple[Cause, ...]] = ()
+    next_step: str | Callable[[Evidence], str] = ""
 
 
 def explain(before: Side, after: Side) -> Explanation:
     """Explain why the series moved from one side to the other."""
     evidence = Evidence(before, after)
     rule = next(rule for rule in RULES if rule.applies(evidence))
-    cause = rule.cause(evidence)
-    candidates = rule.candidates(evidence) if rule.candidates else (cause,)
+    cause, candidates = rule.cause, _value(rule.candidates, evidence) or (rule.cause,)
+    differences = evidence.code_differences if cause is not Cause.NOISE else ()
+    reasons = [_value(rule.reason, evidence)]
+    reasons += [difference.sentence for difference in (*differences, *evidence.environment)]
+    if evidence.has_clock_change:
+        possible, measured = evidence.clock_ratio, evidence.ratio
+        reasons.append(
+            f"clocks changed in the opposite direction; the ratio is {measured:.3f} nevertheless"
+            if (possible - 1) * (measured - 1) <= 0
+            else f"clocks alone explain a ratio of at most {possible:.3f}; {measured:.3f} was"
+            " measured"
+        )
+    if evidence.same_code is not None and not evidence.is_known(Aspect.CODE):
+        reasons.append("code objects are not recorded: their inputs were compared instead")
+    if evidence.same_environment and not evidence.clocks_known:
+        reasons.append("clocks are not recorded: they may differ")
     return Explanation(
         cause=cause,
         rule=rule.name,
-        reasons=(rule.reason(evidence), *_extra_reasons(evidence, cause)),
+        reasons=tuple(reasons),
         candidates=candidates,
-        next_step=rule.next_step(evidence),
+        next_step=_value(rule.next_step, evidence),
         feeds_noise_floor=evidence.same_code is True and evidence.same_environment is True,
         ratio=evidence.ratio,
         differences=evidence.differences,
     )
 
 
-def _constant_cause(cause: Cause) -> Callable[[Evidence], Cause]:
-    return lambda _: cause
-
-
-def _constant_reason(text: str) -> Callable[[Evidence], str]:
-    return lambda _: text
+def _value(part: _T | Callable[[Evidence], _T], evidence: Evidence) -> _T:
+    return part(evidence) if callable(part) else part
 
 
 def _names(found: tuple[Difference, ...]) -> str:
@@ -78,10 +92,6 @@ def _names(found: tuple[Difference, ...]) -> str:
 
 def _code_or_parts(evidence: Evidence) -> tuple[Cause, ...]:
     return evidence.code_causes or (Cause.CODE,)
-
-
-def _with_environment(evidence: Evidence) -> tuple[Cause, ...]:
-    return (*_code_or_parts(evidence), Cause.ENVIRONMENT)
 
 
 def _measure_again(evidence: Evidence) -> str:
@@ -98,9 +108,8 @@ def _measure_again(evidence: Evidence) -> str:
 
 
 def _separate(evidence: Evidence) -> str:
-    made = evidence.code_causes
     one = evidence.before.nearest
-    if Cause.COMPILER in made:
+    if Cause.COMPILER in evidence.code_causes:
         compiler = evidence.after.nearest.compiler
         return (
             f"build {shorten_digest(one.revision) or 'the earlier source'} with {compiler.name} "
@@ -112,166 +121,118 @@ def _separate(evidence: Evidence) -> str:
     )
 
 
-def _environment_reason(evidence: Evidence) -> str:
-    return f"the code is the same, the environment differs: {_names(evidence.environment)}"
-
-
-def _both_reason(evidence: Evidence) -> str:
-    return (
-        f"code and environment ({_names(evidence.environment)}) both differ: either can be the "
-        "cause"
-    )
-
-
-def _several_reason(evidence: Evidence) -> str:
-    parts = " and ".join(cause.value for cause in evidence.code_causes)
-    return f"{parts} changed together, in the same environment"
-
-
 RULES = (
     Rule(
         "no difference",
         lambda e: not e.is_shown,
-        _constant_cause(Cause.NOISE),
-        _constant_reason(
-            "the median of one side lies in the interval of the other: no difference is shown"
-        ),
+        Cause.NOISE,
+        "the median of one side lies in the interval of the other: no difference is shown",
     ),
     Rule(
         "drift",
         lambda e: e.is_drift and e.same_environment is not False,
-        _constant_cause(Cause.NOISE),
-        _constant_reason("the values drift before and after the change, which explains the step"),
+        Cause.NOISE,
+        "the values drift before and after the change, which explains the step",
     ),
     Rule(
         "same code, same environment",
         lambda e: e.same_code is True and e.same_environment is True,
-        _constant_cause(Cause.NOISE),
-        _constant_reason(
-            "the code and the environment are the same: the difference is run-to-run noise"
-        ),
+        Cause.NOISE,
+        "the code and the environment are the same: the difference is run-to-run noise",
     ),
     Rule(
         "same code, other environment",
         lambda e: e.same_code is True and e.same_environment is False,
-        _constant_cause(Cause.ENVIRONMENT),
-        _environment_reason,
+        Cause.ENVIRONMENT,
+        lambda e: f"the code is the same, the environment differs: {_names(e.environment)}",
     ),
     Rule(
         "same code, environment not known",
         lambda e: e.same_code is True,
-        _constant_cause(Cause.UNKNOWN),
-        _constant_reason("the code is the same, the environment is not recorded"),
-        lambda _: (Cause.ENVIRONMENT, Cause.NOISE),
-        _constant_reason("record device and driver with each result"),
+        Cause.UNKNOWN,
+        "the code is the same, the environment is not recorded",
+        (Cause.ENVIRONMENT, Cause.NOISE),
+        "record device and driver with each result",
     ),
     Rule(
         "code and environment",
         lambda e: e.same_code is False and e.same_environment is False,
-        _constant_cause(Cause.UNKNOWN),
-        _both_reason,
-        _with_environment,
+        Cause.UNKNOWN,
+        lambda e: (
+            f"code and environment ({_names(e.environment)}) both differ: either can be the cause"
+        ),
+        lambda e: (*_code_or_parts(e), Cause.ENVIRONMENT),
         _measure_again,
     ),
     Rule(
         "code not known, other environment",
         lambda e: e.same_environment is False,
-        _constant_cause(Cause.UNKNOWN),
+        Cause.UNKNOWN,
         lambda e: f"{_names(e.environment)} differ, and the code is not recorded",
-        lambda _: (Cause.CODE, Cause.ENVIRONMENT),
+        (Cause.CODE, Cause.ENVIRONMENT),
         _measure_again,
     ),
     Rule(
         "environment not known",
         lambda e: e.same_environment is None,
-        _constant_cause(Cause.UNKNOWN),
-        _constant_reason(
-            "device or driver of one side is not recorded: the environment may differ"
-        ),
+        Cause.UNKNOWN,
+        "device or driver of one side is not recorded: the environment may differ",
         lambda e: (
             *_code_or_parts(e),
             Cause.ENVIRONMENT,
             *([] if e.code_differences else [Cause.NOISE]),
         ),
-        _constant_reason(
-            "record device and driver with each result, or measure both revisions again"
-        ),
+        "record device and driver with each result, or measure both revisions again",
     ),
     Rule(
         "code not known",
         lambda e: e.same_code is None,
-        _constant_cause(Cause.UNKNOWN),
-        _constant_reason("the environment is the same, the code is not recorded"),
-        lambda _: (Cause.CODE, Cause.TUNING, Cause.COMPILER, Cause.NOISE),
-        _constant_reason(
-            "send the code object hash, or source hash and compiler version, with each result"
-        ),
+        Cause.UNKNOWN,
+        "the environment is the same, the code is not recorded",
+        (Cause.CODE, Cause.TUNING, Cause.COMPILER, Cause.NOISE),
+        "send the code object hash, or source hash and compiler version, with each result",
     ),
     Rule(
         "several changed together",
         lambda e: len(e.code_causes) > 1,
-        _constant_cause(Cause.UNKNOWN),
-        _several_reason,
+        Cause.UNKNOWN,
+        lambda e: f"{' and '.join(e.code_causes)} changed together, in the same environment",
         _code_or_parts,
         _separate,
     ),
     Rule(
         "partly recorded",
         lambda e: bool(e.unrecorded_causes),
-        _constant_cause(Cause.UNKNOWN),
-        _constant_reason(
-            "the code differs in the same environment, and its inputs are only partly recorded"
-        ),
+        Cause.UNKNOWN,
+        "the code differs in the same environment, and its inputs are only partly recorded",
         lambda e: (*e.code_causes, *e.unrecorded_causes),
-        _constant_reason("send source, configuration and compiler version with each result"),
+        "send source, configuration and compiler version with each result",
     ),
     Rule(
         "another choice",
         lambda e: e.code_causes == (Cause.TUNING,),
-        _constant_cause(Cause.TUNING),
-        _constant_reason("tuning selected another configuration, in the same environment"),
+        Cause.TUNING,
+        "tuning selected another configuration, in the same environment",
     ),
     Rule(
         "another compiler",
         lambda e: e.code_causes == (Cause.COMPILER,),
-        _constant_cause(Cause.COMPILER),
-        _constant_reason("the same source was compiled differently, in the same environment"),
+        Cause.COMPILER,
+        "the same source was compiled differently, in the same environment",
     ),
     Rule(
         "another source",
         lambda e: e.code_causes == (Cause.CODE,),
-        _constant_cause(Cause.CODE),
-        _constant_reason(
-            "the source differs; compiler, configuration and environment are the same"
-        ),
+        Cause.CODE,
+        "the source differs; compiler, configuration and environment are the same",
     ),
     Rule(
         "code object without a reason",
         lambda _: True,
-        _constant_cause(Cause.UNKNOWN),
-        _constant_reason("the code objects differ, but none of their recorded inputs do"),
-        lambda _: (Cause.CODE, Cause.COMPILER),
-        _constant_reason("build both revisions twice: the build may not be reproducible"),
+        Cause.UNKNOWN,
+        "the code objects differ, but none of their recorded inputs do",
+        (Cause.CODE, Cause.COMPILER),
+        "build both revisions twice: the build may not be reproducible",
     ),
 )
 """In the order in which they are tried; the last always applies."""
-
-
-def _extra_reasons(evidence: Evidence, cause: Cause) -> tuple[str, ...]:
-    """Return further reasons for the cause, or limits of it."""
-    found = [one.sentence for one in evidence.code_differences if cause is not Cause.NOISE]
-    found += [one.sentence for one in evidence.environment]
-    if evidence.has_clock_change:
-        found.append(_clock_share(evidence))
-    if evidence.same_code is not None and not evidence.is_known(Aspect.CODE):
-        found.append("code objects are not recorded: their inputs were compared instead")
-    if evidence.same_environment and not evidence.clocks_known:
-        found.append("clocks are not recorded: they may differ")
-    return tuple(found)
-
-
-def _clock_share(evidence: Evidence) -> str:
-    possible, measured = evidence.clock_ratio, evidence.ratio
-    if (possible - 1) * (measured - 1) <= 0:
-        return f"clocks changed in the opposite direction; the ratio is {measured:.3f} nevertheless"
-    return f"clocks alone explain a ratio of at most {possible:.3f}; {measured:.3f} was measured"

@@ -14,7 +14,8 @@ noise floor of everything else in the comparison.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,7 +26,6 @@ from scheduler.stats.intervals import Interval
 from scheduler.track.differences import environment_differences
 from scheduler.track.ratios import (
     MIN_RATIO_SAMPLES,
-    Floats,
     Medians,
     Ratios,
     adjust_p_values,
@@ -112,6 +112,11 @@ class SeriesRow:
     q: float | None = None
     reason: str = ""
 
+    def sort_key(self) -> tuple[int, float, str]:
+        """Return the display order: by status, the largest effect first."""
+        effect = abs(math.log(self.ratio)) if self.ratio else 0.0
+        return _STATUS_ORDER[self.status], -effect, self.series
+
 
 @dataclass(frozen=True)
 class GroupMean:
@@ -157,13 +162,26 @@ def compare(
     rows += [SeriesRow(name, old[name].group, Status.GONE) for name in old.keys() - new.keys()]
     pairs = []
     for name in sorted(old.keys() & new.keys()):
-        reason = _not_comparable(old[name], new[name])
+        one, other = old[name], new[name]
+        reason = _not_comparable(one, other)
         if reason:
-            rows.append(_unknown(old[name], new[name], reason))
+            counts = {"n_before": one.n, "n_after": other.n}
+            rows.append(SeriesRow(name, one.group, Status.UNKNOWN, **counts, reason=reason))
         else:
-            pairs.append((old[name], new[name]))
-    found, groups, floor, known = _compare_pairs(pairs, settings)
-    return Comparison(tuple(sorted([*rows, *found], key=_sort_key)), groups, settings, floor, known)
+            pairs.append((one, other))
+    floor, same_count = settings.floor, 0
+    groups: tuple[GroupMean, ...] = ()
+    if pairs:
+        one_side, other_side = (_medians([pair[side] for pair in pairs]) for side in (0, 1))
+        same = np.array([_same_code(one.point, other.point) for one, other in pairs])
+        if same.sum() >= LEAST_PAIRS:
+            same_count = int(same.sum())
+            floor = max(floor, noise_floor(one_side.select(same), other_side.select(same)))
+        found = ratios(one_side, other_side, floor)
+        rows += _rows(pairs, found, same, settings)
+        groups = _group_means(found, same, [(new.group, *new.groups) for _, new in pairs])
+    ordered = tuple(sorted(rows, key=SeriesRow.sort_key))
+    return Comparison(ordered, groups, settings, floor, same_count)
 
 
 def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
@@ -184,14 +202,11 @@ def _not_comparable(one: MeasuredSeries, other: MeasuredSeries) -> str:
     if fewest < MIN_RATIO_SAMPLES:
         samples = "1 sample" if fewest == 1 else f"{fewest} samples"
         return f"insufficient data: {samples}, at least {MIN_RATIO_SAMPLES} required"
-    changed = _environment(one.point, other.point)
-    return f"different environment: {changed}" if changed else ""
-
-
-def _environment(one: Point | None, other: Point | None) -> str:
-    if one is None or other is None:
+    if one.point is None or other.point is None:
         return ""
-    return "; ".join(each.sentence for each in environment_differences(one, other))
+    differences = environment_differences(one.point, other.point)
+    changed = "; ".join(difference.sentence for difference in differences)
+    return f"different environment: {changed}" if changed else ""
 
 
 def _same_code(one: Point | None, other: Point | None) -> bool:
@@ -203,38 +218,19 @@ def _same_code(one: Point | None, other: Point | None) -> bool:
     return bool(codes[0].digest) and codes[0].digest == codes[1].digest
 
 
-def _compare_pairs(
-    pairs: Sequence[tuple[MeasuredSeries, MeasuredSeries]], settings: CompareSettings
-) -> tuple[list[SeriesRow], tuple[GroupMean, ...], float, int]:
-    if not pairs:
-        return [], (), settings.floor, 0
-    one, other = (_medians([pair[side] for pair in pairs]) for side in (0, 1))
-    same = np.array([_same_code(old.point, new.point) for old, new in pairs])
-    floor, known = settings.floor, int(same.sum())
-    if known >= LEAST_PAIRS:
-        floor = max(floor, noise_floor(one.select(same), other.select(same)))
-    else:
-        known = 0
-    found = ratios(one, other, floor)
-    groups = _groups(_pin_unchanged(found, same), [(new.group, *new.groups) for _, new in pairs])
-    return _rows(pairs, found, same, settings), groups, floor, known
-
-
 def _medians(side: Sequence[MeasuredSeries]) -> Medians:
     """Return medians of the samples, or of the interval for series without samples."""
-    kept = np.array([one.samples.size > 0 for one in side])
-    found = Medians(np.empty(len(side)), np.empty(len(side)), np.array([one.n for one in side]))
+    sampled = np.array([series.samples.size > 0 for series in side])
+    counts = np.array([series.n for series in side])
+    result = Medians(np.empty(len(side)), np.empty(len(side)), counts)
+    samples = [series.samples for series in side if series.samples.size]
+    intervals = [series.interval for series in side if series.interval and not series.samples.size]
     for which, part in (
-        (kept, medians([one.samples for one in side if one.samples.size])),
-        (
-            ~kept,
-            medians_from_intervals(
-                [one.interval for one in side if one.interval and not one.samples.size]
-            ),
-        ),
+        (sampled, medians(samples)),
+        (~sampled, medians_from_intervals(intervals)),
     ):
-        found.logs[which], found.errors[which] = part.logs, part.errors
-    return found
+        result.logs[which], result.errors[which] = part.logs, part.errors
+    return result
 
 
 def _rows(
@@ -247,12 +243,13 @@ def _rows(
     q = np.ones(len(pairs))
     tested = np.flatnonzero(~same)  # the same code cannot have become slower
     q[tested] = adjust_p_values(found.p_values(settings.least_effect)[tested])
-    near = _is_within(low, high, settings.equivalence)
+    most = 1 + settings.equivalence
+    near = (low >= 1 / most) & (high <= most)
     # Plain numbers: reading thousands from an array one by one is slow.
     columns = (np.exp(found.logs), low, high, q, same, near)
     result = []
     for (old, new), *figures in zip(pairs, *(one.tolist() for one in columns), strict=True):
-        ratio, least, most, chance, is_same, is_near = figures
+        ratio, ratio_low, ratio_high, chance, is_same, is_near = figures
         status, reason = Status.UNKNOWN, "the interval is too wide"
         if is_same:
             status, reason = Status.SAME, "same code, same environment"
@@ -266,8 +263,8 @@ def _rows(
                 old.group,
                 status,
                 ratio,
-                least,
-                most,
+                ratio_low,
+                ratio_high,
                 old.n,
                 new.n,
                 None if is_same else chance,
@@ -277,42 +274,21 @@ def _rows(
     return result
 
 
-def _is_within(low: Floats, high: Floats, part: float) -> npt.NDArray[np.bool_]:
-    inside: npt.NDArray[np.bool_] = (low >= 1 / (1 + part)) & (high <= 1 + part)
-    return inside
-
-
-def _pin_unchanged(found: Ratios, same: npt.NDArray[np.bool_]) -> Ratios:
-    """For means: set the ratio of the same code in the same environment to exactly 1."""
+def _group_means(
+    found: Ratios, same: npt.NDArray[np.bool_], names: Sequence[Sequence[str]]
+) -> tuple[GroupMean, ...]:
+    """Return the means of the series by group. The ratio of the same code in the same environment
+    counts as exactly 1."""
     logs, errors = np.where(same, 0.0, found.logs), np.where(same, 0.0, found.errors)
-    return Ratios(logs, errors, found.freedom)
-
-
-def _groups(found: Ratios, names: Sequence[Sequence[str]]) -> tuple[GroupMean, ...]:
-    places: Mapping[str, list[int]] = {name: [] for name in sorted({n for of in names for n in of})}
-    for index, of in enumerate(names):
-        for name in dict.fromkeys(of):
-            places[name].append(index)
+    pinned = Ratios(logs, errors, found.freedom)
+    indices: defaultdict[str, list[int]] = defaultdict(list)
+    for index, groups in enumerate(names):
+        for name in dict.fromkeys(groups):
+            indices[name].append(index)
     return tuple(
-        GroupMean(name, *geometric_mean(found, np.array(which, np.intp)), len(which))
-        for name, which in places.items()
+        GroupMean(name, *geometric_mean(pinned, np.array(which, np.intp)), len(which))
+        for name, which in sorted(indices.items())
     )
-
-
-def _unknown(old: MeasuredSeries, new: MeasuredSeries, reason: str) -> SeriesRow:
-    return SeriesRow(
-        old.series,
-        old.group,
-        Status.UNKNOWN,
-        n_before=old.n,
-        n_after=new.n,
-        reason=reason,
-    )
-
-
-def _sort_key(row: SeriesRow) -> tuple[int, float, str]:
-    effect = abs(math.log(row.ratio)) if row.ratio else 0.0
-    return _STATUS_ORDER[row.status], -effect, row.series
 
 
 _STATUS_ORDER = {status: place for place, status in enumerate(Status)}

@@ -48,25 +48,35 @@ def markdown(
 
     ``titles`` names the two sides, ``reasons`` explains a row.
     """
-    return "\n".join(_lines(comparison, titles, reasons)) + "\n"
-
-
-def _lines(
-    comparison: Comparison, titles: tuple[str, str], reasons: Callable[[SeriesRow], str]
-) -> Iterator[str]:
-    yield f"### {summary(comparison)}"
-    yield ""
-    yield f"`{_cell(titles[0])}` → `{_cell(titles[1])}`"
-    for status in Status:
-        rows = comparison.select(status)
-        if rows:
-            yield ""
-            yield from _section(status, rows, reasons)
+    sections = [
+        f"### {summary(comparison)}",
+        f"`{_cell(titles[0])}` → `{_cell(titles[1])}`",
+        *(
+            "\n".join(_section(status, rows, reasons))
+            for status in Status
+            if (rows := comparison.select(status))
+        ),
+    ]
     if comparison.groups:
-        yield ""
-        yield from _groups(comparison)
-    yield ""
-    yield from _method(comparison)
+        means = (
+            f"| {_cell(group.name)} | {group.ratio:.3f} | {group.low:.3f} to {group.high:.3f} "
+            f"| {group.n:,} |"
+            for group in comparison.groups
+        )
+        heading = "| group | geometric mean | 95% interval | series |\n|---|---:|---:|---:|"
+        sections.append("\n".join([heading, *means]))
+    settings = comparison.settings
+    source = (
+        f"from {comparison.pairs:,} series with the same code" if comparison.pairs else "assumed"
+    )
+    sections.append(
+        "Ratios of median times; above 1 is slower. Slower, faster: by more than "
+        f"{settings.least_effect:.0%}, with {settings.false_discoveries:.0%} false discoveries "
+        "over all series (Benjamini-Hochberg). Same: the interval lies within "
+        f"±{settings.equivalence:.0%}. The same code counts as 1 in means. Run-to-run noise: "
+        f"{comparison.floor:.1%}, {source}."
+    )
+    return "\n\n".join(sections) + "\n"
 
 
 def _section(
@@ -81,8 +91,11 @@ def _section(
     yield "| series | after / before | 95% interval | n | reason |"
     yield "|---|---:|---:|---:|---|"
     for row in rows[:_MOST_ROWS]:
-        figures = f"{_ratio(row)} | {_interval(row)} | {_count(row)}"
-        yield f"| {_cell(row.series)} | {figures} | {_cell(reasons(row))} |"
+        ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+        is_bounded = row.low is not None and row.high is not None
+        interval = f"{row.low:.3f} to {row.high:.3f}" if is_bounded else ""
+        counts = f"{row.n_before:,}, {row.n_after:,}" if row.n_before or row.n_after else ""
+        yield f"| {_cell(row.series)} | {ratio} | {interval} | {counts} | {_cell(reasons(row))} |"
     if len(rows) > _MOST_ROWS:
         yield ""
         yield f"{len(rows) - _MOST_ROWS:,} more rows not shown."
@@ -91,45 +104,9 @@ def _section(
         yield "</details>"
 
 
-def _groups(comparison: Comparison) -> Iterator[str]:
-    yield "| group | geometric mean | 95% interval | series |"
-    yield "|---|---:|---:|---:|"
-    for group in comparison.groups:
-        interval = f"{group.low:.3f} to {group.high:.3f}"
-        yield f"| {_cell(group.name)} | {group.ratio:.3f} | {interval} | {group.n:,} |"
-
-
-def _method(comparison: Comparison) -> Iterator[str]:
-    settings = comparison.settings
-    floor = f"{comparison.floor:.1%}"
-    shown = (
-        f"from {comparison.pairs:,} series with the same code" if comparison.pairs else "assumed"
-    )
-    yield (
-        "Ratios of median times; above 1 is slower. Slower, faster: by more than "
-        f"{settings.least_effect:.0%}, with {settings.false_discoveries:.0%} false discoveries "
-        "over all series (Benjamini-Hochberg). Same: the interval lies within "
-        f"±{settings.equivalence:.0%}. The same code counts as 1 in means. Run-to-run noise: "
-        f"{floor}, {shown}."
-    )
-
-
-def _ratio(row: SeriesRow) -> str:
-    return "" if row.ratio is None else f"{row.ratio:.3f}"
-
-
-def _interval(row: SeriesRow) -> str:
-    return "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
-
-
-def _count(row: SeriesRow) -> str:
-    return f"{row.n_before:,}, {row.n_after:,}" if row.n_before or row.n_after else ""
-
-
 def _cell(text: str) -> str:
     """Escape a file's text for a table cell, so that none of it acts as Markdown or HTML."""
-    plain = one_line(text)
-    return plain.translate(_ESCAPED)
+    return one_line(text).translate(_ESCAPED)
 
 
 _ESCAPED: Mapping[int, str] = str.maketrans(
