@@ -100,21 +100,25 @@ class Window:
         nearest = (self.before.nearest, self.after.nearest)
         if not any(labels[: self.boundary]) or not any(labels[self.boundary :]):
             return Finding(Relation.UNKNOWN, *nearest)
-        steps = _value_changes(labels)
+        known = [index for index, text in enumerate(labels) if text]
+        steps = [(one, other) for one, other in pairwise(known) if labels[one] != labels[other]]
         places = self.candidate_boundaries | ({self.boundary} if at_boundary else set())
         here = [(one, other) for one, other in steps if places & {*range(one + 1, other + 1)}]
-        if here and _overlap(labels[: self.boundary], labels[self.boundary :]) < _MIN_OVERLAP:
-            return self._make_finding(Relation.DIFFERS, self._nearest_of(here))
+        left, right = Counter(labels[: self.boundary]), Counter(labels[self.boundary :])
+        del left[""], right[""]
+        overlap = sum(
+            min(count / left.total(), right[text] / right.total()) for text, count in left.items()
+        )
+        if here and overlap < _MIN_OVERLAP:
+            return self._nearest_finding(Relation.DIFFERS, here)
         take_turns = len(steps) >= len({text for text in labels if text})
         if steps and not here and not take_turns:
-            return self._make_finding(Relation.ELSEWHERE, self._nearest_of(steps))
+            return self._nearest_finding(Relation.ELSEWHERE, steps)
         return Finding(Relation.SAME, *nearest)
 
-    def _nearest_of(self, steps: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        return min(steps, key=lambda step: abs(step[0] + step[1] + 1 - 2 * self.boundary))
-
-    def _make_finding(self, relation: Relation, step: tuple[int, int]) -> Finding:
-        one, other = step
+    def _nearest_finding(self, relation: Relation, steps: Sequence[tuple[int, int]]) -> Finding:
+        """Return the finding for the step that is nearest to the change."""
+        one, other = min(steps, key=lambda step: abs(sum(step) + 1 - 2 * self.boundary))
         offset = other - self.boundary if other < self.boundary else max(0, one + 1 - self.boundary)
         return Finding(relation, self.points[one], self.points[other], offset)
 
@@ -123,21 +127,3 @@ def _log_deviations(side: Side) -> npt.NDArray[np.float64]:
     logs = np.log([point.value for point in side.points])
     off: npt.NDArray[np.float64] = logs - np.median(logs)
     return off
-
-
-def _value_changes(labels: Sequence[str]) -> list[tuple[int, int]]:
-    """Return pairs of neighbouring points with known values between which the value changes."""
-    known = [index for index, text in enumerate(labels) if text]
-    return [pair for pair in pairwise(known) if _differ(labels, *pair)]
-
-
-def _differ(labels: Sequence[str], one: int, other: int) -> bool:
-    return labels[one] != labels[other]
-
-
-def _overlap(one: Sequence[str], other: Sequence[str]) -> float:
-    """Return the share of values that two sides have in common, 0 to 1."""
-    left, right = (Counter(text for text in side if text) for side in (one, other))
-    return sum(
-        min(count / left.total(), right[text] / right.total()) for text, count in left.items()
-    )

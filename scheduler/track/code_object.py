@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.isa.listing import Function, Listing, count_kinds
+from scheduler.isa.listing import Listing, count_kinds
 from scheduler.isa.reader import reader_of
 from scheduler.targets import Target
 from scheduler.track.sides import CodeObject
@@ -32,16 +32,13 @@ def code_object(
 def instructions_digest(listing: Listing) -> str:
     """Return the sha256 of all instructions in order. Kernel names contain the hash of their
     source, so even a comment changes them: functions are identified by position, not by name."""
-    places = {one.name: f"function {n}" for n, one in enumerate(listing.functions)}
-    text = "\n".join(line for one in listing.functions for line in _lines(one, places))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _lines(function: Function, places: Mapping[str, str]) -> list[str]:
-    lines = [places[function.name]]
-    for one in function.instructions:
-        operands = one.operands
-        for name, place in places.items():
-            operands = operands.replace(name, place)
-        lines.append(f"{one.predicate} {one.mnemonic} {operands}")
-    return lines
+    titles = {function.name: f"function {n}" for n, function in enumerate(listing.functions)}
+    lines = []
+    for function in listing.functions:
+        lines.append(titles[function.name])
+        for instruction in function.instructions:
+            operands = instruction.operands
+            for name, title in titles.items():
+                operands = operands.replace(name, title)
+            lines.append(f"{instruction.predicate} {instruction.mnemonic} {operands}")
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

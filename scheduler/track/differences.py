@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scheduler.targets.terms import GENERAL, Terms
+from scheduler.targets.terms import GENERAL
 from scheduler.track.alignment import Finding, Relation, Window
 from scheduler.track.resources import inner_loop_sentence, resource_differences, target_of
 from scheduler.track.sides import Compiler, Point, Side
@@ -69,7 +69,13 @@ def differences(before: Side, after: Side) -> tuple[Difference, ...]:
 
 def differences_of(window: Window, found: dict[Aspect, Finding]) -> tuple[Difference, ...]:
     """Return the ``differences`` of sides whose ``findings`` are already known."""
-    return tuple(_iter_differences(window, found))
+    result: list[Difference] = []
+    for aspect, finding in found.items():
+        if finding.relation in {Relation.DIFFERS, Relation.ELSEWHERE}:
+            result += _aspect_differences(aspect, finding, window)
+            if aspect is Aspect.CODE and finding.relation is Relation.DIFFERS:
+                result += _code_differences(finding)
+    return (*result, *_telemetry_differences(window))
 
 
 def environment_differences(
@@ -79,10 +85,8 @@ def environment_differences(
     sides of one point each, but fast enough for thousands. With ``unknown`` it includes values
     known for one point only, for callers that must not compare unless everything is known to be
     equal."""
-    same, same_readings = (
-        one.environment == other.environment,
-        not has_telemetry_difference(one, other),
-    )
+    same = one.environment == other.environment
+    same_readings = not has_telemetry_difference(one, other)
     if same and same_readings:
         return ()
     found: list[Difference] = []
@@ -119,19 +123,11 @@ def _labels(aspect: Aspect, window: Window) -> Callable[[Point], str]:
     return digest_label(window) if aspect is Aspect.CODE else _LABELS[aspect]
 
 
-def _compiler(compiler: Compiler) -> str:
-    return " ".join((compiler.name, compiler.version, *compiler.flags)) if compiler.known else ""
-
-
-def _settings(point: Point) -> str:
-    return "; ".join(f"{name}={text}" for name, text in sorted(point.environment.settings.items()))
-
-
 _LABELS: dict[Aspect, Callable[[Point], str]] = {
     Aspect.REVISION: lambda point: point.revision,
     Aspect.SOURCE: lambda point: point.source_digest,
     Aspect.CONFIGURATION: lambda point: point.configuration,
-    Aspect.COMPILER: lambda point: _compiler(point.compiler),
+    Aspect.COMPILER: lambda point: point.compiler.text,
     Aspect.HEADERS: lambda point: point.compiler.digest,
     Aspect.CODE: lambda point: point.code.digest,
     Aspect.DRIVER: lambda point: point.environment.driver,
@@ -139,20 +135,13 @@ _LABELS: dict[Aspect, Callable[[Point], str]] = {
     Aspect.DEVICE: lambda point: point.environment.device,
     Aspect.UNIT: lambda point: point.environment.unit,
     Aspect.HOST: lambda point: point.environment.host,
-    Aspect.SETTINGS: _settings,
+    Aspect.SETTINGS: lambda point: "; ".join(
+        f"{name}={text}" for name, text in sorted(point.environment.settings.items())
+    ),
 }
 
 _DIGEST = re.compile("[0-9a-f]{40,}")
 _DIGITS = 12
-
-
-def _iter_differences(window: Window, found: dict[Aspect, Finding]) -> Iterator[Difference]:
-    for aspect, finding in found.items():
-        if finding.relation in {Relation.DIFFERS, Relation.ELSEWHERE}:
-            yield from _aspect_differences(aspect, finding, window)
-            if aspect is Aspect.CODE and finding.relation is Relation.DIFFERS:
-                yield from _code_differences(finding)
-    yield from _telemetry_differences(window)
 
 
 def _telemetry_differences(window: Window) -> Iterator[Difference]:
@@ -163,17 +152,28 @@ def _telemetry_differences(window: Window) -> Iterator[Difference]:
 
 def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference]:
     here = finding.relation is Relation.DIFFERS
-    where = "" if here else f" ({_offset_text(finding.offset)}, not at the change)"
+    where = ""
+    if not here:
+        count = abs(finding.offset)
+        distance = "1 point" if count == 1 else f"{count} points"
+        side = "before" if finding.offset < 0 else "after"
+        where = f" ({distance} {side} the change, not at the change)"
     if aspect is Aspect.SETTINGS:
-        for name, one, other in _changed_settings(finding):
-            yield Difference(aspect, one, other, f"{name} {one} → {other}{where}", name, here)
+        before, after = finding.before.environment.settings, finding.after.environment.settings
+        for name in sorted(before.keys() | after.keys()):
+            one, other = before.get(name, "not set"), after.get(name, "not set")
+            if one != other:
+                yield Difference(aspect, one, other, f"{name} {one} → {other}{where}", name, here)
         return
     label = _labels(aspect, window)
     one, other = label(finding.before), label(finding.after)
     if aspect is Aspect.COMPILER:
         text = _compiler_sentence(finding.before.compiler, finding.after.compiler)
     else:
-        title = _image(finding) if aspect is Aspect.CODE else _TITLES.get(aspect, aspect.value)
+        title = _TITLES.get(aspect, aspect.value)
+        if aspect is Aspect.CODE:
+            gpu = target_of(finding.after.target)
+            title = gpu.words.image if gpu else GENERAL.image
         text = f"{title} {shorten_digest(one)} → {shorten_digest(other)}"
     yield Difference(aspect, one, other, text + where, here=here)
 
@@ -197,20 +197,9 @@ def _mix(point: Point) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in point.code.inner_loop.items())
 
 
-def _offset_text(offset: int) -> str:
-    points = "1 point" if abs(offset) == 1 else f"{abs(offset)} points"
-    return f"{points} {'before' if offset < 0 else 'after'} the change"
-
-
 def shorten_digest(text: str) -> str:
     """Shorten a hash or a commit for display; return other texts unchanged."""
     return text[:_DIGITS] if _DIGEST.fullmatch(text) else text
-
-
-def _image(finding: Finding) -> str:
-    gpu = target_of(finding.after.target)
-    words: Terms = gpu.words if gpu else GENERAL
-    return words.image
 
 
 def _compiler_sentence(one: Compiler, other: Compiler) -> str:
@@ -220,11 +209,3 @@ def _compiler_sentence(one: Compiler, other: Compiler) -> str:
         return f"{one.name} {one.version} → {other.version}"
     flags = [" ".join(compiler.flags) or "none" for compiler in (one, other)]
     return f"compiler flags {flags[0]} → {flags[1]}"
-
-
-def _changed_settings(finding: Finding) -> Iterator[tuple[str, str, str]]:
-    one, other = finding.before.environment.settings, finding.after.environment.settings
-    for name in sorted(one.keys() | other.keys()):
-        before, after = one.get(name, "not set"), other.get(name, "not set")
-        if before != after:
-            yield name, before, after

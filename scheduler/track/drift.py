@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from scheduler.track.sides import Side
 
@@ -20,8 +19,6 @@ _GAIN = 5.0
 """The logarithm of the likelihoods' ratio above which a ramp is preferred to a step: a ramp has one
 parameter more, and more possible positions."""
 
-_Array = npt.NDArray[np.float64]
-
 
 def is_ramp(before: Side, after: Side) -> bool:
     """Whether a ramp between two levels fits the points clearly better than any step. The fit uses
@@ -34,17 +31,11 @@ def is_ramp(before: Side, after: Side) -> bool:
     starts, ends = np.triu_indices(n, 1)
     lengths = ends - starts
     shapes = np.clip((np.arange(n) - starts[:, None]) / lengths[:, None], 0.0, 1.0)
-    costs = _costs(shapes, logs)
-    step, ramp = costs[lengths == 1].min(), costs[lengths > _MIN_RAMP_POINTS].min()
-    least = 1e-4 * n  # quantized times may fit exactly
-    return bool(n * np.log((step + least) / (ramp + least)) > _GAIN)
-
-
-def _costs(shapes: _Array, logs: _Array) -> _Array:
-    """Return the sum of absolute residuals of each shape, scaled and shifted to the least-squares
-    fit."""
+    # Each shape is scaled and shifted to the least-squares fit.
     centred = shapes - shapes.mean(axis=1, keepdims=True)
     off = logs - logs.mean()
     heights = centred @ off / (centred**2).sum(axis=1)
-    residuals: _Array = np.abs(off - heights[:, None] * centred).sum(axis=1)
-    return residuals
+    costs = np.abs(off - heights[:, None] * centred).sum(axis=1)
+    step, ramp = costs[lengths == 1].min(), costs[lengths > _MIN_RAMP_POINTS].min()
+    least = 1e-4 * n  # quantized times may fit exactly
+    return bool(n * np.log((step + least) / (ramp + least)) > _GAIN)

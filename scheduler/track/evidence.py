@@ -10,7 +10,7 @@ from functools import cached_property
 from scheduler.track.alignment import Finding, Relation, Window
 from scheduler.track.differences import ENVIRONMENT, Aspect, Difference, differences_of, findings
 from scheduler.track.drift import is_ramp
-from scheduler.track.sides import Point, Side
+from scheduler.track.sides import Side
 from scheduler.track.telemetry import clock_changes, has_clocks, telemetry_differences
 
 _ERRORS = 3.0
@@ -132,7 +132,15 @@ class Evidence:
     def code_causes(self) -> tuple[Cause, ...]:
         """The causes that made the code different: all inputs of the code objects that differ."""
         found = []
-        if self._source_is_edited():
+        # The source differs by more than the configuration that it is rendered from.
+        edited = self.differs(Aspect.SOURCE)
+        if self.differs(Aspect.HEADERS) and not self.differs(Aspect.COMPILER):
+            edited = True
+        elif self.differs(Aspect.CONFIGURATION):
+            unchanged = self.earlier_choice_unchanged
+            by_commit = edited and self.differs(Aspect.REVISION)
+            edited = by_commit if unchanged is None else not unchanged
+        if edited:
             found.append(Cause.CODE)
         if self.differs(Aspect.CONFIGURATION):
             found.append(Cause.TUNING)
@@ -160,12 +168,19 @@ class Evidence:
         has the same source or code there; None if that is unknown."""
         finding = self.findings[Aspect.CONFIGURATION]
         pairs = ((finding.before, finding.after), (finding.after, finding.before))
-        known = [
-            same
-            for chosen, elsewhere in pairs
-            if (same := _is_same_build(chosen, elsewhere)) is not None
-        ]
-        return all(known) if known else None
+        unchanged = []
+        for selected, elsewhere in pairs:
+            other = elsewhere.others.get(selected.configuration)
+            if other is None:
+                continue
+            digests = (
+                (other.source_digest, selected.source_digest),
+                (other.code_digest, selected.code.digest),
+            )
+            equal = [there == here for there, here in digests if there and here]
+            if equal:
+                unchanged.append(any(equal))
+        return all(unchanged) if unchanged else None
 
     @property
     def clocks_known(self) -> bool:
@@ -186,26 +201,3 @@ class Evidence:
     def has_clock_change(self) -> bool:
         found = telemetry_differences(self.before, self.after)
         return any(one.name.endswith("_mhz") for one in found)
-
-    def _source_is_edited(self) -> bool:
-        """Whether the source differs by more than the configuration that it is rendered from."""
-        if self.differs(Aspect.HEADERS) and not self.differs(Aspect.COMPILER):
-            return True
-        if not self.differs(Aspect.CONFIGURATION):
-            return self.differs(Aspect.SOURCE)
-        if self.earlier_choice_unchanged is not None:
-            return not self.earlier_choice_unchanged
-        return self.differs(Aspect.SOURCE) and self.differs(Aspect.REVISION)
-
-
-def _is_same_build(chosen: Point, elsewhere: Point) -> bool | None:
-    """Return whether the other side's build of a point's configuration equals the point's own."""
-    other = elsewhere.others.get(chosen.configuration)
-    if other is None:
-        return None
-    pairs = (
-        (other.source_digest, chosen.source_digest),
-        (other.code_digest, chosen.code.digest),
-    )
-    known = [there == here for there, here in pairs if there and here]
-    return any(known) if known else None

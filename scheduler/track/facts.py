@@ -7,7 +7,7 @@ error, and never compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -69,10 +69,23 @@ def point_of(
             tuple(_text(facts.get("flags")).split()),
             _text(attributes.get(HEADERS)),
         ),
-        code=_code(facts, attributes, target),
+        code=CodeObject(
+            digest=_text(facts.get("code_digest")),
+            instructions_digest=_text(attributes.get(INSTRUCTIONS_DIGEST)),
+            resources=_resources(_mapping(facts.get("resources")), target),
+            inner_loop={
+                name: count
+                for name, count in _mapping(attributes.get(INNER_LOOP)).items()
+                if _is_count(count)
+            },
+        ),
         environment=environment_of(facts, device),
         readings=parse_readings(facts.get("clocks")),
-        others=dict(_others(_mapping(attributes.get(ALTERNATIVES)))),
+        others={
+            name: Alternative(_text(one.get("source_digest")), _text(one.get("code_digest")))
+            for name, one in _mapping(attributes.get(ALTERNATIVES)).items()
+            if isinstance(one, Mapping)
+        },
     )
 
 
@@ -122,24 +135,25 @@ def environment_of(facts: Mapping[str, Any], device: str) -> Environment:
         device=device,
         unit=next((text for name in UNIT if (text := _text(attributes.get(name)))), ""),
         host=_text(facts.get("host")),
-        settings=dict(_settings(attributes)),
+        settings={
+            name: str(value)[:_LONGEST]
+            for name, value in attributes.items()
+            if name not in _NO_SETTING and isinstance(value, str | int | float | bool)
+        },
     )
 
 
 def parse_readings(clocks: Any) -> dict[str, float]:
     """Return the device's telemetry: clocks in MHz under either name (``sm_clock``,
     ``sm_clock_mhz``), and the shares of samples in which something throttled them."""
-    return dict(_readings(_mapping(clocks)))
-
-
-def _code(facts: Mapping[str, Any], attributes: Mapping[str, Any], target: str) -> CodeObject:
-    loop = _mapping(attributes.get(INNER_LOOP))
-    return CodeObject(
-        digest=_text(facts.get("code_digest")),
-        instructions_digest=_text(attributes.get(INSTRUCTIONS_DIGEST)),
-        resources=_resources(_mapping(facts.get("resources")), target),
-        inner_loop={name: count for name, count in loop.items() if _is_count(count)},
-    )
+    readings = {}
+    for name, value in _mapping(clocks).items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if math.isfinite(value) and 0 <= value < _MOST:
+            has_unit = name.startswith("throttled_") or name.endswith("_mhz")
+            readings[name if has_unit else f"{name}_mhz"] = float(value)
+    return readings
 
 
 def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[str, Any]]:
@@ -150,7 +164,9 @@ def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[st
     rules = rules_of(gpu) if gpu else None
     kind = rules.figures if rules else None
     for figures in found.values():
-        if not isinstance(figures, Mapping) or not all(map(_is_figure, figures.values())):
+        if not isinstance(figures, Mapping):
+            return {}
+        if not all(isinstance(value, str) or _is_count(value) for value in figures.values()):
             return {}
         if any(
             not isinstance(figures.get(name, 1), str) and figures.get(name, 1) < 1
@@ -170,34 +186,8 @@ def _codec() -> Converter:
     return make_codec()
 
 
-def _settings(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in attributes.items():
-        if name not in _NO_SETTING and isinstance(value, str | int | float | bool):
-            yield name, str(value)[:_LONGEST]
-
-
-def _readings(clocks: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for name, value in clocks.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        if not math.isfinite(value) or not 0 <= value < _MOST:
-            continue
-        is_share = name.startswith("throttled_")
-        yield name if is_share or name.endswith("_mhz") else f"{name}_mhz", float(value)
-
-
-def _others(found: Mapping[str, Any]) -> Iterator[tuple[str, Alternative]]:
-    for name, one in found.items():
-        if isinstance(one, Mapping):
-            yield name, Alternative(_text(one.get("source_digest")), _text(one.get("code_digest")))
-
-
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
-
-
-def _is_figure(value: Any) -> bool:
-    return isinstance(value, str) or _is_count(value)
 
 
 def _text(value: Any) -> str:

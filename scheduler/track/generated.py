@@ -104,7 +104,18 @@ class GeneratedSeries:
 def generate_history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, ...]:
     """Generate that many series on a few machines, the same for the same seed."""
     rng = np.random.default_rng(seed)
-    machines = [(rig, _machine_events(rng)) for rig in rigs()]
+    slots = range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT)
+    machines = [
+        (
+            rig,
+            {  # one event at about half of the slots
+                slot + int(rng.integers(-2, 3)): MACHINE[int(rng.integers(len(MACHINE)))]
+                for slot in slots
+                if rng.random() < 0.5
+            },
+        )
+        for rig in rigs()
+    ]
     return tuple(
         _Writer(
             number, *machines[number % len(machines)], np.random.default_rng([seed, number])
@@ -118,32 +129,16 @@ def sides_of(series: GeneratedSeries, injected: Injection) -> tuple[Side, Side]:
     after, split where a single step fits the values best."""
     first = max(0, injected.index - _SHOWN_BEFORE)
     points = series.points[first : injected.index + _SHOWN_AFTER]
-    place = injected.index - first
+    split = injected.index - first
     if InjectedKind.SPIKE not in injected.kinds and injected.ratio != 1:
-        place = _best_place(points, place)
-    return sides_at(points, place)
-
-
-def _best_place(points: tuple[Point, ...], near: int) -> int:
-    """Return the best split into two levels, by absolute residuals of logarithms, within four of
-    ``near``."""
-    logs = np.log([point.value for point in points])
-    places = range(max(2, near - 4), min(len(points) - 2, near + 4) + 1)
-    return min(places, key=lambda place: _residual(logs[:place]) + _residual(logs[place:]))
+        logs = np.log([point.value for point in points])
+        nearby = range(max(2, split - 4), min(len(points) - 2, split + 4) + 1)
+        split = min(nearby, key=lambda index: _residual(logs[:index]) + _residual(logs[index:]))
+    return sides_at(points, split)
 
 
 def _residual(logs: npt.NDArray[np.float64]) -> float:
     return float(np.abs(logs - np.median(logs)).sum())
-
-
-def _machine_events(rng: np.random.Generator) -> dict[int, InjectedKind]:
-    """Return machine events, one at about half of the slots."""
-    places = range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT)
-    return {
-        place + int(rng.integers(-2, 3)): MACHINE[int(rng.integers(len(MACHINE)))]
-        for place in places
-        if rng.random() < 0.5
-    }
 
 
 class _Writer:
@@ -166,8 +161,8 @@ class _Writer:
         self.injected: list[Injection] = []
 
     def write(self) -> GeneratedSeries:
-        points = [self._revision(index) for index in range(REVISIONS)]
-        return GeneratedSeries(self.name, self.rig.target, tuple(points), tuple(self.injected))
+        points = tuple(self._revision(index) for index in range(REVISIONS))
+        return GeneratedSeries(self.name, self.rig.target, points, tuple(self.injected))
 
     def _own_events(self) -> dict[int, InjectedKind]:
         """Return the kernel's own events, at the machine's slots or at others."""
@@ -194,29 +189,20 @@ class _Writer:
     def _revision(self, index: int) -> Point:
         events = [kind for kind in (self.machine.get(index), self.own.get(index)) if kind]
         neutral = not events and self.rng.random() < _NEUTRAL_COMMITS
-        if neutral:
-            self._edit_without_effect()
+        if neutral and self.rng.random() < 0.5:
+            self.comment += 1
+        elif neutral:  # other instructions that take the same time
+            self.edition += 1
         if events:
-            self._apply(index, events)
+            # Half of a drift lies before the middle, where its change is shown.
+            shown = index + _LONGEST_DRIFT // 2 if InjectedKind.DRIFT in events else index
+            ratio = float(np.prod([self._apply_kind(kind) for kind in events]))
+            cause, candidates = _expected(events, ratio, self.noise)
+            self.injected.append(Injection(shown, tuple(events), ratio, cause, candidates))
         if self.drift[0]:
             self.level *= self.drift[1]
             self.drift = (self.drift[0] - 1, self.drift[1])
         return self._point(index, spike=InjectedKind.SPIKE in events)
-
-    def _edit_without_effect(self) -> None:
-        """Edit a comment, or use other instructions that take the same time."""
-        if self.rng.random() < 0.5:
-            self.comment += 1
-        else:
-            self.edition += 1
-
-    def _apply(self, index: int, events: list[InjectedKind]) -> None:
-        # Half of a drift lies before the middle, where its change is shown.
-        shown = index + _LONGEST_DRIFT // 2 if InjectedKind.DRIFT in events else index
-        moved = [self._apply_kind(kind) for kind in events]
-        ratio = float(np.prod(moved))
-        cause, candidates = _expected(events, ratio, self.noise)
-        self.injected.append(Injection(shown, tuple(events), ratio, cause, candidates))
 
     def _apply_kind(self, kind: InjectedKind) -> float:
         """Apply an event; return the ratio by which it moves the times."""
@@ -225,8 +211,12 @@ class _Writer:
             self.code, ratio = edit_code(self.code, _EDITS[kind], self.rng, 4 * self.noise)
             self.level *= ratio
             return ratio
-        if kind is InjectedKind.CLOCKS:
-            return self._throttle()
+        if kind is InjectedKind.CLOCKS:  # throttled, or released
+            before = 1 - 0.3 * self.throttled
+            self.throttled = 0.0 if self.throttled else float(self.rng.uniform(0.3, 0.6))
+            ratio = float(before / (1 - 0.3 * self.throttled))
+            self.level *= ratio
+            return ratio
         if kind is InjectedKind.DRIFT:
             total = self._step(0.06, 0.15)
             self.drift = (_LONGEST_DRIFT, float(total ** (1 / _LONGEST_DRIFT)))
@@ -249,14 +239,6 @@ class _Writer:
         ratio = 1.0 if alike else self._step(0.03, 0.25)
         self.level *= ratio
         return ratio
-
-    def _throttle(self) -> float:
-        """Throttle the clocks, or release them."""
-        before = 1 - 0.3 * self.throttled
-        self.throttled = 0.0 if self.throttled else float(self.rng.uniform(0.3, 0.6))
-        ratio = before / (1 - 0.3 * self.throttled)
-        self.level *= ratio
-        return float(ratio)
 
     def _step(self, least: float, most: float) -> float:
         size = max(float(self.rng.uniform(least, most)), 4 * self.noise)

@@ -66,13 +66,18 @@ class Ratios:
 
 def medians(samples: Sequence[Floats]) -> Medians:
     """Return the medians of the series' samples: above 0, at least ``MIN_RATIO_SAMPLES`` each."""
-    n = np.fromiter((one.size for one in samples), np.int64, len(samples))
+    from scipy import special  # noqa: PLC0415
+
+    n = np.fromiter((series.size for series in samples), np.int64, len(samples))
     logs, errors = np.empty(n.size), np.empty(n.size)
     for size in np.unique(n):
         which = np.flatnonzero(n == size)
         ordered = np.sort(np.log(np.stack([samples[int(index)] for index in which])), axis=1)
         logs[which] = np.median(ordered, axis=1)
-        errors[which] = _errors(ordered)
+        rank = max(1, int(np.floor((size + 1) / 2 - np.sqrt(size) + 0.5)))
+        tail = special.bdtr(rank - 1, size, 0.5)
+        width = ordered[:, size - rank] - ordered[:, rank - 1]
+        errors[which] = width / (-2 * special.ndtri(tail))
     return Medians(logs, errors, n)
 
 
@@ -128,14 +133,3 @@ def geometric_mean(found: Ratios, which: npt.NDArray[np.intp]) -> tuple[float, f
     centre = float(found.logs[which].mean())
     reach = 1.96 * float(np.sqrt((found.errors[which] ** 2).sum())) / which.size
     return float(np.exp(centre)), float(np.exp(centre - reach)), float(np.exp(centre + reach))
-
-
-def _errors(ordered: Floats) -> Floats:
-    """Return standard errors of medians, from rows of sorted logarithms."""
-    from scipy import special  # noqa: PLC0415
-
-    n = ordered.shape[1]
-    c = max(1, int(np.floor((n + 1) / 2 - np.sqrt(n) + 0.5)))
-    tail = special.bdtr(c - 1, n, 0.5)
-    errors: Floats = (ordered[:, n - c] - ordered[:, c - 1]) / (-2 * special.ndtri(tail))
-    return errors

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from scheduler.errors import UserError
 from scheduler.isa.instructions import Kind, kind_titles
-from scheduler.isa.occupancy import Column, OccupancyRules, Resources, rules_of
+from scheduler.isa.occupancy import OccupancyRules, Resources, rules_of
 from scheduler.targets import Target, find
 from scheduler.targets.terms import GENERAL, Terms, plural
 from scheduler.track.sides import CodeObject
@@ -47,9 +46,13 @@ def resource_differences(
     for number, (old, new) in enumerate(
         zip(before.resources.values(), after.resources.values(), strict=True), 1
     ):
-        of = f"device function {number}: " if len(before.resources) > 1 else ""
-        found = _by_rules(old, new, gpu, rules) if gpu and rules else _raw_figures(old, new)
-        result += [replace(one, name=f"{of}{one.name}") for one in found]
+        function = f"device function {number}: " if len(before.resources) > 1 else ""
+        if gpu and rules:
+            figures = list(_by_rules(old, new, gpu, rules))
+        else:
+            names = (name for name in sorted(old.keys() & new.keys()) if old[name] != new[name])
+            figures = [FigureDifference(name, str(old[name]), str(new[name])) for name in names]
+        result += [replace(figure, name=f"{function}{figure.name}") for figure in figures]
     return tuple(result)
 
 
@@ -59,11 +62,11 @@ def inner_loop_sentence(before: CodeObject, after: CodeObject, target: str) -> s
         return ""
     gpu = target_of(target)
     names = kind_titles(gpu.words if gpu else GENERAL)
-    parts = [
-        f"{names[kind]} {_count(before.inner_loop, kind)} → {_count(after.inner_loop, kind)}"
+    counts = [
+        (kind, before.inner_loop.get(kind.value, 0), after.inner_loop.get(kind.value, 0))
         for kind in Kind
-        if _count(before.inner_loop, kind) != _count(after.inner_loop, kind)
     ]
+    parts = [f"{names[kind]} {one} → {other}" for kind, one, other in counts if one != other]
     return f"inner loop instructions: {', '.join(parts)}" if parts else ""
 
 
@@ -75,14 +78,15 @@ def target_of(name: str) -> Target | None:
         return None
 
 
-def _count(mix: Mapping[str, int], kind: Kind) -> int:
-    return mix.get(kind.value, 0)
-
-
 def _by_rules(
     old: Resources, new: Resources, target: Target, rules: OccupancyRules
 ) -> Iterator[FigureDifference]:
-    yield from _waves(old, new, target, rules)
+    before, after = rules.waves(old), rules.waves(new)
+    if before != after:
+        limiter = (new if after < before else old).get("limiter", "")
+        limited = f", limited by {limiter} {'now' if after < before else 'before'}"
+        more = f" {_occupancy_unit(target.words, rules)}{limited * bool(limiter)}"
+        yield FigureDifference("occupancy", str(before), str(after), more)
     registers = rules.common.get("registers", "")
     ordered = sorted(rules.columns, key=lambda column: registers not in column.figures)
     for column in ordered:
@@ -93,18 +97,11 @@ def _by_rules(
         if registers in column.figures:
             yield _registers(old, new, target, rules)
         else:
-            yield _figures(column, old, new)
-
-
-def _waves(
-    old: Resources, new: Resources, target: Target, rules: OccupancyRules
-) -> Iterator[FigureDifference]:
-    before, after = rules.waves(old), rules.waves(new)
-    if before != after:
-        limiter = (new if after < before else old).get("limiter", "")
-        limited = f", limited by {limiter} {'now' if after < before else 'before'}"
-        more = f" {_occupancy_unit(target.words, rules)}{limited * bool(limiter)}"
-        yield FigureDifference("occupancy", str(before), str(after), more)
+            before_text, after_text = (
+                ", ".join(f"{one[name]:,}" for name in column.figures) for one in (old, new)
+            )
+            unit = _BYTES.get(column.unit, column.unit)
+            yield FigureDifference(column.heading, before_text, after_text, f" {unit}".rstrip())
 
 
 def _registers(
@@ -124,16 +121,3 @@ def _registers(
 def _occupancy_unit(words: Terms, rules: OccupancyRules) -> str:
     holder = rules.waves_heading[1].split()[-1]
     return f"{plural(words.wave)} per {holder}"
-
-
-def _figures(column: Column, old: Resources, new: Resources) -> FigureDifference:
-    before, after = (", ".join(f"{one[name]:,}" for name in column.figures) for one in (old, new))
-    unit = _BYTES.get(column.unit, column.unit)
-    return FigureDifference(column.heading, before, after, f" {unit}".rstrip())
-
-
-def _raw_figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FigureDifference]:
-    """Yield figures of a target that has no rules here, under their own names."""
-    for name in sorted(old.keys() & new.keys()):
-        if old[name] != new[name]:
-            yield FigureDifference(name, str(old[name]), str(new[name]))

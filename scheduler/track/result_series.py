@@ -3,7 +3,7 @@ conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -28,34 +28,33 @@ def series_from_results(results: Results) -> tuple[MeasuredSeries, ...]:
     """Return a series for each problem, sizes, target and device model, in the file's order. If
     enough runs repeat one, its samples are their medians, else all samples of its runs together;
     its conditions are those of its last run."""
-    found: dict[str, list[MeasuredSeries]] = {}
-    for run in results.runs:
-        for task in run.tasks:
-            for one in _chosen_series(run, task, results.kernels):
-                found.setdefault(one.series, []).append(one)
-    return tuple(_merge_runs(runs) for runs in found.values())
-
-
-def _merge_runs(runs: list[MeasuredSeries]) -> MeasuredSeries:
-    last = runs[-1]
-    if len(runs) >= MIN_RATIO_SAMPLES:
-        samples = np.array([float(np.median(one.samples)) for one in runs])
-    else:
-        samples = np.concatenate([one.samples for one in runs])
-    return MeasuredSeries(last.series, last.group, samples, last.point)
-
-
-def _chosen_series(
-    run: RunRecord, task: TaskRecord, kernels: Mapping[str, KernelText]
-) -> Iterator[MeasuredSeries]:
-    for one in task.candidates:
-        if one.chosen and one.timed and one.build:
-            device = run.devices[one.timed.device]
-            sizes = format_bindings(run.bindings)
-            series = f"{task.title}{f' at {sizes}' if sizes else ''}, {run.target}, {device.name}"
-            point = _point(run, task, one, one.build, one.timed, kernels)
-            name = f"{series} [{task.problem[:8]}]"
-            yield MeasuredSeries(name, run.graph.name, np.array(one.timed.samples_ns), point)
+    by_name: dict[str, list[MeasuredSeries]] = {}
+    selected_candidates = (
+        (run, task, candidate)
+        for run in results.runs
+        for task in run.tasks
+        for candidate in task.candidates
+        if candidate.chosen
+    )
+    for run, task, selected in selected_candidates:
+        if not selected.timed or not selected.build:
+            continue
+        device = run.devices[selected.timed.device]
+        sizes = format_bindings(run.bindings)
+        series = f"{task.title}{f' at {sizes}' if sizes else ''}, {run.target}, {device.name}"
+        name = f"{series} [{task.problem[:8]}]"
+        samples = np.array(selected.timed.samples_ns)
+        point = _point(run, task, selected, selected.build, selected.timed, results.kernels)
+        by_name.setdefault(name, []).append(MeasuredSeries(name, run.graph.name, samples, point))
+    merged = []
+    for name, runs in by_name.items():
+        all_samples = [series.samples for series in runs]
+        if len(runs) >= MIN_RATIO_SAMPLES:
+            samples = np.array([float(np.median(samples)) for samples in all_samples])
+        else:
+            samples = np.concatenate(all_samples)
+        merged.append(MeasuredSeries(name, runs[-1].group, samples, runs[-1].point))
+    return tuple(merged)
 
 
 def _point(
@@ -69,6 +68,13 @@ def _point(
     time = timed.metrics[TIME]
     compiler = run.compilers[build.compiler]
     device = run.devices[timed.device]
+    # The median of a clock; of a flag, the share of samples in which it was set.
+    readings = {
+        name: float(np.median(values) if name.endswith("_mhz") else np.mean(values))
+        if values
+        else 0.0
+        for name, values in timed.readings.items()
+    }
     return Point(
         value=time.value,
         low=time.low,
@@ -83,7 +89,7 @@ def _point(
         environment=Environment(
             driver=device.driver, runtime=device.runtime, device=device.name, host=run.origin.host
         ),
-        readings={name: _reading(name, values) for name, values in timed.readings.items()},
+        readings=readings,
         others={
             _text(each.config): Alternative(
                 kernels[each.kernel].source_digest, each.build.code_digest
@@ -96,9 +102,3 @@ def _point(
 
 def _text(config: Mapping[str, ConfigValue]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(config.items()))
-
-
-def _reading(name: str, values: tuple[float, ...]) -> float:
-    """Return the median of a clock; of a flag, the share of samples in which it was set."""
-    found = np.median(values) if name.endswith("_mhz") else np.mean(values)
-    return float(found) if len(values) else 0.0

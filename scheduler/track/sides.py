@@ -33,6 +33,11 @@ class Compiler:
     def known(self) -> bool:
         return bool(self.name and self.version)
 
+    @property
+    def text(self) -> str:
+        """Return the name, version and flags; "" if unknown."""
+        return " ".join((self.name, self.version, *self.flags)) if self.known else ""
+
 
 @dataclass(frozen=True)
 class CodeObject:

@@ -31,7 +31,16 @@ class TelemetryDifference:
 
 def telemetry_differences(before: Side, after: Side) -> tuple[TelemetryDifference, ...]:
     """Return the differences of clocks and throttling; other readings decide nothing."""
-    return (*_clocks(before, after), *_throttling(before, after))
+    differences = list(_clocks(before, after))
+    for name in _common(before, after):
+        one, other = before.reading(name), after.reading(name)
+        if not name.startswith(_THROTTLED) or one is None or other is None:
+            continue
+        if abs(other - one) >= SHARE_TOLERANCE:
+            by = name.removeprefix(_THROTTLED)
+            sentence = f"throttled by {by} in {one:.0%} → {other:.0%} of samples"
+            differences.append(TelemetryDifference(name, one, other, sentence))
+    return tuple(differences)
 
 
 def has_telemetry_difference(one: Point, other: Point) -> bool:
@@ -66,47 +75,20 @@ def _clocks(before: Side, after: Side) -> Iterator[TelemetryDifference]:
         one, other = before.reading(name), after.reading(name)
         if not name.endswith(_CLOCK) or not one or not other:
             continue
-        beyond = max(CLOCK_TOLERANCE * max(one, other), 2 * _spread(name, before, after))
-        if abs(other - one) > beyond:
-            yield TelemetryDifference(name, one, other, _clock_sentence(name, before, after))
-
-
-def _spread(name: str, before: Side, after: Side) -> float:
-    """Return how far a side's median of the clock may be off, given the points' spread, in MHz."""
-    errors = []
-    for side in (before, after):
-        found = [point.readings[name] for point in side.near if name in point.readings]
-        middle = median(found)
-        off = 1.4826 * median([abs(value - middle) for value in found])
-        errors.append(1.2533 * off / math.sqrt(len(found)))
-    return math.hypot(*errors)
-
-
-def _clock_sentence(name: str, before: Side, after: Side) -> str:
-    what = name.removesuffix(_CLOCK).removesuffix("_clock")
-    title = f"{_TITLES.get(what, what)} clock"
-    have = f"{title} {before.reading(name):,.0f} → {after.reading(name):,.0f} MHz"
-    reasons = [
-        f"throttled by {reason.removeprefix(_THROTTLED)} in {slower.reading(reason) or 0:.0%} "
-        f"of samples{when}"
-        for slower, when in ((before, " before"), (after, ""))
-        if slower is _slower(name, before, after)
-        for reason in _common(before, after)
-        if reason.startswith(_THROTTLED) and (slower.reading(reason) or 0) >= SHARE_TOLERANCE
-    ]
-    return ", ".join([have, *reasons])
-
-
-def _slower(name: str, before: Side, after: Side) -> Side:
-    return before if (before.reading(name) or 0) < (after.reading(name) or 0) else after
-
-
-def _throttling(before: Side, after: Side) -> Iterator[TelemetryDifference]:
-    for name in _common(before, after):
-        one, other = before.reading(name), after.reading(name)
-        if not name.startswith(_THROTTLED) or one is None or other is None:
+        errors = []  # of each side's median, given the points' spread, in MHz
+        for side in (before, after):
+            values = [point.readings[name] for point in side.near if name in point.readings]
+            middle = median(values)
+            spread = 1.4826 * median([abs(value - middle) for value in values])
+            errors.append(1.2533 * spread / math.sqrt(len(values)))
+        if abs(other - one) <= max(CLOCK_TOLERANCE * max(one, other), 2 * math.hypot(*errors)):
             continue
-        if abs(other - one) >= SHARE_TOLERANCE:
-            by = name.removeprefix(_THROTTLED)
-            sentence = f"throttled by {by} in {one:.0%} → {other:.0%} of samples"
-            yield TelemetryDifference(name, one, other, sentence)
+        slower, when = (before, " before") if one < other else (after, "")
+        unit = name.removesuffix(_CLOCK).removesuffix("_clock")
+        sentence = f"{_TITLES.get(unit, unit)} clock {one:,.0f} → {other:,.0f} MHz"
+        for reason in _common(before, after):
+            share = slower.reading(reason) or 0
+            if reason.startswith(_THROTTLED) and share >= SHARE_TOLERANCE:
+                by = reason.removeprefix(_THROTTLED)
+                sentence += f", throttled by {by} in {share:.0%} of samples{when}"
+        yield TelemetryDifference(name, one, other, sentence)
