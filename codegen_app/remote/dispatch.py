@@ -25,9 +25,9 @@ from codegen_app.tuning.services import (
 from codegen_app.workers import work
 from codegen_app.workers.faults import Fault
 from codegen_app.workers.models import OPEN_STATES, State
-from scheduler.agent.protocol import BuildResult, Failure, Library, Result, Samples, Task
+from scheduler.agent.protocol import BuildResult, Library, Result, Samples, Task
 from scheduler.benchmark.measurement import Check
-from scheduler.errors import Stage
+from scheduler.errors import Rejected, Stage
 from scheduler.tuning.prior_results import PriorResult
 
 
@@ -63,11 +63,11 @@ def build_result(row: Candidate, since: datetime) -> BuildResult | None:
     assert row.kernel is not None
     build = row.build
     if build is None:
-        return BuildResult(row.kernel.name, loss=Failure(Stage(row.stage), row.reason))
+        return BuildResult(row.kernel.name, loss=Rejected(Stage(row.stage), row.reason))
     if build.is_open:
         return None
     if build.state != State.DONE or build.library is None:
-        loss = Failure(Stage.COMPILE, build.reason or "the build was cancelled")
+        loss = Rejected(Stage.COMPILE, build.reason or "the build was cancelled")
         return BuildResult(row.kernel.name, loss=loss)
     library = library_of(row.kernel, build, build.library)
     known = build.cached or build.created_at < since
@@ -138,7 +138,7 @@ def _earlier_results(task: TuningTask) -> list[Result]:
         if row.result is not None:
             found.append(Result(row.kernel.name, samples_of(row.result)))
         elif row.stage:
-            loss = Failure(Stage(row.stage), row.reason, row.detail)
+            loss = Rejected(Stage(row.stage), row.reason, row.detail)
             found.append(Result(row.kernel.name, None, loss))
     return found
 

@@ -126,7 +126,7 @@ def _outcome(
 ) -> Measurement | Rejected:
     if one.measured is None:
         assert one.loss is not None
-        return one.loss.rejected
+        return one.loss
     build = point.original.build
     assert build is not None
     return one.measured.measurement(

@@ -228,7 +228,7 @@ def _entry(
 
 
 def _rejection(one: Result | FinalResult) -> Rejected | None:
-    return one.loss.rejected if one.loss is not None else None
+    return one.loss
 
 
 def give_up(worker: Worker, key: str, why: GiveUp, reason: str, detail: str) -> None:

@@ -10,14 +10,13 @@ from pydantic import ConfigDict, Field, FiniteFloat
 from scheduler.agent.protocol import (
     MAX_KERNELS_PER_MESSAGE,
     MAX_RESULTS_PER_MESSAGE,
-    Failure,
     FinalResult,
     GiveUp,
     Result,
     Samples,
 )
 from scheduler.benchmark.measurement import Check
-from scheduler.errors import Stage
+from scheduler.errors import Rejected, Stage
 from scheduler.tuning.ledger import CandidateState
 
 _MAX_SAMPLES = 2_000
@@ -98,9 +97,9 @@ class SentLoss(Strict):
     reason: Annotated[str, Field(min_length=1, max_length=2_000, pattern=_STORABLE)]
     detail: Detail = ""
 
-    def loss(self) -> Failure:
+    def loss(self) -> Rejected:
         """Convert to the protocol type."""
-        return Failure(Stage(self.stage), self.reason, self.detail)
+        return Rejected(Stage(self.stage), self.reason, self.detail)
 
 
 class SentResult(Strict):

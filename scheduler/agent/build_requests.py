@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from scheduler.agent.client import StoppedError
-from scheduler.agent.protocol import MAX_KERNELS_PER_MESSAGE, BuildResult, BuildResults, Library
+from scheduler.agent.protocol import MAX_KERNELS_PER_MESSAGE, BuildResults, Library
 from scheduler.build.model import Build
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import Rejected, Stage
@@ -68,14 +68,14 @@ class RequestedBuilds:
             with self._lock:
                 names = list(self._waiting)[:MAX_KERNELS_PER_MESSAGE]
             try:
-                came = bool(names) and self._poll(names)
+                has_news = bool(names) and self._poll(names)
             except StoppedError as error:
                 log.debug("builds are asked for again: %s", error)
-                came = False
+                has_news = False
             except Exception as error:  # noqa: BLE001 - raised on the thread that does the work
                 self._fail(error)
                 return
-            pause = _FIRST_PAUSE_S if came else min(2 * pause, self._longest_s)
+            pause = _FIRST_PAUSE_S if has_news else min(2 * pause, self._longest_s)
             self._news.wait(pause if names else None)
             self._news.clear()
 
@@ -83,15 +83,12 @@ class RequestedBuilds:
         """Return whether anything arrived."""
         answer = self._ask(names)
         self._longest_s = max(answer.wait_s, _FIRST_PAUSE_S)
-        for one in answer.builds:
-            found = self._resolve(one)
+        for result in answer.builds:
+            build: Build | Rejected | None = result.loss
+            if result.library is not None:
+                build = self._fetch(result.library)
             with self._lock:
-                futures = self._waiting.pop(one.kernel, [])
+                futures = self._waiting.pop(result.kernel, [])
             for future in futures:
-                future.set_result(found)
+                future.set_result(build or Rejected(Stage.COMPILE, "it was not built"))
         return bool(answer.builds)
-
-    def _resolve(self, one: BuildResult) -> Build | Rejected:
-        if one.library is not None:
-            return self._fetch(one.library)
-        return one.loss.rejected if one.loss else Rejected(Stage.COMPILE, "it was not built")

@@ -109,7 +109,12 @@ class ServerClient:
                 return ask()
             except urllib.error.HTTPError as error:
                 line = _error_line(error)
-                _raise_final(error.code, line)
+                if error.code in (401, 403):
+                    raise TokenError(line) from None
+                if error.code == 409:
+                    raise LeaseOverError(line) from None
+                if error.code not in _TEMPORARY:
+                    raise UserError(f"the server answered {error.code}: {line}") from None
                 pause = _retry_after_s(error.headers.get("Retry-After"), pause)
                 reason = f"{error.code}: {line}"
             except (OSError, HTTPException, ValueError) as error:  # URLError, timeouts are OSErrors
@@ -123,16 +128,6 @@ class ServerClient:
                 raise StoppedError(reason)
 
 
-def _raise_final(status: int, line: str) -> None:
-    """Raise for an answer that a retry does not change."""
-    if status in (401, 403):
-        raise TokenError(line)
-    if status == 409:
-        raise LeaseOverError(line)
-    if status not in _TEMPORARY:
-        raise UserError(f"the server answered {status}: {line}")
-
-
 def checked_url(url: str) -> str:
     """Return the address without a trailing slash. Raises ``UserError`` for an address that would
     send the token unencrypted over a network."""
@@ -142,17 +137,12 @@ def checked_url(url: str) -> str:
         raise UserError(f"{url}: not a server address; it must begin with https://")
     if parts.username or parts.query or parts.fragment:
         raise UserError(f"{url}: give the server address only, such as https://kiln.example")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    is_loopback = parts.hostname == "localhost"
+    with suppress(ValueError):
+        is_loopback = is_loopback or ipaddress.ip_address(parts.hostname).is_loopback
+    if parts.scheme == "http" and not is_loopback:
         raise UserError(f"{url}: http:// would send the token unencrypted; use https://")
     return text
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _error_line(error: urllib.error.HTTPError) -> str:

@@ -49,34 +49,34 @@ class Folder:
 
         Raises ``UserError`` if the fetched content does not match.
         """
-        place = self.path / "files" / digest / name
+        path = self.path / "files" / digest / name
         try:
-            if _digest(place.read_bytes()) == digest:
-                os.utime(place.parent)  # in use: it is dropped last
-                return place
+            if _digest(path.read_bytes()) == digest:
+                os.utime(path.parent)  # in use: it is dropped last
+                return path
         except OSError:
             pass
         data = fetch()
         if _digest(data) != digest:
             raise UserError(f"{digest}: the server sent a file with another hash")
         with disk_errors("fetched files", self.path):
-            write_atomic(place, data)
-        return place
+            write_atomic(path, data)
+        return path
 
     def sweep(self, used: Collection[str]) -> None:
         """Remove the least recently used files until the rest is within the limit."""
-        found = []
-        for one in (self.path / "files").glob("*"):
-            size = sum(file.stat().st_size for file in one.iterdir())
-            found.append((one.name in used, one.stat().st_mtime, size, one))
-        left = sum(size for _, _, size, _ in found)
-        for is_used, _, size, folder in sorted(found, key=lambda one: one[:2]):
-            if is_used or left <= self._most_bytes:
+        entries = []
+        for folder in (self.path / "files").glob("*"):
+            size = sum(file.stat().st_size for file in folder.iterdir())
+            entries.append((folder.name in used, folder.stat().st_mtime, size, folder))
+        total_bytes = sum(size for _, _, size, _ in entries)
+        for is_used, _, size, folder in sorted(entries, key=lambda entry: entry[:2]):
+            if is_used or total_bytes <= self._most_bytes:
                 return
             for file in folder.iterdir():
                 file.unlink()
             folder.rmdir()
-            left -= size
+            total_bytes -= size
 
     def journal(self) -> Journal | None:
         """Return the journal of an earlier process; None if there is none or a host crash truncated

@@ -68,13 +68,10 @@ class Lease:
             self._done.set()
             self._news.set()
             thread.join()
-            self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        if isinstance(self._failure, TokenError | StoppedError | MachineError):
-            raise self._failure
-        if self._failure is not None:
-            raise RuntimeError(f"the server rejected it: {self._failure}") from self._failure
+            if isinstance(self._failure, TokenError | StoppedError | MachineError):
+                raise self._failure
+            if self._failure is not None:
+                raise RuntimeError(f"the server rejected it: {self._failure}") from self._failure
 
     def put(self, result: Result) -> None:
         """Queue a result for delivery, saved to disk first. Raises ``Cancelled`` if the task is no
@@ -94,21 +91,19 @@ class Lease:
     def deliver(self) -> Reply:
         """Send the pending results, or a heartbeat, once; one thread at a time."""
         with self._sending:
-            return self._deliver()
-
-    def _deliver(self) -> Reply:
-        with self._lock:
-            part = self._waiting[:MAX_RESULTS_PER_MESSAGE]
-        body = self._body(results=as_json(part))
-        try:
-            reply = parse_message(self._server.post("progress", body), Reply, "the server's answer")
-        except LeaseOverError as error:
-            reply = Reply(Directive.STOP, str(error))
-        with self._lock:
-            del self._waiting[: len(part)]
-            self.sent.update((one.kernel, one) for one in part)
-            self._folder.save_journal(self._lease, self._waiting)
-        return reply
+            with self._lock:
+                part = self._waiting[:MAX_RESULTS_PER_MESSAGE]
+            body = self._body(results=as_json(part))
+            try:
+                answer = self._server.post("progress", body)
+                reply = parse_message(answer, Reply, "the server's answer")
+            except LeaseOverError as error:
+                reply = Reply(Directive.STOP, str(error))
+            with self._lock:
+                del self._waiting[: len(part)]
+                self.sent.update((result.kernel, result) for result in part)
+                self._folder.save_journal(self._lease, self._waiting)
+            return reply
 
     def deliver_all(self) -> None:
         """Deliver until nothing is pending or the task is no longer needed."""
@@ -150,10 +145,10 @@ class Lease:
             self._failure = self._failure or error
         self._stop(Reply(Directive.STOP, str(error) or type(error).__name__))
 
-    def _body(self, **what: Any) -> dict[str, Any]:
+    def _body(self, **fields: Any) -> dict[str, Any]:
         samples, due = self.samples
         counts = {"spent_s": self.spent_s, "samples": samples, "samples_due": due}
-        return {"lease": self._lease, "device": self.device, **counts, **what}
+        return {"lease": self._lease, "device": self.device, **counts, **fields}
 
     def _handle_reply(self, reply: Reply) -> None:
         if reply.say in (Directive.STOP, Directive.PAUSE):

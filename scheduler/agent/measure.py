@@ -23,10 +23,10 @@ from scheduler.agent.protocol import (
     Result,
     Task,
     final_result,
+    outcome_of,
     parse_message,
     result_of,
 )
-from scheduler.benchmark.measurement import Measurement
 from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
@@ -68,10 +68,10 @@ class FetchedBuilds:
 class RemoteTuningHost:
     """The tuning host of a worker without the database."""
 
-    def __init__(self, task: Task, pool: CompilePool, holding: Lease, device: DeviceInfo) -> None:
+    def __init__(self, task: Task, pool: CompilePool, lease: Lease, device: DeviceInfo) -> None:
         self._task = task
         self._pool = pool
-        self._holding = holding
+        self._lease = lease
         self._device = device
 
     def begin(self, _: TuningProblem) -> None:
@@ -79,36 +79,35 @@ class RemoteTuningHost:
         itself."""
 
     def options(self, _: TuningProblem) -> SearchOptions:
-        task = self._task
-        seen = {one.kernel: self._seen(one) for one in task.seen}
+        task, device = self._task, self._device
+        failed = Rejected(Stage.RUN, "it failed before")
         return SearchOptions(
             strategy=task.strategy,
             seed=task.seed,
             known=task.known,
             start=build_warm_start(task.begins_with, task.begins),
-            measured=seen,
+            measured={
+                one.kernel: one.loss or failed
+                if one.measured is None
+                else one.measured.measurement(one.kernel, device.id, task.bindings, device.emulated)
+                for one in task.seen
+            },
         )
 
     def pool(self, _: TuningProblem) -> CompilePool:
         return self._pool
 
     def note(self, event: Event) -> None:
-        self._holding.spent_s = event.seconds
+        self._lease.spent_s = event.seconds
         if event.entry.stage != Stage.COMPILE:  # compile results come from the server
-            self._holding.put(result_of(event.entry))
-
-    def _seen(self, one: Result) -> Measurement | Rejected:
-        if one.measured is None:
-            return one.loss.rejected if one.loss else Rejected(Stage.RUN, "it failed before")
-        device = self._device
-        return one.measured.measurement(one.kernel, device.id, self._task.bindings, device.emulated)
+            self._lease.put(result_of(event.entry.kernel, outcome_of(event.entry)))
 
 
 def measure(
     task: Task,
     server: ServerClient,
     folder: Folder,
-    holding: Lease,
+    lease: Lease,
     device: DeviceInfo,
     cancellation: Cancellation,
 ) -> TaskResult:
@@ -127,23 +126,6 @@ def measure(
         task.budget or NO_LIMIT,
         waiting_counts=False,
     )
-    with closing(_pool(task, server, folder, holding, builds)) as pool:
-        desk = RemoteTuningHost(task, pool, holding, device)
-        decided = run_assignment(
-            assignment, _prepare(graph, task.target), desk, device, cancellation
-        )
-    holding.spent_s = decided.seconds
-    holding.deliver_all()
-    sent = {one.kernel: one for one in task.seen} | holding.sent
-    return _task_result(task, tuple(final_result(entry, sent) for _, entry in decided.lines))
-
-
-def _pool(
-    task: Task, server: ServerClient, folder: Folder, holding: Lease, builds: dict[str, Build]
-) -> CompilePool:
-    """Return planned builds from the folder; builds of a search are requested from the server."""
-    if task.budget is None:
-        return FetchedBuilds(builds)
 
     def ask(kernels: list[str]) -> BuildResults:
         body = {"lease": task.lease, "kernels": kernels}
@@ -151,9 +133,25 @@ def _pool(
             server.post("builds", body, _ONE_TRY), BuildResults, "the server's answer"
         )
 
-    return RequestedBuilds(
-        ask, lambda one: fetch_build(server, folder, task, one, _ONE_TRY), holding.fail
-    )
+    def fetch(library: Library) -> Build:
+        return fetch_build(server, folder, task, library, _ONE_TRY)
+
+    # The builds of a search are requested as needed; all others are here.
+    pool = FetchedBuilds(builds) if task.budget is None else RequestedBuilds(ask, fetch, lease.fail)
+    with closing(pool):
+        host = RemoteTuningHost(task, pool, lease, device)
+        decided = run_assignment(
+            assignment, _prepare(graph, task.target), host, device, cancellation
+        )
+    lease.spent_s = decided.seconds
+    lease.deliver_all()
+    sent = {one.kernel: one for one in task.seen} | lease.sent
+    lines = tuple(final_result(entry, sent) for _, entry in decided.lines)
+    if task.budget is None:
+        return TaskResult(lines)
+    untried = [one for one in lines if one.state is CandidateState.UNTRIED]
+    tried = tuple(one for one in lines if one.state is not CandidateState.UNTRIED)
+    return TaskResult(tried, untried[0].reason if untried else "")
 
 
 @lru_cache(maxsize=2)
@@ -165,10 +163,10 @@ def load_schedule(graph: Path) -> Schedule:
 @lru_cache(maxsize=2)
 def _prepare(graph: Path, target: str) -> PreparedSchedule:
     schedule = load_schedule(graph)
-    every = targets_sharing_source(targets.find(targets.names()[0]))
+    sharing = targets_sharing_source(targets.find(targets.names()[0]))
     return PreparedSchedule(
         schedule,
-        pipeline.scheduling(schedule, every),
+        pipeline.scheduling(schedule, sharing),
         pipeline.scheduling(schedule, (targets.find(target),)),
     )
 
@@ -182,8 +180,8 @@ def fetch_build(
 ) -> Build:
     """Fetch a build's library and return the build. Raises ``UserError`` if the server has none."""
     name = recipe_of(targets.find(task.target), library.source_file).library_file
-    place = fetch_file(server, folder, task, library.digest, name, library.size_bytes, tries)
-    return library.build(task.target, place.parent)
+    path = fetch_file(server, folder, task, library.digest, name, library.size_bytes, tries)
+    return library.build(task.target, path.parent)
 
 
 def fetch_file(
@@ -210,27 +208,19 @@ class TaskResult:
     results: tuple[Result, ...] = ()
 
 
-def _task_result(task: Task, lines: tuple[FinalResult, ...]) -> TaskResult:
-    if task.budget is None:
-        return TaskResult(lines)
-    untried = [one for one in lines if one.state is CandidateState.UNTRIED]
-    tried = tuple(one for one in lines if one.state is not CandidateState.UNTRIED)
-    return TaskResult(tried, next((one.reason for one in untried), ""))
-
-
 @contextmanager
 def acquire_device(
     device_id: str, here: list[DeviceInfo], locks: Path, cancellation: Cancellation
 ) -> Iterator[DeviceInfo]:
     """Acquire the device with that id, or a free one of its kind, for this process alone; wait
     while all are in use. Raises ``Cancelled``, and ``UserError`` if there is none."""
-    own = next((one for one in here if one.id == device_id), None)
-    if own is None:
+    named = next((one for one in here if one.id == device_id), None)
+    if named is None:
         raise UserError(f"device {device_id} is no longer available on this machine")
-    kind = (own.target, own.name)
-    alike = [own, *(one for one in here if one != own and (one.target, one.name) == kind)]
+    kind = (named.target, named.name)
+    same_kind = [one for one in here if one != named and (one.target, one.name) == kind]
     while True:
-        for device in alike:
+        for device in (named, *same_kind):
             lock = lock_device(device.id, locks, wait=False)
             try:
                 lock.__enter__()

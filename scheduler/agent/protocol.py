@@ -112,27 +112,13 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why a candidate has no measurement."""
-
-    stage: Stage
-    reason: str
-    detail: str = ""
-
-    @property
-    def rejected(self) -> Rejected:
-        """Return the engine's form."""
-        return Rejected(self.stage, self.reason, self.detail)
-
-
-@dataclass(frozen=True)
 class Result:
     """The outcome of one candidate: its samples, or its loss. Results are keyed by kernel, so
     sending one again changes nothing."""
 
     kernel: str
     measured: Samples | None = None
-    loss: Failure | None = None
+    loss: Rejected | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +130,7 @@ class FinalResult:
     tied: bool = False
     reason: str = ""
     measured: Samples | None = None
-    loss: Failure | None = None
+    loss: Rejected | None = None
 
 
 @dataclass(frozen=True)
@@ -247,7 +233,7 @@ class BuildResult:
 
     kernel: str
     library: Library | None = None
-    loss: Failure | None = None
+    loss: Rejected | None = None
 
 
 @dataclass(frozen=True)
@@ -271,28 +257,28 @@ class Work:
     again: ReplayTask | None = None
 
 
-def result_of(entry: Entry) -> Result:
-    """Return the outcome of a candidate just tried."""
-    return Result(entry.kernel, _samples(entry), _loss(entry))
+def result_of(key: str, outcome: Measurement | Rejected) -> Result:
+    """Return the result of a candidate, or of a stored build, with that key."""
+    if isinstance(outcome, Rejected):
+        return Result(key, None, outcome)
+    return Result(key, Samples.from_measurement(outcome))
 
 
 def final_result(entry: Entry, sent: Mapping[str, Result]) -> FinalResult:
     """Return the final result of a candidate. Samples already in ``sent`` are not sent again."""
-    measured, known = _samples(entry), sent.get(entry.kernel)
-    if known is not None and known.measured == measured:
-        measured = None
-    loss = None if entry.state is CandidateState.UNTRIED else _loss(entry)
-    return FinalResult(entry.kernel, entry.state, entry.tied, entry.reason, measured, loss)
+    facts = (entry.kernel, entry.state, entry.tied, entry.reason)
+    if entry.state is CandidateState.UNTRIED and entry.measurement is None:
+        return FinalResult(*facts)
+    result, known = result_of(entry.kernel, outcome_of(entry)), sent.get(entry.kernel)
+    is_known = known is not None and known.measured == result.measured
+    return FinalResult(*facts, None if is_known else result.measured, result.loss)
 
 
-def _samples(entry: Entry) -> Samples | None:
-    return None if entry.measurement is None else Samples.from_measurement(entry.measurement)
-
-
-def _loss(entry: Entry) -> Failure | None:
+def outcome_of(entry: Entry) -> Measurement | Rejected:
+    """Return the measurement of a tried candidate, or why it has none."""
     if entry.measurement is not None:
-        return None
-    return Failure(Stage(entry.stage or Stage.RUN), entry.reason or "it failed", entry.detail)
+        return entry.measurement
+    return Rejected(Stage(entry.stage or Stage.RUN), entry.reason or "it failed", entry.detail)
 
 
 def as_json(value: Any) -> Any:

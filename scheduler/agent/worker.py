@@ -80,17 +80,17 @@ class RemoteWorker:
         while not self._stop.is_set():
             answer = self._server.post("lease", {})
             work = parse_message(answer, Work, "the server's answer")
-            assigned = work.task or work.again
-            if assigned is not None:
-                drains = self._run_task(assigned)
-                if drains or self._options.once:
+            task = work.task or work.again
+            if task is not None:
+                is_draining = self._run_task(task)
+                if is_draining or self._options.once:
                     break
             elif work.say is Directive.DRAIN:
                 log.info("drained: %s", work.why or "requested on the page Devices")
                 break
             else:
                 self._stop.wait(work.wait_s)
-        self._leave()
+        self._server.post("leave", {}, _LAST_WORDS_TRIES)
 
     def _join(self) -> None:
         found = probe()
@@ -124,14 +124,14 @@ class RemoteWorker:
         if journal is None:
             self._folder.clear_journal()
             return
-        holding = Lease(self._server, self._folder, journal.lease, Cancellation())
-        holding.requeue(journal.results)
-        holding.deliver_all()
-        if holding.end is None:
+        lease = Lease(self._server, self._folder, journal.lease, Cancellation())
+        lease.requeue(journal.results)
+        lease.deliver_all()
+        if lease.end is None:
             log.info("delivered %d results of the previous process", len(journal.results))
-            holding.give_up(GiveUp.DIED, "the worker process ended during this task")
+            lease.give_up(GiveUp.DIED, "the worker process ended during this task")
         else:
-            log.info("discarded the results of the previous process: %s", holding.end.why)
+            log.info("discarded the results of the previous process: %s", lease.end.why)
             self._folder.clear_journal()
 
     def _run_task(self, task: Task | ReplayTask) -> bool:
@@ -141,49 +141,46 @@ class RemoteWorker:
         self._cancellation = cancellation = Cancellation()
         if self._stop.is_set():
             cancellation.cancel()
-        holding = Lease(self._server, self._folder, task.lease, cancellation)
+        lease = Lease(self._server, self._folder, task.lease, cancellation)
         self._folder.save_journal(task.lease, ())
         try:
-            with holding.keep_alive(task.seconds):
-                handed = self._measure(task, holding, cancellation)
-            holding.finish(handed.lines, handed.rest, handed.results)
+            with lease.keep_alive(task.seconds):
+                result = self._measure(task, lease, cancellation)
+            lease.finish(result.lines, result.rest, result.results)
             log.info("task finished: %s", describe_task(task))
         except (Cancelled, LeaseOverError) as error:
-            self._give_back(holding, str(error))
+            why = lease.end.why if lease.end else str(error)
+            if lease.end is not None and lease.end.say is Directive.STOP:
+                log.info("task discarded: %s", why or error)
+                self._folder.clear_journal()
+            else:
+                log.info("task returned: %s", why or "stopped")
+                lease.give_up(GiveUp.STOPPED, tries=_LAST_WORDS_TRIES)
         except StoppedError:
             log.warning("the server is unreachable: results are kept for the next start")
             raise
         except MachineError as error:
-            holding.give_up(GiveUp.MACHINE, str(error))
+            lease.give_up(GiveUp.MACHINE, str(error))
         except TokenError:
             raise
         except UserError as error:
-            holding.give_up(GiveUp.REJECTED, str(error))
+            lease.give_up(GiveUp.REJECTED, str(error))
         except (OSError, MemoryError) as error:
-            holding.give_up(GiveUp.MACHINE, f"{type(error).__name__}: {one_line(str(error))}")
+            lease.give_up(GiveUp.MACHINE, f"{type(error).__name__}: {one_line(str(error))}")
         except Exception as error:
             reason = f"internal error: {type(error).__name__}: {one_line(str(error))}"
             log.exception("%s", reason)
-            holding.give_up(GiveUp.BUG, reason, traceback.format_exc())
-        return holding.is_draining
+            lease.give_up(GiveUp.BUG, reason, traceback.format_exc())
+        return lease.is_draining
 
     def _measure(
-        self, task: Task | ReplayTask, holding: Lease, cancellation: Cancellation
+        self, task: Task | ReplayTask, lease: Lease, cancellation: Cancellation
     ) -> TaskResult:
         with acquire_device(
             task.device, self._devices, self._options.locks, cancellation
         ) as device:
-            holding.device = device.id
-            around = (self._server, self._folder, holding, device, cancellation)
-            return replay(task, *around) if isinstance(task, ReplayTask) else measure(task, *around)
-
-    def _give_back(self, holding: Lease, why: str) -> None:
-        if holding.end is not None and holding.end.say is Directive.STOP:
-            log.info("task discarded: %s", holding.end.why or why)
-            self._folder.clear_journal()
-        else:
-            log.info("task returned: %s", holding.end.why if holding.end else why or "stopped")
-            holding.give_up(GiveUp.STOPPED, tries=_LAST_WORDS_TRIES)
-
-    def _leave(self) -> None:
-        self._server.post("leave", {}, _LAST_WORDS_TRIES)
+            lease.device = device.id
+            context = (self._server, self._folder, lease, device, cancellation)
+            if isinstance(task, ReplayTask):
+                return replay(task, *context)
+            return measure(task, *context)

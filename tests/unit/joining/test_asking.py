@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.agent.build_requests import RequestedBuilds
 from scheduler.agent.client import LeaseOverError, StoppedError
-from scheduler.agent.protocol import BuildResult, BuildResults, Failure, Library
+from scheduler.agent.protocol import BuildResult, BuildResults, Library
 from scheduler.errors import Rejected, Stage
 
 LIBRARY: Any = SimpleNamespace(kernel="b")
@@ -35,7 +35,7 @@ def test_what_is_over_comes_and_what_is_not_is_asked_for_again() -> None:
         if len(asked) == 1:
             raise StoppedError("the server is away")
         there = {
-            "a": BuildResult("a", loss=Failure(Stage.COMPILE, "no")),
+            "a": BuildResult("a", loss=Rejected(Stage.COMPILE, "no")),
             "b": BuildResult("b", LIBRARY),
         }
         return BuildResults(0.1, tuple(there[name] for name in names if name in there))
