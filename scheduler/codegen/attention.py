@@ -7,8 +7,11 @@ from functools import cached_property
 
 import sympy
 
+from scheduler.arithmetic import ceil_div
+from scheduler.codegen.attention_window import Window
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.loops.printer import NestPrinter
 from scheduler.codegen.single_launch import InterfaceSpec, Kernel, SingleLaunchTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
@@ -22,7 +25,7 @@ from scheduler.ir.operations import (
     Store,
     numel,
 )
-from scheduler.ir.values import Cast, Value, loads
+from scheduler.ir.values import Accumulator, Cast, Value, loads, walk
 from scheduler.targets import Target
 
 _HALF_DTYPES = (DType.F16, DType.BF16)
@@ -54,7 +57,7 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
             raise ValueError(f"{node.name} is not an attention node")
         self.operation = self.remap_axes(operation)
         operation = self.operation
-        self.element = _element(operation, lowered)
+        self.element = self._element_dtype()
         self.axis_names = {axis.var.name: f"b{i}" for i, axis in enumerate(operation.batch)}
         for name in ("row", "column", "depth", "value_depth"):
             self.axis_names[getattr(operation, name).var.name] = name
@@ -63,6 +66,11 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         )
         self.mask = masks[0] if masks else None
         self.out = self._nest(operation.points, *operation.results)
+
+    @cached_property
+    def window(self) -> Window:
+        """Return the columns that rows see."""
+        return Window.create(self.operation)
 
     @property
     def adds_mask(self) -> bool:
@@ -77,28 +85,55 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         row, or all of a row's first tile, with f32's lowest number."""
         return self.adds_mask
 
+    def _element_dtype(self) -> DType:
+        """Return the element type of the tiles: 16 bits if the operands have it, also if something
+        was fused into them (torch rounds there), else f32, or f64 if any operand is f64."""
+        operation = self.operation
+        values = (operation.q, operation.k, operation.v)
+        narrowest = {narrowest_dtype(value) for value in values}
+        if len(narrowest) == 1:
+            return narrowest.pop()
+        stored = self.lowered.buffers[operation.stores[0].buffer].dtype
+        if stored in _HALF_DTYPES and stored in {
+            load.dtype for value in values for load in loads(value)
+        }:
+            return stored
+        return DType.F64 if DType.F64 in narrowest else DType.F32
+
     def remap_axes(self, operation: Attention) -> Attention:
         """Return the same operation over the axes that the kernel walks."""
         return operation
 
-    def _nest(self, axes: tuple[Axis, ...], *what: Value | Store) -> LoopNest:
+    def _nest(self, axes: tuple[Axis, ...], *values: Value | Store) -> LoopNest:
         """Return the accesses of an operand or of the stores, over axes as the kernel walks
         them."""
         size = tuple(axis.size for axis in axes)
-        still = tuple(sympy.Integer(0) for _ in axes)
-        tile = Buffer(_TILE, self.element, size, still, BufferKind.INTERMEDIATE)
-        at = tuple(axis.var for axis in axes)
+        stride = tuple(sympy.Integer(0) for _ in axes)
+        tile = Buffer(_TILE, self.element, size, stride, BufferKind.INTERMEDIATE)
+        index = tuple(axis.var for axis in axes)
         members = [
             Pointwise(
                 f"part{number}",
                 axes,
-                one if isinstance(one, Store) else Store(_TILE, at, one, self.operation.nodes),
+                value
+                if isinstance(value, Store)
+                else Store(_TILE, index, value, self.operation.nodes),
                 self.operation.nodes,
             )
-            for number, one in enumerate(what)
+            for number, value in enumerate(values)
         ]
         buffers = {**self.lowered.buffers, _TILE: tile}
         return LoopNest(members, buffers, self.ranges, arrange=False)
+
+    def split_count(self, block_rows: int, min_columns: int, enough_blocks: int) -> int:
+        """Return how many blocks should share the columns of the same ``block_rows`` rows, at least
+        ``min_columns`` each, so that ``enough_blocks`` occupy the GPU."""
+        operation = self.operation
+        tiles = self.hint(numel(operation.batch)) * ceil_div(
+            self.hint(operation.row.size), block_rows
+        )
+        parts = self.hint(operation.column.size) // min_columns
+        return max(min(enough_blocks // max(tiles, 1), parts), 1)
 
     @property
     def nests(self) -> tuple[LoopNest, ...]:
@@ -121,24 +156,19 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         )
 
 
-def _element(operation: Attention, lowered: Lowered) -> DType:
-    """Return the element type of the tiles: 16 bits if the operands have it, also if something was
-    fused into them (torch rounds there), else f32, or f64 if any operand is f64."""
-    operands = [narrowest_dtype(value) for value in (operation.q, operation.k, operation.v)]
-    if len(set(operands)) == 1:
-        return operands[0]
-    stored = lowered.buffers[operation.stores[0].buffer].dtype
-    read = {
-        load.dtype for value in (operation.q, operation.k, operation.v) for load in loads(value)
-    }
-    if stored in _HALF_DTYPES and stored in read:
-        return stored
-    return DType.F64 if DType.F64 in operands else DType.F32
-
-
 def narrowest_dtype(value: Value) -> DType:
     """Return the narrowest type that holds a tree's value without loss, looking through widening
     casts."""
     while isinstance(value, Cast) and value.dtype is value.value.dtype.compute_dtype:
         value = value.value
     return value.dtype if value.dtype.is_float else DType.F32
+
+
+def bind_results(printer: NestPrinter, result: str, dtype: DType) -> None:
+    """Let the stores of ``printer`` use ``result``, the text of a result held as ``dtype``."""
+    for statement in printer.nest.statements:
+        for part in walk(statement.store.value):
+            if isinstance(part, Accumulator):
+                same = part.dtype.compute_dtype is dtype
+                text = result if same else printer.values.convert(result, dtype, part.dtype)
+                printer.values.bind(part, text)

@@ -4,11 +4,11 @@ skipped, and only partly visible tiles are masked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sympy
 
+from scheduler.codegen.contraction.addressing import conjuncts
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
@@ -49,6 +49,16 @@ class Window:
     limits: tuple[Limit, ...]
     whole: bool
 
+    @property
+    def lower(self) -> tuple[Limit, ...]:
+        """Return the limits that are first columns."""
+        return tuple(limit for limit in self.limits if not limit.upper)
+
+    @property
+    def upper(self) -> tuple[Limit, ...]:
+        """Return the limits that are last columns."""
+        return tuple(limit for limit in self.limits if limit.upper)
+
     @staticmethod
     def create(operation: Attention) -> Window:
         """Return the limits that are known for an operation's rows."""
@@ -58,19 +68,9 @@ class Window:
             return Window(causal, whole=True)
         if mask.dtype is not DType.BOOL:
             return Window(causal, whole=False)
-        found = [_limit(part, operation) for part in _conjuncts(mask)]
+        found = [_limit(part, operation) for part in conjuncts(mask)]
         known = tuple(limit for limit in found if limit is not None)
         return Window((*causal, *known), whole=len(known) == len(found))
-
-
-def _conjuncts(value: Value) -> Iterator[Value]:
-    """Yield the conditions whose conjunction is the value."""
-    both = isinstance(value, Call) and value.op in ("logical_and", "bitwise_and")
-    if isinstance(value, Call) and both:
-        for part in value.args:
-            yield from _conjuncts(part)
-    else:
-        yield value
 
 
 def _limit(value: Value, operation: Attention) -> Limit | None:
@@ -86,5 +86,5 @@ def _limit(value: Value, operation: Attention) -> Limit | None:
     if form is None or abs(form.at(column)) != 1 or not form.at(row).is_Integer:
         return None
     upper = form.at(column) == 1
-    turn = -1 if upper else 1
-    return Limit(upper, turn * int(form.at(row)), turn * form.rest)
+    direction = -1 if upper else 1
+    return Limit(upper, direction * int(form.at(row)), direction * form.rest)

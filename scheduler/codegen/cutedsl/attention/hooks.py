@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scheduler.codegen.attention import bind_results
 from scheduler.codegen.cutedsl.hooks import Hook, hook
 from scheduler.codegen.cutedsl.nest import NestPrinter
 from scheduler.codegen.cutedsl.types import type_name
@@ -17,7 +18,6 @@ from scheduler.codegen.printing.lines import Lines, Marks, PythonLines
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
-from scheduler.ir.values import Accumulator, walk
 
 _WIDTH = 2  # neighbouring columns that a thread holds
 
@@ -60,9 +60,9 @@ class HookPrinter:
         index_type = index_type_of(self.wide)
         return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=index_type)
 
-    def mask(self, nest: LoopNest, column: Axis, times: str = "") -> ColumnsHook:
-        """Return ``masked``: adds the mask's values (``times`` a constant) to scores, or removes
-        the scores that it leaves out."""
+    def mask(self, nest: LoopNest, column: Axis, factor: str = "") -> ColumnsHook:
+        """Return ``masked``: adds the mask's values, times the constant ``factor``, to scores, or
+        removes the scores that it leaves out."""
         width = _pack_width(nest, column)
         lines = PythonLines(self.marks)
         printer = self.printer(nest, lines, Pack(column, width))
@@ -77,25 +77,20 @@ class HookPrinter:
                 if value.dtype is DType.BOOL:
                     combined = f"select({text}, scores[{at}], LOWEST)"
                 else:
-                    combined = f"scores[{at}] + {f'({text}) * {times}' if times else text}"
+                    combined = f"scores[{at}] + {f'({text}) * {factor}' if factor else text}"
                 values.lines.add(f"scores[{at}] = {combined}")
 
         printer.run(nest.statements, take)
         lines.add("return scores", ())
         return self._hook("masked", "scores", "column", width, lines)
 
-    def finish(self, nest: LoopNest, value_depth: Axis, held: DType) -> ColumnsHook:
+    def finish(self, nest: LoopNest, value_depth: Axis, dtype: DType) -> ColumnsHook:
         """Return ``finish``: computes and stores the outputs from the results."""
         width = _pack_width(nest, value_depth)
         lines = PythonLines(self.marks)
         printer = self.printer(nest, lines, Pack(value_depth, width))
         result = f"results[{'j' if width > 1 else '0'}]"
-        for statement in nest.statements:
-            for part in walk(statement.store.value):
-                if isinstance(part, Accumulator):
-                    same = part.dtype.compute_dtype is held
-                    text = result if same else printer.values.convert(result, held, part.dtype)
-                    printer.values.bind(part, text)
+        bind_results(printer, result, dtype)
         printer.run(nest.statements, printer.store)
         return self._hook("finish", "results", "value_depth", width, lines)
 

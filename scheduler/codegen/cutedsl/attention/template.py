@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from scheduler.arithmetic import ceil_div as int_ceil_div
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
-from scheduler.codegen.attention_window import Window
-from scheduler.codegen.cutedsl.attention.cap import CapText
 from scheduler.codegen.cutedsl.attention.config import AttentionConfig, all_configs
 from scheduler.codegen.cutedsl.attention.hooks import ColumnsHook, HookPrinter, index_type_of
 from scheduler.codegen.cutedsl.attention.limits import Limits
-from scheduler.codegen.cutedsl.attention.prepared_operand import PreparedOperand
-from scheduler.codegen.cutedsl.attention.split import SplitWorkspace
 from scheduler.codegen.cutedsl.attention.tma import Tiles, read_tiles, written_tiles
+from scheduler.codegen.cutedsl.attention.workspace import THREADS, PreparedOperand, SplitWorkspace
 from scheduler.codegen.cutedsl.gemm.config import MULTIPROCESSORS
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.jinja_templates import kernel_template
@@ -41,7 +39,6 @@ from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Axis, numel
 from scheduler.targets.generations import NVIDIA_GPUS
@@ -50,50 +47,12 @@ from scheduler.targets.nvidia import nvidia_hardware
 _TYPES = (DType.F16, DType.BF16)
 _DEEPEST = 256  # columns of one matrix instruction
 _ENOUGH_BLOCKS = 264  # two for each SM of an H200
-_FEWEST_COLUMNS = 256  # minimum for a block of its own
+_MIN_COLUMNS = 256  # minimum for a block of its own
 # Taller blocks take longer each: with fewer rounds, the last one leaves more SMs idle (on an H100
 # 48 heads of 1024 rows and a depth of 64 took 34 µs with three warpgroups, 29 with two). If each
 # block is brief, with at most this many tiles of columns, having fewer blocks matters more.
 _USUAL_WARPGROUPS, _ROUNDS, _FEW_TILES = 2, 4, 2
 _STEP = 16  # of the depth, per matrix instruction
-
-
-@dataclass(frozen=True)
-class _Operand:
-    """The tensor of an operand or of the result in the host function, and the position of a batch
-    entry in it, as text."""
-
-    pointer: str
-    rows: str
-    step: str
-    extent: str
-    place: str
-
-
-@dataclass(frozen=True)
-class _PartsText:
-    """The results that the blocks of the same rows leave in the workspace, as text."""
-
-    begin: str
-    totals: str
-    grid: str
-    threads: int
-
-
-@dataclass(frozen=True)
-class _PreparedText:
-    """A kernel that writes an operand in rows, as text."""
-
-    operand: str
-    reason: str
-    function: str
-    pointer: str
-    at: str
-    numel: str
-    grid: str
-    threads: int
-    vector: int
-    body: str
 
 
 class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):
@@ -116,16 +75,16 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     def reject(self, config: Config) -> Rejected | None:
         if self._obstacle:
             return illegal(self._obstacle)
-        made = AttentionConfig.create(config)
-        shared = made.shared_bytes(self._tile_depth, self._tile_value_depth)
+        tiling = AttentionConfig.create(config)
+        shared = tiling.shared_bytes(self._tile_depth, self._tile_value_depth)
         most = min(nvidia_hardware(each).max_lds_per_block_bytes for each in self.targets)
         if shared > most:
             return illegal(f"{shared} bytes of shared memory exceed the limit of {most} per block")
-        registers = made.registers(self._tile_value_depth)
-        if registers > made.most_registers:
+        registers = tiling.registers(self._tile_value_depth)
+        if registers > tiling.most_registers:
             return illegal(
                 f"scores, weights and output need {registers} registers per thread, which "
-                f"exceeds the limit of {made.most_registers}"
+                f"exceeds the limit of {tiling.most_registers}"
             )
         return None
 
@@ -133,12 +92,11 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     def _obstacle(self) -> str:
         """Return why no configuration is valid, or "" if one may be."""
         operation = self.operation
-        other = [t.name for t in self.targets if not nvidia_hardware(t).has_wgmma]
-        if other:
+        without = [t.name for t in self.targets if not nvidia_hardware(t).has_wgmma]
+        if without:
             having = ", ".join(gpu.processor for gpu in NVIDIA_GPUS if gpu.has_wgmma)
-            return (
-                f"wgmma is supported only on {having}, but the targets include {', '.join(other)}"
-            )
+            names = ", ".join(without)
+            return f"wgmma is supported only on {having}, but the targets include {names}"
         if self.element not in _TYPES:
             return f"wgmma is supported here only for f16 and bf16, not for {self.element.label}"
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
@@ -156,35 +114,27 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return next(filter(None, (*stored, *map(obstacle, computed))), "")
 
     def default_config(self) -> Config:
-        rows = self.hint(self.operation.row.size)
-        serving = [config for config in self.configs() if self.reject(config) is None]
-        if not serving:
+        operation = self.operation
+        legal = [config for config in self.configs() if self.reject(config) is None]
+        if not legal:
             raise self.no_config_error()
-        splits = self._splits(rows)
-
-        batch = max(self.hint(numel(self.operation.batch)), 1)
-        columns = self.hint(self.operation.column.size)
+        splits = self.split_count(64, _MIN_COLUMNS, _ENOUGH_BLOCKS)
+        batch = max(self.hint(numel(operation.batch)), 1)
+        rows, columns = self.hint(operation.row.size), self.hint(operation.column.size)
 
         def fitness(config: Config) -> tuple[bool, bool, int, int, bool, int, int]:
-            made = AttentionConfig.create(config)
-            tall = made.block_m > round_up(max(rows, 1), 64)
-            rounds = batch * -(-rows // made.block_m) / MULTIPROCESSORS
-            brief = columns <= _FEW_TILES * made.block_n
-            even = made.warpgroups <= _USUAL_WARPGROUPS or rounds >= _ROUNDS or brief
-            difference = abs(made.splits - splits)
+            tiling = AttentionConfig.create(config)
+            tall = tiling.block_m > round_up(max(rows, 1), 64)
+            rounds = batch * int_ceil_div(rows, tiling.block_m) / MULTIPROCESSORS
+            brief = columns <= _FEW_TILES * tiling.block_n
+            even = tiling.warpgroups <= _USUAL_WARPGROUPS or rounds >= _ROUNDS or brief
+            difference = abs(tiling.splits - splits)
             return (
-                *(not tall, even, made.block_n, made.warpgroups, made.pingpong),
-                *(-difference, -made.stages),
+                *(not tall, even, tiling.block_n, tiling.warpgroups, tiling.pingpong),
+                *(-difference, -tiling.stages),
             )
 
-        return max(serving, key=fitness)
-
-    def _splits(self, rows: int) -> int:
-        """Return how many blocks should share the columns of the same rows to occupy the GPU."""
-        batch = self.hint(numel(self.operation.batch))
-        blocks = max(batch * -(-rows // 64), 1)
-        parts = self.hint(self.operation.column.size) // _FEWEST_COLUMNS
-        return max(min(_ENOUGH_BLOCKS // blocks, parts), 1)
+        return max(legal, key=fitness)
 
     @property
     def _tile_depth(self) -> int:
@@ -196,16 +146,22 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     # -- operands --------------------------------------------------------------------------------
 
-    @cached_property
-    def _input_tiles(self) -> tuple[Tiles | str, Tiles | str, Tiles | str]:
+    @property
+    def _inner_axes(self) -> tuple[tuple[Axis, Axis], ...]:
+        """Return the row and the depth of each of q, k, v."""
         operation = self.operation
-        columns = (operation.row, operation.column, operation.column)
-        depths = (operation.depth, operation.depth, operation.value_depth)
-        q, k, v = (
-            read_tiles(nest, row, depth, self.element)
-            for nest, row, depth in zip((self.q, self.k, self.v), columns, depths, strict=True)
+        return (
+            (operation.row, operation.depth),
+            (operation.column, operation.depth),
+            (operation.column, operation.value_depth),
         )
-        return q, k, v
+
+    @cached_property
+    def _input_tiles(self) -> tuple[Tiles | str, ...]:
+        return tuple(
+            read_tiles(nest, row, depth, self.element)
+            for nest, (row, depth) in zip((self.q, self.k, self.v), self._inner_axes, strict=True)
+        )
 
     @cached_property
     def _output_tiles(self) -> Tiles | str:
@@ -217,33 +173,22 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         """Return the operands that a kernel before this one writes in rows: TMA cannot read
         them."""
         operation = self.operation
-        rows = (operation.row, operation.column, operation.column)
-        depths = (operation.depth, operation.depth, operation.value_depth)
-        found: list[PreparedOperand] = []
+        prepared: list[PreparedOperand] = []
         for position, tiles in enumerate(self._input_tiles):
             if isinstance(tiles, str):
-                scope = operation.operands[position]
-                before = found[-1].end if found else as_expr(0)
-                found.append(
+                prepared.append(
                     PreparedOperand.create(
                         "qkv"[position],
-                        scope,
-                        (rows[position], depths[position]),
+                        operation.operands[position],
+                        self._inner_axes[position],
                         self.element,
                         self.lowered.buffers,
                         self.ranges,
-                        before,
+                        prepared[-1].end if prepared else as_expr(0),
                         operation.nodes,
                     )
                 )
-        return tuple(found)
-
-    def _tiles(self, position: int) -> Tiles:
-        tiles = self._input_tiles[position]
-        if isinstance(tiles, Tiles):
-            return tiles
-        name = "qkv"[position]
-        return next(each.tiles for each in self._prepared if each.operand == name)
+        return tuple(prepared)
 
     @cached_property
     def interface(self) -> InterfaceSpec:
@@ -256,25 +201,42 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        made, kernel, one = AttentionConfig.create(config), self.kernel, as_expr(1)
+        tiling, kernel, one = AttentionConfig.create(config), self.kernel, as_expr(1)
         prepared = self._prepared[-1].end if self._prepared else as_expr(0)
         batch, rows = numel(self.operation.batch), self.operation.row.size
-        blocks = batch * ceil_div(rows, made.block_m) * made.splits
-        parts = SplitWorkspace(made.splits, batch * rows, self._tile_value_depth, prepared)
-        workspace = parts.end if made.splits > 1 else prepared
-        text = kernel_template("attention")
+        blocks = batch * ceil_div(rows, tiling.block_m) * tiling.splits
+        split = tiling.splits > 1
+        parts = SplitWorkspace(tiling.splits, batch * rows, self._tile_value_depth, prepared)
+        workspace = parts.end if split else prepared
+        mask, finish = self._hooks
+        stored_by_tma = not split and isinstance(self._output_tiles, Tiles)
+        hooks = [mask, finish if not split and not stored_by_tma else None]
+        arguments = (name for each in hooks if each for name in each.hook.arguments)
+
+        def constants() -> str:
+            return kernel.constants(self.interface.points, workspace, self.symbol_renames)
+
         partial = self.partial(
-            text,
-            lambda: kernel.constants(self.interface.points, workspace, self.symbol_renames),
+            kernel_template("attention"),
+            constants,
             **self._texts,
-            **self._config_texts(made, parts, blocks),
+            config=tiling,
+            stored_by_tma=stored_by_tma,
+            held=tuple(dict.fromkeys((*self._limits.arguments, *arguments))),
+            grid=self._host(blocks),
+            parts={
+                "begin": self._host(parts.begin),
+                "totals": self._host(parts.totals),
+                "grid": self._host(parts.blocks),
+                "threads": THREADS,
+            },
         )
         source, origins = self.marks.finish(partial.finalize_all())
-        shared = made.shared_bytes(self._tile_depth, self._tile_value_depth)
+        shared = tiling.shared_bytes(self._tile_depth, self._tile_value_depth)
         launched = [
-            *((f"prepare_{p.operand}", p.blocks, p.threads, 0) for p in self._prepared),
-            ("kernel", blocks, made.threads, shared),
-            *([("combine", parts.blocks, parts.threads, 0)] if made.splits > 1 else []),
+            *((f"prepare_{p.operand}", p.blocks, THREADS, 0) for p in self._prepared),
+            ("kernel", blocks, tiling.threads, shared),
+            *([("combine", parts.blocks, THREADS, 0)] if split else []),
         ]
         launches = tuple(
             Launch(
@@ -288,38 +250,12 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             for number, (name, grid, threads, lds) in enumerate(launched)
         )
         values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
-        bytes_ = self.rename_symbols(workspace)
-        return RenderedTemplate(source, kernel.args, values, launches, bytes_, origins)
-
-    def _config_texts(
-        self, made: AttentionConfig, parts: SplitWorkspace, blocks: Expr
-    ) -> dict[str, Any]:
-        """Return the context that depends on the configuration."""
-        mask, finish = self._hooks
-        stored_by_tma = made.splits == 1 and isinstance(self._output_tiles, Tiles)
-        at_once = made.splits == 1 and not stored_by_tma
-        called = [hook for hook in (mask, finish if at_once else None) if hook]
-        arguments = (name for each in called for name in each.hook.arguments)
-        return {
-            "config": made,
-            "stored_by_tma": stored_by_tma,
-            "held": tuple(dict.fromkeys((*self._limits.held, *arguments))),
-            "grid": self._host(blocks),
-            "parts": _PartsText(
-                begin=self._host(parts.begin),
-                totals=self._host(parts.totals),
-                grid=self._host(parts.blocks),
-                threads=parts.threads,
-            ),
-        }
+        workspace_bytes = self.rename_symbols(workspace)
+        return RenderedTemplate(source, kernel.args, values, launches, workspace_bytes, origins)
 
     @cached_property
     def _host(self) -> IndexPrinter:
         return IndexPrinter(wide=True, ranges=self.ranges, names=self.symbol_renames)
-
-    @property
-    def _index_type(self) -> str:
-        return index_type_of(self.interface.wide)
 
     @cached_property
     def _texts(self) -> dict[str, Any]:
@@ -329,7 +265,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         mask, finish = self._hooks
         out = self._output_tiles
         return {
-            "index_type": self._index_type,
+            "index_type": index_type_of(self.interface.wide),
             "element": type_name(self.element),
             "depth": operation.depth.size,
             "value_depth": operation.value_depth.size,
@@ -340,9 +276,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "log2_e": repr(math.log2(math.e)),
             # The maximum score is found before scaling, which a positive scale allows.
             "scaled_first": mask is not None or operation.scale <= 0,
-            "cap": CapText.create(
-                operation.cap, operation.scale, self.adds_mask, self.has_log2_scores
-            ),
+            "cap": self._cap,
             "safe": operation.safe,
             "in_powers": self.has_log2_scores,
             "rows": printer.index(operation.row.size),
@@ -352,35 +286,54 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "batch_decode_inside": self._batch_decode(2)[1],
             "parameters": self.kernel.parameters,
             "arguments": self.kernel.names,
-            "q": self._operand(0, operation.row),
-            "k": self._operand(1, operation.column),
-            "v": self._operand(2, operation.column),
+            **{name: self._operand(position) for position, name in enumerate("qkv")},
             "out": None if isinstance(out, str) else self._tensor(out, operation.row),
             "mask": mask,
             "finish": finish,
-            "prepared": [self._prepared_text(each) for each in self._prepared],
+            "prepared": [self._prepare_context(each) for each in self._prepared],
             "marked": self.marks.mark(operation.nodes),
         }
 
+    @property
+    def _cap(self) -> dict[str, object] | None:
+        """Return the source of a soft cap, which maps scores to multiples of the cap, or to numbers
+        (``whole``) if a mask is added to them. ``above_lowest``: by 1 + tanh, computed with powers
+        of 2, with a ``slope`` for those."""
+        cap, log2_e = self.operation.cap, math.log2(math.e)
+        if cap is None:
+            return None
+        above_lowest = cap <= attention.MAX_SHIFTED_CAP
+        slope = self.operation.scale / cap * (-2 * log2_e if above_lowest else 1)
+        return {
+            "value": repr(cap * (log2_e if self.has_log2_scores else 1)),
+            "slope": repr(slope),
+            "above_lowest": above_lowest,
+            "whole": self.adds_mask,
+        }
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {**self.axis_names, **self.symbol_renames}
+
     @cached_property
     def _hook_printer(self) -> HookPrinter:
-        names = {**self.axis_names, **self.symbol_renames}
         wide = self.interface.wide
-        return HookPrinter(self.marks, self.memory, names, self.kernel.names, wide)
+        return HookPrinter(self.marks, self.memory, self._names, self.kernel.names, wide)
 
     @cached_property
     def _hooks(self) -> tuple[ColumnsHook | None, ColumnsHook]:
         """Return the function of the mask, unless limits of rows describe it completely, and that
         of the results."""
         operation, printer = self.operation, self._hook_printer
-        read = self.mask if self.mask and not self._limits.whole else None
-        times = "LOG2_E" if self.has_log2_scores else ""
-        mask = printer.mask(read, operation.column, times) if read else None
+        factor = "LOG2_E" if self.has_log2_scores else ""
+        mask = None
+        if self.mask and not self.window.whole:
+            mask = printer.mask(self.mask, operation.column, factor)
         return mask, printer.finish(self.out, operation.value_depth, self.element.compute_dtype)
 
     @cached_property
     def _limits(self) -> Limits:
-        return Limits(Window.create(self.operation), {**self.axis_names, **self.symbol_renames})
+        return Limits(self.window, self._names)
 
     def _batch_decode(self, indent: int) -> tuple[NestPrinter, Lines]:
         """Return the lines that decode the batch's variables from its flat index."""
@@ -389,40 +342,44 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         printer.decode("batch", [axis for axis in self.operation.batch if axis.size != 1])
         return printer, lines
 
-    def _operand(self, position: int, row: Axis) -> _Operand:
-        return self._tensor(self._tiles(position), row)
+    def _operand(self, position: int) -> dict[str, str]:
+        tiles = self._input_tiles[position]
+        if isinstance(tiles, str):
+            name = "qkv"[position]
+            tiles = next(each.tiles for each in self._prepared if each.operand == name)
+        return self._tensor(tiles, self._inner_axes[position][0])
 
-    def _tensor(self, tiles: Tiles, row: Axis) -> _Operand:
+    def _tensor(self, tiles: Tiles, row: Axis) -> dict[str, str]:
+        """Return the tensor of an operand or of the result in the host function, and the position
+        of a batch entry in it, as text."""
         memory = self.memory.get(tiles.buffer.name)
-        names = {**self.axis_names, **self.symbol_renames}
-        place = IndexPrinter(ranges=self.q.ranges, names=names)(tiles.offset_16_bytes)
-        return _Operand(
-            pointer=memory.pointer if memory else tiles.buffer.name,
-            rows=self._host(row.size),
-            step=self._host(tiles.step),
-            extent=self._host(tiles.extent),
-            place=f"Int32({place})",
-        )
+        position = IndexPrinter(ranges=self.q.ranges, names=self._names)(tiles.offset_16_bytes)
+        return {
+            "pointer": memory.pointer if memory else tiles.buffer.name,
+            "rows": self._host(row.size),
+            "step": self._host(tiles.step),
+            "extent": self._host(tiles.extent),
+            "place": f"Int32({position})",
+        }
 
-    def _prepared_text(self, prepared: PreparedOperand) -> _PreparedText:
-        lines = self.lines(2)
+    def _prepare_context(self, prepared: PreparedOperand) -> dict[str, object]:
+        """Return the context of a kernel that writes an operand in rows."""
+        lines, nest, pack = self.lines(2), prepared.nest, prepared.pack
         rows = Memory(f"{prepared.operand}_rows", prepared.tiles.buffer)
         memory = {**self.memory, rows.buffer.name: rows}
-        pack = prepared.pack
-        printer = NestPrinter(
-            prepared.nest, lines, memory, pack, self.symbol_renames, index_type=self._index_type
-        )
-        printer.decode("xindex", prepared.nest.outer)
-        printer.run(prepared.nest.statements, printer.store)
-        return _PreparedText(
-            operand=prepared.operand,
-            reason=str(self._input_tiles["qkv".index(prepared.operand)]),
-            function=f"{PLACEHOLDER}_prepare_{prepared.operand}",
-            pointer=rows.pointer,
-            at=self._host(prepared.begin),
-            numel=printer.index(prepared.nest.outer_numel),
-            grid=self._host(prepared.blocks),
-            threads=prepared.threads,
-            vector=pack.width if pack else 1,
-            body=str(lines),
-        )
+        index_type = index_type_of(self.interface.wide)
+        printer = NestPrinter(nest, lines, memory, pack, self.symbol_renames, index_type=index_type)
+        printer.decode("xindex", nest.outer)
+        printer.run(nest.statements, printer.store)
+        return {
+            "operand": prepared.operand,
+            "reason": self._input_tiles["qkv".index(prepared.operand)],
+            "function": f"{PLACEHOLDER}_prepare_{prepared.operand}",
+            "pointer": rows.pointer,
+            "at": self._host(prepared.begin),
+            "numel": printer.index(nest.outer_numel),
+            "grid": self._host(prepared.blocks),
+            "threads": THREADS,
+            "vector": pack.width if pack else 1,
+            "body": lines,
+        }

@@ -3,19 +3,14 @@ and values are read once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import sympy
-
-from scheduler.ir.graph import Expr
+from scheduler.fusion.reindex import Reindexing, reindex_store, reindex_value
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.index.substitute import Substitution, substitute_expr
-from scheduler.ir.index.trees import index_exprs, simplify_tree
+from scheduler.ir.index.trees import index_exprs
 from scheduler.ir.operations import Attention, Axis
-from scheduler.ir.values import Value
 
 _TILE_ROWS = 32  # with fewer queries a tile is not full
 
@@ -26,24 +21,20 @@ def pack_gqa(operation: Attention, ranges: Ranges) -> Attention:
     rows = operation.row.size
     if operation.causal or not rows.is_Integer or int(rows) >= _TILE_ROWS:
         return operation
+    indices = [*index_exprs(operation.k), *index_exprs(operation.v)]
     for axis in reversed(operation.batch):
-        for heads in _group_sizes(operation, axis):
-            shared = _pack_heads(operation, axis, heads, ranges)
-            if shared is not None:
-                return shared
-    return operation
-
-
-def _group_sizes(operation: Attention, axis: Axis) -> Iterator[int]:
-    """Yield the numbers of neighbours along a batch axis that might share keys, largest first."""
-    if not axis.size.is_Integer or axis.size == 1:
-        return
-    size, found = int(axis.size), {int(axis.size)}
-    for index in (*index_exprs(operation.k), *index_exprs(operation.v)):
-        for part in index.atoms(FloorDiv):
+        if not axis.size.is_Integer:
+            continue
+        # Numbers of neighbours along a batch axis that might share keys, largest first.
+        size, heads = int(axis.size), {int(axis.size)}
+        for part in (part for index in indices for part in index.atoms(FloorDiv)):
             if axis.var in part.args[0].free_symbols and part.args[1].is_Integer:
-                found.add(int(part.args[1]))
-    yield from sorted((n for n in found if n > 1 and size % n == 0), reverse=True)
+                heads.add(int(part.args[1]))
+        for count in sorted((n for n in heads if n > 1 and size % n == 0), reverse=True):
+            packed = _pack_heads(operation, axis, count, ranges)
+            if packed is not None:
+                return packed
+    return operation
 
 
 def _pack_heads(operation: Attention, axis: Axis, heads: int, ranges: Ranges) -> Attention | None:
@@ -52,29 +43,17 @@ def _pack_heads(operation: Attention, axis: Axis, heads: int, ranges: Ranges) ->
     rows = operation.row.size
     outer = replace(axis, size=as_expr(int(axis.size) // heads))
     row = replace(operation.row, size=as_expr(int(rows) * heads))
-    batch = tuple(outer if one is axis else one for one in operation.batch)
+    batch = tuple(outer if each is axis else each for each in operation.batch)
     inside = ranges.over((*batch, row, operation.column, operation.depth, operation.value_depth))
-    places: dict[sympy.Symbol, Expr] = {
+    reindexing: Reindexing = {
         axis.var: axis.var * heads + simplify(FloorDiv(row.var, rows), inside),
         row.var: simplify(Mod(row.var, rows), inside),
     }
-    change = Substitution(places)
-
-    def tree(value: Value) -> Value:
-        return simplify_tree(change.apply(value), inside)
-
-    k, v = tree(operation.k), tree(operation.v)
+    q, k, v, *masks = (
+        reindex_value(scope.value, reindexing, inside) for scope in operation.operands
+    )
     if any(row.var in index.free_symbols for value in (k, v) for index in index_exprs(value)):
         return None
-    mask = None if operation.mask is None else tree(operation.mask)
-    stores = tuple(
-        replace(
-            store,
-            index=tuple(simplify(substitute_expr(i, places), inside) for i in store.index),
-            value=tree(store.value),
-        )
-        for store in operation.stores
-    )
-    return replace(
-        operation, batch=batch, row=row, q=tree(operation.q), k=k, v=v, mask=mask, stores=stores
-    )
+    mask = masks[0] if masks else None
+    stores = tuple(reindex_store(store, reindexing, inside) for store in operation.stores)
+    return replace(operation, batch=batch, row=row, q=q, k=k, v=v, mask=mask, stores=stores)

@@ -12,18 +12,14 @@ from scheduler.arithmetic import round_up
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.template import Config
 from scheduler.ir.dtypes import DType
-from scheduler.matrix_instructions import (
-    COMMON_SIZE,
-    WIDEST_STEP_K,
-    MatrixInstruction,
-)
+from scheduler.matrix_instructions import COMMON_SIZE, WIDEST_STEP_K, MatrixInstruction
 from scheduler.targets.model import HipHardware
 
 _LARGE_SIZE = 32  # rows of the wider instructions for 16-bit elements
 _HALF = 2  # bytes
 _REGISTER = 4  # bytes
 _CHUNK = 16  # bytes that a lane reads at once
-_FEWEST_KEYS = 32  # of a tile that is in LDS beside the tile of values
+_MIN_KEYS = 32  # of a tile that is in LDS beside the tile of values
 _DEEP = 512  # bytes of a head above which tiles of 32 rows and keys do not fit into 64 KiB
 # For addresses, and operands being read from LDS.
 _REST = 48
@@ -46,7 +42,7 @@ class AttentionConfig:
     @property
     def one_tile(self) -> bool:
         """Whether values replace keys in LDS once the keys are multiplied."""
-        return self.block_n < _FEWEST_KEYS
+        return self.block_n < _MIN_KEYS
 
     def tile_pair_size(self, keys: int, values: int) -> int:
         """Return the combined LDS size of a tile of keys and a tile of values."""
@@ -100,23 +96,24 @@ class AttentionShape:
     def obstacle(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> str:
         """Return why one of the GPUs cannot run the configuration, or ""."""
         in_lds = self.queries_in_lds(config, gpus)
-        found = (self._obstacle(config, gpu, in_lds) for gpu in gpus)
-        return next(filter(None, found), "")
-
-    def _obstacle(self, config: AttentionConfig, gpu: HipHardware, in_lds: bool) -> str:
-        waves = config.threads // gpu.wavefront
-        if waves == 0 or config.block_m % (waves * COMMON_SIZE):
-            return f"{waves} waves cannot divide {config.block_m} rows into tiles of {COMMON_SIZE}"
-        shared, most = self.lds_bytes(config, gpu, queries=in_lds), gpu.max_lds_per_block_bytes
-        if shared > most:
-            return f"{shared} bytes of {gpu.words.shared} exceed the limit of {most} per block"
-        if self._matrix_instruction(config, gpu) is None:
-            held = config.block_m * (config.block_n + self.padded_value_depth) // config.threads
-            most, what = _MAX_PLAIN, "accumulators"
-        else:
-            held = self.registers(config, gpu, queries=False, ahead=False)
-            most, what = gpu.limits.attention_registers, "registers"
-        return f"{held} {what} per lane exceed the limit of {most}" if held > most else ""
+        for gpu in gpus:
+            waves = config.threads // gpu.wavefront
+            if waves == 0 or config.block_m % (waves * COMMON_SIZE):
+                tiles = f"tiles of {COMMON_SIZE}"
+                return f"{waves} waves cannot divide {config.block_m} rows into {tiles}"
+            shared, most = self.lds_bytes(config, gpu, queries=in_lds), gpu.max_lds_per_block_bytes
+            if shared > most:
+                return f"{shared} bytes of {gpu.words.shared} exceed the limit of {most} per block"
+            if self._matrix_instruction(config, gpu) is None:
+                columns = config.block_n + self.padded_value_depth
+                needed, most = config.block_m * columns // config.threads, _MAX_PLAIN
+                kind = "accumulators"
+            else:
+                needed = self.registers(config, gpu, queries=False, ahead=False)
+                most, kind = gpu.limits.attention_registers, "registers"
+            if needed > most:
+                return f"{needed} {kind} per lane exceed the limit of {most}"
+        return ""
 
     def registers(
         self, config: AttentionConfig, gpu: HipHardware, *, queries: bool, ahead: bool
@@ -132,9 +129,9 @@ class AttentionShape:
         sums = rows * wide * self.element.compute_dtype.itemsize
         operands = rows * (config.block_n + (self.padded_depth if queries else 0))
         tiles = config.block_n * (self.padded_depth + self.padded_value_depth)
-        held = (sums + operands * size * core.copies) // gpu.wavefront
-        held += tiles * size // config.threads if ahead else 0
-        return held // _REGISTER + _REST + (_AHEAD if ahead else 0)
+        nbytes = (sums + operands * size * core.copies) // gpu.wavefront
+        nbytes += tiles * size // config.threads if ahead else 0
+        return nbytes // _REGISTER + _REST + (_AHEAD if ahead else 0)
 
     def has_ample_registers(self, config: AttentionConfig, gpu: HipHardware) -> bool:
         """Whether registers hold everything that is best kept in registers."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
-from scheduler.codegen.attention import narrowest_dtype
-from scheduler.codegen.attention_window import Window
+from scheduler.codegen.attention import bind_results, narrowest_dtype
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
@@ -33,9 +32,9 @@ from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Attention, Axis, numel
-from scheduler.ir.values import Accumulator, walk
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.targets.model import HipHardware, hip_hardware
@@ -58,43 +57,13 @@ _DEEP_SHAPES = (
 )
 _SPLITS = (4, 8, 16, 32, 64)
 _SPLIT_ROWS = 32  # rows of a block if columns are split
-_FEWEST_COLUMNS = 256  # minimum for a block of its own
+_MIN_COLUMNS = 256  # minimum for a block of its own
 _MANY_COLUMNS = 1024  # which are split anyway
 _COMBINE_THREADS = 64
 _COMBINE_LANES = 8  # maximum lanes that share a row's pack; of kiln/attention_softmax.h
 _WIDEST_READ = 16  # bytes
 _HALF = 2  # bytes
 _COMBINE = "KERNEL_NAME_combine"
-
-
-@dataclass(frozen=True)
-class _Operand:
-    """How one of q, k, v is read: ``body`` fills ``element[0..pack)``."""
-
-    pack: int
-    body: Lines
-
-
-@dataclass(frozen=True)
-class _Mask:
-    """How the mask is read: ``body`` fills ``element[0..pack)`` of type ``element``, and
-    ``applied`` applies one of them, ``masked``, to a score; with a pack of 1 the body does both."""
-
-    element: str
-    pack: int
-    body: Lines
-    applied: str
-
-
-@dataclass(frozen=True)
-class _Cap:
-    """The source of a soft cap. ``function`` maps scores to multiples of the cap, or to numbers
-    (``whole``) if a mask is added to them."""
-
-    value: str
-    slope: str
-    function: str
-    whole: bool
 
 
 class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchTemplate):
@@ -108,9 +77,9 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def configs(self) -> Sequence[Config]:
         shapes = _DEEP_SHAPES if self._is_deep else _SHAPES
         whole = [AttentionConfig(*shape) for shape in shapes]
-        few = [one for one in whole if one.block_m == _SPLIT_ROWS]
-        split = [replace(one, splits=splits) for one in few for splits in _SPLITS]
-        return [one.items() for one in (*whole, *split)]
+        few_rows = [config for config in whole if config.block_m == _SPLIT_ROWS]
+        split = [replace(config, splits=splits) for config in few_rows for splits in _SPLITS]
+        return [config.items() for config in (*whole, *split)]
 
     @property
     def _is_deep(self) -> bool:
@@ -128,15 +97,14 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         configs = [AttentionConfig.create(each) for each in self.configs() if not self.reject(each)]
         if not configs:
             raise self.no_config_error()
-        gpus = [gpu for gpu in self._gpus if self._is_estimated(gpu)]
-        if len(gpus) == len(self._gpus):
-            return minimax_candidate(
-                configs, [partial(self._estimate_us, each) for each in self.targets]
-            ).items()
+        estimated = all(
+            gpu.limits.estimates_attention and self._shape.has_matrix_instruction(gpu)
+            for gpu in self._gpus
+        )
+        if estimated:
+            times = [partial(self._estimate_us, target) for target in self.targets]
+            return minimax_candidate(configs, times).items()
         return self._best_by_rules(configs).items()
-
-    def _is_estimated(self, gpu: HipHardware) -> bool:
-        return gpu.limits.estimates_attention and self._shape.has_matrix_instruction(gpu)
 
     def _estimate_us(self, target: Target, config: AttentionConfig) -> float:
         """Return the estimated time in microseconds."""
@@ -145,7 +113,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             max(self.hint(numel(operation.batch)), 1),
             max(self.hint(operation.row.size), 1),
             self.hint(operation.column.size),
-            any(limit.upper for limit in self._window.limits),
+            uneven=bool(self.window.upper),
         )
         machine = machine_of(target, self.element)
         return estimate_attention(config, problem, self._shape, amd_hardware(target), machine)
@@ -153,7 +121,12 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def _best_by_rules(self, configs: Sequence[AttentionConfig]) -> AttentionConfig:
         """Return the best configuration by rules, for GPUs without a fitted estimate."""
         rows = self.hint(self.operation.row.size)
-        splits = self._splits(rows)
+        limits = [gpu.limits for gpu in self._gpus]
+        min_columns = _MIN_COLUMNS
+        if self.hint(self.operation.column.size) >= _MANY_COLUMNS:
+            min_columns = max(limit.attention_columns for limit in limits)
+        blocks = min(limit.attention_blocks_per_unit for limit in limits)
+        splits = self.split_count(_SPLIT_ROWS, min_columns, blocks * compute_units(self.targets))
 
         def fitness(config: AttentionConfig) -> tuple[bool, bool, float, bool, int]:
             tall = config.block_m > max(rows, _SPLIT_ROWS)
@@ -165,25 +138,9 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
 
         return max(configs, key=fitness)
 
-    def _splits(self, rows: int) -> int:
-        """Return how many blocks should share the columns of the same rows to occupy the GPU."""
-        batch = self.hint(numel(self.operation.batch))
-        blocks = max(batch * -(-rows // _SPLIT_ROWS), 1)
-        columns, fewest = self.hint(self.operation.column.size), _FEWEST_COLUMNS
-        if columns >= _MANY_COLUMNS:
-            fewest = max(gpu.limits.attention_columns for gpu in self._gpus)
-        parts = columns // fewest
-        most = min(gpu.limits.attention_blocks_per_unit for gpu in self._gpus)
-        enough = most * compute_units(self.targets)
-        return max(min(enough // blocks, parts), 1)
-
     @cached_property
     def _gpus(self) -> tuple[HipHardware, ...]:
         return tuple(hip_hardware(each) for each in self.targets)
-
-    @cached_property
-    def _window(self) -> Window:
-        return Window.create(self.operation)
 
     @cached_property
     def _shape(self) -> AttentionShape:
@@ -194,30 +151,30 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        made, shape = AttentionConfig.create(config), self._shape
+        tiling, shape = AttentionConfig.create(config), self._shape
         batch, rows = numel(self.operation.batch), self.operation.row.size
-        in_lds = shape.queries_in_lds(made, self._gpus)
-        blocks = batch * ceil_div(rows, made.block_m) * made.splits
+        in_lds = shape.queries_in_lds(tiling, self._gpus)
+        blocks = batch * ceil_div(rows, tiling.block_m) * tiling.splits
         partial = round_up(shape.value_depth + 2, 4)
-        partials = made.splits * batch * rows * partial
-        workspace = partials * self.element.compute_dtype.itemsize if made.splits > 1 else None
+        partials = tiling.splits * batch * rows * partial
+        workspace = partials * self.element.compute_dtype.itemsize if tiling.splits > 1 else None
         packs = batch * rows * (shape.value_depth // self._out_pack)
-        combined = ceil_div(packs * min(made.splits, _COMBINE_LANES), _COMBINE_THREADS)
+        combined = ceil_div(packs * min(tiling.splits, _COMBINE_LANES), _COMBINE_THREADS)
         rendered = self.render_kernel(
             blocks,
-            made.threads,
-            max(shape.lds_bytes(made, gpu, queries=in_lds) for gpu in self._gpus),
+            tiling.threads,
+            max(shape.lds_bytes(tiling, gpu, queries=in_lds) for gpu in self._gpus),
             workspace,
-            block_m=made.block_m,
-            block_n=made.block_n,
-            splits=made.splits,
+            block_m=tiling.block_m,
+            block_n=tiling.block_n,
+            splits=tiling.splits,
             workspace="" if workspace is None else self._host_printer(workspace),
             partial=partial,
             combine_threads=_COMBINE_THREADS,
             combine_grid=self._host_printer(combined),
             queries_in_lds="true" if in_lds else "false",
-            ahead=shape.ahead(made, self._gpus),
-            one_tile=made.one_tile,
+            ahead=shape.ahead(tiling, self._gpus),
+            one_tile=tiling.one_tile,
             padded_depth=shape.padded_depth,
             padded_value_depth=shape.padded_value_depth,
             **self._static_context,
@@ -243,8 +200,8 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "batches": index(numel(operation.batch)),
             "scale": literal(operation.scale, self.element.compute_dtype),
             # The maximum score is found before scaling, which a positive scale allows.
-            "scaled_first": not self._window.whole or operation.scale <= 0 or bool(operation.cap),
-            "cap": self._cap(),
+            "scaled_first": not self.window.whole or operation.scale <= 0 or bool(operation.cap),
+            "cap": self._cap,
             "safe": operation.safe,
             "in_powers": self.has_log2_scores,
             "causal": operation.causal,
@@ -259,116 +216,115 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "stores": self._store_lines(),
         }
 
-    def _cap(self) -> _Cap | None:
-        operation, held = self.operation, self.element.compute_dtype
+    @property
+    def _cap(self) -> dict[str, object] | None:
+        """Return the source of a soft cap: ``function`` maps scores to multiples of the cap, or to
+        numbers (``whole``) if a mask is added to them."""
+        operation, dtype = self.operation, self.element.compute_dtype
         if operation.cap is None:
             return None
         near = self.element.itemsize == _HALF and operation.cap <= attention.MAX_SHIFTED_CAP
-        return _Cap(
-            literal(operation.cap, held),
-            literal(operation.scale / operation.cap, held),
-            "above_lowest" if near else "in_caps<T>",
-            self.adds_mask,
-        )
+        return {
+            "value": literal(operation.cap, dtype),
+            "slope": literal(operation.scale / operation.cap, dtype),
+            "function": "above_lowest" if near else "in_caps<T>",
+            "whole": self.adds_mask,
+        }
 
     def _printer(self, nest: LoopNest, lines: Lines, pack: Pack | None = None) -> NestPrinter:
         names = {**self.axis_names, **self.symbol_renames}
         return NestPrinter(nest, lines, self.memory, pack, names)
 
-    def _operand(self, nest: LoopNest, depth: Axis) -> _Operand:
+    def _operand(self, nest: LoopNest, depth: Axis) -> dict[str, object]:
+        """Return how one of q, k, v is read: ``body`` fills ``element[0..pack)``."""
         pack = next(width for width in (8, 4, 2, 1) if self._can_vectorize(nest, depth, width))
         lines = self.lines(2)
-        printer = self._printer(nest, lines, Pack(depth, pack))
+        self._fill_pack(nest, lines, Pack(depth, pack), self.element)
+        return {"pack": pack, "body": lines}
+
+    def _fill_pack(self, nest: LoopNest, lines: Lines, pack: Pack, dtype: DType) -> None:
+        """Print a nest's values into ``element``, an array of that type."""
+        printer = self._printer(nest, lines, pack)
 
         def fill(statement: Statement) -> None:
             with printer.values.mark_nodes(statement.store.nodes):
-                element = printer.values.element(statement.store.value, self.element)
-                place = "j" if pack > 1 else "0"
-                printer.values.lines.add(f"element[{place}] = {element};")
+                element = printer.values.element(statement.store.value, dtype)
+                position = "j" if pack.width > 1 else "0"
+                printer.values.lines.add(f"element[{position}] = {element};")
 
         printer.run(nest.statements, fill)
-        return _Operand(pack, lines)
 
     def _can_vectorize(self, nest: LoopNest, depth: Axis, width: int) -> bool:
         if width == 1:
             return True
-        runs = [a for a in nest.accesses if not a.written and nest.is_vectorizable(a, depth, width)]
-        sizes = [
-            self.element.itemsize,
-            *(self.lowered.buffers[a.buffer].dtype.itemsize for a in runs),
-        ]
-        return bool(runs) and width * max(sizes) <= _WIDEST_READ
+        read = [a for a in nest.accesses if not a.written and nest.is_vectorizable(a, depth, width)]
+        sizes = [self.lowered.buffers[access.buffer].dtype.itemsize for access in read]
+        return bool(read) and width * max(self.element.itemsize, *sizes) <= _WIDEST_READ
 
-    def _mask(self) -> _Mask | None:
-        """Return how the mask is read; None if the limits of rows describe it completely."""
-        if self.mask is None or self._window.whole:
+    def _mask(self) -> dict[str, object] | None:
+        """Return how the mask is read: ``body`` fills ``element[0..pack)`` of type ``element``, and
+        ``applied`` applies one of them, ``masked``, to a score; with a pack of 1 the body does
+        both. None if the limits of rows describe the mask completely."""
+        mask = self.mask
+        if mask is None or self.window.whole:
             return None
-        value = self.mask.statements[0].store.value
-        width = next(width for width in (8, 4, 2, 1) if self._can_vectorize_mask(width))
-        selects = value.dtype is DType.BOOL
+        # A lane has ``width`` neighbouring columns if every read of the mask is such a pack.
+        column = self.operation.column
+        read = [access for access in mask.accesses if not access.written]
+        sizes = [self.lowered.buffers[access.buffer].dtype.itemsize for access in read]
+        width = next(
+            width
+            for width in (8, 4, 2, 1)
+            if width == 1
+            or (
+                width <= self._shape.run
+                and read
+                and all(mask.is_vectorizable(access, column, width) for access in read)
+                and width * max(sizes) <= _WIDEST_READ
+            )
+        )
+        store = mask.statements[0].store
+        selects = store.value.dtype is DType.BOOL
         lines = self.lines(2 if width > 1 else 3)
         if width == 1:
-            printer = self._printer(self.mask, lines)
-            with printer.values.mark_nodes(self.mask.statements[0].store.nodes):
-                text = printer.values.value(value)
-                lines.add(self._apply_mask(text, selects=selects))
-            return _Mask("", 1, lines, "")
-        held = DType.BOOL if selects else narrowest_dtype(value)
-        printer = self._printer(self.mask, lines, Pack(self.operation.column, width))
-
-        def fill(statement: Statement) -> None:
-            with printer.values.mark_nodes(statement.store.nodes):
-                element = printer.values.element(statement.store.value, held)
-                printer.values.lines.add(f"element[j] = {element};")
-
-        printer.run(self.mask.statements, fill)
-        masked = convert("masked", held, self.element.compute_dtype) if not selects else "masked"
-        return _Mask(held.cpp, width, lines, self._apply_mask(masked, selects=selects))
+            printer = self._printer(mask, lines)
+            with printer.values.mark_nodes(store.nodes):
+                lines.add(self._apply_mask(printer.values.value(store.value), selects=selects))
+            return {"element": "", "pack": 1, "body": lines, "applied": ""}
+        dtype = DType.BOOL if selects else narrowest_dtype(store.value)
+        self._fill_pack(mask, lines, Pack(column, width), dtype)
+        masked = convert("masked", dtype, self.element.compute_dtype) if not selects else "masked"
+        applied = self._apply_mask(masked, selects=selects)
+        return {"element": dtype.cpp, "pack": width, "body": lines, "applied": applied}
 
     def _apply_mask(self, text: str, *, selects: bool) -> str:
         if selects:
             return f"score = {text} ? score : kiln::lowest<Acc>();"
         return f"score += ({text}) * kLog2E;" if self.has_log2_scores else f"score += {text};"
 
-    def _can_vectorize_mask(self, width: int) -> bool:
-        """Whether every read of the mask is a pack of ``width`` columns, which a lane has."""
-        if width == 1:
-            return True
-        assert self.mask is not None
-        read = [access for access in self.mask.accesses if not access.written]
-        column = self.operation.column
-        bytes_of = [self.lowered.buffers[access.buffer].dtype.itemsize for access in read]
-        return (
-            width <= self._shape.run
-            and bool(read)
-            and all(self.mask.is_vectorizable(access, column, width) for access in read)
-            and width * max(bytes_of, default=1) <= _WIDEST_READ
-        )
-
     def _limit_texts(self) -> dict[str, str]:
         """Return the columns that rows see: ``starts`` and ``ends`` for at least one of a block's
         rows, ``all_start`` and ``all_end`` for all of them, and the condition (``limits``) of
         one."""
         index = self._printer(self.q, self.lines()).index
-        first, last = symbol("first_row"), symbol("last_row")
-        limits = self._window.limits
+        rows = symbol("first_row"), symbol("last_row")
+        lower, upper, row = self.window.lower, self.window.upper, self.operation.row.var
 
-        def furthest(name: str, texts: list[str]) -> str:
-            found = texts[0] if texts else ""
-            for text in texts[1:]:
-                found = f"kiln::attention::{name}<index_t>({found}, {text})"
+        def furthest(name: str, columns: list[Expr]) -> str:
+            found = index(columns[0]) if columns else ""
+            for column in columns[1:]:
+                found = f"kiln::attention::{name}<index_t>({found}, {index(column)})"
             return found
 
-        upper = [limit for limit in limits if limit.upper]
-        lower = [limit for limit in limits if not limit.upper]
-        row = self.operation.row.var
-        own = [f" && column {'<=' if one.upper else '>='} {index(one.at(row))}" for one in limits]
         return {
-            "starts": furthest("greatest", [index(one.outermost(first, last)) for one in lower]),
-            "ends": furthest("least", [index(one.outermost(first, last) + 1) for one in upper]),
-            "all_start": furthest("greatest", [index(one.innermost(first, last)) for one in lower]),
-            "all_end": furthest("least", [index(one.innermost(first, last) + 1) for one in upper]),
-            "limits": "".join(own),
+            "starts": furthest("greatest", [limit.outermost(*rows) for limit in lower]),
+            "ends": furthest("least", [limit.outermost(*rows) + 1 for limit in upper]),
+            "all_start": furthest("greatest", [limit.innermost(*rows) for limit in lower]),
+            "all_end": furthest("least", [limit.innermost(*rows) + 1 for limit in upper]),
+            "limits": "".join(
+                f" && column {'<=' if limit.upper else '>='} {index(limit.at(row))}"
+                for limit in self.window.limits
+            ),
         }
 
     @cached_property
@@ -385,13 +341,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def _store_lines(self) -> Lines:
         lines, width = self.lines(2), self._out_pack
         printer = self._printer(self.out, lines, Pack(self.operation.value_depth, width))
-        held = self.element.compute_dtype
-        acc = f"sums[{'j' if width > 1 else '0'}] * inverse"
-        for store in self.operation.stores:
-            for part in walk(store.value):
-                if isinstance(part, Accumulator):
-                    same = part.dtype.compute_dtype is held
-                    text = f"({acc})" if same else convert(f"({acc})", held, part.dtype)
-                    printer.values.bind(part, text)
+        result = f"(sums[{'j' if width > 1 else '0'}] * inverse)"
+        bind_results(printer, result, self.element.compute_dtype)
         printer.run(self.out.statements, printer.store)
         return lines
