@@ -18,17 +18,11 @@ _OPERATIONS = (
 )
 
 
-def _patterns() -> list[URLPattern]:
-    made, *_ = api.urls
-    found = []
-    for one in made:
-        if isinstance(one, URLPattern) and one.name in _OPERATIONS:
-            route = str(one.pattern)
-            found.append(path(f"{ROOT}{route}", login_not_required(one.callback), name=one.name))
-    return found
-
-
-urlpatterns = _patterns()
+urlpatterns = [
+    path(f"{ROOT}{pattern.pattern}", login_not_required(pattern.callback), name=pattern.name)
+    for pattern in api.urls[0]
+    if isinstance(pattern, URLPattern) and pattern.name in _OPERATIONS
+]
 
 
 def openapi() -> dict[str, Any]:

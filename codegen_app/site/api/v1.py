@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
@@ -127,8 +127,16 @@ def send_results(request: HttpRequest, parameters: Query[Parameters]) -> dict[st
     measurement. Re-measuring a revision later does not change its position.
     """
     _parameters(request, Parameters.model_fields)
-    key = _key(request)
-    body = _body(request)
+    key = request.headers.get(KEY_HEADER, "").strip()
+    if not key or len(key) > _MAX_KEY_LENGTH or not key.isprintable():
+        raise HeaderError(
+            f"{KEY_HEADER}: expected 1 to {_MAX_KEY_LENGTH} printable characters, unique for each"
+            " batch"
+        )
+    limit = settings.API_BODY_MAX_BYTES
+    body = bytes(request.read(limit + 1))
+    if len(body) > limit:
+        raise TooLargeError(f"a request has at most {limit} bytes: split the batch")
     return ingest.receive(
         token_of(request), key, body, parameters.context(timezone.now()), parameters.model_dump()
     )
@@ -255,34 +263,37 @@ def restore_point(request: HttpRequest, pk: int, datum: int) -> Any:
     response={200: ComparisonAnswer, **_REFUSALS},
     summary="Compare two revisions, branches or runs",
 )
-def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
+def compare(request: HttpRequest, parameters: Query[Comparing]) -> dict[str, Any]:
     """Compare all series: slower, faster, same, new, gone or unknown.
 
     A side that does not exist or is ambiguous is an error (422), which lists the candidates.
     """
     _parameters(request, Comparing.model_fields)
-    settings = CompareSettings(least_effect=asked.least_effect)
-    found = compare_sides(asked.before, asked.after, asked.repository, asked.group, settings)
-    rows = found.select(asked.status or "")
-    changed = {"group": asked.group.value} if asked.group is not Grouping.GRAPH else {}
-    if asked.least_effect != CompareSettings().least_effect:
-        changed["least_effect"] = str(asked.least_effect)
-    url = absolute_url(
-        comparison_url(asked.before, asked.after, repository=asked.repository, **changed)
+    effect = CompareSettings(least_effect=parameters.least_effect)
+    comparison = compare_sides(
+        parameters.before, parameters.after, parameters.repository, parameters.group, effect
     )
+    rows = comparison.select(parameters.status or "")
+    query = {"group": parameters.group.value} if parameters.group is not Grouping.GRAPH else {}
+    if parameters.least_effect != CompareSettings().least_effect:
+        query["least_effect"] = str(parameters.least_effect)
+    address = comparison_url(
+        parameters.before, parameters.after, repository=parameters.repository, **query
+    )
+    url = absolute_url(address)
     return {
-        "before": found.before,
-        "after": found.after,
-        "counts": found.counts,
-        "compared": found.comparison.compared,
-        "floor": found.comparison.floor,
-        "pairs": found.comparison.pairs,
-        "group": found.grouping,
-        "groups": found.groups,
-        "rows": found.shown(rows[: asked.limit]),
+        "before": comparison.before,
+        "after": comparison.after,
+        "counts": comparison.counts,
+        "compared": comparison.comparison.compared,
+        "floor": comparison.comparison.floor,
+        "pairs": comparison.comparison.pairs,
+        "group": comparison.grouping,
+        "groups": comparison.groups,
+        "rows": comparison.shown(rows[: parameters.limit]),
         "total": len(rows),
         "url": url,
-        "markdown": found.markdown(url),
+        "markdown": comparison.markdown(url),
     }
 
 
@@ -333,33 +344,12 @@ def _parameters(request: HttpRequest, names: Container[str]) -> None:
     fields.reject_unknown(request.GET, names, "query")
 
 
-def _key(request: HttpRequest) -> str:
-    key = request.headers.get(KEY_HEADER, "").strip()
-    if not key or len(key) > _MAX_KEY_LENGTH or not key.isprintable():
-        raise HeaderError(
-            f"{KEY_HEADER}: expected 1 to {_MAX_KEY_LENGTH} printable characters, unique for each"
-            " batch"
-        )
-    return key
-
-
-def _body(request: HttpRequest) -> bytes:
-    """All of it, and not a byte more than may be sent."""
-    most = settings.API_BODY_MAX_BYTES
-    body = request.read(most + 1)
-    if len(body) > most:
-        raise TooLargeError(f"a request has at most {most} bytes: split the batch")
-    return bytes(body)
-
-
 def _answer(request: HttpRequest, status: int, line: str) -> HttpResponse:
     return api.create_response(request, {"error": one_line(line, 1_000)}, status=status)
 
 
-def _answers_with(kind: type[Exception], status: int) -> None:
-    @api.exception_handler(kind)
-    def handler(request: HttpRequest, error: Any) -> HttpResponse:
-        return _answer(request, status, str(error))
+def _refuse(request: HttpRequest, error: Any, status: int) -> HttpResponse:
+    return _answer(request, status, str(error))
 
 
 for _kind, _status in (
@@ -374,7 +364,7 @@ for _kind, _status in (
     (leases.LeaseOverError, 409),
     (sessions.SessionError, 409),
 ):
-    _answers_with(_kind, _status)
+    api.add_exception_handler(_kind, partial(_refuse, status=_status))
 
 
 @api.exception_handler(ingest.KeyReusedError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from django.core.files.storage import default_storage
@@ -26,56 +26,38 @@ def create_backup(folder: Path, say: Callable[[str], None]) -> Manifest:
     their content. Raises ``UserError`` if the folder holds something else, ``MachineError`` if
     there is no room or the database cannot be read.
     """
-    _prepare(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_other = any(folder.iterdir()) and not contents.dump_file(folder).is_file()
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror or error}") from None
+    if is_other:
+        raise UserError(f"{folder} holds something else than a backup: name another folder")
+    folder.chmod(0o700)  # it contains password hashes and keys
     made_at = timezone.now().isoformat(timespec="seconds")
     contents.remove_manifest(folder)
     with disk_errors("the backup", folder):
-        migrations, artifacts = _dump(folder)
+        part = contents.dump_file(folder).with_suffix(".part")
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute("SELECT pg_export_snapshot()")
+            (snapshot,) = cursor.fetchone()
+            artifacts = list(Artifact.objects.order_by("path").values_list("path", "digest"))
+            migrations = database.applied_migrations()
+            database.dump(part, snapshot)
+        part.replace(contents.dump_file(folder))
         say(f"the database is written, {len(artifacts)} artifacts follow")
-        missing = _copy_all(folder, artifacts, say)
+        missing = []
+        for number, (path, digest) in enumerate(artifacts, 1):
+            if not _copy(path, contents.artifact_file(folder, path)):
+                missing.append(digest)
+            if number % _PROGRESS_EVERY == 0:
+                say(f"{number} of {len(artifacts)} artifacts")
         manifest = Manifest(
             made_at, kiln_version(), migrations, len(artifacts) - len(missing), tuple(missing)
         )
         contents.write_manifest(folder, manifest)
     return manifest
-
-
-def _prepare(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        others = any(folder.iterdir()) and not contents.dump_file(folder).is_file()
-    except OSError as error:
-        raise UserError(f"{folder}: {error.strerror or error}") from None
-    if others:
-        raise UserError(f"{folder} holds something else than a backup: name another folder")
-    folder.chmod(0o700)  # it contains password hashes and keys
-
-
-def _dump(folder: Path) -> tuple[tuple[str, ...], Sequence[tuple[str, str]]]:
-    """Return the applied migrations, and each artifact's path and digest, as of the dump."""
-    part = contents.dump_file(folder).with_suffix(".part")
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        cursor.execute("SELECT pg_export_snapshot()")
-        (snapshot,) = cursor.fetchone()
-        artifacts = list(Artifact.objects.order_by("path").values_list("path", "digest"))
-        migrations = database.applied_migrations()
-        database.dump(part, snapshot)
-    part.replace(contents.dump_file(folder))
-    return migrations, artifacts
-
-
-def _copy_all(
-    folder: Path, artifacts: Sequence[tuple[str, str]], say: Callable[[str], None]
-) -> list[str]:
-    """Copy the artifacts; return the digests that the storage lacks."""
-    missing = []
-    for number, (path, digest) in enumerate(artifacts, 1):
-        if not _copy(path, contents.artifact_file(folder, path)):
-            missing.append(digest)
-        if number % _PROGRESS_EVERY == 0:
-            say(f"{number} of {len(artifacts)} artifacts")
-    return missing
 
 
 def _copy(path: str, to: Path) -> bool:

@@ -23,9 +23,22 @@ EXCLUDED_TABLES = ("django_session",)
 
 def dump(file: Path, snapshot: str) -> None:
     """Write all tables as of an exported snapshot. ``MachineError`` says why it fails."""
-    left_out = [f"--exclude-table-data=public.{table}" for table in EXCLUDED_TABLES]
+    excluded = [f"--exclude-table-data=public.{table}" for table in EXCLUDED_TABLES]
     options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
-    _run("pg_dump", *options, *left_out, f"--file={file}")
+    try:
+        done = subprocess.run(
+            [find_program("pg_dump"), *options, *excluded, f"--file={file}"],
+            check=False,
+            env=libpq_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    except OSError as error:
+        raise MachineError(f"pg_dump cannot be run: {error.strerror or error}") from None
+    if done.returncode != 0:
+        raise program_error("pg_dump", done.stderr)
 
 
 def rows_command(file: Path) -> tuple[str, ...]:
@@ -48,23 +61,6 @@ def known_migrations() -> frozenset[str]:
     """Return the migrations of this Kiln, replaced ones included."""
     known = squashed.code_migrations()
     return frozenset(f"{app}.{name}" for app, name in known.keys() | set().union(*known.values()))
-
-
-def _run(name: str, *arguments: str) -> None:
-    try:
-        done = subprocess.run(
-            [find_program(name), *arguments],
-            check=False,
-            env=libpq_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    except OSError as error:
-        raise MachineError(f"{name} cannot be run: {error.strerror or error}") from None
-    if done.returncode != 0:
-        raise program_error(name, done.stderr)
 
 
 def program_error(name: str, stderr: str) -> MachineError:
@@ -105,11 +101,10 @@ def _server_version() -> int:
 
 def libpq_environment() -> dict[str, str]:
     """Return the database's address for libpq's programs; no command line has the password."""
-    names = {one.keyword.decode(): one.envvar for one in Conninfo.get_defaults()}
-    given = transport.parameters()
-    found = {
+    names = {row.keyword.decode(): row.envvar for row in Conninfo.get_defaults()}
+    variables = {
         variable.decode(): str(value)
-        for name, value in given.items()
+        for name, value in transport.parameters().items()
         if (variable := names.get(name)) is not None
     }
-    return {**os.environ, **found, "LC_ALL": "C"}
+    return {**os.environ, **variables, "LC_ALL": "C"}

@@ -76,8 +76,13 @@ def _migrate(migrations: AbstractSet[Key]) -> None:
 
 def _fill(file: Path) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        tables = {name: _columns(cursor, name) for name in connection.introspection.table_names()}
-        sequences = _sequences(cursor)
+        introspection = connection.introspection
+        tables = {
+            name: frozenset(row.name for row in introspection.get_table_description(cursor, name))
+            for name in introspection.table_names()
+        }
+        cursor.execute("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'")
+        sequences = frozenset(name for (name,) in cursor.fetchall())
         filled = sorted(tables.keys() - {_MIGRATIONS_TABLE})
         names = sql.SQL(", ").join(map(sql.Identifier, filled))
         # The dump also has the rows that migrations inserted.
@@ -100,7 +105,12 @@ def _copy(
     seen: set[str] = set()
     for part in parts:
         if isinstance(part, dump_parser.SequenceValue):
-            _set_sequence(cursor, part, sequences)
+            if part.name in sequences:
+                name = sql.Identifier("public", part.name).as_string()
+                values = [name, part.value, part.is_called]
+                cursor.execute("SELECT setval(%s::regclass, %s, %s)", values)
+            elif part.name not in _COUNTERS:
+                raise UserError(f"the backup has a sequence that Kiln has not: {part.name}")
             continue
         if part.table in seen:
             raise UserError(f"the backup has the table {part.table} twice")
@@ -114,14 +124,6 @@ def _copy(
             for line in part.lines:
                 copy.write(line)
     return seen
-
-
-def _set_sequence(cursor: Any, part: dump_parser.SequenceValue, sequences: Collection[str]) -> None:
-    if part.name in sequences:
-        name = sql.Identifier("public", part.name).as_string()
-        cursor.execute("SELECT setval(%s::regclass, %s, %s)", [name, part.value, part.is_called])
-    elif part.name not in _COUNTERS:
-        raise UserError(f"the backup has a sequence that Kiln has not: {part.name}")
 
 
 @contextmanager
@@ -178,16 +180,6 @@ def _dump_text(file: Path) -> Iterator[IO[bytes]]:
         if process.wait() != 0:
             stderr.seek(0)
             raise database.program_error("pg_restore", stderr.read().decode(errors="replace"))
-
-
-def _columns(cursor: Any, table: str) -> frozenset[str]:
-    found = connection.introspection.get_table_description(cursor, table)
-    return frozenset(column.name for column in found)
-
-
-def _sequences(cursor: Any) -> frozenset[str]:
-    cursor.execute("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'")
-    return frozenset(name for (name,) in cursor.fetchall())
 
 
 def _drop_all() -> None:

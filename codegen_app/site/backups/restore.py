@@ -32,32 +32,30 @@ def restore(folder: Path, say: Callable[[str], None]) -> Manifest:
             f"the backup was taken by a newer Kiln ({manifest.kiln}, migration {newer[-1]}):"
             " restore it with that one"
         )
-    applied = {(app, name) for app, _, name in (one.partition(".") for one in manifest.migrations)}
+    names = (name.partition(".") for name in manifest.migrations)
+    applied = {(app, name) for app, _, name in names}
     squashed.check_applied(applied, "the backup")
     if not database.is_empty():
         name = connection.settings_dict["NAME"]
         raise UserError(f"the database {name} has tables already: restore into an empty one")
     if not contents.dump_file(folder).is_file():
         raise UserError(f"{contents.dump_file(folder)} is missing: the backup is not whole")
-    _restore_artifacts(folder, manifest, say)
-    load.load(contents.dump_file(folder), squashed.with_squashed(applied))
-    say("the database is filled")
-    connection.close()
-    call_command("migrate", interactive=False, verbosity=0)
-    return manifest
-
-
-def _restore_artifacts(folder: Path, manifest: Manifest, say: Callable[[str], None]) -> None:
-    found = list(contents.artifact_files(folder))
-    if len(found) < manifest.artifacts:
+    artifacts = list(contents.artifact_files(folder))
+    if len(artifacts) < manifest.artifacts:
         raise UserError(
-            f"{folder} has {len(found)} of {manifest.artifacts} artifacts: the backup is not whole"
+            f"{folder} has {len(artifacts)} of {manifest.artifacts} artifacts: the backup is not"
+            " whole"
         )
-    for number, (path, digest, file) in enumerate(found, 1):
+    for number, (path, digest, file) in enumerate(artifacts, 1):
         if not files.is_intact(path, digest):
             with file.open("rb") as content:
                 files.write_file(path, content)
             if not files.is_intact(path, digest):
                 raise UserError(f"{file} is damaged: its content is not that of its name")
         if number % _PROGRESS_EVERY == 0:
-            say(f"{number} of {len(found)} artifacts")
+            say(f"{number} of {len(artifacts)} artifacts")
+    load.load(contents.dump_file(folder), squashed.with_squashed(applied))
+    say("the database is filled")
+    connection.close()
+    call_command("migrate", interactive=False, verbosity=0)
+    return manifest

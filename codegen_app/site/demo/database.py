@@ -36,35 +36,41 @@ class DatabaseServer:
         if self._cluster is None:
             return
         postgres.start(self._cluster)
-        for left in reversed(range(_TRIES)):
+        for remaining in reversed(range(_TRIES)):
             try:
-                self._make_database(self._cluster)
+                url = self._cluster.url("postgres")
+                with psycopg.connect(url, autocommit=True) as connection:
+                    known = connection.execute(
+                        "SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE]
+                    )
+                    if known.fetchone() is None:
+                        connection.execute(f"CREATE DATABASE {_DATABASE}")
             except psycopg.Error as error:
-                if not left:
+                if not remaining:
                     raise PostgresError(f"PostgreSQL: {str(error).splitlines()[0]}") from None
                 time.sleep(_PAUSE_S)
             else:
                 return
 
-    def _make_database(self, cluster: Cluster) -> None:
-        with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
-            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE])
-            if known.fetchone() is None:
-                connection.execute(f"CREATE DATABASE {_DATABASE}")
-
     def watch(self) -> None:
         """Restart it if it ended by itself, or does not come back from a recovery; after a failure
         later, and less often."""
-        if self._cluster is None:
+        cluster, now = self._cluster, time.monotonic()
+        if cluster is None:
             return
-        if postgres.is_running(self._cluster):
+        if postgres.is_running(cluster):
             self._pause_s = _PAUSE_S
-            self._watch_recovery(self._cluster)
-        elif time.monotonic() >= self._next_try_s:
-            self._start_again(self._cluster)
+            self._watch_recovery(cluster, now)
+        elif now >= self._next_try_s:
+            self._say("the database server ended; restarting it")
+            try:
+                postgres.start(cluster)
+            except PostgresError as error:
+                self._say(f"{error}; trying again in {self._pause_s:.0f} s")
+                self._next_try_s = time.monotonic() + self._pause_s
+                self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
 
-    def _watch_recovery(self, cluster: Cluster) -> None:
-        now = time.monotonic()
+    def _watch_recovery(self, cluster: Cluster, now: float) -> None:
         if now < self._next_question_s:
             return
         self._next_question_s = now + _ASK_EVERY_S
@@ -76,15 +82,6 @@ class DatabaseServer:
             with suppress(PostgresError):  # the next check tries again
                 postgres.stop_at_once(cluster)
             self._ready_at_s = now
-
-    def _start_again(self, cluster: Cluster) -> None:
-        self._say("the database server ended; restarting it")
-        try:
-            postgres.start(cluster)
-        except PostgresError as error:
-            self._say(f"{error}; trying again in {self._pause_s:.0f} s")
-            self._next_try_s = time.monotonic() + self._pause_s
-            self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
 
     def retry(self, question: Callable[[], T]) -> T:
         """Return the result of a repeatable function, even if the database was unavailable

@@ -65,29 +65,23 @@ class Sweeper:
 
     def sweep(self, now: float) -> None:
         """Check every entry of the folder."""
-        seen = dict(_entries(self._folder))
+        seen: dict[Path, float] = {}
+        with suppress(FileNotFoundError):
+            for entry in self._folder.iterdir():
+                with suppress(FileNotFoundError):  # it is being removed
+                    seen[entry] = _last_touched(entry)
         self._last = {path: known for path, known in self._last.items() if path in seen}
         for path, touched in seen.items():
             before, since = self._last.setdefault(path, (touched, now))
             if touched != before:
                 self._last[path] = (touched, now)
-            elif now - since >= _OLD_S:
-                _remove(path)
-
-
-def _entries(folder: Path) -> Iterator[tuple[Path, float]]:
-    with suppress(FileNotFoundError):
-        for entry in folder.iterdir():
-            with suppress(FileNotFoundError):  # it is being removed
-                yield entry, _last_touched(entry)
-
-
-def _remove(entry: Path) -> None:
-    if entry.is_dir() and not entry.is_symlink():
-        shutil.rmtree(entry, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            entry.unlink()
+            elif now - since < _OLD_S:
+                continue
+            elif path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def _last_touched(path: Path) -> float:
@@ -122,21 +116,18 @@ class Maintenance:
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _POLL_EVERY_S
-            self._replace_silent(say)
+            workers = {
+                pid: program.name
+                for pid, program in self.supervisor.pids().items()
+                if worker_name(program)
+            }
+            for pid in self._silence.silent(workers, _signs_of_life(), now):
+                say(f"{workers[pid]} gave no sign of life for {_SILENCE_S:g} s; it is ended")
+                self.supervisor.kill(pid)
             keep_short(self.cluster.log)
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_EVERY_S
             self._sweeper.sweep(now)
-
-    def _replace_silent(self, say: Callable[[str], None]) -> None:
-        workers = {
-            pid: program.name
-            for pid, program in self.supervisor.pids().items()
-            if worker_name(program)
-        }
-        for pid in self._silence.silent(workers, _signs_of_life(), time.monotonic()):
-            say(f"{workers[pid]} gave no sign of life for {_SILENCE_S:g} s; it is ended")
-            self.supervisor.kill(pid)
 
 
 def _signs_of_life() -> dict[int, datetime] | None:

@@ -31,7 +31,7 @@ TIMED = (GroupKind.GEMM,)
 def import_models() -> Iterator[str]:
     """Import each model and request a run if it has none yet; yield one line each, for people."""
     for name in MODELS:
-        graph, _ = graphs.import_graph(samples.path(name), name, graphs.DEFAULT_TARGETS, None)
+        graph, _ = _import_sample(name)
         if TuningRun.objects.filter(graph=graph, imported=None).exists():
             continue
         bindings = small_bindings(graph)
@@ -92,21 +92,21 @@ class RecordedResults:
         """Import a file; None while a model is not prepared yet."""
         results = self._read.get(file) or results_file.read(file)
         self._read[file] = results
-        used = [_sample(run.graph.name, run.graph.digest) for run in results.runs]
-        if any(graph is not None and graph.state in OPEN_STATES for graph in used):
-            return None
+        for run in results.runs:
+            graph = Graph.objects.filter(digest=run.graph.digest).first()
+            if graph is None:
+                with suppress(KeyError):  # it is no sample
+                    graph, _ = _import_sample(run.graph.name)
+            if graph is not None and graph.state in OPEN_STATES:
+                return None
         del self._read[file]
         # The package's own files are as trusted as its code.
         return result_import.record(results, file.name, None, "recorded", with_sources=True)
 
 
-def _sample(name: str, digest: str) -> Graph | None:
-    """Return the graph of that digest; a missing sample is imported."""
-    graph = Graph.objects.filter(digest=digest).first()
-    if graph is None:
-        with suppress(KeyError):
-            graph, _ = graphs.import_graph(samples.path(name), name, graphs.DEFAULT_TARGETS, None)
-    return graph
+def _import_sample(name: str) -> tuple[Graph, bool]:
+    """Import a sample model; raises ``KeyError`` if there is none of that name."""
+    return graphs.import_graph(samples.path(name), name, graphs.DEFAULT_TARGETS, None)
 
 
 def small_bindings(graph: Graph) -> dict[str, int]:

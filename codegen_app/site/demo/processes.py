@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from codegen_app.site.demo.logs import keep_short
@@ -158,7 +159,8 @@ class Supervisor:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C reaches the supervisor alone
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has no threads
+                # This process has no threads.
+                preexec_fn=partial(_prctl, _PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
             )
 
 
@@ -211,10 +213,6 @@ def _reap(keep: Collection[int]) -> None:
 def _kill(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def _die_with_parent() -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -22,24 +22,20 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
     worker measures, since a device has one user at a time; one tracks, independently of both.
     """
     compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)}"
+    measuring = ",".join(queue_name(Kind.MEASURE, target) for target in (measured, MODELLED))
     count = min(usable_cpus(), _MAX_COMPILERS)
     return (
         Program(
             "web",
             (
-                *(
-                    sys.executable,
-                    "-m",
-                    "gunicorn",
-                    "--config",
-                    "python:codegen_app.platform.config.web",
-                ),
+                *(sys.executable, "-m", "gunicorn"),
+                *("--config", "python:codegen_app.platform.config.web"),
                 *("--bind", f"{host}:{port}", "--workers", "2"),
                 *("--worker-tmp-dir", str(var), "--access-logfile", "-"),
             ),
         ),
         *(_worker(f"compile-{number}", compiling) for number in range(1, count + 1)),
-        _worker("measure", ",".join(queue_name(Kind.MEASURE, one) for one in (measured, MODELLED))),
+        _worker("measure", measuring),
         _worker("track", f"{queue_name(Kind.DETECT)},{queue_name(Kind.NOTIFY)}"),
     )
 
@@ -55,14 +51,8 @@ def _worker(name: str, queues: str) -> Program:
     return Program(
         f"worker-{name}",
         (
-            *(
-                sys.executable,
-                "-m",
-                "celery",
-                "--app",
-                "codegen_app.platform.config.celery",
-                "worker",
-            ),
+            *(sys.executable, "-m", "celery"),
+            *("--app", "codegen_app.platform.config.celery", "worker"),
             *("--hostname", f"{name}@{socket.gethostname()}", "--queues", queues),
             *("--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),

@@ -25,17 +25,27 @@ Account = AbstractBaseUser | AnonymousUser
 
 _RETUNE = re.compile(r"(?:re)?tune\s+(\S.*)", re.IGNORECASE)
 _COMPARE = re.compile(r"compare(?:\s+with)?(?:\s+(\S+))?", re.IGNORECASE)
-# Objects that can be tuned, by URL name, and the parameter of the retune page for their keys.
-_TUNABLE = {"graph": "pk", "template_node": "pk", "kernel": "name", "tuning_run": "pk"}
-_CALLED = {"graph": "graph", "template_node": "node", "kernel": "kernel", "tuning_run": "run"}
+# Objects that can be tuned, by URL name: the URL's parameter with the key, and the retune page's.
+_TUNABLE = {
+    "graph": ("pk", "graph"),
+    "template_node": ("pk", "node"),
+    "kernel": ("name", "kernel"),
+    "tuning_run": ("pk", "run"),
+}
 
 
 def actions(query: str, at: str, account: Account, most: int) -> list[Hit]:
     """Return at most ``most`` actions; ``at`` is the address of the current page, "" for none."""
-    place = _resolve_page(at)
+    try:
+        place = resolve(urlsplit(at).path)
+    except Resolver404:
+        place = None
     found: list[Hit] = []
     if _has_permission(account, permissions.RETUNE):
-        found += _retune_here(query, place)
+        if place is not None and place.url_name in _TUNABLE:
+            key, what = _TUNABLE[place.url_name]
+            here = Hit("action", f"Retune this {what}", _retune_url(what, place.kwargs[key]))
+            found += [here] if _matches(query, here) else []
         found += _retune_named(query, place, most)
     found += _compare_here(query, at, place)
     found += [hit for hit in _static_actions(account) if _matches(query, hit)]
@@ -44,13 +54,6 @@ def actions(query: str, at: str, account: Account, most: int) -> list[Hit]:
 
 def _has_permission(account: Account, permission: str) -> bool:
     return isinstance(account, PermissionsMixin) and account.has_perm(permission)
-
-
-def _resolve_page(at: str) -> ResolverMatch | None:
-    try:
-        return resolve(urlsplit(at).path)
-    except Resolver404:
-        return None
 
 
 def _matches(query: str, hit: Hit) -> bool:
@@ -74,22 +77,13 @@ def _retune_url(what: str, key: object) -> str:
     return f"{reverse('retune')}?{urlencode({what: key})}"
 
 
-def _retune_here(query: str, place: ResolverMatch | None) -> list[Hit]:
-    name = place.url_name if place else None
-    if place is None or name not in _TUNABLE:
-        return []
-    what = _CALLED[name]
-    hit = Hit("action", f"Retune this {what}", _retune_url(what, place.kwargs[_TUNABLE[name]]))
-    return [hit] if _matches(query, hit) else []
-
-
 def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hit]:
     """Match ``retune op17``: nodes, those of the displayed graph first, graphs and kernels (3
     queries)."""
-    given = _RETUNE.fullmatch(query.strip())
-    if given is None or given[1].lower().startswith("this "):
+    match = _RETUNE.fullmatch(query.strip())
+    if match is None or match[1].lower().startswith("this "):
         return []
-    name = given[1].strip()
+    name = match[1].strip()
     nodes = TemplateNode.objects.filter(Q(name__iexact=name) | Q(name__istartswith=name))
     here = place.kwargs["pk"] if place and place.url_name == "graph" else None
     rows = list(
@@ -123,8 +117,8 @@ def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hi
 def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]:
     """On a kernel's page: compare its displayed build with its builds for other targets (1
     query)."""
-    given = _COMPARE.fullmatch(query.strip()) if query.strip() else None
-    if place is None or place.url_name != "kernel" or (query.strip() and given is None):
+    match = _COMPARE.fullmatch(query.strip()) if query.strip() else None
+    if place is None or place.url_name != "kernel" or (query.strip() and match is None):
         return []
     builds = list(
         Build.objects.filter(kernel__name=place.kwargs["name"], state=State.DONE)
@@ -133,12 +127,12 @@ def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]
     )
     # The default order of the page: the emulation's build comes last.
     builds.sort(key=lambda build: (bool(targets.find(build.target).emulates), build.target))
-    asked = parse_qs(urlsplit(at).query).get("build", [""])[0]
-    shown = next((build for build in builds if str(build.pk) == asked), next(iter(builds), None))
+    build_id = parse_qs(urlsplit(at).query).get("build", [""])[0]
+    shown = next((build for build in builds if str(build.pk) == build_id), next(iter(builds), None))
     if shown is None:
         return []
     other = {build.target: build for build in reversed(builds) if build.target != shown.target}
-    named = (given[1] or "").lower() if given else ""
+    named = (match[1] or "").lower() if match else ""
     return [
         Hit(
             "action",

@@ -28,35 +28,35 @@ _LISTED_FROM = 3  # for more instructions than these, kernels would be mixed up
 
 def parameters(query: str, most: int) -> list[Hit]:
     """Find kernels with ``BLOCK_K=128``; for a parameter's name alone (``BLOCK_K``) its values."""
-    given = _PARAMETER.fullmatch(query)
-    if given and given[2]:
-        return _kernels_with_value(given[1], given[2], most)
-    name = given[1] if given else query
-    return _value_hits(name, most) if _NAME.fullmatch(name) else []
-
-
-def _kernels_with_value(name: str, text: str, most: int) -> list[Hit]:
-    matching = Q()
-    for key in _spellings(name):
-        for value in _as_values(text):
-            matching |= Q(config__contains={key: value})
-    rows = (
-        GeneratedKernel.objects.filter(matching).order_by("-pk").only("name", "config", "template")
-    )
-    return [
-        Hit("kernel", row.name, row.get_absolute_url(), f"{name}={text}, {row.template}")
-        for row in rows[:most]
-    ]
-
-
-def _value_hits(name: str, most: int) -> list[Hit]:
+    match = _PARAMETER.fullmatch(query)
+    name, text = (match[1], match[2]) if match else (query, "")
+    if match and text:
+        # A configuration may hold a number or a word.
+        values: list[object] = [text]
+        with suppress(ValueError):
+            values.append(json.loads(text.lower()))
+        condition = Q()
+        for key in _spellings(name):
+            for value in values:
+                condition |= Q(config__contains={key: value})
+        rows = GeneratedKernel.objects.filter(condition).order_by("-pk")
+        return [
+            Hit("kernel", row.name, row.get_absolute_url(), f"{name}={text}, {row.template}")
+            for row in rows.only("name", "config", "template")[:most]
+        ]
+    if not _NAME.fullmatch(name):
+        return []
     hits = []
     for key in _spellings(name):
-        rows = GeneratedKernel.objects.filter(config__has_key=key).order_by()
-        found = rows.annotate(value=KeyTransform(key, "config")).values_list("value", flat=True)
+        kernels = GeneratedKernel.objects.filter(config__has_key=key).order_by()
+        found = kernels.annotate(value=KeyTransform(key, "config")).values_list("value", flat=True)
         counts = Counter(json.dumps(value) for value in found[:_MAX_KERNELS])
         hits += [
-            _narrower_hit("parameter", f"{key}={json.loads(value)}", _kernels(count))
+            _narrower_hit(
+                "parameter",
+                f"{key}={json.loads(value)}",
+                f"{count} kernel{'' if count == 1 else 's'}",
+            )
             for value, count in counts.most_common()
         ]
     return hits[:most]
@@ -64,14 +64,6 @@ def _value_hits(name: str, most: int) -> list[Hit]:
 
 def _spellings(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, name.lower(), name.upper())))
-
-
-def _as_values(text: str) -> list[object]:
-    """Return the possible values of the typed text: a configuration may hold a number or a word."""
-    values: list[object] = [text]
-    with suppress(ValueError):
-        values.append(json.loads(text.lower()))
-    return values
 
 
 def instructions(query: str, most: int) -> list[Hit]:
@@ -120,7 +112,3 @@ def with_instruction(query: str, most: int) -> list[Hit]:
 def _narrower_hit(kind: str, text: str, where: str) -> Hit:
     """Return a hit that narrows the search."""
     return Hit(kind, text, f"{reverse('search')}?{urlencode({'q': text})}", where)
-
-
-def _kernels(count: int) -> str:
-    return f"{count} kernel{'' if count == 1 else 's'}"

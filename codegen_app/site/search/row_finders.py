@@ -9,7 +9,7 @@ import re
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import Min, Q
+from django.db.models import Min, Q, QuerySet
 from django.urls import reverse
 
 from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
@@ -100,11 +100,7 @@ def runs(query: str, most: int) -> list[Hit]:
     )
     if numbered:
         matching = Q(pk=int(numbered[1]))
-    rows = TuningRun.objects.filter(matching).select_related("graph").order_by("-pk")
-    return [
-        Hit("run", f"run {row.pk}", row.get_absolute_url(), _run_text(row))
-        for row in rows.only("device", "target", "state", "graph__name")[:most]
-    ]
+    return _run_hits(TuningRun.objects.filter(matching), most)
 
 
 def series(query: str, most: int) -> list[Hit]:
@@ -125,7 +121,12 @@ def people(query: str, most: int) -> list[Hit]:
     """Find accounts by name; each links to the alerts assigned to it."""
     rows = User.objects.filter(is_active=True, username__icontains=query).order_by("username")
     return [
-        Hit("person", name, _alerts_of(name), "alerts assigned to this user")
+        Hit(
+            "person",
+            name,
+            f"{reverse('alerts')}?{urlencode({'assignee': name, 'state': 'all'})}",
+            "alerts assigned to this user",
+        )
         for name in rows.values_list("username", flat=True)[:most]
     ]
 
@@ -136,15 +137,20 @@ def latest(most: int) -> list[Hit]:
     found = [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes") for row in newest
     ]
-    rows = TuningRun.objects.select_related("graph").order_by("-pk")
-    return found + [
-        Hit("run", f"run {row.pk}", row.get_absolute_url(), _run_text(row))
-        for row in rows.only("device", "target", "state", "graph__name")[:most]
+    return found + _run_hits(TuningRun.objects.all(), most)
+
+
+def _run_hits(rows: QuerySet[TuningRun], most: int) -> list[Hit]:
+    newest = rows.select_related("graph").order_by("-pk")
+    return [
+        Hit(
+            "run",
+            f"run {row.pk}",
+            row.get_absolute_url(),
+            f"{row.graph}, {row.device}, {row.target}, {row.state}",
+        )
+        for row in newest.only("device", "target", "state", "graph__name")[:most]
     ]
-
-
-def _run_text(row: TuningRun) -> str:
-    return f"{row.graph}, {row.device}, {row.target}, {row.state}"
 
 
 def _digest(field: str, query: str) -> Q:
@@ -154,7 +160,3 @@ def _digest(field: str, query: str) -> Q:
 
 def _node_url(graph: int, node: str) -> str:
     return f"{reverse('graph', args=[graph])}?{urlencode({'node': node})}"
-
-
-def _alerts_of(name: str) -> str:
-    return f"{reverse('alerts')}?{urlencode({'assignee': name, 'state': 'all'})}"

@@ -4,7 +4,7 @@ delaying the others."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from contextlib import nullcontext
 
 from django.db import OperationalError, connection, transaction
 
@@ -25,17 +25,16 @@ def run_finders(
 
 
 def _run_finder(finder: Finder, query: str, most: int) -> Group:
+    # A cancelled query rolls back only itself.
+    savepoint = transaction.atomic() if finder.asks_database else nullcontext()
     try:
-        if finder.asks_database:
-            with transaction.atomic():  # a cancelled query rolls back only itself
-                hits = finder.find(query, most + 1)
-        else:
+        with savepoint:
             hits = finder.find(query, most + 1)
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") != _QUERY_CANCELED:
             raise
         return Group(finder.key, finder.title, (), is_cut=True)
-    return Group(finder.key, finder.title, tuple(islice(hits, most)), more=len(hits) > most)
+    return Group(finder.key, finder.title, tuple(hits[:most]), more=len(hits) > most)
 
 
 def _set_statement_timeout(limit: str) -> str:

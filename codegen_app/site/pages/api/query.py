@@ -48,12 +48,12 @@ class Operation:
     @property
     def says_defaults(self) -> bool:
         """Whether any parameter has a default."""
-        return any(one.default for one in self.parameters)
+        return any(row.default for row in self.parameters)
 
     @property
     def says_meanings(self) -> bool:
         """Whether any parameter has a description."""
-        return any(one.description for one in self.parameters)
+        return any(row.description for row in self.parameters)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _operation(path: str, method: str, part: Mapping[str, Any]) -> Operation:
         summary=part.get("summary", ""),
         description=" ".join(part.get("description", "").split()),
         scope="ingest" if method == "post" else "read",
-        parameters=tuple(_parameter(one) for one in part.get("parameters", ())),
+        parameters=tuple(map(_parameter, part.get("parameters", ()))),
         body=part.get("requestBody", {}).get("description", ""),
         answers=tuple(
             Answer(str(status), _MEANINGS.get(str(status), "")) for status in part["responses"]
@@ -105,14 +105,14 @@ def _operation(path: str, method: str, part: Mapping[str, Any]) -> Operation:
     )
 
 
-def _parameter(one: Mapping[str, Any]) -> Parameter:
-    schema = one["schema"]
+def _parameter(part: Mapping[str, Any]) -> Parameter:
+    schema = part["schema"]
     kind = ", ".join(f"{name} {schema[name]}" for name in _SHOWN if name in schema)
     return Parameter(
-        name=one["name"],
-        place=one["in"],
-        required=bool(one.get("required")),
+        name=part["name"],
+        place=part["in"],
+        required=bool(part.get("required")),
         kind=kind.removeprefix("type "),
         default=str(schema.get("default", "")),
-        description=one.get("description") or schema.get("description", ""),
+        description=part.get("description") or schema.get("description", ""),
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Case, Count, F, FloatField, When
+from django.db.models import Case, Count, F, FloatField, QuerySet, When
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Abs, Ln
 from django.utils import timezone
@@ -20,6 +20,7 @@ from codegen_app.tracking.queries.series_summary import (
     change_summary,
     series_head,
 )
+from codegen_app.web.row import build_row
 
 DAYS = 7
 MAX_CHANGES = 5_000
@@ -88,13 +89,22 @@ def overview_changes() -> OverviewChanges:
     rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
     counts = dict(rows.values_list("kind").annotate(Count("pk")))
     regressions, improvements = map(_alerts, (AlertKind.REGRESSION, AlertKind.IMPROVEMENT))
-    worst = _worst_changes([*regressions, *improvements])
+    keys = [row.pk for row in (*regressions, *improvements)]
+    # 0 matches none: the same queries without alerts.
+    worst_rows = _changes(Change.objects.filter(pk__in=worst_change_ids([0, *keys])))
+    worst = {row.alert_id: change_summary(row, row.series.unit) for row in worst_rows}
+    since = timezone.now() - timedelta(days=DAYS)
+    movers = _changes(
+        Change.objects.filter(pk__in=RawSQL(_MOVERS, [since]))  # noqa: S611 - no text of others
+    ).order_by(Abs(Ln(F("after") / F("before"))).desc(), "-pk")
     return OverviewChanges(
         regressions=counts.get(AlertKind.REGRESSION, 0),
         improvements=counts.get(AlertKind.IMPROVEMENT, 0),
         worst_regressions=tuple(_open_alert(row, worst) for row in regressions),
         best_improvements=tuple(_open_alert(row, worst) for row in improvements),
-        movers=_movers(),
+        movers=tuple(
+            Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in movers
+        ),
     )
 
 
@@ -105,35 +115,20 @@ def _alerts(kind: AlertKind) -> list[Alert]:
     return list(shown[:_MAX_ALERTS])
 
 
-def _worst_changes(alerts: Sequence[Alert]) -> dict[int | None, ChangeSummary]:
-    """Return the largest change of each alert."""
-    keys = [0, *(row.pk for row in alerts)]  # 0 matches none: the same queries without alerts
-    rows = Change.objects.filter(pk__in=worst_change_ids(keys)).defer("explanation")
-    each = rows.select_related("series", "revision", "previous", "alert")
-    return {row.alert_id: change_summary(row, row.series.unit) for row in each}
+def _changes(rows: QuerySet[Change]) -> QuerySet[Change]:
+    joined = rows.select_related("series", "revision", "previous", "alert")
+    return joined.defer("explanation")
 
 
 def _open_alert(row: Alert, worst: Mapping[int | None, ChangeSummary]) -> OpenAlert:
-    return OpenAlert(
+    return build_row(
+        OpenAlert,
+        row,
         id=row.pk,
         url=f"/alerts/{row.pk}",
         revision=str(row.revision),
         state=row.get_state_display(),
         series=row.n_series,
         worst=worst.get(row.pk),
-        cause=row.cause,
-        created_at=row.created_at,
         generated=row.is_generated,
-    )
-
-
-def _movers() -> tuple[Mover, ...]:
-    since = timezone.now() - timedelta(days=DAYS)
-    keys = RawSQL(_MOVERS, [since])  # noqa: S611 - no text of others
-    shown = Change.objects.filter(pk__in=keys).defer("explanation")
-    rows = shown.select_related("series", "revision", "previous", "alert").order_by(
-        Abs(Ln(F("after") / F("before"))).desc(), "-pk"
-    )
-    return tuple(
-        Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in rows
     )

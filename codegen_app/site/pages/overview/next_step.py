@@ -105,15 +105,11 @@ def _steps(glance: OverviewSummary, changes: OverviewChanges, alive: bool) -> It
         why = "Its kernels are being generated"
         yield NextStep(f"Watch the preparation of {glance.name}", why, glance.url, "Open the graph")
         return
-    yield from _timing_steps(glance)
-
-
-def _timing_steps(glance: OverviewSummary) -> Iterator[NextStep]:
     measured, top = glance.measured, glance.top
     if measured.with_kernel and not measured.is_whole:
-        left = measured.with_kernel - measured.measured
+        missing = measured.with_kernel - measured.measured
         yield NextStep(
-            f"Measure the remaining {left} node{'s' if left > 1 else ''}"
+            f"Measure the remaining {missing} node{'s' if missing > 1 else ''}"
             if measured.measured
             else f"Measure the kernels of {glance.name}",
             f"{measured} nodes measured; missing: {measured.missing_text}",

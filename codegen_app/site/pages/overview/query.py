@@ -46,7 +46,7 @@ class OfferedGraph:
 @dataclass(frozen=True)
 class Overview:
     """The first page. ``glance`` summarises the requested graph, else the default one
-    (``_default_graph``); ``offered`` is set if another was requested. ``first_steps`` are those of
+    (``overview``); ``offered`` is set if another was requested. ``first_steps`` are those of
     a site without any time."""
 
     glance: OverviewSummary | None
@@ -62,13 +62,17 @@ class Overview:
 
 def overview(graph: int | None = None) -> Overview:
     """Return everything on the first page (27 queries, 3 more if a gain is shown)."""
-    rows, workers, changes = (
-        graph_rows(Graph.objects.all()[:12]),
-        worker_rows(),
-        overview_changes(),
-    )
-    usual = _default_graph(rows)
-    shown = _summary(usual, graph)
+    rows = graph_rows(Graph.objects.all()[:12])
+    workers, changes = worker_rows(), overview_changes()
+    # By default the newest that is at least half measured, since the hottest of two nodes in
+    # fourteen says little; else the newest with times; else the newest.
+    measured = [row for row in rows if row.measured.measured]
+    half = [row for row in measured if 2 * row.measured.measured >= row.measured.with_kernel]
+    usual = next(iter((*half, *measured, *rows)), None)
+    keys = [key for key in (graph, usual.id if usual else None) if key is not None]
+    graphs = Graph.objects.only("name", "state", "digest").filter(pk__in=keys)
+    selected = sorted(graphs, key=lambda row: row.pk != graph)
+    shown = overview_summary(selected[0]) if selected else None
     return Overview(
         glance=shown,
         offered=_offered_graph(rows, usual, shown),
@@ -80,23 +84,6 @@ def overview(graph: int | None = None) -> Overview:
         rejections=_rejections(),
         changes=changes,
     )
-
-
-def _default_graph(rows: tuple[GraphRow, ...]) -> GraphRow | None:
-    """Return the graph shown by default: the newest that is at least half measured, since the
-    hottest of two nodes in fourteen says little; else the newest with times; else the newest."""
-    measured = [row for row in rows if row.measured.measured]
-    half = [row for row in measured if 2 * row.measured.measured >= row.measured.with_kernel]
-    return next(iter((*half, *measured, *rows)), None)
-
-
-def _summary(usual: GraphRow | None, asked: int | None) -> OverviewSummary | None:
-    """Return the summary of the requested graph, else of the default one (1 query, plus the
-    summary's)."""
-    graphs = Graph.objects.only("name", "state", "digest")
-    keys = [key for key in (asked, usual.id if usual else None) if key is not None]
-    chosen = sorted(graphs.filter(pk__in=keys), key=lambda row: row.pk != asked)
-    return overview_summary(chosen[0]) if chosen else None
 
 
 def _offered_graph(
