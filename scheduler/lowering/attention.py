@@ -21,7 +21,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import Epilogue, product
 from scheduler.lowering.random import native_dropout
-from scheduler.lowering.reductions import reduce
+from scheduler.lowering.reductions import reduce, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, transpose
 
@@ -199,7 +199,7 @@ def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Ind
         return call("where", call("isinf", acc), 0, acc)
 
     dims = (scores.rank - 1,)
-    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, after=finite)
 
     def power(value: Value, index: Index) -> Value:
         return call("exp", value - top.at((*index[:-1], sympy.Integer(0))))
@@ -216,16 +216,7 @@ def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
         zero, one = const(0, held), const(1, held)
         return call("where", call("eq", acc, zero), one, acc)
 
-    total = reduce(
-        b,
-        scores,
-        (scores.rank - 1,),
-        ReductionKind.SUM,
-        dtype=held,
-        accumulate=held,
-        before=power,
-        after=not_zero,
-    )
+    total = sum_over(b, scores, (scores.rank - 1,), dtype=held, before=power, after=not_zero)
 
     def read(index: Index) -> Value:
         divisor = total.at((*index[:-1], sympy.Integer(0)))

@@ -11,7 +11,6 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.attention import (
@@ -27,7 +26,7 @@ from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import product
 from scheduler.lowering.pointwise import materialize
-from scheduler.lowering.reductions import reduce
+from scheduler.lowering.reductions import sum_over
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import transpose
 
@@ -83,13 +82,11 @@ def _log_sums(
         )
     scores = compute_scores(b, query, key, mask, is_causal, scale, size, held)
     top, power = exp_scores(b, scores)
-    made = reduce(
+    made = sum_over(
         b,
         scores,
         (scores.rank - 1,),
-        ReductionKind.SUM,
         dtype=held,
-        accumulate=held,
         before=power,
         after=lambda acc, i: call("log", acc) + top.at((*i[:-1], _ZERO)),
     )
@@ -224,4 +221,4 @@ def _row_sums(b: Builder, grad: Tensor, out: Tensor, held: DType) -> Tensor:
         return value * upcast(out.at(place), held)
 
     dims = (grad.rank - 1,)
-    return reduce(b, grad, dims, ReductionKind.SUM, dtype=held, accumulate=held, before=before)
+    return sum_over(b, grad, dims, dtype=held, before=before)

@@ -253,13 +253,15 @@ class Builder:
         read: ReadReduced,
         *,
         dtype: DType,
-        accumulate: DType,
+        accumulate: DType | None = None,
         after: Epilogue | None = None,
     ) -> Tensor:
         """Reduce ``read(index, reduction index)``; store ``after`` of the accumulator as ``dtype``.
 
         ``size`` is the shape of the result (with the reduced dimensions if the caller keeps them).
+        ``accumulate`` is by default the accumulator of ``dtype``.
         """
+        accumulate = accumulate or dtype.accumulator
         buffer = self.buffer(dtype, size)
         axes, index = self._loops_as_it_lies(buffer)
         reduction_axes, inner = self.loops(reduced, "r")

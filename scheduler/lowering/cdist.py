@@ -48,9 +48,7 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
     def is_before(index: Index, inner: Index) -> Value:
         return upcast(index_value(begins(inner[0] + 1)) <= index_value(2 * index[0]), DType.I64)
 
-    row = b.reduction(
-        meta.size, (rows - 1,), ReductionKind.SUM, is_before, dtype=DType.I64, accumulate=DType.I64
-    )
+    row = b.reduction(meta.size, (rows - 1,), ReductionKind.SUM, is_before, dtype=DType.I64)
 
     def column(index: Index) -> Value:
         """The second row of the pair: its offset from the first pair, plus the row, plus one."""

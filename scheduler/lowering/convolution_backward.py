@@ -17,7 +17,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.conv_transpose import transposed_convolution
 from scheduler.lowering.convolution import convolved
 from scheduler.lowering.matmul import Operand, contract
-from scheduler.lowering.reductions import accumulator_type, reduce
+from scheduler.lowering.reductions import accumulator_type, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.windows import Window, make_window
 
@@ -50,15 +50,7 @@ def convolution_backward(
         dims = tuple(d for d in range(grad_output.rank) if d != 1)
         meta = b.meta(2)
         held = accumulator_type(meta.dtype)
-        found[2] = reduce(
-            b,
-            grad_output,
-            dims,
-            ReductionKind.SUM,
-            dtype=meta.dtype,
-            accumulate=held,
-            size=meta.size,
-        )
+        found[2] = sum_over(b, grad_output, dims, dtype=meta.dtype, accumulate=held, size=meta.size)
     return tuple(found)
 
 

@@ -14,7 +14,6 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import softmax, trees
 from scheduler.lowering.builder import Builder
@@ -23,7 +22,7 @@ from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.losses import MEAN, NONE, SUM, sum_all
 from scheduler.lowering.matmul import product
 from scheduler.lowering.pointwise import materialize
-from scheduler.lowering.reductions import divide_by_count, reduce, reduced_count
+from scheduler.lowering.reductions import divide_by_count, reduced_count, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import transpose
 
@@ -188,9 +187,7 @@ def _weighted(
         return value if share is None else value * share(place)
 
     size = (*scores.size[:axis], *scores.size[axis + 1 :])
-    return reduce(
-        b, scores, (axis,), ReductionKind.SUM, dtype=held, accumulate=held, size=size, before=before
-    )
+    return sum_over(b, scores, (axis,), dtype=held, size=size, before=before)
 
 
 def _probability_loss(

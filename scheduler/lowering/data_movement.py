@@ -13,7 +13,6 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import product
-from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import concat, indexing, matmul, reductions, scatter, trees, views
 from scheduler.lowering.builder import Builder
@@ -86,15 +85,7 @@ def trace(b: Builder, self: Tensor) -> Tensor:
     meta = b.meta()
     length = sympy.Min(*self.size)
     diagonal = self.view((length,), lambda i: (i[0], i[0]))
-    return reductions.reduce(
-        b,
-        diagonal,
-        (0,),
-        ReductionKind.SUM,
-        dtype=meta.dtype,
-        accumulate=reductions.accumulator_type(meta.dtype),
-        size=meta.size,
-    )
+    return reductions.sum_over(b, diagonal, (0,), dtype=meta.dtype, size=meta.size)
 
 
 # Splits. The lengths of the pieces are in the graph.
@@ -315,14 +306,7 @@ def sum_to_size(b: Builder, self: Tensor, **_: Any) -> Tensor:
     )
     if not dims:
         return convert_result(b, self)
-    summed = reductions.reduce(
-        b,
-        self,
-        dims,
-        ReductionKind.SUM,
-        dtype=meta.dtype,
-        accumulate=reductions.accumulator_type(meta.dtype),
-    )
+    summed = reductions.sum_over(b, self, dims, dtype=meta.dtype)
     return reshape(b, summed, meta.size)
 
 

@@ -14,7 +14,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
 from scheduler.lowering.losses import MEAN, reduce_loss, squared
 from scheduler.lowering.pointwise import promoted_type
-from scheduler.lowering.reductions import normalize_dims, reduce
+from scheduler.lowering.reductions import normalize_dims, reduce, row_index, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 _ZERO = sympy.Integer(0)
@@ -109,20 +109,14 @@ def cosine_similarity(
     ]
 
     def read(index: Index) -> Value:
-        at = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
+        at = row_index(index, dims)
         parts = [
             upcast(x.at(index), held) / norm.at(at) for x, norm in zip(wide, norms, strict=True)
         ]
         return call("mul", *parts)
 
-    return reduce(
-        b,
-        Tensor(both.size, held, read),
-        dims,
-        ReductionKind.SUM,
-        dtype=meta.dtype,
-        accumulate=held,
-        size=meta.size,
+    return sum_over(
+        b, Tensor(both.size, held, read), dims, dtype=meta.dtype, accumulate=held, size=meta.size
     )
 
 
@@ -142,9 +136,7 @@ def cosine_embedding(
     def summed(function: Callable[[Value, Value], Value]) -> Tensor:
         product = lazy_elementwise((input1, input2), function, dtype)
         size = tuple(e for d, e in enumerate(product.size) if d != axis)
-        return reduce(
-            b, product, (axis,), ReductionKind.SUM, dtype=held, accumulate=held, size=size
-        )
+        return sum_over(b, product, (axis,), dtype=held, size=size)
 
     products = summed(lambda x, y: x * y)
     lengths = [summed(lambda x, _: squared(x)), summed(lambda _, y: squared(y))]

@@ -22,7 +22,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.matmul import Operand
 from scheduler.lowering.pointwise import convert_result, elementwise, times
-from scheduler.lowering.reductions import accumulator_type, reduce
+from scheduler.lowering.reductions import accumulator_type, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
@@ -127,15 +127,7 @@ def _sum_unused(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
     if not dims:
         return part
     size = tuple(e for d, e in enumerate(part.tensor.size) if d not in dims)
-    made = reduce(
-        b,
-        part.tensor,
-        dims,
-        ReductionKind.SUM,
-        dtype=dtype,
-        accumulate=accumulator_type(dtype),
-        size=size,
-    )
+    made = sum_over(b, part.tensor, dims, dtype=dtype, size=size)
     return Part(made, tuple(label for label in part.labels if label in needed))
 
 

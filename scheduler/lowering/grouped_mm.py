@@ -63,9 +63,7 @@ def _row_groups(b: Builder, offs: Tensor, rows: Expr) -> Tensor:
         over = ends <= upcast(index_value(index[0]), DType.I64)
         return upcast(over, DType.I64)
 
-    return b.reduction(
-        (rows,), offs.size, ReductionKind.SUM, read, dtype=DType.I64, accumulate=DType.I64
-    )
+    return b.reduction((rows,), offs.size, ReductionKind.SUM, read, dtype=DType.I64)
 
 
 def _multiply_groups(

@@ -483,7 +483,7 @@ def _row_norms(b: Builder, rows: Tensor, order: float) -> Tensor:
         return total if whole else call("pow", total, 1 / order)
 
     kind = ReductionKind.MAX if order == float("inf") else _SUM
-    return reduce(b, rows, (1,), kind, dtype=held, accumulate=held, before=before, after=after)
+    return reduce(b, rows, (1,), kind, dtype=held, before=before, after=after)
 
 
 def embedding_dense_backward(

@@ -32,11 +32,10 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     def read(index: Index) -> Value:
         return call("mul", *(upcast(each.at(index), held) for each in (first, second)))
 
-    return reductions.reduce(
+    return reductions.sum_over(
         b,
         Tensor(size, held, read),
         (normalize_dim(dim, len(size)),),
-        ReductionKind.SUM,
         dtype=meta.dtype,
         accumulate=held,
         size=meta.size,
@@ -116,7 +115,7 @@ def matrix_norm(
     held = meta.dtype.compute_dtype
     along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sizes = Tensor(self.size, held, lambda i: call("abs", self.at(i)))
-    sums = reductions.reduce(b, sizes, (along,), ReductionKind.SUM, dtype=held, accumulate=held)
+    sums = reductions.sum_over(b, sizes, (along,), dtype=held)
     return reductions.reduce(
         b,
         sums,

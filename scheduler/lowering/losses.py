@@ -15,7 +15,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import promoted_type
-from scheduler.lowering.reductions import accumulator_type, divide_by_count, reduce, reduced_count
+from scheduler.lowering.reductions import divide_by_count, reduced_count, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 #: torch's numbers for the reduction of a loss.
@@ -44,16 +44,7 @@ def reduce_loss(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> 
 
 def sum_all(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tensor:
     """The sum of all elements; ``after`` is applied to it before the store."""
-    return reduce(
-        b,
-        tensor,
-        tuple(range(tensor.rank)),
-        ReductionKind.SUM,
-        dtype=dtype,
-        accumulate=accumulator_type(dtype),
-        size=(),
-        after=after,
-    )
+    return sum_over(b, tensor, tuple(range(tensor.rank)), dtype=dtype, size=(), after=after)
 
 
 def elementwise_loss(

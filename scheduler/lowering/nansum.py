@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
-from scheduler.lowering.reductions import accumulator_type, normalize_dims, reduce, sum_op
+from scheduler.lowering.reductions import accumulator_type, normalize_dims, sum_op, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 
@@ -35,21 +34,11 @@ def nanmean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     def counted(value: Value, _: Index) -> Value:
         return call("where", call("isnan", value), const(0, held), const(1, held))
 
-    count = reduce(
-        b,
-        self,
-        dims,
-        ReductionKind.SUM,
-        dtype=held,
-        accumulate=held,
-        size=meta.size,
-        before=counted,
-    )
-    return reduce(
+    count = sum_over(b, self, dims, dtype=held, size=meta.size, before=counted)
+    return sum_over(
         b,
         _nan_to_zero(self),
         dims,
-        ReductionKind.SUM,
         dtype=meta.dtype,
         accumulate=held,
         size=meta.size,

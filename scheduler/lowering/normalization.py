@@ -11,7 +11,6 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
@@ -19,8 +18,8 @@ from scheduler.lowering.reductions import (
     accumulator_type,
     divide_by_count,
     moments,
-    reduce,
     reduced_count,
+    sum_over,
 )
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.views import reshape
@@ -104,13 +103,11 @@ def rms_norm(
     dims = tuple(range(lead, input.rank))
     held = accumulator_type(input.dtype)
     small = 2 * held.eps if eps is None else eps
-    inverse = reduce(
+    inverse = sum_over(
         b,
         input,
         dims,
-        ReductionKind.SUM,
         dtype=held,
-        accumulate=held,
         before=lambda x, _: x * x,
         after=_inverse_deviation(reduced_count(input, dims), small),
     )

@@ -15,11 +15,16 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.reductions import accumulator_type, divide_by_count, reduce, reduced_count
+from scheduler.lowering.reductions import (
+    accumulator_type,
+    divide_by_count,
+    reduced_count,
+    row_index,
+    sum_over,
+)
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import reshape
 
@@ -76,9 +81,7 @@ def _sum(
     if not dims:
         made = Tensor(x.size, dtype, lambda i: upcast(before(upcast(x.at(i), held), i), dtype))
         return b.realize(made)
-    return reduce(
-        b, x, dims, ReductionKind.SUM, dtype=dtype, accumulate=held, size=size, before=before
-    )
+    return sum_over(b, x, dims, dtype=dtype, accumulate=held, size=size, before=before)
 
 
 def _by_input(
@@ -97,7 +100,7 @@ def _by_input(
     total = _sum(b, g, dims, held) if centred else None
 
     def read(index: Index) -> Value:
-        row = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
+        row = row_index(index, dims)
         value = g.at(index)
         if total is not None:
             value = value - divide_by_count(total.at(row), number)

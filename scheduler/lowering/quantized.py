@@ -417,7 +417,6 @@ def _extreme(b: Builder, input: Tensor, blocks: Blocks, kind: str) -> Tensor:
         ReductionKind[kind],
         read,
         dtype=DType.F32,
-        accumulate=DType.F32,
     )
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import sympy
@@ -50,7 +50,7 @@ def reduce(
     kind: ReductionKind,
     *,
     dtype: DType,
-    accumulate: DType,
+    accumulate: DType | None = None,
     size: tuple[Expr, ...] | None = None,
     before: Callable[[Value, Index], Value] | None = None,
     after: Epilogue | None = None,
@@ -58,15 +58,17 @@ def reduce(
     """Reduce the tensor over ``dims``.
 
     ``before`` is applied to each element (with its index), ``after`` to the accumulator. The result
-    keeps the reduced dimensions as 1 unless ``size`` is the shape without them.
+    keeps the reduced dimensions as 1 unless ``size`` is the shape without them. ``accumulate`` is
+    by default the accumulator of ``dtype``.
     """
+    held = accumulate or dtype.accumulator
     kept = tuple(_ONE if d in dims else extent for d, extent in enumerate(tensor.size))
     keeps = size is None or len(size) == tensor.rank
     result = kept if keeps else tuple(e for d, e in enumerate(tensor.size) if d not in dims)
 
     def read(index: Index, inner: Index) -> Value:
         place = full_index(index, inner, dims, tensor.rank, keeps)
-        value = upcast(tensor.at(place), accumulate)
+        value = upcast(tensor.at(place), held)
         return value if before is None else before(value, place)
 
     return b.reduction(
@@ -75,9 +77,19 @@ def reduce(
         kind,
         read,
         dtype=dtype,
-        accumulate=accumulate,
+        accumulate=held,
         after=after,
     )
+
+
+def sum_over(b: Builder, tensor: Tensor, dims: tuple[int, ...], **options: Any) -> Tensor:
+    """The sum over ``dims``; the options are those of ``reduce``."""
+    return reduce(b, tensor, dims, ReductionKind.SUM, **options)
+
+
+def row_index(index: Index, dims: Collection[int]) -> Index:
+    """The index of a row: 0 in the reduced dimensions."""
+    return tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
 
 
 def full_index(index: Index, inner: Index, dims: tuple[int, ...], rank: int, keeps: bool) -> Index:
@@ -118,15 +130,7 @@ def _divided_by_rest(value: Value, number: Expr, less: float) -> Value:
 
 def sum_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     meta = b.meta()
-    return reduce(
-        b,
-        self,
-        normalize_dims(dim, self.rank),
-        ReductionKind.SUM,
-        dtype=meta.dtype,
-        accumulate=accumulator_type(meta.dtype),
-        size=meta.size,
-    )
+    return sum_over(b, self, normalize_dims(dim, self.rank), dtype=meta.dtype, size=meta.size)
 
 
 def mean(
@@ -134,15 +138,8 @@ def mean(
 ) -> Tensor:
     """The mean over ``dims``, stored as ``dtype``."""
     number = reduced_count(tensor, dims)
-    return reduce(
-        b,
-        tensor,
-        dims,
-        ReductionKind.SUM,
-        dtype=dtype,
-        accumulate=accumulator_type(dtype),
-        size=size,
-        after=lambda acc, _: divide_by_count(acc, number),
+    return sum_over(
+        b, tensor, dims, dtype=dtype, size=size, after=lambda acc, _: divide_by_count(acc, number)
     )
 
 
@@ -159,7 +156,6 @@ def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
         normalize_dims(dim, self.rank),
         ReductionKind.PROD,
         dtype=meta.dtype,
-        accumulate=accumulator_type(meta.dtype),
         size=meta.size,
     )
 
@@ -254,14 +250,13 @@ def moments(
     average = mean(b, tensor, dims, held)
 
     def distance(place: Index) -> Value:
-        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+        at = row_index(place, dims)
         return upcast(tensor.at(place), held) - average.at(at)
 
-    spread = reduce(
+    spread = sum_over(
         b,
         Tensor(tensor.size, held.real, lambda place: square(distance(place))),
         dims,
-        ReductionKind.SUM,
         dtype=dtype or held.real,
         accumulate=held.real,
         after=finish,

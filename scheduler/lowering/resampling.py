@@ -201,9 +201,7 @@ def _filtered(
         _, value, inside = weight(index[0], inner[0])
         return trees.masked_value(inside, value, const(0, held))
 
-    sums = b.reduction(
-        (along.made,), (taps,), ReductionKind.SUM, total, dtype=held, accumulate=held
-    )
+    sums = b.reduction((along.made,), (taps,), ReductionKind.SUM, total, dtype=held)
 
     def read(index: Index, inner: Index) -> Value:
         pixel, value, inside = weight(index[dim], inner[0])

@@ -17,7 +17,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import materialize, promoted_type
-from scheduler.lowering.reductions import accumulator_type, reduce
+from scheduler.lowering.reductions import accumulator_type, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import normalize_dim, slice_dim
 
@@ -157,7 +157,6 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
         ReductionKind.SUM,
         term,
         dtype=held,
-        accumulate=held,
         after=lambda total, index: call("log", total) + finite(index),
     )
 
@@ -190,11 +189,10 @@ def trapezoid(b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1) 
     """The integral by the trapezoidal rule."""
     meta = b.meta()
     areas = _areas(y, x, dim)
-    return reduce(
+    return sum_over(
         b,
         areas,
         (normalize_dim(dim, y.rank),),
-        ReductionKind.SUM,
         dtype=meta.dtype,
         accumulate=accumulator_type(areas.dtype),
         size=meta.size,

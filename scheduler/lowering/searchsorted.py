@@ -81,9 +81,7 @@ def _refine_count(
         elements = count if step == 1 else count * step
         return elements if known is None else known.at(index) + elements
 
-    return b.reduction(
-        size, (blocks,), ReductionKind.SUM, read, dtype=DType.I64, accumulate=DType.I64, after=after
-    )
+    return b.reduction(size, (blocks,), ReductionKind.SUM, read, dtype=DType.I64, after=after)
 
 
 def _search(

@@ -13,7 +13,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.reductions import full_index, normalize_dims, reduce
+from scheduler.lowering.reductions import full_index, normalize_dims, reduce, row_index, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 
@@ -31,10 +31,10 @@ def _normalize(
         lowest = call("eq", acc, -math.inf)
         return call("where", lowest, 0, acc) if safe else acc
 
-    top = reduce(b, tensor, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+    top = reduce(b, tensor, dims, ReductionKind.MAX, dtype=held, after=finite)
 
     def shifted(value: Value, place: Index) -> Value:
-        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+        at = row_index(place, dims)
         return value - top.at(at)
 
     def after(acc: Value, _: Index) -> Value:
@@ -42,20 +42,13 @@ def _normalize(
             acc = call("where", call("eq", acc, 0), 1, acc)
         return call("log", acc) if log else acc
 
-    total = reduce(
-        b,
-        tensor,
-        dims,
-        ReductionKind.SUM,
-        dtype=held,
-        accumulate=held,
-        before=lambda v, i: call("exp", shifted(v, i)),
-        after=after,
+    total = sum_over(
+        b, tensor, dims, dtype=held, before=lambda v, i: call("exp", shifted(v, i)), after=after
     )
 
     def read(index: Index) -> Value:
         x = shifted(upcast(tensor.at(index), held), index)
-        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
+        at = row_index(index, dims)
         if log:
             return x - total.at(at)
         return call("exp", x) / total.at(at)
@@ -88,11 +81,11 @@ def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tens
     sizes = self
     if self.dtype.is_complex:  # torch: shifted by the greatest real part
         sizes = Tensor(self.size, real, lambda i: call("real", upcast(self.at(i), held)))
-    top = reduce(b, sizes, dims, ReductionKind.MAX, dtype=real, accumulate=real, after=finite)
+    top = reduce(b, sizes, dims, ReductionKind.MAX, dtype=real, after=finite)
     keeps = len(meta.size) == self.rank
 
     def shifted(value: Value, place: Index) -> Value:
-        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+        at = row_index(place, dims)
         return call("exp", value - upcast(top.at(at), held))
 
     def after(acc: Value, index: Index) -> Value:
@@ -100,11 +93,10 @@ def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tens
         at = index if keeps else full_index(index, zeros, dims, self.rank, False)
         return call("log", acc) + upcast(top.at(at), held)
 
-    return reduce(
+    return sum_over(
         b,
         self,
         dims,
-        ReductionKind.SUM,
         dtype=meta.dtype,
         accumulate=held,
         size=meta.size,
@@ -124,18 +116,10 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
         def weighed(value: Value, place: Index) -> Value:
             return value * upcast(output.at(place), held)
 
-        total = reduce(
-            b,
-            grad_output,
-            dims,
-            ReductionKind.SUM,
-            dtype=held,
-            accumulate=held,
-            before=None if log else weighed,
-        )
+        total = sum_over(b, grad_output, dims, dtype=held, before=None if log else weighed)
 
         def read(index: Index) -> Value:
-            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
+            at = row_index(index, dims)
             g, y = (upcast(t.at(index), held) for t in (grad_output, output))
             if log:
                 return g - call("exp", y) * total.at(at)

@@ -20,7 +20,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.pointwise import materialize
-from scheduler.lowering.reductions import normalize_dims, reduce
+from scheduler.lowering.reductions import normalize_dims, reduce, sum_over
 from scheduler.lowering.scans import running_reduction
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import normalize_dim, reshape, slice_dim
@@ -144,7 +144,7 @@ def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
         return upcast(call("isnan", value), DType.I64)
 
     flags = Tensor(self.size, DType.I64, is_nan)
-    return reduce(b, flags, (dim,), ReductionKind.SUM, dtype=DType.I64, accumulate=DType.I64)
+    return sum_over(b, flags, (dim,), dtype=DType.I64)
 
 
 def take_place(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
@@ -189,12 +189,7 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         return index_value(index[at]) - starts.at(index)
 
     longest = reduce(
-        b,
-        Tensor(self.size, DType.I64, length),
-        (at,),
-        ReductionKind.ARGMAX,
-        dtype=DType.I64,
-        accumulate=DType.I64,
+        b, Tensor(self.size, DType.I64, length), (at,), ReductionKind.ARGMAX, dtype=DType.I64
     )
     made = (take_place(b, part, at, longest) for part in (values, indices))
     size = b.meta().size

@@ -9,7 +9,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.reductions import normalize_dims, reduce
+from scheduler.lowering.reductions import normalize_dims, reduce, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 
@@ -37,12 +37,10 @@ def count_nonzero(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
         value = upcast(self.at(index), self.dtype)
         return upcast(call("ne", value, 0), DType.I64)
 
-    return reduce(
+    return sum_over(
         b,
         Tensor(self.size, DType.I64, is_set),
         normalize_dims(dim, self.rank),
-        ReductionKind.SUM,
         dtype=DType.I64,
-        accumulate=DType.I64,
         size=b.meta().size,
     )
