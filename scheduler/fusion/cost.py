@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 import sympy
 
 from scheduler.fusion.group import Group
-from scheduler.fusion.node_builder import numel
-from scheduler.ir.graph import Expr
+from scheduler.fusion.nodes import numel
 from scheduler.ir.index.affine import affine_parts
 from scheduler.ir.index.functions import FloorDiv, evaluate
 from scheduler.ir.operations import (
@@ -23,7 +22,6 @@ from scheduler.ir.operations import (
     GroupKind,
     Operation,
     Scatter,
-    Store,
 )
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
@@ -111,10 +109,16 @@ def inline_rejection(
     if reader.kind is GroupKind.EXTERN:
         return "its reader is computed by the reference, which reads it from memory"
     main = reader.members[0]
+    work = sum(arithmetic_cost(store.value) for op in group.members for store in op.results)
+    bytes_read = _bytes_read(group, buffers)
     if buffer in _operands(main) and _needs_operand_in_memory(main, group, buffers):
         return "its reader loads windows in vectors, once per tap, so it must be in memory"
     if isinstance(main, Contraction) and buffer in _operands(main):
-        return _operand_rejection(group, buffer, buffers)
+        if work > _CHEAP:
+            return "every block of the template would recompute it"
+        if bytes_read > buffers[buffer].dtype.itemsize:
+            return "every block of the template would read more bytes"
+        return ""
     if isinstance(main, Attention):
         many = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
         if any(load.buffer == buffer for tree in many for load in loads(tree)):
@@ -123,8 +127,7 @@ def inline_rejection(
     own = evaluate(numel(group.outer), dict(hints))
     if reads <= _REPEATS * own:
         return ""
-    work = sum(_work_cost(member) for member in group.members)
-    if work <= _CHEAP and _bytes_read(group, buffers) <= buffers[buffer].dtype.itemsize:
+    if work <= _CHEAP and bytes_read <= buffers[buffer].dtype.itemsize:
         return ""
     return f"each of its elements would be computed {reads / max(own, 1):.0f} times"
 
@@ -137,25 +140,16 @@ def _needs_operand_in_memory(main: Operation, group: Group, buffers: Mapping[str
     """
     if main.group_kind is not GroupKind.CONVOLUTION:
         return main.group_kind is GroupKind.DEPTHWISE
-    stores = [store for member in group.members for store in member.results]
-    return not all(
-        isinstance(store.value, Load)
-        and not store.value.indirect
-        and store.value.dtype is buffers[store.buffer].dtype
-        and not _gathers_channels(store, buffers)
-        for store in stores
-    )
-
-
-def _gathers_channels(store: Store, buffers: Mapping[str, Buffer]) -> bool:
-    """Whether a move makes channels (dimension 1) innermost that were not adjacent before."""
-    made, load = buffers[store.buffer], store.value
-    assert isinstance(load, Load)
-    if len(made.size) <= 2 or made.stride[1] != 1 or not store.index[1].is_Symbol:
-        return False
-    read = buffers[load.buffer]
-    place = sympy.Add(*(i * step for i, step in zip(load.index, read.stride, strict=True)))
-    return affine_parts(place, {store.index[1]}).step(store.index[1]) != 1
+    for store in (store for member in group.members for store in member.results):
+        written, load = buffers[store.buffer], store.value
+        if not isinstance(load, Load) or load.indirect or load.dtype is not written.dtype:
+            return True
+        if len(written.size) > 2 and written.stride[1] == 1 and store.index[1].is_Symbol:
+            steps = zip(load.index, buffers[load.buffer].stride, strict=True)
+            place = sympy.Add(*(i * step for i, step in steps))
+            if affine_parts(place, {store.index[1]}).step(store.index[1]) != 1:
+                return True
+    return False
 
 
 def _count_reads(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
@@ -172,42 +166,27 @@ def _count_reads(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
     return times
 
 
-def _operand_rejection(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:
-    """Return why an operand should not be inlined, or "": every block recomputes it."""
-    if sum(_work_cost(member) for member in group.members) > _CHEAP:
-        return "every block of the template would recompute it"
-    if _bytes_read(group, buffers) > buffers[buffer].dtype.itemsize:
-        return "every block of the template would read more bytes"
-    return ""
-
-
-def _work_cost(member: Operation) -> int:
-    return sum(arithmetic_cost(store.value) for store in member.results)
-
-
 def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
     """Bytes read from memory per point; reads shared by all points of a loop hit a cache."""
-    own = set(group.written())
+    written = group.written()
     total = 0
     for member in group.members:
         for tree in member.trees:
             for load in dict.fromkeys(loads(tree)):
-                if load.buffer not in own and _varies(load, group.outer):
+                if load.buffer not in written and _varies(load, group.outer):
                     total += buffers[load.buffer].dtype.itemsize
     return total
 
 
-def _stepping_variables(index: Expr) -> set[sympy.Basic]:
-    """Variables that change the index at (nearly) every step, unlike those that count blocks."""
-    blocks = {
-        part: sympy.Integer(0)
-        for part in index.atoms(FloorDiv)
-        if part.args[1].is_Integer and part.args[1] >= _BLOCK
-    }
-    return set(index.xreplace(blocks).free_symbols)
-
-
 def _varies(load: Load, axes: tuple[Axis, ...]) -> bool:
-    """Whether a read accesses a different element at (nearly) every point."""
-    symbols = {s for i in load.index for s in _stepping_variables(i)}
+    """Whether a read accesses a different element at (nearly) every point. A variable that only
+    counts blocks changes the index too rarely."""
+    symbols: set[sympy.Basic] = set()
+    for index in load.index:
+        blocks = {
+            part: sympy.Integer(0)
+            for part in index.atoms(FloorDiv)
+            if part.args[1].is_Integer and part.args[1] >= _BLOCK
+        }
+        symbols |= index.xreplace(blocks).free_symbols
     return bool(load.indirect) or all(axis.var in symbols for axis in axes)

@@ -9,12 +9,10 @@ from typing import TypeAlias
 
 from scheduler.fusion.cost import inline_rejection, rows_rejection, transpose_rejection, tree_extent
 from scheduler.fusion.group import Group, new_group
-from scheduler.fusion.inline import inlined_value, replace_loads
+from scheduler.fusion.inline import inline_views, inlined_value, replace_loads
 from scheduler.fusion.legality import Placement, Rejection, direct_loads, join, merge_reindexing
-from scheduler.fusion.nodes import FusionDecision
-from scheduler.fusion.order import topological_order
+from scheduler.fusion.nodes import FusionDecision, topological_order
 from scheduler.fusion.reindex import reindex_pointwise
-from scheduler.fusion.view_like import inline_views
 from scheduler.ir.index.inverse import invert_index
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import BufferKind, GroupKind, Lowered, Operation, Pointwise
@@ -80,7 +78,11 @@ class Fusion:
                 self._join_readers(self.groups[number])
         for group in [g for g in self.groups.values() if g.kind is GroupKind.SCAN]:
             self._merge_into_scan(group)
-        return self._in_order()
+        groups = self.groups
+        depends = {number: group.depends for number, group in groups.items()}
+        # Ties go by the last position in the graph.
+        order = topological_order(depends, lambda number: max(groups[number].indices))
+        return [groups[number] for number in order]
 
     # First pass: one operation at a time.
 
@@ -91,7 +93,9 @@ class Fusion:
                 self._decide(group.name, op.name, False, answer.reason)
                 continue
             self._decide(group.name, op.name, True, "same points, and all values are available")
-            self._add(group, answer, index)
+            self._extend(group, answer)
+            group.indices.append(index)
+            self._register(answer.op, group)
             return
         group = new_group(index, op, index, self.sizes)
         if op.group_kind is GroupKind.REDUCTION:
@@ -176,11 +180,6 @@ class Fusion:
         size = self.buffers[buffer].size
         places = [load.index for load in direct_loads(op) if load.buffer == buffer]
         return bool(places) and all(invert_index(p, size, op.loops) is not None for p in places)
-
-    def _add(self, group: Group, joined: Placement, index: int) -> None:
-        self._extend(group, joined)
-        group.indices.append(index)
-        self._register(joined.op, group)
 
     def _extend(self, group: Group, joined: Placement) -> None:
         if joined.regrouped:
@@ -333,29 +332,23 @@ class Fusion:
         for group in self._candidates(reader.members[0]):
             if group.number == reader.number:
                 continue
-            joined = self._all_joined(reader, group)
-            if joined is not None:
+            trial = replace(group, members=list(group.members), inside=set(group.inside))
+            placements: list[Placement] = []
+            for member in reader.members:
+                answer = self._try(member, trial, {reader.number})
+                if isinstance(answer, Rejection):
+                    break
+                self._extend(trial, answer)
+                placements.append(answer)
+            else:
                 self._decide(
                     group.name, reader.name, True, "same points, and all values are available"
                 )
-                for answer in joined:
+                for answer in placements:
                     self._extend(group, answer)
                     self._register(answer.op, group)
                 self._absorb(reader, group)
                 return
-
-    def _all_joined(self, reader: Group, group: Group) -> list[Placement] | None:
-        """Return placements of a pointwise group's members in another group, in order; None if a
-        member is rejected."""
-        trial = replace(group, members=list(group.members), inside=set(group.inside))
-        joined = []
-        for member in reader.members:
-            answer = self._try(member, trial, {reader.number})
-            if isinstance(answer, Rejection):
-                return None
-            self._extend(trial, answer)
-            joined.append(answer)
-        return joined
 
     def _merge_into_scan(self, scan: Group) -> None:
         """Merge the only reader of a scan into the scan as its store, if it is pointwise."""
@@ -366,32 +359,27 @@ class Fusion:
         reader = self.groups[numbers[0]]
         if reader.kind is not GroupKind.POINTWISE:
             return
-        rejection = self._scan_rejection(scan, reader)
-        self._decide(
-            scan.name, reader.name, not rejection, rejection or "it stores the scan's result"
-        )
-        if rejection:
-            return
-        for member in reader.members:
-            answer = join(member, scan, self.buffers)
-            assert isinstance(answer, Placement)
-            scan.members.append(answer.op)
-        self._absorb(reader, scan)
-
-    def _scan_rejection(self, scan: Group, reader: Group) -> str:
-        needed = [n for n in reader.written() if self._consumed_outside(n, reader)]
-        needed += [n for n in reader.written() if n in self.outputs and n not in needed]
-        if len(needed) != 1:
-            return "a scan can have only one store"
-        if self._reaches(reader.depends - {scan.number}, scan):
-            return "another of its inputs depends on the scan: fusion would create a cycle"
+        stored = [n for n in reader.written() if self._consumed_outside(n, reader)]
+        stored += [n for n in reader.written() if n in self.outputs and n not in stored]
+        rejection = ""
+        if len(stored) != 1:
+            rejection = "a scan can have only one store"
+        elif self._reaches(reader.depends - {scan.number}, scan):
+            rejection = "another of its inputs depends on the scan: fusion would create a cycle"
         trial = replace(scan, members=list(scan.members))
         for member in reader.members:
+            if rejection:
+                break
             answer = join(member, trial, self.buffers)
             if isinstance(answer, Rejection):
-                return answer.reason
-            trial.members.append(answer.op)
-        return ""
+                rejection = answer.reason
+            else:
+                trial.members.append(answer.op)
+        reason = rejection or "it stores the scan's result"
+        self._decide(scan.name, reader.name, not rejection, reason)
+        if not rejection:
+            scan.members[:] = trial.members
+            self._absorb(reader, scan)
 
     def _consumed_outside(self, name: str, group: Group) -> bool:
         return any(n != group.number for n in self._readers.get(name, []))
@@ -418,10 +406,3 @@ class Fusion:
 
     def _decide(self, producer: str, consumer: str, fused: bool, reason: str) -> None:
         self.decisions.append(FusionDecision(producer, consumer, fused, reason))
-
-    def _in_order(self) -> list[Group]:
-        """The groups in topological order; ties go by the last position in the graph."""
-        groups = self.groups
-        depends = {number: group.depends for number, group in groups.items()}
-        order = topological_order(depends, lambda number: max(groups[number].indices))
-        return [groups[number] for number in order]

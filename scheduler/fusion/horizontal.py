@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import sympy
 
-from scheduler.fusion.node_builder import make_node, numel
-from scheduler.fusion.nodes import FusionDecision, SchedulerNode
-from scheduler.fusion.order import topological_order
-from scheduler.ir.graph import Expr
+from scheduler.fusion.nodes import (
+    FusionDecision,
+    SchedulerNode,
+    make_node,
+    numel,
+    topological_order,
+)
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.operations import Contraction, GroupKind
+from scheduler.ir.operations import GroupKind
 
 #: Maximum members of one kernel: queries, keys, values, and one more.
 _MAX_MEMBERS = 4
@@ -31,44 +34,25 @@ def fuse_horizontally(
     decisions: list[FusionDecision] = []
     groups: dict[object, list[list[int]]] = {}
     for k, node in enumerate(nodes):
-        key = _key(node)
-        if key is None:
+        if node.kind is not GroupKind.GEMM or len(node.members) != 1:
             continue
-        known = groups.setdefault(key, [])
-        for group in known:
-            reason = _rejection(group, k, nodes, writers)
-            decisions.append(
-                FusionDecision(
-                    nodes[group[0]].name,
-                    node.name,
-                    not reason,
-                    reason or "same left operand, which is read once",
-                )
-            )
+        (main,) = node.contractions
+        candidates = groups.setdefault((main.a, main.batch, main.m, main.k, main.b.dtype), [])
+        for group in candidates:
+            reason = ""
+            if len(group) >= _MAX_MEMBERS:
+                reason = f"the kernel already has the limit of {_MAX_MEMBERS} matrix products"
+            elif _needs(k, set(group), nodes, writers):
+                reason = "it needs the result of the other product"
+            text = reason or "same left operand, which is read once"
+            decisions.append(FusionDecision(nodes[group[0]].name, node.name, not reason, text))
             if not reason:
                 group.append(k)
                 break
         else:
-            known.append([k])
-    joined = {k: group for known in groups.values() for group in known for k in group}
+            candidates.append([k])
+    joined = {k: group for candidates in groups.values() for group in candidates for k in group}
     return _rebuild(nodes, joined, positions), decisions
-
-
-def _key(node: SchedulerNode) -> object:
-    if node.kind is not GroupKind.GEMM or len(node.members) != 1:
-        return None
-    (main,) = node.contractions
-    return main.a, main.batch, main.m, main.k, main.b.dtype
-
-
-def _rejection(
-    group: list[int], k: int, nodes: Sequence[SchedulerNode], writers: dict[str, int]
-) -> str:
-    if len(group) >= _MAX_MEMBERS:
-        return f"the kernel already has the limit of {_MAX_MEMBERS} matrix products"
-    if _needs(k, set(group), nodes, writers):
-        return "it needs the result of the other product"
-    return ""
 
 
 def _needs(
@@ -102,21 +86,12 @@ def _rebuild(
             made.append(node)
         elif k == group[-1]:
             members = [member for j in group for member in nodes[j].contractions]
-            extents = (_points(members), sympy.Integer(1))
+            columns = sympy.Add(*(numel(member.n) for member in members))
+            points = simplify(numel([*members[0].batch, *members[0].m]) * columns)
+            extents = (points, sympy.Integer(1))
             made.append(make_node(members, GroupKind.GEMM, extents, positions))
-    return _sort_nodes(made)
-
-
-def _points(members: Sequence[Contraction]) -> Expr:
-    columns = sympy.Add(*(numel(member.n) for member in members))
-    first = members[0]
-    return simplify(numel([*first.batch, *first.m]) * columns)
-
-
-def _sort_nodes(nodes: list[SchedulerNode]) -> list[SchedulerNode]:
-    """Sort the nodes topologically, keeping the order otherwise."""
-    writers = {name: k for k, node in enumerate(nodes) for name in node.writes}
+    writers = {name: k for k, node in enumerate(made) for name in node.writes}
     depends = {
-        k: {writers[name] for name in node.reads if name in writers} for k, node in enumerate(nodes)
+        k: {writers[name] for name in node.reads if name in writers} for k, node in enumerate(made)
     }
-    return [nodes[k] for k in topological_order(depends, lambda k: k)]
+    return [made[k] for k in topological_order(depends, lambda k: k)]

@@ -1,15 +1,17 @@
-"""Inlining of a pointwise value into the trees that read it."""
+"""Inlining of pointwise values into the trees that read them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from scheduler.fusion.group import Group
+from scheduler.fusion.cost import is_view_like
+from scheduler.fusion.group import Group, new_group
+from scheduler.fusion.nodes import FusionDecision
 from scheduler.ir.index.inverse import reindexing_at
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
 from scheduler.ir.index.trees import access_ranges, simplify_tree
-from scheduler.ir.operations import Buffer, Operation
+from scheduler.ir.operations import Buffer, GroupKind, Operation
 from scheduler.ir.values import Cast, Load, Value, loads, rebuild
 from scheduler.lowering.builder import bind_indirect
 
@@ -57,7 +59,7 @@ def replace_loads(
     def change(part: Value) -> Value | None:
         if not isinstance(part, Load) or part.buffer != buffer:
             return None
-        inside = access_ranges(part, all_ranges(op, reader))
+        inside = access_ranges(part, reader.ranges.over(op.loops))
         reindexing = reindexing_at(place, size, group.outer, part.index, inside)
         if reindexing is None:
             failed.append(part)
@@ -76,6 +78,36 @@ def replace_loads(
     return None if failed else made.with_nodes(nodes)
 
 
-def all_ranges(op: Operation, reader: Group) -> Ranges:
-    """The ranges of all loops of an operation, including those of a template's operands."""
-    return reader.ranges.over(op.loops)
+def inline_views(
+    operations: Sequence[Operation],
+    buffers: Mapping[str, Buffer],
+    sizes: Ranges,
+    outputs: set[str],
+    decisions: list[FusionDecision],
+) -> list[Operation]:
+    """Inline casts and index arithmetic into every reader; no reader then reads more bytes."""
+    consumers: dict[str, list[Operation]] = {}
+    for op in operations:
+        for name in op.reads:
+            consumers.setdefault(name, []).append(op)
+    pending: dict[str, Group] = {}
+    result: list[Operation] = []
+    for op in operations:
+        inlined = op
+        for name in op.reads:
+            if name in pending:
+                producer = pending[name]
+                value, nodes = inlined_value(producer, name)
+                reader = new_group(0, inlined, 0, sizes)
+                changed = replace_loads(inlined, name, value, nodes, producer, reader, buffers)
+                assert changed is not None
+                reason = "inlined: as cheap to read as a view"
+                decisions.append(FusionDecision(producer.name, op.name, True, reason))
+                inlined = changed
+        if inlined.group_kind is GroupKind.POINTWISE and not outputs.intersection(inlined.writes):
+            (written,) = inlined.writes
+            if is_view_like(inlined, consumers.get(written, [])):
+                pending[written] = new_group(0, inlined, 0, sizes)
+                continue
+        result.append(inlined)
+    return result

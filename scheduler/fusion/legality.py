@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scheduler.fusion.group import Group
-from scheduler.fusion.node_builder import numel
+from scheduler.fusion.nodes import numel
 from scheduler.fusion.reindex import Reindexing, reindex_index, reindex_pointwise, reindex_reduction
-from scheduler.ir.index.inverse import Index, invert_index, reindexing_at
-from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.inverse import invert_index, reindexing_at
 from scheduler.ir.operations import (
     Axis,
     Buffer,
@@ -24,6 +23,7 @@ from scheduler.ir.values import Load, loads
 
 #: Limits the size of a kernel and the time for fusion.
 MAX_MEMBERS = 64
+_ARG_KINDS = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
 
 
 @dataclass(frozen=True)
@@ -148,21 +148,13 @@ def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Placement 
                 continue
             if any(reindexing[a.var].free_symbols & outer for a in op.reduction_axes):
                 continue
-            if _is_arg_reduction(op) and not _has_same_steps(op, reindexing, group.inner):
+            steps = [reindexing[axis.var] for axis in op.reduction_axes]
+            if op.kind in _ARG_KINDS and steps != [axis.var for axis in group.inner]:
                 continue
             made = reindex_reduction(op, reindexing, group.outer, group.inner, group.sizes)
             if _reads_same_points(made, group):
                 return Placement(made, True, group.outer, group.inner)
     return Rejection("it reduces other rows than the group")
-
-
-def _is_arg_reduction(op: Reduction) -> bool:
-    return op.kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
-
-
-def _has_same_steps(op: Reduction, reindexing: Reindexing, inner: tuple[Axis, ...]) -> bool:
-    steps = [reindexing[axis.var] for axis in op.reduction_axes]
-    return steps == [axis.var for axis in inner]
 
 
 def _join_prologues(op: Reduction, group: Group, buffers: Buffers) -> Placement | Rejection:
@@ -182,7 +174,9 @@ def _join_prologues(op: Reduction, group: Group, buffers: Buffers) -> Placement 
         if reindexing is None:
             continue
         regrouped = tuple(
-            _reindex_member(member, reindexing, axes, group.sizes) for member in group.members
+            reindex_pointwise(member, reindexing, axes, group.sizes)
+            for member in group.members
+            if isinstance(member, Pointwise)
         )
         trial = replace(
             group,
@@ -196,38 +190,24 @@ def _join_prologues(op: Reduction, group: Group, buffers: Buffers) -> Placement 
     return Rejection("it reduces other points than the group computes")
 
 
-def _reindex_member(
-    op: Operation, reindexing: Reindexing, axes: tuple[Axis, ...], sizes: Ranges
-) -> Operation:
-    assert isinstance(op, Pointwise)
-    return reindex_pointwise(op, reindexing, axes, sizes)
-
-
 def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Reindexing | Rejection:
     """Express the producer's loops over the consumer's, if both visit the same points."""
     if len(producer.members) + len(consumer.members) > MAX_MEMBERS:
         return Rejection(f"together they exceed the limit of {MAX_MEMBERS} operations")
     whole = (*consumer.outer, *consumer.inner)
+    ranges = consumer.sizes.over(whole)
     written = producer.written()
+    trees = (tree for member in consumer.members for tree in member.trees)
+    reads = [load for tree in trees for load in loads(tree) if load.buffer in written]
     for buffer, place in written.items():
         size = buffers[buffer].size
         for at in consumer.accesses(buffer):
             if invert_index(at, size, whole) is None:
                 continue
-            reindexing = reindexing_at(place, size, producer.outer, at, consumer.sizes.over(whole))
-            if reindexing is not None and _all_match(written, consumer, reindexing, whole):
+            reindexing = reindexing_at(place, size, producer.outer, at, ranges)
+            if reindexing is not None and all(
+                load.index == reindex_index(written[load.buffer], reindexing, ranges)
+                for load in reads
+            ):
                 return reindexing
     return Rejection("it reads the producer's result at other points than it computes")
-
-
-def _all_match(
-    written: Mapping[str, Index], consumer: Group, reindexing: Reindexing, whole: tuple[Axis, ...]
-) -> bool:
-    ranges = consumer.sizes.over(whole)
-    for member in consumer.members:
-        for tree in member.trees:
-            for load in loads(tree):
-                place = written.get(load.buffer)
-                if place is not None and load.index != reindex_index(place, reindexing, ranges):
-                    return False
-    return True

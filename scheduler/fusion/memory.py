@@ -23,11 +23,11 @@ def with_frees(
     nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer]
 ) -> tuple[SchedulerNode, ...]:
     """Return the nodes with ``frees``: the intermediate buffers whose last use each node is."""
-    own = _unshared_buffers(nodes)
+    unshared = unshared_buffers(member for node in nodes for member in node.members)
     last: dict[str, int] = {}
     for position, node in enumerate(nodes):
         for name in (*node.writes, *node.reads):
-            if buffers[name].kind is BufferKind.INTERMEDIATE and name not in own:
+            if buffers[name].kind is BufferKind.INTERMEDIATE and name not in unshared:
                 last[name] = position
     for name, end in loop_carried_reads(nodes):
         if name in last:
@@ -49,10 +49,6 @@ def loop_carried_reads(nodes: Sequence[SchedulerNode]) -> Iterator[tuple[str, in
                 yield name, end
 
 
-def _unshared_buffers(nodes: Sequence[SchedulerNode]) -> set[str]:
-    return unshared_buffers(member for node in nodes for member in node.members)
-
-
 def size_bytes(buffer: Buffer) -> Expr:
     """Return the size of a buffer in bytes, up to its last element, strides included."""
     extent = [(s - 1) * stride for s, stride in zip(buffer.size, buffer.stride, strict=True)]
@@ -70,7 +66,7 @@ def plan_memory(
     provably the larger at every binding; the allocation then has that size. Among these the nearest
     in size at the example's sizes is chosen. Buffers that loops rename or slice have no pool.
     """
-    own = _unshared_buffers(nodes)
+    unshared = unshared_buffers(member for node in nodes for member in node.members)
     sizes = Ranges.from_symbols(symbols)
     hints = {name: info.hint for name, info in symbols.items()}
     storage: dict[str, str] = {}
@@ -78,35 +74,25 @@ def plan_memory(
     free: list[str] = []
     for node in nodes:
         for name in node.writes:
-            if buffers[name].kind is not BufferKind.INTERMEDIATE or name in own:
+            if buffers[name].kind is not BufferKind.INTERMEDIATE or name in unshared:
                 continue
             size = size_bytes(buffers[name])
             # A data-dependent size is allocated once it is known, and not shared.
-            chosen = None if unbacked_sizes(size) else _choose(size, free, pools, hints, sizes)
-            if chosen is None:
+            candidates = [] if unbacked_sizes(size) else free[-_CANDIDATES:]
+            comparable = [p for p in candidates if _larger(size, pools[p], sizes) is not None]
+            if not comparable:
                 chosen = f"pool{len(pools)}"
                 pools[chosen] = size
             else:
+                required = evaluate(size, hints)
+                distances = [abs(evaluate(pools[pool], hints) - required) for pool in comparable]
+                chosen = comparable[distances.index(min(distances))]
                 free.remove(chosen)
                 pools[chosen] = _larger(size, pools[chosen], sizes) or size
             storage[name] = chosen
         dead = (storage[name] for name in node.frees if name in storage)
         free.extend(pool for pool in dead if not unbacked_sizes(pools[pool]))
     return storage, pools
-
-
-def _choose(
-    size: Expr, free: Sequence[str], pools: Mapping[str, Expr], hints: dict[str, int], sizes: Ranges
-) -> str | None:
-    required = evaluate(size, hints)
-    best: tuple[int, str] | None = None
-    for name in free[-_CANDIDATES:]:
-        if _larger(size, pools[name], sizes) is None:
-            continue
-        distance = abs(evaluate(pools[name], hints) - required)
-        if best is None or distance < best[0]:
-            best = (distance, name)
-    return best[1] if best else None
 
 
 def _larger(a: Expr, b: Expr, sizes: Ranges) -> Expr | None:

@@ -6,11 +6,17 @@ A group's ``main`` operation determines its template. Fused operations are part 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import Contraction, Extern, GroupKind, Lowered, Operation
+from scheduler.ir.index.simplify import product
+from scheduler.ir.operations import Axis, Contraction, Extern, GroupKind, Lowered, Operation
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -76,3 +82,71 @@ class Schedule:
     pools: Mapping[str, Expr]
     fused: bool = True  # False: every operation is a group of its own
     split: tuple[str, ...] = ()  # fused nodes that were split again (fusion/split.py)
+
+
+def numel(axes: Iterable[Axis]) -> Expr:
+    """Return the number of points of a loop nest."""
+    return product(tuple(axis.size for axis in axes))
+
+
+def group_fn(operation: Operation) -> tuple[Expr, Expr]:
+    """Inductor's group_fn: the products of the iteration sizes and of the reduction sizes."""
+    outer, inner = operation.nest
+    return numel(outer), numel(inner)
+
+
+def single_node(operation: Operation, positions: dict[str, int]) -> SchedulerNode:
+    """Return an operation as a separate kernel."""
+    return make_node([operation], operation.group_kind, group_fn(operation), positions)
+
+
+def ordered_nodes(members: Sequence[Operation], positions: dict[str, int]) -> tuple[str, ...]:
+    """Return the graph nodes of operations, without duplicates, in graph order."""
+    names = {name for member in members for name in member.nodes}
+    return tuple(sorted(names, key=lambda name: positions.get(name, -1)))
+
+
+def make_node(
+    members: Sequence[Operation],
+    kind: GroupKind,
+    group: tuple[Expr, Expr],
+    positions: dict[str, int],
+    needed: Collection[str] | None = None,
+) -> SchedulerNode:
+    """Build a scheduler node with its reads from outside and its writes to memory.
+
+    The writes are the members' results that are ``needed`` outside (None: all results).
+    """
+    results = dict.fromkeys(n for m in members for n in m.writes)
+    reads = dict.fromkeys(n for m in members for n in m.reads if n not in results)
+    writes = [name for name in results if needed is None or name in needed]
+    return SchedulerNode(
+        members[0].name,
+        kind,
+        tuple(members),
+        group,
+        tuple(reads),
+        tuple(writes),
+        ordered_nodes(members, positions),
+    )
+
+
+def topological_order(
+    depends: Mapping[Name, Collection[Name]], priority: Callable[[Name], Any]
+) -> list[Name]:
+    """Return the names in dependency order. Among ready names the one with the lowest ``priority``
+    comes first, so that the order is deterministic."""
+    sorter = TopologicalSorter(depends)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise AssertionError(f"fusion created a cycle of kernels: {error.args[1]}") from None
+    ready: list[tuple[Any, Name]] = []
+    ordered: list[Name] = []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, (priority(name), name))
+        _, name = heapq.heappop(ready)
+        ordered.append(name)
+        sorter.done(name)
+    return ordered

@@ -1,19 +1,35 @@
-"""Schedules operations: groups that become kernels, in execution order."""
+"""Schedules operations: groups that become kernels, in execution order.
+
+Values that no other kernel reads are not stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
+import sympy
+
 from scheduler.fuel import fuel_limit
-from scheduler.fusion.finalize import finalize
 from scheduler.fusion.fuse import Fusion
+from scheduler.fusion.group import Group
 from scheduler.fusion.horizontal import fuse_horizontally
+from scheduler.fusion.inline import substitute_loads
 from scheduler.fusion.memory import plan_memory, with_frees
-from scheduler.fusion.node_builder import single_node
-from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
+from scheduler.fusion.nodes import (
+    FusionDecision,
+    Schedule,
+    SchedulerNode,
+    group_fn,
+    make_node,
+    numel,
+    single_node,
+)
 from scheduler.fusion.verifier import verify
-from scheduler.ir.operations import GroupKind, Lowered, Operation
+from scheduler.ir.operations import GroupKind, Lowered, Operation, live_operations
+from scheduler.ir.values import Value, loads
 from scheduler.limits import SCHEDULING_FUEL
 
 
@@ -24,21 +40,17 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     Raises ``LimitError`` if it takes more steps than allowed for the number of operations.
     """
     with fuel_limit("scheduling", SCHEDULING_FUEL.for_parts(len(lowered.operations))):
-        return _schedule(lowered, fuse=fuse)
-
-
-def _schedule(lowered: Lowered, *, fuse: bool) -> Schedule:
-    positions = {node.name: position for position, node in enumerate(lowered.graph.nodes)}
-    decisions: list[FusionDecision] = []
-    if fuse:
-        nodes, decisions = _fuse(lowered, positions)
-    else:
-        nodes = [single_node(operation, positions) for operation in lowered.operations]
-    ordered = with_frees(nodes, lowered.buffers)
-    storage, pools = plan_memory(ordered, lowered.buffers, lowered.graph.symbols)
-    made = Schedule(lowered, ordered, tuple(decisions), storage, pools, fused=fuse)
-    verify(made)
-    return made
+        positions = {node.name: position for position, node in enumerate(lowered.graph.nodes)}
+        decisions: list[FusionDecision] = []
+        if fuse:
+            nodes, decisions = _fuse(lowered, positions)
+        else:
+            nodes = [single_node(operation, positions) for operation in lowered.operations]
+        ordered = with_frees(nodes, lowered.buffers)
+        storage, pools = plan_memory(ordered, lowered.buffers, lowered.graph.symbols)
+        plan = Schedule(lowered, ordered, tuple(decisions), storage, pools, fused=fuse)
+        verify(plan)
+        return plan
 
 
 def _fuse(
@@ -47,7 +59,10 @@ def _fuse(
     """Fuse between loop markers; no operation is fused or moved across one."""
     nodes: list[SchedulerNode] = []
     decisions: list[FusionDecision] = []
-    parts = _split_at_loops(lowered.operations)
+    parts: list[list[Operation]] = []  # each marker is a part
+    for is_mark, run in groupby(lowered.operations, lambda op: op.group_kind is GroupKind.LOOP):
+        part = list(run)
+        parts += [[mark] for mark in part] if is_mark else [part]
     readers: dict[str, set[int]] = {}
     for number, part in enumerate(parts):
         for name in (name for op in part for name in op.reads):
@@ -57,19 +72,10 @@ def _fuse(
             nodes.append(single_node(part[0], positions))
             continue
         elsewhere = {n for op in part for n in op.writes if readers.get(n, set()) - {number}}
-        made, decided = _fuse_part(lowered, part, elsewhere, positions)
-        nodes += made
-        decisions += decided
+        part_nodes, part_decisions = _fuse_part(lowered, part, elsewhere, positions)
+        nodes += part_nodes
+        decisions += part_decisions
     return nodes, decisions
-
-
-def _split_at_loops(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """Split the operations at loop markers; each marker is a part of its own."""
-    parts: list[list[Operation]] = []
-    for is_mark, run in groupby(operations, lambda op: op.group_kind is GroupKind.LOOP):
-        part = list(run)
-        parts += [[mark] for mark in part] if is_mark else [part]
-    return parts
 
 
 def _fuse_part(
@@ -91,6 +97,58 @@ def _fuse_part(
             for name in group.written()
             if name in fusion.outputs or readers.get(name, set()) - {group.number}
         }
-        nodes.append(finalize(group, needed, positions))
-    nodes, beside = fuse_horizontally(nodes, positions)
-    return nodes, [*fusion.decisions, *beside]
+        nodes.append(_finalize(group, needed, positions))
+    nodes, horizontal = fuse_horizontally(nodes, positions)
+    return nodes, [*fusion.decisions, *horizontal]
+
+
+def _finalize(group: Group, needed: set[str], positions: dict[str, int]) -> SchedulerNode:
+    """Return the group as one kernel; ``needed`` are outputs and buffers that others read."""
+    if group.kind in (GroupKind.POINTWISE, GroupKind.REDUCTION):
+        # Pointwise values are inlined into the members that read them. A value that is computed
+        # once per row stays a member for readers at each step of a row.
+        values: dict[bool, dict[str, Value]] = {True: {}, False: {}}
+        nodes: dict[str, tuple[str, ...]] = {}
+        members: list[Operation] = []
+        for member in group.members:
+            inside = member.name in group.inside or not group.inner
+            known = values[inside]
+            inlined = [n for name in member.reads if name in known for n in nodes[name]]
+            op = member.map_trees(partial(substitute_loads, values=known))
+            members.append(op.with_nodes(tuple(dict.fromkeys(inlined))))
+            if op.group_kind is GroupKind.POINTWISE:
+                (store,) = members[-1].results
+                values[inside][store.buffer] = store.value
+                nodes[store.buffer] = members[-1].nodes
+        extents = (numel(group.outer), numel(group.inner))
+        if group.kind is GroupKind.POINTWISE:
+            extents = (extents[0], sympy.Integer(1))
+        used = live_operations(members, needed)
+        return make_node(used, group.kind, extents, positions, needed)
+    main = group.members[0]
+    stored = _with_epilogues(main, group.members[1:], needed)
+    return make_node([stored], group.kind, group_fn(main), positions)
+
+
+def _with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]) -> Operation:
+    """Return a template with pointwise operations over its points as additional stores."""
+    if not epilogues:
+        return main
+    values = {store.buffer: store.value for store in main.results}
+    nodes = {store.buffer: store.nodes for store in main.results}
+    stores = {store.buffer: store for store in main.results}
+    for op in epilogues:
+        (store,) = op.results
+        inlined: Mapping[str, None] = dict.fromkeys(
+            n for load in loads(store.value) for n in nodes.get(load.buffer, ())
+        )
+        made = replace(
+            store,
+            value=substitute_loads(store.value, values),
+            nodes=tuple(dict.fromkeys((*inlined, *op.nodes))),
+        )
+        values[store.buffer], nodes[store.buffer] = made.value, made.nodes
+        stores[store.buffer] = made
+    kept = tuple(store for store in stores.values() if store.buffer in needed)
+    every = tuple(dict.fromkeys(n for s in kept for n in (*main.nodes, *s.nodes)))
+    return main.with_results(kept, every)

@@ -9,8 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from scheduler.fusion.memory import plan_memory, with_frees
-from scheduler.fusion.node_builder import single_node
-from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode, single_node
 from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import Operation
 

@@ -33,19 +33,14 @@ def verify(plan: Schedule) -> None:
             operations.write(member)
         results = {name for member in node.members for name in member.writes}
         operations.forget(results.difference(node.writes))
-    _check_steps(plan)
+    freed_at = {name: place for place, node in enumerate(plan.nodes) for name in node.frees}
+    for name, end in loop_carried_reads(plan.nodes):
+        if freed_at.get(name, end) < end:
+            raise InconsistentError(f"{name} is freed in a loop whose next step reads it")
     written = {name for node in plan.nodes for name in node.writes}
     for name, buffer in lowered.buffers.items():
         if buffer.kind is BufferKind.OUTPUT and name not in written:
             raise InconsistentError(f"no kernel writes the output {name}")
-
-
-def _check_steps(plan: Schedule) -> None:
-    """Check that buffers read but not written in a loop's body live until the loop's end."""
-    freed = {name: place for place, node in enumerate(plan.nodes) for name in node.frees}
-    for name, end in loop_carried_reads(plan.nodes):
-        if freed.get(name, end) < end:
-            raise InconsistentError(f"{name} is freed in a loop whose next step reads it")
 
 
 def _check_group(node: SchedulerNode) -> None:
@@ -56,9 +51,22 @@ def _check_group(node: SchedulerNode) -> None:
             f"kernel {node.name} does not list all reads and writes of its operations"
         )
     if node.kind is GroupKind.GEMM and len(node.members) > 1:
-        _check_horizontal(node)
+        shared = {(m.a, m.batch, m.m, m.k) for m in node.contractions}
+        if len(shared) != 1 or len(node.contractions) != len(node.members):
+            raise InconsistentError(
+                f"the matrix products of kernel {node.name} do not share their rows"
+            )
     elif node.kind is GroupKind.REDUCTION:
-        _check_rows(node)
+        outer, inner = next(m.nest for m in node.members if m.group_kind is GroupKind.REDUCTION)
+        for member in node.members:
+            is_pointwise = member.group_kind is GroupKind.POINTWISE
+            fits = is_pointwise and member.points in (outer, (*outer, *inner))
+            if member.group_kind is GroupKind.REDUCTION:
+                fits = member.nest == (outer, inner)
+            if not fits:
+                raise InconsistentError(
+                    f"{member.name} has other loops than its kernel {node.name}"
+                )
     elif node.kind is not GroupKind.POINTWISE and len(node.members) != 1:
         raise InconsistentError(f"kernel {node.name} has {len(node.members)} main operations")
 
@@ -77,26 +85,6 @@ def _check_readers(node: SchedulerNode, plan: Schedule, read: Collection[str]) -
             raise InconsistentError(
                 f"the result of {member.name} in kernel {node.name} is never used"
             )
-
-
-def _check_horizontal(node: SchedulerNode) -> None:
-    shared = {(m.a, m.batch, m.m, m.k) for m in node.contractions}
-    if len(shared) != 1 or len(node.contractions) != len(node.members):
-        raise InconsistentError(
-            f"the matrix products of kernel {node.name} do not share their rows"
-        )
-
-
-def _check_rows(node: SchedulerNode) -> None:
-    outer, inner = next(m.nest for m in node.members if m.group_kind is GroupKind.REDUCTION)
-    for member in node.members:
-        if member.group_kind is GroupKind.REDUCTION:
-            fits = member.nest == (outer, inner)
-        else:
-            is_pointwise = member.group_kind is GroupKind.POINTWISE
-            fits = is_pointwise and member.points in (outer, (*outer, *inner))
-        if not fits:
-            raise InconsistentError(f"{member.name} has other loops than its kernel {node.name}")
 
 
 def _check_memory(

@@ -21,8 +21,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled_clang
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.fusion.node_builder import make_node
-from scheduler.fusion.nodes import SchedulerNode
+from scheduler.fusion.nodes import SchedulerNode, make_node
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, evaluate, symbol
