@@ -20,7 +20,9 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
     if name:
         return f"kiln::{name}({', '.join(_cast_narrow(text, dtype) for text, dtype in args)})"
     if function.arity == 1:
-        return f"{function.operator}{_in_parentheses(texts[0])}"
+        # A sign of the argument would follow another sign.
+        argument = f"({texts[0]})" if texts[0].startswith("-") else texts[0]
+        return f"{function.operator}{argument}"
     if function.arity == 2:
         return f"{texts[0]} {function.operator} {texts[1]}"
     return f"{texts[0]} ? {texts[1]} : {texts[2]}"
@@ -31,11 +33,8 @@ def _subtracts_product(call: Call) -> bool:
     products: a compiler would leave that product unrounded."""
     if call.op != "sub" or not call.dtype.is_float:
         return False
-    return any(map(_is_product, call.args)) and not any(isinstance(x, Const) for x in call.args)
-
-
-def _is_product(value: Value) -> bool:
-    return isinstance(value, Call) and value.op in ("mul", "truediv", "neg")
+    products = [a for a in call.args if isinstance(a, Call) and a.op in ("mul", "truediv", "neg")]
+    return bool(products) and not any(isinstance(arg, Const) for arg in call.args)
 
 
 # Operators as functions of ``kiln/arithmetic.h``: integer overflow wraps around, and products of
@@ -69,8 +68,3 @@ def _cast_narrow(text: str, dtype: DType) -> str:
     if text.isidentifier() or dtype.is_inexact or dtype is DType.BOOL or dtype.itemsize >= 4:
         return text
     return f"static_cast<{dtype.cpp}>({text})"
-
-
-def _in_parentheses(text: str) -> str:
-    """Parenthesize text whose sign would follow another sign."""
-    return f"({text})" if text.startswith("-") else text

@@ -19,8 +19,7 @@ from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
 
 class IndexPrinter(index.IndexPrinter):
-    """With ``wide`` every symbol is treated as 64 bits, for callers whose variables are narrower.
-    ``multipliers`` name the numbers with which a kernel divides by sizes (``kiln/divide.h``)."""
+    """``multipliers`` name the numbers with which a kernel divides by sizes (``kiln/divide.h``)."""
 
     language = "C++"
 
@@ -32,8 +31,7 @@ class IndexPrinter(index.IndexPrinter):
         names: Mapping[str, str] | None = None,
         multipliers: Mapping[Expr, str] | None = None,
     ) -> None:
-        super().__init__(ranges=ranges, names=names)
-        self._wide = wide
+        super().__init__(wide=wide, ranges=ranges, names=names)
         self._multipliers = multipliers or {}
 
     def print_fast_division(self, function: str, dividend: str, divisor: Expr) -> str:
@@ -48,14 +46,8 @@ class IndexPrinter(index.IndexPrinter):
             return self.print_fast_division(function, self(a), b), index.ATOM
         return super()._division(expr)
 
-    def _symbol(self, name: str) -> str:
-        return f"int64_t({name})" if self._wide else name
-
     def _integer(self, value: int) -> str:
         return f"INT64_C({value})" if abs(value) > INT32_MAX else str(value)
-
-    def _operator(self, expr: Expr) -> str:
-        return "/" if isinstance(expr, FloorDiv) else "%"
 
     def _floor_division(self, expr: Expr, a: str, b: str) -> str:
         return f"kiln::{'floor_div' if isinstance(expr, FloorDiv) else 'floor_mod'}({a}, {b})"

@@ -16,7 +16,6 @@ class NestPrinter(printer.NestPrinter):
     """Packs are those of ``kiln/vector.h``; ``index_t`` holds indices."""
 
     index: IndexPrinter
-    divided_by = "/"
     streamed_pointers: Collection[str] = ()
     """Pointers through which each element is read only once."""
 

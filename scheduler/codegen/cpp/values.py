@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from scheduler.codegen.cpp.functions import call_text, fast_form
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.printing import values
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
 from scheduler.ir.pointwise import FUNCTIONS, Result
-from scheduler.ir.values import Call, Load
+from scheduler.ir.values import Call
 
 
 def convert(text: str, source: DType, target: DType) -> str:
@@ -50,45 +46,23 @@ def bit_cast(text: str, source: DType, target: DType) -> str:
 
 
 class ValuePrinter(values.ValuePrinter):
-    """``index_type`` holds indices read from memory."""
+    """Statements of HIP C++."""
 
-    def __init__(
-        self,
-        lines: Lines,
-        memory: Mapping[str, Memory],
-        accumulators: Mapping[str, str] | None = None,
-        *,
-        index: IndexPrinter | None = None,
-        index_type: str = "int32_t",
-        loads: Mapping[Load, str] | None = None,
-        address: Callable[[str, tuple[Expr, ...]], Expr] | None = None,
-        prefix: str = "tmp",
-    ) -> None:
-        super().__init__(
-            lines,
-            memory,
-            accumulators,
-            index=index or IndexPrinter(),
-            loads=loads,
-            address=address,
-            prefix=prefix,
-        )
-        self._index_type = index_type
+    index_printer = IndexPrinter
+    narrow_index = "int32_t"
 
     def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
         return literal(value, dtype)
 
-    def _call_expression(self, value: Call) -> str:
-        fast = fast_form(value) if self.is_fast(value) else None
-        if fast is None:
-            return super()._call_expression(value)
-        name, args = fast
-        return f"kiln::fast::{name}({', '.join(map(self.value, args))})"
-
-    def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
+    def call(self, call: Call) -> str:
+        fast = fast_form(call) if self.is_fast(call) else None
+        if fast is not None:
+            name, args = fast
+            return f"kiln::fast::{name}({', '.join(map(self.value, args))})"
+        arguments = self.arguments(call)
         if FUNCTIONS[call.op].result is Result.BITS:
-            return bit_cast(*args[0], call.dtype)
-        return call_text(call, args)
+            return bit_cast(*arguments[0], call.dtype)
+        return call_text(call, arguments)
 
     def convert(self, text: str, source: DType, target: DType) -> str:
         return convert(text, source, target)
@@ -119,8 +93,8 @@ class ValuePrinter(values.ValuePrinter):
 
     def index_read(self, name: str, value: str, size: str, *, wrap: bool) -> str:
         helper = "kiln::wrap_index" if wrap else "kiln::clamp_index"
-        held = f"static_cast<{self._index_type}>({helper}({value}, {size}))"
-        return f"const {self._index_type} {name} = {held};"
+        held = f"static_cast<{self.index_type}>({helper}({value}, {size}))"
+        return f"const {self.index_type} {name} = {held};"
 
     def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
         self.lines.add(f"if ({condition}) {{", ())

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import sympy
 
 from scheduler.codegen.printing import index
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
-from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
 
 class IndexPrinter(index.IndexPrinter):
-    """Prints Python over the kernel's integers, whose ``//`` floors and whose ``%`` is C's.
-
-    With ``wide`` every symbol is treated as 64 bits, for callers whose variables are narrower.
-    """
+    """Prints Python over the kernel's integers, whose ``//`` floors and whose ``%`` is C's."""
 
     language = "CuteDSL"
-
-    def __init__(
-        self,
-        *,
-        wide: bool = False,
-        ranges: Ranges = ANY_SIZES,
-        names: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(ranges=ranges, names=names)
-        self._wide = wide
-
-    def _symbol(self, name: str) -> str:
-        return f"cutlass.Int64({name})" if self._wide else name
-
-    def _integer(self, value: int) -> str:
-        return str(value)
-
-    def _operator(self, expr: Expr) -> str:
-        return "//" if isinstance(expr, FloorDiv) else "%"
+    division = "//"
+    wide_symbol = "cutlass.Int64({})"
 
     def _floor_division(self, expr: Expr, a: str, b: str) -> str:
         if isinstance(expr, FloorDiv):
@@ -53,15 +30,6 @@ class CountPrinter(index.IndexPrinter):
     evaluates them in 64 bits with C's division."""
 
     language = "C"
-
-    def _symbol(self, name: str) -> str:
-        return name
-
-    def _integer(self, value: int) -> str:
-        return str(value)
-
-    def _operator(self, expr: Expr) -> str:
-        return "/" if isinstance(expr, FloorDiv) else "%"
 
     def _floor_division(self, expr: Expr, a: str, b: str) -> str:
         rest = f"(({a}) % ({b}))"

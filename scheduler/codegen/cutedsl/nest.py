@@ -18,8 +18,6 @@ from scheduler.ir.dtypes import DType
 class NestPrinter(printer.NestPrinter):
     """A pack is read as one vector and written from a list; ``index_type`` holds indices."""
 
-    divided_by = "//"
-
     def __init__(
         self,
         nest: LoopNest,

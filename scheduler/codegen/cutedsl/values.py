@@ -5,18 +5,14 @@ f16 and bf16 are held as Float32 between load and store; booleans are bytes in m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from scheduler.codegen.cutedsl.functions import call_text, force_dynamic, template
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.literals import literal
 from scheduler.codegen.cutedsl.types import element_name, type_name, type_obstacle
 from scheduler.codegen.printing import values
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
-from scheduler.ir.values import Call, Cast, Load, Value, walk
+from scheduler.ir.values import Call, Cast, Value, walk
 
 
 def obstacle(value: Value) -> str:
@@ -33,30 +29,10 @@ def obstacle(value: Value) -> str:
 
 
 class ValuePrinter(values.ValuePrinter):
-    """``index_type`` (a CuteDSL type) holds indices read from memory."""
+    """Statements of CuteDSL."""
 
-    def __init__(
-        self,
-        lines: Lines,
-        memory: Mapping[str, Memory],
-        accumulators: Mapping[str, str] | None = None,
-        *,
-        index: IndexPrinter | None = None,
-        index_type: str = "cutlass.Int32",
-        loads: Mapping[Load, str] | None = None,
-        address: Callable[[str, tuple[Expr, ...]], Expr] | None = None,
-        prefix: str = "tmp",
-    ) -> None:
-        super().__init__(
-            lines,
-            memory,
-            accumulators,
-            index=index or IndexPrinter(),
-            loads=loads,
-            address=address,
-            prefix=prefix,
-        )
-        self._index_type = index_type
+    index_printer = IndexPrinter
+    narrow_index = "cutlass.Int32"
 
     def element(self, value: Value, dtype: DType) -> str:
         text = super().element(value, dtype)
@@ -65,8 +41,8 @@ class ValuePrinter(values.ValuePrinter):
     def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
         return literal(value, dtype)
 
-    def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
-        return call_text(call, args)
+    def call(self, call: Call) -> str:
+        return call_text(call, self.arguments(call))
 
     def convert(self, text: str, source: DType, target: DType) -> str:
         held = source.compute_dtype
@@ -116,7 +92,7 @@ class ValuePrinter(values.ValuePrinter):
 
     def index_read(self, name: str, value: str, size: str, *, wrap: bool) -> str:
         helper = "wrap_index" if wrap else "clamp_index"
-        return f"{name} = {helper}({value}, {size}, {self._index_type})"
+        return f"{name} = {helper}({value}, {size}, {self.index_type})"
 
     def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
         self.lines.add(f"if {condition}:", ())

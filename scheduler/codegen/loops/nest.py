@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import sympy
 
@@ -89,15 +90,18 @@ class LoopNest:
         self._sizes = ranges
         self._accesses = self._find_accesses()
         if arrange:
-            self._merge()
+            pinned = self._pinned_variables()
+            self.outer = self._merge_axes(self.outer, pinned)
+            self.inner = self._merge_axes(self.inner, pinned)
         self.ranges = ranges.over((*self.outer, *self.inner))
-        self.statements = tuple(one.map_values(self._in_64_bits) for one in self.statements)
+        widen = partial(widen_indices, ranges=self.ranges)
+        self.statements = tuple(statement.map_values(widen) for statement in self.statements)
         self.multipliers: Mapping[Expr, str] = {}
-        self.inputs, self.outputs = self._buffer_order(visible)
+        written = dict.fromkeys(statement.store.buffer for statement in self.statements)
+        read = dict.fromkeys(access.buffer for access in self.accesses)
+        self.inputs = tuple(name for name in read if name not in written)
+        self.outputs = tuple(name for name in written if visible is None or name in visible)
         self._check_read_backs()
-
-    def _in_64_bits(self, value: Value) -> Value:
-        return widen_indices(value, self.ranges)
 
     # -- accesses --------------------------------------------------------------------------------
 
@@ -117,38 +121,32 @@ class LoopNest:
     def _find_accesses(self) -> dict[AccessKey, Access]:
         variables = frozenset(axis.var for axis in (*self.outer, *self.inner))
         found: dict[AccessKey, Access] = {}
+
+        def add(key: AccessKey, *, masked: bool, written: bool) -> None:
+            if key in found:
+                masked, written = masked and found[key].masked, written or found[key].written
+                found[key] = replace(found[key], masked=masked, written=written)
+                return
+            buffer, index = key
+            offset = affine_parts(flat_offset(index, self._buffers[buffer].stride), variables)
+            found[key] = Access(buffer, index, offset, masked, written)
+
         for statement in self.statements:
-            for value in (statement.value, statement.store.value):
-                for load, masked in _loads(value, masked=False):
-                    self._add_access(
-                        found, load.buffer, load.index, variables, masked, written=False
-                    )
             store = statement.store
-            self._add_access(
-                found, store.buffer, store.index, variables, masked=False, written=True
-            )
+            for value in (statement.value, store.value):
+                for load, masked in _loads(value, masked=False):
+                    add((load.buffer, load.index), masked=masked, written=False)
+            add((store.buffer, store.index), masked=False, written=True)
         return found
 
-    def _add_access(
-        self,
-        found: dict[AccessKey, Access],
-        buffer: str,
-        index: tuple[Expr, ...],
-        variables: frozenset[sympy.Symbol],
-        masked: bool,
-        *,
-        written: bool,
-    ) -> None:
-        known = found.get((buffer, index))
-        if known is None:
-            offset = affine_parts(flat_offset(index, self._buffers[buffer].stride), variables)
-            found[buffer, index] = Access(buffer, index, offset, masked, written)
-        elif (known.masked and not masked) or (written and not known.written):
-            found[buffer, index] = replace(
-                known, masked=known.masked and masked, written=known.written or written
-            )
+    def _parts(self) -> Iterator[Value]:
+        """Yield every part of the statements' trees."""
+        for statement in self.statements:
+            for value in (statement.value, statement.store.value):
+                yield from walk(value)
 
     def reads(self) -> Iterator[Load]:
+        """Yield the reads of the statements, and of their stores."""
         for statement in self.statements:
             yield from loads(statement.value)
             if statement.kind is not None:
@@ -164,14 +162,6 @@ class LoopNest:
                     f"at {written[load.buffer]}: the group cannot be one kernel"
                 )
 
-    def _buffer_order(
-        self, visible: Collection[str] | None
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        written = dict.fromkeys(statement.store.buffer for statement in self.statements)
-        read = dict.fromkeys(access.buffer for access in self._accesses.values())
-        outputs = tuple(name for name in written if visible is None or name in visible)
-        return tuple(name for name in read if name not in written), outputs
-
     def buffer(self, name: str) -> Buffer:
         """Return the buffer of that name, whether or not it reaches memory."""
         return self._buffers[name]
@@ -184,12 +174,12 @@ class LoopNest:
         """Whether a value that is read from memory, or computed, changes along the axis."""
         return any(
             (isinstance(part, IndexValue) and axis.var in part.expr.free_symbols)
-            or (isinstance(part, Load) and self._step(part, axis) != 0)
+            or (
+                isinstance(part, Load)
+                and self.access(part.buffer, part.index).offset.step(axis.var) != 0
+            )
             for part in walk(value)
         )
-
-    def _step(self, load: Load, axis: Axis) -> Expr | None:
-        return self.access(load.buffer, load.index).offset.step(axis.var)
 
     # -- axes ------------------------------------------------------------------------------------
 
@@ -208,28 +198,22 @@ class LoopNest:
             order = sorted(range(len(steps)), key=lambda i: -int(steps[i] or 0))
             self.outer = tuple(self.outer[i] for i in order)
 
-    def _merge(self) -> None:
-        pinned = self._pinned_variables()
-        self.outer = self._merge_axes(self.outer, pinned)
-        self.inner = self._merge_axes(self.inner, pinned)
-
     def _pinned_variables(self) -> set[sympy.Symbol]:
         """Return variables whose own value is used: their axes cannot merge."""
         pinned: set[sympy.Symbol] = set()
-        for statement in self.statements:
-            for value in (statement.value, statement.store.value):
-                for part in walk(value):
-                    if isinstance(part, IndexValue):
-                        pinned |= part.expr.free_symbols
-        for access in self._accesses.values():
-            pinned |= access.offset.nonlinear
-        return pinned
+        for part in self._parts():
+            if isinstance(part, IndexValue):
+                pinned |= part.expr.free_symbols
+        return pinned.union(*(access.offset.nonlinear for access in self.accesses))
 
     def _merge_axes(self, axes: tuple[Axis, ...], pinned: set[sympy.Symbol]) -> tuple[Axis, ...]:
         merged = list(axes[-1:])
         for axis in reversed(axes[:-1]):
             last = merged[0]
-            if {axis.var, last.var} & pinned or not self._can_merge(axis, last):
+            can_merge = not {axis.var, last.var} & pinned and all(
+                access.offset.can_merge(axis.var, last.var, last.size) for access in self.accesses
+            )
+            if not can_merge:
                 merged.insert(0, axis)
                 continue
             merged[0] = Axis(last.var, axis.size * last.size)
@@ -238,12 +222,6 @@ class LoopNest:
                 for key, access in self._accesses.items()
             }
         return tuple(merged)
-
-    def _can_merge(self, axis: Axis, last: Axis) -> bool:
-        return all(
-            access.offset.can_merge(axis.var, last.var, last.size)
-            for access in self._accesses.values()
-        )
 
     # -- queries by templates ----------------------------------------------------------------------
 
@@ -270,39 +248,30 @@ class LoopNest:
         for name in (*self.inputs, *self.outputs):
             for size in self._buffers[name].size:
                 found |= size.free_symbols
-        found |= self._symbols_of_values()
+        for part in self._parts():
+            if isinstance(part, IndexValue):
+                found |= part.expr.free_symbols
+            elif isinstance(part, Load):
+                found = found.union(*(indirect.size.free_symbols for indirect in part.indirect))
         return tuple(sorted(s.name for s in found - loop if s.name in self._sizes.intervals))
-
-    def _symbols_of_values(self) -> set[sympy.Symbol]:
-        found: set[sympy.Symbol] = set()
-        for statement in self.statements:
-            for value in (statement.value, statement.store.value):
-                for part in walk(value):
-                    if isinstance(part, IndexValue):
-                        found |= part.expr.free_symbols
-                    elif isinstance(part, Load):
-                        for indirect in part.indirect:
-                            found |= indirect.size.free_symbols
-        return found
 
     def divisors(self) -> tuple[Expr, ...]:
         """Return the symbolic sizes that indices are divided by at each step: axis sizes of a flat
         index, and divisors in reads, writes and computations; without those that may be
         negative."""
         found = [axis.size for axis in (self.inner or self.outer)[1:]]
-        exprs = [access.offset.rest for access in self._accesses.values()]
-        for statement in self.statements:
-            for value in (statement.value, statement.store.value):
-                exprs += [part.expr for part in walk(value) if isinstance(part, IndexValue)]
+        exprs = [access.offset.rest for access in self.accesses]
+        exprs += [part.expr for part in self._parts() if isinstance(part, IndexValue)]
         for expr in exprs:
             for part in expr.atoms(FloorDiv, Mod):
                 if all(is_nonnegative(arg, self.ranges) for arg in part.args):
                     found.append(part.args[1])
-        return tuple(dict.fromkeys(one for one in found if self._is_size(one)))
-
-    def _is_size(self, expr: Expr) -> bool:
-        symbols = expr.free_symbols
-        return bool(symbols) and all(s.name in self._sizes.intervals for s in symbols)
+        return tuple(
+            expr
+            for expr in dict.fromkeys(found)
+            if expr.free_symbols
+            and all(symbol.name in self._sizes.intervals for symbol in expr.free_symbols)
+        )
 
     def needs_64_bits(self) -> bool:
         """Whether a step count or an offset may exceed 32 bits."""

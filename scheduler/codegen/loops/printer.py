@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 from scheduler.codegen.loops import alignment
 from scheduler.codegen.loops.nest import Access, LoopNest
@@ -89,7 +88,7 @@ class NestPrinter(ABC):
     def division(self, dividend: str, size: Expr) -> tuple[str, str]:
         """Return the texts of remainder and quotient of a non-negative index."""
         text = self.index.atom(size)
-        return f"{dividend} % {text}", f"{dividend} {self.divided_by} {text}"
+        return f"{dividend} % {text}", f"{dividend} {self.index.division} {text}"
 
     # -- one point or one pack -------------------------------------------------------------------
 
@@ -102,7 +101,15 @@ class NestPrinter(ABC):
                 for statement in statements:
                     sink(statement)
             return
-        packed = self._declare_packs(statements, self._pack)
+        packed: list[tuple[Statement, str]] = []
+        for statement in (s for s in statements if s.kind is None):
+            buffer, index = statement.store.buffer, statement.store.index
+            if self._is_run(self.nest.access(buffer, index), self._pack):
+                name = f"out{len(packed)}"
+                packed.append((statement, name))
+                dtype = self._memory[buffer].buffer.dtype
+                self.lines.add(self.empty_pack(name, dtype, self._pack.width), ())
+        self._packed_stores = {statement.name: f"{name}[j]" for statement, name in packed}
         self._run_pack(statements, sink, self._pack)
         for statement, name in packed:
             pointer = self._memory[statement.store.buffer].pointer
@@ -147,7 +154,13 @@ class NestPrinter(ABC):
         with self.values.mark_nodes(store.nodes):
             element = self.values.element(store.value, dtype)
             if store.buffer in self._read_back:
-                element = self._bind_read_back(statement, element, dtype)
+                # A name of its own, for later statements that read the element.
+                name = f"here{self._read_backs}"
+                self._read_backs += 1
+                self.lines.add(self.element_definition(dtype, name, element))
+                load = Load(store.buffer, store.index, dtype)
+                self.values.bind(load, self.values.upcast_loaded(name, dtype))
+                element = name
             if store.buffer in self.nest.outputs:
                 packed = self._packed_stores.get(statement.name)
                 if packed is not None:
@@ -155,16 +168,6 @@ class NestPrinter(ABC):
                     return
                 pointer = self._memory[store.buffer].pointer
                 self.lines.add(self.values.write(pointer, self.values.store_offset(store), element))
-
-    def _bind_read_back(self, statement: Statement, element: str, dtype: DType) -> str:
-        """Bind a stored element to a name of its own, for later statements that read it."""
-        name = f"here{self._read_backs}"
-        self._read_backs += 1
-        self.lines.add(self.element_definition(dtype, name, element))
-        store = statement.store
-        held = self.values.upcast_loaded(name, dtype)
-        self.values.bind(Load(store.buffer, store.index, dtype), held)
-        return name
 
     # -- reads before the innermost loop ---------------------------------------------------------
 
@@ -236,28 +239,7 @@ class NestPrinter(ABC):
                 self._filled.add(kept)
         self.values.loads[load] = name + ("[j]" if self._pack else "")
 
-    def _declare_packs(
-        self, statements: Sequence[Statement], pack: Pack
-    ) -> list[tuple[Statement, str]]:
-        packed: list[tuple[Statement, str]] = []
-        self._packed_stores = {}
-        for statement in statements:
-            if statement.kind is not None:
-                continue
-            access = self.nest.access(statement.store.buffer, statement.store.index)
-            if not self._is_run(access, pack):
-                continue
-            name = f"out{len(packed)}"
-            dtype = self._memory[statement.store.buffer].buffer.dtype
-            self.lines.add(self.empty_pack(name, dtype, pack.width), ())
-            self._packed_stores[statement.name] = f"{name}[j]"
-            packed.append((statement, name))
-        return packed
-
     # -- defined by each language ----------------------------------------------------------------
-
-    divided_by: ClassVar[str]
-    """The division operator for non-negative operands."""
 
     @abstractmethod
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:

@@ -27,17 +27,26 @@ class IndexPrinter(ABC):
 
     ``ranges`` tell where a division needs no helper. ``names`` overrides the text of a symbol, and
     must do so for every size that a model may name freely; a variable is printed without its dot.
+    With ``wide`` every symbol is treated as 64 bits, for callers whose variables are narrower.
     """
 
     language: ClassVar[str]
     """Name of the language in errors."""
 
+    division: ClassVar[str] = "/"
+    """The operator that divides non-negative operands."""
+
+    wide_symbol: ClassVar[str] = "int64_t({})"
+    """The form of a symbol as 64 bits."""
+
     def __init__(
         self,
         *,
+        wide: bool = False,
         ranges: Ranges = ANY_SIZES,
         names: Mapping[str, str] | None = None,
     ) -> None:
+        self._wide = wide
         self._ranges = ranges
         self._names = names or {}
         self._printed: dict[Expr, tuple[str, int]] = {}
@@ -65,7 +74,7 @@ class IndexPrinter(ABC):
             return self._integer(int(expr)), ATOM if expr >= 0 else SUM
         if expr.is_Symbol:
             name = self._names.get(expr.name) or to_identifier(expr.name.replace(".", ""))
-            return self._symbol(name), ATOM
+            return self.wide_symbol.format(name) if self._wide else name, ATOM
         if isinstance(expr, sympy.Add):
             return self._sum(expr), SUM
         if isinstance(expr, sympy.Mul):
@@ -73,7 +82,10 @@ class IndexPrinter(ABC):
         if isinstance(expr, FloorDiv | Mod):
             return self._division(expr)
         if isinstance(expr, sympy.Max | sympy.Min):
-            return self._min_max(expr)
+            text, *others = sorted(self(arg) for arg in expr.args)
+            for other in others:
+                text = self._binary_min_max(expr, text, other)
+            return text, ATOM
         if isinstance(expr, sympy.Pow) and expr.exp.is_Integer and int(expr.exp) > 0:
             return " * ".join([self._parenthesize(expr.base, ATOM)] * int(expr.exp)), PRODUCT
         raise TypeError(
@@ -82,7 +94,10 @@ class IndexPrinter(ABC):
 
     def _sum(self, expr: Expr) -> str:
         # Conventional order: `x * 4 + y - 1` rather than `-1 + y + 4 * x`.
-        terms = sorted(expr.args, key=_term_order)
+        def order(term: Expr) -> tuple[bool, bool, bool]:
+            return _is_negative(term), bool(term.is_Integer), not isinstance(term, sympy.Mul)
+
+        terms = sorted(expr.args, key=order)
         text = self._parenthesize(terms[0], PRODUCT)
         for term in terms[1:]:
             if _is_negative(term):
@@ -106,30 +121,16 @@ class IndexPrinter(ABC):
         a, b = expr.args
         if is_nonnegative(a, self._ranges) and is_nonnegative(b, self._ranges):
             # Deliberately one level below an atom: a * (b / c) must keep its parentheses.
-            operator = self._operator(expr)
+            operator = self.division if isinstance(expr, FloorDiv) else "%"
             text = f"{self._parenthesize(a, ATOM)} {operator} {self._parenthesize(b, ATOM)}"
             return text, PRODUCT
         return self._floor_division(expr, self(a), self(b)), ATOM
 
-    def _min_max(self, expr: Expr) -> tuple[str, int]:
-        text, *others = sorted(self(arg) for arg in expr.args)
-        for other in others:
-            text = self._binary_min_max(expr, text, other)
-        return text, ATOM
-
     # -- defined by each language ----------------------------------------------------------------
 
-    @abstractmethod
-    def _symbol(self, name: str) -> str:
-        """Return the text of a symbol of that name."""
-
-    @abstractmethod
     def _integer(self, value: int) -> str:
         """Return the text of a number."""
-
-    @abstractmethod
-    def _operator(self, expr: Expr) -> str:
-        """Return the operator of a ``FloorDiv`` or ``Mod`` of non-negative operands."""
+        return str(value)
 
     @abstractmethod
     def _floor_division(self, expr: Expr, a: str, b: str) -> str:
@@ -138,10 +139,6 @@ class IndexPrinter(ABC):
     @abstractmethod
     def _binary_min_max(self, expr: Expr, a: str, b: str) -> str:
         """Return an atom: the ``Max`` or ``Min`` of two operands, from their texts."""
-
-
-def _term_order(term: Expr) -> tuple[bool, bool, bool]:
-    return _is_negative(term), bool(term.is_Integer), not isinstance(term, sympy.Mul)
 
 
 def _is_negative(term: Expr) -> bool:

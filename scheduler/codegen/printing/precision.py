@@ -65,17 +65,14 @@ def precisions(roots: Iterable[Root]) -> Iterator[tuple[Value, Precision]]:
 def _child_precisions(value: Value, precision: Precision) -> Iterator[tuple[Value, Precision]]:
     exact = Precision.EXACT
     if isinstance(value, Cast):
-        yield value.value, precision.after_cast(value.dtype) if _is_float_cast(value) else exact
+        floats = value.dtype.is_float and value.value.dtype.is_float
+        yield value.value, precision.after_cast(value.dtype) if floats else exact
         return
     for position, part in enumerate(children(value)):
         smooth = isinstance(value, Masked) and position > 0
         if isinstance(value, Call):
             smooth = value.op in _SMOOTH and not (value.op == "where" and position == 0)
         yield part, precision if smooth else exact
-
-
-def _is_float_cast(cast: Cast) -> bool:
-    return cast.dtype.is_float and cast.value.dtype.is_float
 
 
 def fast_calls(roots: Iterable[Root]) -> Mapping[bool, list[Call]]:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import sympy
 
@@ -56,9 +56,15 @@ class ValuePrinter(ABC):
     ``memory`` gives the pointers and layouts of the buffers that are read and written;
     ``accumulators`` the names of the template's results; ``loads`` the texts of finished reads (a
     vector's element). ``address`` overrides the offset of an access (a buffer's name and the index
-    in the tree), for kernels that have merged loop axes. ``index`` and ``loads`` may be replaced
-    between statements.
+    in the tree), for kernels that have merged loop axes; ``index_type`` holds indices read from
+    memory. ``index`` and ``loads`` may be replaced between statements.
     """
+
+    index_printer: ClassVar[type[IndexPrinter]]
+    """Prints the language's indices, if no other printer is given."""
+
+    narrow_index: ClassVar[str]
+    """The usual ``index_type``: 32 bits."""
 
     def __init__(
         self,
@@ -66,7 +72,8 @@ class ValuePrinter(ABC):
         memory: Mapping[str, Memory],
         accumulators: Mapping[str, str] | None = None,
         *,
-        index: IndexPrinter,
+        index: IndexPrinter | None = None,
+        index_type: str = "",
         loads: Mapping[Load, str] | None = None,
         address: Callable[[str, tuple[Expr, ...]], Expr] | None = None,
         prefix: str = "tmp",
@@ -74,7 +81,8 @@ class ValuePrinter(ABC):
         self.lines = lines
         self._memory = memory
         self._accumulators = accumulators or {}
-        self.index = index
+        self.index = index or self.index_printer()
+        self.index_type = index_type or self.narrow_index
         self.loads = dict(loads or {})
         self._address = address or (lambda buffer, i: memory[buffer].flat(i))
         self._prefix = prefix
@@ -216,11 +224,16 @@ class ValuePrinter(ABC):
         if isinstance(value, Accumulator):
             return self._accumulators[value.name]
         if isinstance(value, Load):
-            return self._load(value)
+            text = self.upcast_loaded(self._read(value), value.dtype)
+            return self._define(value.dtype, text)
         if isinstance(value, Call):
-            return self._define(value.dtype, self._call_expression(value), value.node)
+            return self._define(value.dtype, self.call(value), value.node)
         if isinstance(value, Cast):
-            return self._cast(value)
+            text = self.value(value.value)
+            if not value.rounds:
+                return text
+            element = self.convert(text, value.value.dtype, value.dtype)
+            return self._define(value.dtype, self.upcast(element, value.dtype), value.node)
         if isinstance(value, IndexValue):
             if value.expr.is_Integer:
                 return self.literal(int(value.expr), value.dtype)
@@ -228,19 +241,9 @@ class ValuePrinter(ABC):
             return self._define(value.dtype, self.cast_to_compute(text, value.dtype))
         return self._masked(value)
 
-    def _call_expression(self, value: Call) -> str:
-        """Return the expression of a call, from the names of its arguments."""
-        return self.call(value, [(self.value(arg), arg.dtype) for arg in value.args])
-
-    def _cast(self, value: Cast) -> str:
-        text = self.value(value.value)
-        if not value.rounds:
-            return text
-        element = self.convert(text, value.value.dtype, value.dtype)
-        return self._define(value.dtype, self.upcast(element, value.dtype), value.node)
-
-    def _load(self, load: Load) -> str:
-        return self._define(load.dtype, self.upcast_loaded(self._read(load), load.dtype))
+    def arguments(self, call: Call) -> list[tuple[str, DType]]:
+        """Return the arguments of a call, as names or literals with their types."""
+        return [(self.value(arg), arg.dtype) for arg in call.args]
 
     def _read(self, load: Load) -> str:
         """Return the element itself, in the buffer's own type."""
@@ -301,8 +304,8 @@ class ValuePrinter(ABC):
         """Return a constant in the type that holds ``dtype``."""
 
     @abstractmethod
-    def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
-        """Return the expression of a call; ``args`` are names or literals with their types."""
+    def call(self, call: Call) -> str:
+        """Return the expression of a call."""
 
     @abstractmethod
     def convert(self, text: str, source: DType, target: DType) -> str:

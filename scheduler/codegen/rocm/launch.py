@@ -9,7 +9,10 @@ from functools import cached_property
 import sympy
 
 from scheduler.codegen.cpp.index import IndexPrinter
+from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.kernel import ArgType, Launch
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import ROCmTemplate
@@ -43,6 +46,13 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
 
     def header(self) -> str:
         return super().header() + "#include <kiln/vector.h>\n"
+
+    def nest_printer(
+        self, nest: LoopNest, pack: Pack | None = None, indent: int = 1
+    ) -> NestPrinter:
+        """Return a printer of a nest into empty lines."""
+        lines = self.lines(indent)
+        return NestPrinter(nest, lines, self.memory, pack, self.symbol_renames)
 
     @property
     def index_type(self) -> str:

@@ -67,8 +67,10 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
 
     @property
     def derived_scalars(self) -> tuple[tuple[str, Expr], ...]:
-        found = self.nest.multipliers.items()
-        numbers = [(name, self._multiplier(size)) for size, name in found]
+        numbers: list[tuple[str, Expr]] = []
+        for size, name in self.nest.multipliers.items():
+            positive = size if bounds(size, self.ranges)[0] > 0 else sympy.Max(size, 1)
+            numbers.append((name, FloorDiv(as_expr(_SCALE), positive) + 1))
         if self.both_widths:
             sizes = map(symbol, self.nest.symbols())
             numbers.append((EXTENT, sympy.Max(*self.nest.extents(), *sizes)))
@@ -82,8 +84,7 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
 
     def printer(self, pack: Pack | None, indent: int = 1, *, fast: bool = True) -> NestPrinter:
         """Return a printer into empty lines; ``fast``: of fast calls, where values permit them."""
-        lines = self.lines(indent)
-        printer = NestPrinter(self.nest, lines, self.memory, pack, self.symbol_renames)
+        printer = self.nest_printer(self.nest, pack, indent)
         if fast:
             printer.values.allow_fast(precision_roots(self.nest))
         return printer
@@ -92,10 +93,6 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
     def index(self) -> IndexPrinter:
         """Return a printer of sizes in the device functions."""
         return self.printer(None, fast=False).index
-
-    def _multiplier(self, size: Expr) -> Expr:
-        positive = size if bounds(size, self.ranges)[0] > 0 else sympy.Max(size, 1)
-        return FloorDiv(as_expr(_SCALE), positive) + 1
 
     def header(self) -> str:
         divides = "#include <kiln/divide.h>\n" if self.nest.multipliers else ""

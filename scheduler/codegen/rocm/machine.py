@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from scheduler.ir.dtypes import DType
-from scheduler.targets import Board, Target, boards, names
+from scheduler.targets import Target, boards, names
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.gemm_costs import GemmCosts
 from scheduler.targets.model import hip_hardware
@@ -65,8 +65,11 @@ def compute_units(targets: Sequence[Target]) -> int:
 
 @lru_cache(maxsize=256)
 def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> Machine:
-    """Return the target's first board; for a target without one, that of a similar target."""
-    gpu, board = hip_hardware(target), _board(target)
+    """Return the first board of the target, or of the target that it emulates; for a target without
+    one, that of a similar target."""
+    gpu = hip_hardware(target)
+    similar = (target.emulates or target.name, gpu.similar, *names())
+    board = next(board for name in similar if name for board in boards(name))
     rate = board.matrix.get(element.label) or board.vector.get(element.label) or _FMA_RATE
     rate = board.matrix.get("tf32", rate) if allow_tf32 else rate
     amd = gpu if isinstance(gpu, AmdHardware) else None
@@ -86,27 +89,20 @@ def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> M
     )
 
 
-def _board(target: Target) -> Board:
-    """Return the board of the target, or of the target that it emulates."""
-    near = (target.emulates or target.name, hip_hardware(target).similar, *names())
-    return next(board for name in near if name for board in boards(name))
-
-
 def worst_ratios(
     candidates: Iterable[T], times: Sequence[Callable[[T], float]]
 ) -> Mapping[T, float]:
     """Return each candidate's time relative to the best, by the one of ``times`` (one per target)
     where that is highest."""
-    given = list(candidates)
-    worst = dict.fromkeys(given, 0.0)
+    worst = dict.fromkeys(candidates, 0.0)
     for time in times:
-        found = {one: time(one) for one in given}
-        least = min(found.values(), default=0.0) or 1.0  # for no candidates
-        worst = {one: max(worst[one], found[one] / least) for one in given}
+        estimates = {candidate: time(candidate) for candidate in worst}
+        least = min(estimates.values(), default=0.0) or 1.0  # for no candidates
+        worst = {c: max(ratio, estimates[c] / least) for c, ratio in worst.items()}
     return worst
 
 
 def minimax_candidate(candidates: Iterable[T], times: Sequence[Callable[[T], float]]) -> T:
     """Return the candidate whose worst ratio is lowest; the first of equals."""
     ratios = worst_ratios(candidates, times)
-    return min(ratios, key=lambda one: ratios[one])
+    return min(ratios, key=ratios.__getitem__)

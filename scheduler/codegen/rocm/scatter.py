@@ -4,12 +4,12 @@ destination by an atomic operation."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cached_property
 
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION, LaunchTemplate
 from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
@@ -80,56 +80,47 @@ class ScatterTemplate(LaunchTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         threads = int(config["threads"])
-        begin, body = self.lines(), self.lines()
-        first = self._begin(begin)
-        second = self._combine(body)
+        begin = self.nest_printer(self.begin)
+        begin.decode("xindex", self.begin.outer)
+        begin.run(self.begin.statements, begin.store)
+        sources = self._print_sources()
         blocks = ceil_div(self.begin.outer_numel, threads)
-        more = ceil_div(self.sources.outer_numel, threads)
+        source_blocks = ceil_div(self.sources.outer_numel, threads)
         text = kernel_template(self.name).render(
             header=self.header(),
             index_type=self.index_type,
             threads=threads,
             parameters=self.parameters,
             host=self.host(blocks),
-            numel=first.index(self.begin.outer_numel),
-            begin=begin,
-            source_numel=second.index(self.sources.outer_numel),
-            body=body,
+            numel=begin.index(self.begin.outer_numel),
+            begin=begin.lines,
+            source_numel=sources.index(self.sources.outer_numel),
+            body=sources.lines,
             sources=self.host(self.sources.outer_numel).grid,
-            source_grid=self.host(more).grid,
+            source_grid=self.host(source_blocks).grid,
         )
         launches = (
             self.make_launch(_BEGIN, blocks, threads),
-            self.make_launch(KERNEL_FUNCTION, more, threads),
+            self.make_launch(KERNEL_FUNCTION, source_blocks, threads),
         )
         return self.finish_render(text, launches, as_expr(0))
 
-    def _begin(self, lines: Lines) -> NestPrinter:
-        printer = NestPrinter(self.begin, lines, self.memory, None, self.symbol_renames)
-        printer.decode("xindex", self.begin.outer)
-        printer.run(self.begin.statements, printer.store)
-        return printer
-
-    def _combine(self, lines: Lines) -> NestPrinter:
-        printer = NestPrinter(self.sources, lines, self.memory, None, self.symbol_renames)
+    def _print_sources(self) -> NestPrinter:
+        """Print the update of a source's destination, if its condition holds."""
+        printer = self.nest_printer(self.sources)
         printer.decode("xindex", self.sources.outer)
         (statement,) = self.sources.statements
         change = statement.value
         assert isinstance(change, Masked) and isinstance(change.other, Load)
-        values = printer.values
-        with values.mark_nodes(statement.store.nodes):
-            if isinstance(change.condition, Const) and change.condition.value:
-                self._combine_one(printer, change)
-            else:
-                with lines.block(f"if ({values.value(change.condition)})"), values.scope():
-                    self._combine_one(printer, change)
+        values, target = printer.values, change.other
+        cpp, pointer = target.dtype.cpp, values.pointer(target.buffer)
+        always = isinstance(change.condition, Const) and change.condition.value
+        with values.mark_nodes(statement.store.nodes), ExitStack() as blocks:
+            if not always:
+                condition = values.value(change.condition)
+                blocks.enter_context(printer.lines.block(f"if ({condition})"))
+                blocks.enter_context(values.scope())
+            place, value = values.offset(target), values.value(change.value)
+            operation = f"{_OPERATIONS[self.operation.kind]}<{cpp}>()"
+            printer.lines.add(f"kiln::combine<{cpp}>({pointer} + {place}, {value}, {operation});")
         return printer
-
-    def _combine_one(self, printer: NestPrinter, change: Masked) -> None:
-        target, values = change.other, printer.values
-        assert isinstance(target, Load)
-        place, value = values.offset(target), values.value(change.value)
-        held = target.dtype.cpp
-        operation = f"{_OPERATIONS[self.operation.kind]}<{held}>()"
-        pointer = values.pointer(target.buffer)
-        printer.lines.add(f"kiln::combine<{held}>({pointer} + {place}, {value}, {operation});")

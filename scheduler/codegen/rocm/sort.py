@@ -13,7 +13,6 @@ from functools import cached_property
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import LoopNest
@@ -89,8 +88,8 @@ class SortTemplate(LaunchTemplate):
         return None
 
     def default_config(self) -> Config:
-        serving = [config for config in self.configs() if self.reject(config) is None]
-        usual = [config for config in serving if config["items"] == 8] or serving
+        valid = [config for config in self.configs() if self.reject(config) is None]
+        usual = [config for config in valid if config["items"] == 8] or valid
         # The fewest threads that hold a row; if none do, the maximum of a block.
         fitting = [c for c in usual if int(c["lanes"]) * int(c["items"]) >= self._most_steps]
         return fitting[0] if fitting else usual[-1]
@@ -104,26 +103,25 @@ class SortTemplate(LaunchTemplate):
         """Return the bytes of a key and its index."""
         return self.operation.key.dtype.compute_dtype.itemsize + (8 if self.interface.wide else 4)
 
-    def _mode(self, tile: int) -> str:
-        limit = self.operation.place.size
-        if self._most_steps <= tile:
-            return "rows"
-        return "best" if limit.is_Integer and 0 < int(limit) <= tile // 2 else "merge"
-
     # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
         lanes, items = int(config["lanes"]), int(config["items"])
         threads, rows = max(lanes, _BLOCK), self.nest.outer_numel
-        mode = self._mode(lanes * items)
-        depth = {"rows": 2, "best": 3, "merge": 4}[mode]
+        tile, limit = lanes * items, self.operation.place.size
+        mode, depth = "rows", 2
+        if self._most_steps > tile:
+            few = limit.is_Integer and 0 < int(limit) <= tile // 2
+            mode, depth = ("best", 3) if few else ("merge", 4)
         blocks = ceil_div(rows, threads // lanes) if mode == "rows" else rows
         workspace = None
         if mode == "merge":
             blocks = sympy.Min(rows, as_expr(_MOST_BLOCKS))
-            room = ceil_div(self.nest.inner_numel, 8) * 8
-            workspace = blocks * room * (2 * self._element_bytes)
-        index = self._printer(self.lines()).index
+            elements = ceil_div(self.nest.inner_numel, 8) * 8
+            workspace = blocks * elements * (2 * self._element_bytes)
+        outer = self.nest_printer(self.nest, indent=2 if mode == "merge" else 1)
+        outer.decode("xindex", self.nest.outer)
+        index = outer.index
         return self.render_kernel(
             blocks,
             threads,
@@ -138,45 +136,33 @@ class SortTemplate(LaunchTemplate):
             descending=self.operation.descending,
             xnumel=index(rows),
             rnumel=index(self.nest.inner_numel),
-            limit=index(self.operation.place.size),
-            outer=self._outer(2 if mode == "merge" else 1),
-            read=self._read(depth),
-            write=self._write(3 if mode == "merge" else 2),
+            limit=index(limit),
+            outer=outer.lines,
+            read=self._print_read(depth),
+            write=self._print_write(3 if mode == "merge" else 2),
         )
 
-    def _printer(self, lines: Lines) -> NestPrinter:
-        return NestPrinter(self.nest, lines, self.memory, None, self.symbol_renames)
-
-    def _outer(self, indent: int) -> Lines:
-        lines = self.lines(indent)
-        self._printer(lines).decode("xindex", self.nest.outer)
-        return lines
-
-    def _read(self, indent: int) -> Lines:
+    def _print_read(self, indent: int) -> Lines:
         """Return the lines that read the key at ``rindex``."""
-        lines = self.lines(indent)
-        printer = self._printer(lines)
+        printer = self.nest_printer(self.nest, indent=indent)
         printer.decode("rindex", self.nest.inner)
         with printer.values.mark_nodes(self.operation.nodes):
-            tree = self.nest.statements[0].value
-            held = tree.dtype.compute_dtype
-            text = convert(printer.values.value(tree), tree.dtype, held)
-            lines.add(f"const Key key = {text};")
-        return lines
+            key = self.nest.statements[0].value
+            text = convert(printer.values.value(key), key.dtype, key.dtype.compute_dtype)
+            printer.lines.add(f"const Key key = {text};")
+        return printer.lines
 
-    def _write(self, indent: int) -> Lines:
+    def _print_write(self, indent: int) -> Lines:
         """Return the stores at ``rindex``, of ``key`` and ``place``."""
-        lines = self.lines(indent)
-        printer = self._printer(lines)
+        printer = self.nest_printer(self.nest, indent=indent)
         printer.decode("rindex", self.nest.inner)
         for statement in self.nest.statements:
             for part in walk(statement.store.value):
                 if isinstance(part, Accumulator):
-                    place = part.name == Sort.INDEX
-                    text = "static_cast<int64_t>(place)" if place else "key"
-                    printer.values.bind(part, text)
+                    is_place = part.name == Sort.INDEX
+                    printer.values.bind(part, "static_cast<int64_t>(place)" if is_place else "key")
             printer.values.store(statement.store)
-        return lines
+        return printer.lines
 
 
 def _as_scans(operation: Sort) -> list[Scan]:
