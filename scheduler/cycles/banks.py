@@ -41,10 +41,6 @@ class BankRule:
     banks: int
 
 
-def _consecutive_groups(lanes: int, together: int) -> Groups:
-    return tuple(tuple(range(first, first + together)) for first in range(0, lanes, together))
-
-
 @lru_cache(maxsize=256)
 def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
     """Return the rule for an access of ``width`` bytes per lane (with two addresses per lane: for
@@ -53,7 +49,11 @@ def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
     words = {8: 2, 12: 4, 16: 4}.get(width, 1)
     banks = gpu.lds_banks if reads and width != 12 else _BANKS
     known = {12: gpu.b96_groups, 16: gpu.b128_groups}.get(width) if reads else None
-    return BankRule(known or _consecutive_groups(lanes, min(lanes, banks // words)), banks)
+    together = min(lanes, banks // words)
+    consecutive = tuple(
+        tuple(range(first, first + together)) for first in range(0, lanes, together)
+    )
+    return BankRule(known or consecutive, banks)
 
 
 def cycles(
@@ -62,35 +62,30 @@ def cycles(
     """Return the bank cycles of each of [n, lanes] accesses of ``width`` bytes per lane at byte
     addresses (negative: the lane is inactive). Atomic operations on the same word are
     serialized."""
-    served = bank_rule(processor, width, reads)
-    words = -(-width // _WORD)
-    order = np.array(served.groups)  # [groups, lanes of a group]
+    rule = bank_rule(processor, width, reads)
+    order = np.array(rule.groups)  # [groups, lanes of a group]
     first = addresses[:, order] // _WORD  # [n, groups, lanes]
-    touched = first[..., None] + np.arange(words)
-    touched = np.where((addresses[:, order] < 0)[..., None], _NOTHING, touched)
-    touched = touched.reshape(*touched.shape[:2], -1)
-    return np.asarray(_max_words_per_bank(touched, served.banks, atomic).sum(axis=1))
-
-
-def _max_words_per_bank(touched: Addresses, banks: int, atomic: bool) -> npt.NDArray[np.int64]:
-    """Return the most different words that a bank must deliver, for [n, groups, words] → [n,
-    groups]; at least 1 if there is any word."""
-    words = np.sort(touched, axis=2)
+    words = first[..., None] + np.arange(-(-width // _WORD))
+    words = np.where((addresses[:, order] < 0)[..., None], _NOTHING, words)
+    words = np.sort(words.reshape(*words.shape[:2], -1), axis=2)  # [n, groups, words]
     counted = words != _NOTHING
     if not atomic:
         counted[..., 1:] &= words[..., 1:] != words[..., :-1]
-    most = np.zeros(words.shape[:2], np.int64)
-    bank = words % banks
-    rows = np.arange(most.size).reshape(most.shape)[..., None] * banks
-    found = np.bincount((rows + bank)[counted], minlength=most.size * banks)
-    return np.asarray(found.reshape(*most.shape, banks).max(axis=2))
+    groups = words.shape[:2]
+    rows = np.arange(groups[0] * groups[1]).reshape(groups)[..., None] * rule.banks
+    per_bank = np.bincount(
+        (rows + words % rule.banks)[counted], minlength=groups[0] * groups[1] * rule.banks
+    )
+    return np.asarray(per_bank.reshape(*groups, rule.banks).max(axis=2).sum(axis=1))
 
 
-def without_conflicts(processor: str, active: int, width: int, *, reads: bool) -> int:
-    """Return the cycles of so many lanes if each group's lanes access different banks."""
-    served = bank_rule(processor, width, reads)
-    groups = -(-active // len(served.groups[0]))
-    return max(1, groups)
+def cycles_without_conflicts(
+    processor: str, accesses: Sequence[Access], width: int, *, reads: bool
+) -> npt.NDArray[np.int64]:
+    """Return the bank cycles of each access if the lanes of a group use different banks: the groups
+    that have an active lane."""
+    groups = lane_groups(processor, width, reads)
+    return np.array([len(np.unique(groups[access.lanes])) for access in accesses], np.int64)
 
 
 @dataclass(frozen=True)
@@ -116,16 +111,9 @@ def access_cost(processor: str, access: Access, *, reads: bool, atomic: bool = F
                 atomic=atomic,
             )
             total += int(one)
-            free += _conflict_free_groups(processor, access.lanes, access.bytes, reads)
+            (one,) = cycles_without_conflicts(processor, [access], access.bytes, reads=reads)
+            free += int(one)
     return BankCost(max(1, total), max(1, free))
-
-
-def _conflict_free_groups(
-    processor: str, lanes: npt.NDArray[np.int64], width: int, reads: bool
-) -> int:
-    """Count the groups that have an active lane."""
-    groups = lane_groups(processor, width, reads)
-    return len(np.unique(groups[lanes])) if lanes.size else 0
 
 
 @lru_cache(maxsize=256)

@@ -40,44 +40,31 @@ def transfers(
     accesses: Sequence[Access], *, line: int, transfer: int, stores: bool
 ) -> list[Transfer]:
     """Return the transfer of each access of one instruction, in their order."""
-    found: list[Transfer | None] = [None] * len(accesses)
+    found: dict[int, Transfer] = {}
     alike: dict[tuple[int, int], list[int]] = {}
     for position, access in enumerate(accesses):
         alike.setdefault((len(access.addresses), access.bytes), []).append(position)
     for (lanes, width), positions in alike.items():
         if lanes == 0:
-            nothing = Transfer((), 0, 0, 0)
-            for position in positions:
-                found[position] = nothing
+            found |= dict.fromkeys(positions, Transfer((), 0, 0, 0))
             continue
         addresses = np.sort(np.stack([accesses[at].addresses for at in positions]), axis=1)
-        for position, one in zip(
-            positions, _coalesce(addresses, width, line, transfer, stores), strict=True
+        lines, is_line = _touched_units(addresses, width, line)
+        _, is_piece = _touched_units(addresses, width, transfer)
+        used = np.minimum(np.diff(addresses, axis=1), width).sum(axis=1) + width
+        if stores:
+            _, is_stored = _touched_units(addresses, width, _STORE_UNIT)
+            moved = is_stored.sum(axis=1) * _STORE_UNIT
+        else:
+            moved = is_line.sum(axis=1) * line
+        rows = zip(lines, is_line, is_piece.sum(axis=1), used, moved, strict=True)
+        for position, (numbers, new, pieces, bytes_used, bytes_moved) in zip(
+            positions, rows, strict=True
         ):
-            found[position] = one
-    return [one for one in found if one is not None]
-
-
-def _coalesce(
-    addresses: npt.NDArray[np.int64], width: int, line: int, transfer: int, stores: bool
-) -> list[Transfer]:
-    """Coalesce sorted addresses [n, lanes] of ``width`` bytes each."""
-    lines, is_line = _touched_units(addresses, width, line)
-    _, is_piece = _touched_units(addresses, width, transfer)
-    steps = np.diff(addresses, axis=1)
-    used = np.minimum(steps, width).sum(axis=1) + width
-    pieces = is_piece.sum(axis=1)
-    if stores:
-        _, is_stored = _touched_units(addresses, width, _STORE_UNIT)
-        moved = is_stored.sum(axis=1) * _STORE_UNIT
-    else:
-        moved = is_line.sum(axis=1) * line
-    return [
-        Transfer(tuple(row[new].tolist()), int(piece), int(bytes_used), int(bytes_moved))
-        for row, new, piece, bytes_used, bytes_moved in zip(
-            lines, is_line, pieces, used, moved, strict=True
-        )
-    ]
+            found[position] = Transfer(
+                tuple(numbers[new].tolist()), int(pieces), int(bytes_used), int(bytes_moved)
+            )
+    return [found[position] for position in range(len(accesses))]
 
 
 def _touched_units(

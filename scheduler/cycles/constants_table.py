@@ -69,51 +69,39 @@ def constant_rows() -> Iterator[tuple[str, tuple[str, ...], Constant]]:
 
 def render_section() -> str:
     """Return the section of docs/model.md, starting at its heading."""
-    found = list(constant_rows())
-    without = sum(constant.source.startswith(ESTIMATE) for _, _, constant in found)
-    return "\n".join(
-        (
-            HEADING,
-            "",
-            "Written by `python -m scheduler.cycles.constants_table` from"
-            " `scheduler/targets/`. Cycles are cycles of the compute unit's clock. A"
-            " constant with a range has a value at the end that makes kernels fast, in the middle,"
-            " and at the slow end; a time's band"
-            " has all of them at one end together. Clocks, units, caches and peak bandwidth of the"
-            " boards are AMD's own, cycles of matrix instructions in"
-            f" `scheduler/cycles/matrix.py`. {without} of these {len(found)} rows"
-            f" are called an *{ESTIMATE}*: their values have no document or measurement as a"
-            " source.",
-            "",
-            "| constant | what | targets | fast | middle | slow | unit | source |",
-            "|---|---|---|--:|--:|--:|---|---|",
-            *(_line(*row) for row in found),
-            "",
-            "Sources, as the rows name them:",
-            "",
-            *_sources(),
-            "",
+    rows = list(constant_rows())
+    without = sum(constant.source.startswith(ESTIMATE) for _, _, constant in rows)
+    lines = [
+        HEADING,
+        "",
+        "Written by `python -m scheduler.cycles.constants_table` from"
+        " `scheduler/targets/`. Cycles are cycles of the compute unit's clock. A"
+        " constant with a range has a value at the end that makes kernels fast, in the middle,"
+        " and at the slow end; a time's band"
+        " has all of them at one end together. Clocks, units, caches and peak bandwidth of the"
+        " boards are AMD's own, cycles of matrix instructions in"
+        f" `scheduler/cycles/matrix.py`. {without} of these {len(rows)} rows"
+        f" are called an *{ESTIMATE}*: their values have no document or measurement as a"
+        " source.",
+        "",
+        "| constant | what | targets | fast | middle | slow | unit | source |",
+        "|---|---|---|--:|--:|--:|---|---|",
+    ]
+    for name, targets, constant in rows:
+        values = (
+            f"{value / 1e12:g}e12" if value >= 1e12 else f"{value:.4g}"
+            for value in (constant.fast, constant.mid, constant.slow)
         )
-    )
-
-
-def _line(name: str, targets: tuple[str, ...], constant: Constant) -> str:
-    values = map(_number, (constant.fast, constant.mid, constant.slow))
-    source = re.sub(rf"^{ESTIMATE}\b", f"*{ESTIMATE}*", constant.source)
-    whose = "all" if targets == TARGETS else ", ".join(targets)
-    cells = (f"`{name}`", MEANINGS[name], whose, *values, constant.unit, source)
-    return f"| {' | '.join(cells)} |"
-
-
-def _number(value: float) -> str:
-    return f"{value / 1e12:g}e12" if value >= 1e12 else f"{value:.4g}"
-
-
-def _sources() -> Iterator[str]:
-    """Yield the sources listed in the docstring of ``cycle_model``, one per line."""
+        source = re.sub(rf"^{ESTIMATE}\b", f"*{ESTIMATE}*", constant.source)
+        whose = "all" if targets == TARGETS else ", ".join(targets)
+        cells = (f"`{name}`", MEANINGS[name], whose, *values, constant.unit, source)
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "Sources, as the rows name them:", ""]
+    # They are listed in the module's docstring.
     listed = (cycle_model.__doc__ or "").partition("as the rows name them:")[2]
-    for one in re.split(r"^\* ", listed, flags=re.MULTILINE)[1:]:
-        yield f"- {' '.join(one.split())}"
+    for entry in re.split(r"^\* ", listed, flags=re.MULTILINE)[1:]:
+        lines.append(f"- {' '.join(entry.split())}")
+    return "\n".join([*lines, ""])
 
 
 def update_document(document: str) -> str:

@@ -60,13 +60,24 @@ def shorten(
 ) -> list[ShortenedTrace]:
     """Shorten the traces of one block's waves; ``barriers`` are the instructions at which they
     meet."""
-    removed: list[list[_Removed]] = [[] for _ in waves]
-    if len({len(each) for each in waves}) == 1 and all((w == waves[0]).all() for w in waves[1:]):
-        found = _cuts(function, waves[:1], barriers)[0]
-        removed = [found for _ in waves]
+    if len({len(wave) for wave in waves}) == 1 and all((w == waves[0]).all() for w in waves[1:]):
+        removed = _cuts(function, waves[:1], barriers) * len(waves)
     else:
         removed = _cuts(function, waves, barriers)
-    return [_shorten_trace(len(wave), each) for wave, each in zip(waves, removed, strict=True)]
+    shortened = []
+    for wave, removals in zip(waves, removed, strict=True):
+        keep, weights = np.ones(len(wave), np.bool_), np.ones(len(wave), np.float64)
+        for removal in removals:
+            keep[removal.start : removal.end] = False
+            represented = 1 + removal.left_out / MEASURED_ITERATIONS
+            weights[removal.measured_start : removal.measured_end] *= represented
+        kept = np.flatnonzero(keep)
+        cuts = []
+        for removal in removals:
+            start, end = np.searchsorted(kept, [removal.measured_start, removal.measured_end])
+            cuts.append(Cut(int(start), int(end), MEASURED_ITERATIONS, removal.left_out))
+        shortened.append(ShortenedTrace(kept, weights[kept], tuple(cuts)))
+    return shortened
 
 
 def _cuts(
@@ -118,7 +129,7 @@ def _cut_runs(
             < SETTLING_ITERATIONS + MEASURED_ITERATIONS + LAST_ITERATIONS + _FEWEST_LEFT_OUT
         ):
             continue
-        if _is_removed(starts[0][0], removed[0]):
+        if any(one.start <= starts[0][0] < one.end for one in removed[0]):
             continue
         alike = [
             tuple(
@@ -127,8 +138,9 @@ def _cut_runs(
             )
             for i in range(len(starts[0]) - 1)
         ]
-        for first, count in _equal_runs(alike):
-            left_out = count - SETTLING_ITERATIONS - MEASURED_ITERATIONS - LAST_ITERATIONS
+        breaks = [i for i in range(1, len(alike)) if alike[i] != alike[i - 1]]
+        for first, end in pairwise([0, *breaks, len(alike)]):
+            left_out = end - first - SETTLING_ITERATIONS - MEASURED_ITERATIONS - LAST_ITERATIONS
             if left_out < _FEWEST_LEFT_OUT:
                 continue
             for each, into in zip(starts, removed, strict=True):
@@ -140,28 +152,3 @@ def _cut_runs(
                         left_out,
                     )
                 )
-
-
-def _is_removed(position: int, removed: Sequence[_Removed]) -> bool:
-    return any(one.start <= position < one.end for one in removed)
-
-
-def _equal_runs(values: Sequence[object]) -> list[tuple[int, int]]:
-    """Return the first index and the length of each run of equal neighbours."""
-    breaks = [0, *(i for i in range(1, len(values)) if values[i] != values[i - 1]), len(values)]
-    return [(first, end - first) for first, end in pairwise(breaks)]
-
-
-def _shorten_trace(length: int, removed: Sequence[_Removed]) -> ShortenedTrace:
-    keep = np.ones(length, np.bool_)
-    weights = np.ones(length, np.float64)
-    for one in removed:
-        keep[one.start : one.end] = False
-    for one in removed:
-        weights[one.measured_start : one.measured_end] *= 1 + one.left_out / MEASURED_ITERATIONS
-    kept = np.flatnonzero(keep)
-    cuts = []
-    for one in removed:
-        start, end = np.searchsorted(kept, [one.measured_start, one.measured_end])
-        cuts.append(Cut(int(start), int(end), MEASURED_ITERATIONS, one.left_out))
-    return ShortenedTrace(kept, weights[kept], tuple(cuts))

@@ -17,7 +17,7 @@ from scheduler.cycles.cuts import Cut
 from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.paths import BlockPaths
 from scheduler.cycles.report import Pipe
-from scheduler.cycles.unit import MemoryShare, Unit, UnitResult, WaveTimes
+from scheduler.cycles.unit import MemoryShare, Unit, UnitResult
 from scheduler.targets import Board
 from scheduler.targets.cycle_model import Rates
 
@@ -102,7 +102,12 @@ def device_time(
         # If fewer were run than fit, all are assumed to share one pipe.
         cycles.append(max(whole, busiest_cycles(outcome, rates) * first) * held / first)
     own = np.interp(executed, [each.paths.executed for each in classes], cycles)
-    total, busy = _schedule_blocks(own, shared.units * held)
+    # Each block goes to the first free slot.
+    step = max(1, -(-blocks // _MAX_SCHEDULED))
+    slots = [0.0] * max(1, min(shared.units * held, len(own[::step])))
+    for length in own[::step].tolist():
+        heapreplace(slots, slots[0] + length * step)
+    total, busy = max(slots), float(own.sum()) / len(slots)
     return DeviceTime(
         total,
         max(cycles),
@@ -182,7 +187,12 @@ def _uniform_time(
     if most <= held:
         cycles = alone
     else:
-        pace = max(_pace(ends, first) + more, served)
+        # A further round takes as long as the last one that was run.
+        last = min(first, len(ends) - first)
+        pace = ends[-1]
+        if last > 0:
+            pace = _mean(ends[-last:]) - _mean(ends[-first - last : len(ends) - first])
+        pace = max(pace + more, served)
         cycles = alone + pace * scale * (most - held) / held
     tail = 1 - blocks / (most * shared.units)
     return DeviceTime(
@@ -198,42 +208,24 @@ def busiest_cycles(outcome: UnitResult, rates: Rates) -> float:
     return max(*outcome.totals.served.values(), *of_simds) / outcome.blocks
 
 
-def _pace(ends: Sequence[float], first: int) -> float:
-    """Return the cycles of a further round of ``first`` blocks, from the last one that was run."""
-    if len(ends) <= first:
-        return ends[-1]
-    count = min(first, len(ends) - first)
-    return _mean(ends[-count:]) - _mean(ends[-first - count : len(ends) - first])
-
-
 def left_out_cycles(paths: BlockPaths, outcome: UnitResult) -> float:
     """Return the cycles of one block's omitted iterations: those of its slowest wave, as a mean
     over the run blocks."""
     by_block: dict[int, float] = {}
     for wave in outcome.waves:
-        cuts = paths.cuts[wave.wave]
-        by_block[wave.block] = max(by_block.get(wave.block, 0.0), _wave_left_out(cuts, wave))
+        omitted: list[tuple[Cut, float]] = []
+        for cut in sorted(paths.cuts[wave.wave], key=lambda cut: cut.end - cut.start):
+            length = wave.marks.get(cut.end, wave.ended) - wave.marks.get(cut.start, wave.started)
+            length += sum(
+                cycles
+                for inner, cycles in omitted
+                if cut.start <= inner.start and inner.end <= cut.end
+            )
+            omitted.append((cut, length * cut.left_out / cut.measured))
+        of_wave = sum(cycles for _, cycles in omitted)
+        by_block[wave.block] = max(by_block.get(wave.block, 0.0), of_wave)
     return _mean(list(by_block.values()))
-
-
-def _wave_left_out(cuts: Sequence[Cut], wave: WaveTimes) -> float:
-    found: list[tuple[int, int, float]] = []
-    for cut in sorted(cuts, key=lambda one: one.end - one.start):
-        length = wave.marks.get(cut.end, wave.ended) - wave.marks.get(cut.start, wave.started)
-        length += sum(more for start, end, more in found if cut.start <= start and end <= cut.end)
-        found.append((cut.start, cut.end, length * cut.left_out / cut.measured))
-    return sum(more for _, _, more in found)
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
-
-
-def _schedule_blocks(cycles: Durations, slots: int) -> tuple[float, float]:
-    """Return when the last block ends if each goes to the first free slot, and the mean busy time
-    of a slot."""
-    step = max(1, -(-len(cycles) // _MAX_SCHEDULED))
-    ends = [0.0] * max(1, min(slots, len(cycles[::step])))
-    for length in cycles[::step].tolist():
-        heapreplace(ends, ends[0] + length * step)
-    return max(ends), float(cycles.sum()) / len(ends)

@@ -24,17 +24,17 @@ from scheduler.cycles.constants import machine, rates_at
 from scheduler.cycles.decode import DecodedInstruction, decode
 from scheduler.cycles.device import apply_memory_bound, classify_blocks, device_time, unit_share
 from scheduler.cycles.launch_report import ModelledLaunch, write_launch_report
-from scheduler.cycles.paths import BlockPaths, paths_of
+from scheduler.cycles.paths import paths_of
 from scheduler.cycles.report import VERSION, Band, LaunchReport, Report
 from scheduler.cycles.sharing import Round, concurrent_blocks, estimate_sharing, round_of
 from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits as EmulatorLimits
 from scheduler.isa.rocm.emulator.memory import Memory
-from scheduler.isa.rocm.emulator.program import Program, program_of
+from scheduler.isa.rocm.emulator.program import program_of
 from scheduler.isa.rocm.emulator.run import EmulationResult, run
 from scheduler.isa.rocm.emulator.trace import WaveTrace
-from scheduler.isa.rocm.instruction_set.row import Counter, IssueClass
+from scheduler.isa.rocm.instruction_set.row import Counter
 from scheduler.targets import Board, Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.targets.cycle_model import End, Rates
@@ -119,11 +119,21 @@ class _LaunchModel:
         self._memory, self._limits = memory, limits
         self._processor = amd_hardware(target).processor
         self._machine = machine(target)
-        self._program: Program = program_of(listing, launch.function, self._processor)
+        self._program = program_of(listing, launch.function, self._processor)
         self._function = self._program.function
-        self._demand = self._read_demand(listing)
-        held = occupancy(self._demand, target, exact_lds=True)
-        self._limiter = held.limiter.value
+        metadata = parse_kernels(listing).get(launch.function)
+        directives = self._program.directives
+        self._demand = (
+            metadata.demand(launch.threads, launch.dynamic_lds_bytes)
+            if metadata is not None
+            else Demand(
+                vgpr=directives.get("next_free_vgpr", 256),
+                sgpr=directives.get("next_free_sgpr", 100),
+                lds_bytes=self._program.lds_bytes + launch.dynamic_lds_bytes,
+                workgroup=launch.threads,
+            )
+        )
+        self._limiter = occupancy(self._demand, target, exact_lds=True).limiter.value
         rates = self._rates(End.MID)
         self._waves = -(-launch.threads // rates.wave)
         self._resident = resident_groups(self._demand, target, exact_lds=True)
@@ -140,18 +150,6 @@ class _LaunchModel:
         rates = rates_at(self._target, end)
         return rates.paired if self._demand.wgp_mode else rates
 
-    def _read_demand(self, listing: str) -> Demand:
-        known = parse_kernels(listing).get(self._launch.function)
-        if known is not None:
-            return known.demand(self._launch.threads, self._launch.dynamic_lds_bytes)
-        directives = self._program.directives
-        return Demand(
-            vgpr=directives.get("next_free_vgpr", 256),
-            sgpr=directives.get("next_free_sgpr", 100),
-            lds_bytes=self._program.lds_bytes + self._launch.dynamic_lds_bytes,
-            workgroup=self._launch.threads,
-        )
-
     def report(self) -> tuple[LaunchReport, Mapping[str, int], str]:
         traces = self._sample_blocks()
         rates = self._rates(End.MID)
@@ -163,8 +161,16 @@ class _LaunchModel:
         }
         decoded = decode(self._function, self._processor, rates, executed)
         first = self._first_round(decoded, traces)
-        blocks = self._paths(decoded, traces, first)
-        every, _ = block_durations(_instruction_counts(traces), self._launch.blocks)
+        counts = _instruction_counts(traces)
+        chosen = list(traces)  # the blocks that represent others: one if all are alike
+        if is_uniform(counts):
+            ordered = sorted(traces, key=lambda block: (counts[block], block))
+            chosen = [ordered[len(ordered) // 2]]
+        blocks = [
+            paths_of(self._function, decoded, traces[block], self._processor, rates, first.fresh)
+            for block in chosen
+        ]
+        every, _ = block_durations(counts, self._launch.blocks)
         classes = classify_blocks(blocks, every)
         shared = estimate_sharing(
             [(each.paths, each.weight) for each in classes], first, self._memory, rates
@@ -257,53 +263,26 @@ class _LaunchModel:
         )
         if len(numbers) == 1:
             return round_of(self._function, decoded, traces[0], rates)
-        reach = _reach(decoded, next(iter(traces.values())))
+        # After ``reach`` instructions a wave has executed, at least once, the loads that make up
+        # nearly all of its loads.
+        loads = {one.index for one in decoded if Counter.LOADS in one.counts}
+        reach = 0
+        for wave in next(iter(traces.values())):
+            indices, starts, counts = np.unique(
+                wave.executed, return_index=True, return_counts=True
+            )
+            is_load = np.isin(indices, list(loads))
+            order = np.argsort(starts[is_load])
+            before = np.cumsum(counts[is_load][order]) - counts[is_load][order]
+            needed = before < _LOAD_COVERAGE * counts[is_load].sum()
+            reach = max(reach, *starts[is_load][order][needed].tolist(), 0)
+        reach += 1
         calls = min(self._limits.round_calls, reach + reach // 4 + 8)
         limits = replace(self._limits.emulator, calls=calls)
         found = self._run(numbers, limits, values=False)
         every = [wave for waves in found.values() for wave in waves]
         whole = [wave for waves in traces.values() for wave in waves]
         return round_of(self._function, decoded, every, rates, whole)
-
-    def _paths(
-        self,
-        decoded: Sequence[DecodedInstruction],
-        traces: Mapping[int, Sequence[WaveTrace]],
-        first: Round,
-    ) -> list[BlockPaths]:
-        """Return the paths of the blocks that represent others: of one if all are alike."""
-        rates = self._rates(End.MID)
-        executed = _instruction_counts(traces)
-        chosen = list(traces)
-        if is_uniform(executed):
-            ordered = sorted(traces, key=lambda block: (executed[block], block))
-            chosen = [ordered[len(ordered) // 2]]
-        return [
-            paths_of(self._function, decoded, traces[block], self._processor, rates, first.fresh)
-            for block in chosen
-        ]
-
-
-def _reach(decoded: Sequence[DecodedInstruction], waves: Sequence[WaveTrace]) -> int:
-    """Return the number of instructions after which a wave has executed, at least once, the loads
-    that make up nearly all of its loads."""
-    loads = {
-        one.index for one in decoded if one.act is IssueClass.MEMORY and Counter.LOADS in one.counts
-    }
-    reach = 0
-    for wave in waves:
-        indices, firsts, counts = np.unique(wave.executed, return_index=True, return_counts=True)
-        met = sorted(
-            (int(first), int(count))
-            for index, first, count in zip(indices, firsts, counts, strict=True)
-            if int(index) in loads
-        )
-        left = _LOAD_COVERAGE * sum(count for _, count in met)
-        for first, count in met:
-            if left > 0:
-                reach = max(reach, first)
-                left -= count
-    return reach + 1
 
 
 def _instruction_counts(traces: Mapping[int, Sequence[WaveTrace]]) -> dict[int, float]:

@@ -65,41 +65,29 @@ def prepare_launches(
             buffers[arg.buffer] = next_address
             data = None if given is None else np.ascontiguousarray(given).tobytes()
             memory.map(arg.buffer, next_address, max(1, size), data=data, fill=fill)
-            next_address = _next_address(next_address, size)
+            step = _LARGE if size >= _LARGE else _SMALL
+            next_address = -(-(next_address + max(1, size) + _SMALL) // step) * step
         values[arg.name] = buffers[arg.buffer]
     if workspace_bytes:
         values[WORKSPACE] = next_address
         memory.map(WORKSPACE, next_address, workspace_bytes)
-    return tuple(_launches(launches, request, values)), memory
-
-
-def _launches(
-    launches: Sequence[RenderedLaunch], request: BenchmarkRequest, values: Mapping[str, int | float]
-) -> list[Launch]:
-    found = []
+    prepared = []
     for launch in launches:
         try:
             x, y, z = (evaluate(size, request.numbers) for size in launch.grid)
             arguments = tuple(values[name] for name in launch.args)
         except KeyError as missing:
             raise UserError(f"{request.kernel}: {launch.function} takes {missing}") from None
-        if x * y * z == 0:
-            continue
-        dynamic = launch.lds_bytes if launch.dynamic_lds else 0
-        found.append(Launch(launch.function, (x, y, z), launch.block, dynamic, arguments))
-    return found
+        if x * y * z:
+            dynamic = launch.lds_bytes if launch.dynamic_lds else 0
+            prepared.append(Launch(launch.function, (x, y, z), launch.block, dynamic, arguments))
+    return tuple(prepared), memory
 
 
 def storage_bytes(arg: TensorArg) -> int:
     """Return the bytes from the first element to the last, at least one element."""
     last = sum((size - 1) * stride for size, stride in zip(arg.size, arg.stride, strict=True))
     return (max(0, last) + 1) * DType.from_label(arg.dtype).itemsize
-
-
-def _next_address(address: int, size: int) -> int:
-    step = _LARGE if size >= _LARGE else _SMALL
-    end = address + max(1, size) + _SMALL
-    return -(-end // step) * step
 
 
 def buffer_filler(

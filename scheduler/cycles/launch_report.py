@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.device import DeviceTime
-from scheduler.cycles.paths import BlockPaths
+from scheduler.cycles.paths import BlockPaths, InstructionSums
 from scheduler.cycles.report import (
     Band,
     InstructionFigures,
@@ -55,7 +55,10 @@ def write_launch_report(modelled: ModelledLaunch) -> LaunchReport:
     means = _Means(middle, modelled)
     cycles = Band(*(modelled.ends[end].cycles for end in End))
     pipes = means.pipes()
-    time = _times(modelled, cycles, pipes[Pipe.MATRIX])
+    hertz = modelled.board.clock_mhz
+    # At the slow end the clock drops with the load of the matrix pipes.
+    lowered = 1 - min(1.0, pipes[Pipe.MATRIX]) * (1 - modelled.machine.matrix_clock.slow)
+    time = Band(cycles.low / hertz, cycles.mid / hertz, cycles.high / hertz / lowered)
     waits = means.waits()
     figures = means.figures()
     limits = _limits(modelled, means)
@@ -90,13 +93,6 @@ def write_launch_report(modelled: ModelledLaunch) -> LaunchReport:
         notes=modelled.notes,
         cut=modelled.cut,
     )
-
-
-def _times(modelled: ModelledLaunch, cycles: Band, matrix: float) -> Band:
-    """Return microseconds. At the slow end the clock drops with the load of the matrix pipes."""
-    hertz = modelled.board.clock_mhz
-    lowered = 1 - min(1.0, matrix) * (1 - modelled.machine.matrix_clock.slow)
-    return Band(cycles.low / hertz, cycles.mid / hertz, cycles.high / hertz / lowered)
 
 
 class _Means:
@@ -156,58 +152,39 @@ class _Means:
         return {reason: share for reason, share in found.items() if share > 0}
 
     def figures(self) -> tuple[InstructionFigures, ...]:
-        found = []
+        figures = []
         for one in self._modelled.decoded:
             index = one.index
             if not self.executed[index]:
                 continue
+            sums = InstructionSums()
+            for block, weight in zip(self._modelled.blocks, self._modelled.weights, strict=True):
+                if touched := block.touched.get(index):
+                    sums.add(touched, weight)
+            memory: dict[str, float] = {}
+            if sums.count and one.act is IssueClass.LDS:
+                memory = {"conflict": sums.banks / sums.free if sums.free else 1.0}
+            elif sums.count and one.act is IssueClass.MEMORY:
+                memory = {
+                    "requests": sums.requests / sums.count,
+                    "bytes_used": sums.used / sums.count,
+                    "bytes_moved": sums.moved / sums.count,
+                }
             reasons = {
                 reason: values[index] for reason, values in self.stalls.items() if values[index]
             }
-            found.append(
+            figures.append(
                 InstructionFigures(
                     index=index,
                     executed=self.executed[index],
-                    lanes=self._lanes(index),
+                    lanes=sums.lanes / sums.executed if sums.executed else 0.0,
                     issue=self.busy[index],
                     stall=sum(reasons.values()),
                     reasons=reasons,
-                    **self._memory(one),
+                    **memory,
                 )
             )
-        return tuple(found)
-
-    def _lanes(self, index: int) -> float:
-        executed = lanes = 0.0
-        for block, weight in zip(self._modelled.blocks, self._modelled.weights, strict=True):
-            touched = block.touched.get(index)
-            if touched is not None:
-                executed += weight * touched.executed
-                lanes += weight * touched.lanes
-        return lanes / executed if executed else 0.0
-
-    def _memory(self, one: DecodedInstruction) -> dict[str, float]:
-        if one.act not in (IssueClass.LDS, IssueClass.MEMORY):
-            return {}
-        count = banks = free = requests = used = moved = 0.0
-        for block, weight in zip(self._modelled.blocks, self._modelled.weights, strict=True):
-            touched = block.touched.get(one.index)
-            if touched is not None:
-                count += weight * touched.count
-                banks += weight * touched.banks
-                free += weight * touched.free
-                requests += weight * touched.requests
-                used += weight * touched.used
-                moved += weight * touched.moved
-        if not count:
-            return {}
-        if one.act is IssueClass.LDS:
-            return {"conflict": banks / free if free else 1.0}
-        return {
-            "requests": requests / count,
-            "bytes_used": used / count,
-            "bytes_moved": moved / count,
-        }
+        return tuple(figures)
 
     def loops(self) -> tuple[LoopFigures, ...]:
         """Return the executed loops. While a wave is in an inner loop, the other waves are anywhere
@@ -259,61 +236,51 @@ _NAMES = {
 
 def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...]:
     """Return the least time of each used resource alone, the longest first."""
-    hertz = modelled.board.clock_mhz
-    found = []
+    board, known = modelled.board, modelled.machine
+    limits = []
     for pipe, name in _NAMES.items():
-        time = means.pipe[pipe] * means.all_waves / means.instances(pipe) / hertz
+        time = means.pipe[pipe] * means.all_waves / means.instances(pipe) / board.clock_mhz
         if time:
-            found.append(ResourceLimit(name, Band(time, time, time), "at full utilization"))
-    shared = modelled.sharing
-    if shared is not None:
-        found += _memory_limits(modelled, shared)
-    found.sort(key=lambda limit: -limit.time_us.mid)
-    launch = modelled.machine.launch_us
-    found.append(
+            limits.append(ResourceLimit(name, Band(time, time, time), "at full utilization"))
+    if (shared := modelled.sharing) is not None:
+        peak = board.memory_bytes_per_s / 1e6
+        limits.append(
+            ResourceLimit(
+                MEMORY_LIMIT,
+                Band(*(shared.distinct / (peak * known.memory_share.at(end)) for end in End)),
+                f"{_format_bytes(shared.distinct)} distinct, each transferred once",
+            )
+        )
+        if known.last_level_bytes_s.mid:
+            fetched = (shared.fetched.low, shared.fetched.mid, shared.fetched.high)
+            rates = (known.last_level_bytes_s.at(end) / 1e6 for end in End)
+            limits.append(
+                ResourceLimit(
+                    LAST_LEVEL_LIMIT,
+                    Band(*(count / rate for count, rate in zip(fetched, rates, strict=True))),
+                    f"{_format_bytes(shared.fetched.mid)} fetched by the L2 caches",
+                )
+            )
+        requested = shared.asked / (
+            known.l2_bytes_cycle.mid * board.compute_units * board.clock_mhz
+        )
+        limits.append(
+            ResourceLimit(
+                L2_LIMIT,
+                Band(requested, requested, requested),
+                f"{_format_bytes(shared.asked)} requested by blocks",
+            )
+        )
+    limits.sort(key=lambda limit: -limit.time_us.mid)
+    launch = known.launch_us
+    limits.append(
         ResourceLimit(
             "launch",
             Band(launch.fast, launch.mid, launch.slow),
             "between launches; not included in the modelled time",
         )
     )
-    return tuple(found)
-
-
-def _memory_limits(modelled: ModelledLaunch, shared: Sharing) -> list[ResourceLimit]:
-    board, known = modelled.board, modelled.machine
-    peak = board.memory_bytes_per_s / 1e6
-    found = [
-        ResourceLimit(
-            MEMORY_LIMIT,
-            Band(*(shared.distinct / (peak * known.memory_share.at(end)) for end in End)),
-            f"{_format_bytes(shared.distinct)} distinct, each transferred once",
-        )
-    ]
-    if known.last_level_bytes_s.mid:
-        rate = {end: known.last_level_bytes_s.at(end) / 1e6 for end in End}
-        fetched = shared.fetched
-        found.append(
-            ResourceLimit(
-                LAST_LEVEL_LIMIT,
-                Band(
-                    fetched.low / rate[End.FAST],
-                    fetched.mid / rate[End.MID],
-                    fetched.high / rate[End.SLOW],
-                ),
-                f"{_format_bytes(fetched.mid)} fetched by the L2 caches",
-            )
-        )
-    cycle = known.l2_bytes_cycle.mid * board.compute_units * board.clock_mhz
-    asked = shared.asked / cycle
-    found.append(
-        ResourceLimit(
-            L2_LIMIT,
-            Band(asked, asked, asked),
-            f"{_format_bytes(shared.asked)} requested by blocks",
-        )
-    )
-    return found
+    return tuple(limits)
 
 
 def _format_bytes(count: float) -> str:

@@ -14,7 +14,7 @@ from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.steps import Effect, LdsEffect, MemoryEffect, Path
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
-from scheduler.isa.rocm.instruction_set.row import IssueClass, LocalAccess
+from scheduler.isa.rocm.instruction_set.row import IssueClass
 from scheduler.isa.rocm.instruction_set.table import find_opcode
 from scheduler.targets.cycle_model import Rates
 
@@ -32,6 +32,11 @@ class InstructionSums:
     requests: float = 0.0
     used: float = 0.0
     moved: float = 0.0
+
+    def add(self, other: InstructionSums, weight: float) -> None:
+        """Add other sums, times a weight."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + weight * value)
 
 
 @dataclass(frozen=True)
@@ -138,10 +143,11 @@ def _lds_effects(
     rates: Rates,
     touched: InstructionSums,
 ) -> list[Effect]:
-    what = find_opcode(name).local
+    access = find_opcode(name).local
+    is_read = access.reads and not access.writes
     width = accesses[0].bytes
     addressed = 4.0 * rates.wave
-    if what.crossbar:
+    if access.crossbar:
         exchanged = 4.0 * rates.wave
         cycles = exchanged / (4.0 * rates.lds_banks)
         touched.count += sum(weights)
@@ -151,16 +157,13 @@ def _lds_effects(
     total = np.zeros(len(accesses))
     free = np.zeros(len(accesses))
     for second in (False, True):
-        given = [one.second if second else one.addresses for one in accesses]
-        if any(each is None for each in given):
+        addresses = [one.second if second else one.addresses for one in accesses]
+        present = [each for each in addresses if each is not None]
+        if len(present) < len(addresses):
             continue
-        spread = banks.lane_addresses(
-            processor, accesses, [each for each in given if each is not None]
-        )
-        total += banks.cycles(
-            processor, spread, width, reads=_is_read_only(what), atomic=what.atomic
-        )
-        free += _conflict_free(processor, accesses, width, what)
+        spread = banks.lane_addresses(processor, accesses, present)
+        total += banks.cycles(processor, spread, width, reads=is_read, atomic=access.atomic)
+        free += banks.cycles_without_conflicts(processor, accesses, width, reads=is_read)
     total, free = np.maximum(total, 1), np.maximum(free, 1)
     touched.count += sum(weights)
     touched.banks += float(np.dot(total, weights))
@@ -170,22 +173,11 @@ def _lds_effects(
     return [
         LdsEffect(
             float(cycles),
-            addressed + (bytes_moved if what.writes else 0),
-            float(bytes_moved) if what.reads else 0.0,
+            addressed + (bytes_moved if access.writes else 0),
+            float(bytes_moved) if access.reads else 0.0,
         )
         for cycles, bytes_moved in zip(total, moved, strict=True)
     ]
-
-
-def _is_read_only(what: LocalAccess) -> bool:
-    return what.reads and not what.writes
-
-
-def _conflict_free(
-    processor: str, accesses: Sequence[Access], width: int, what: LocalAccess
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    groups = banks.lane_groups(processor, width, _is_read_only(what))
-    return np.array([len(np.unique(groups[one.lanes])) for one in accesses], np.float64)
 
 
 def _memory_effects(

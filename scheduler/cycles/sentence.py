@@ -23,6 +23,7 @@ _PIPES = {
     Pipe.MEMORY: "requests to memory",
     Pipe.BRANCH: "branches",
 }
+_WIDTHS = (("b128", "128-bit"), ("b96", "96-bit"), ("b64", "64-bit"), ("b32", "32-bit"))
 MEMORY_LIMIT = "memory"
 LAST_LEVEL_LIMIT = "last-level cache"
 L2_LIMIT = "L2"
@@ -44,7 +45,14 @@ def bottleneck_sentence(
     many exist."""
     used, there = units
     pipes = {pipe: min(1.0, busy * there / used) for pipe, busy in pipes.items()}
-    name, busy = _find_bound(time_us, pipes, limits)
+    bounds = [(busy, _PIPES[pipe]) for pipe, busy in pipes.items()]
+    if time_us:
+        bounds += [
+            (min(1.0, limit.time_us.mid / time_us), limit.name)
+            for limit in limits
+            if limit.name in _MEMORY_LIMITS
+        ]
+    busy, name = max(bounds, default=(0.0, "nothing"))
     share = f"{round(100 * busy)}%"
     own = 1 - sum(waits.values())
     if busy >= _BOUND:
@@ -61,30 +69,11 @@ def bottleneck_sentence(
     parts += [*_conflicts(function, pipes, figures), *_wasted_transfers(function, figures)]
     reason = max(waits, key=lambda each: waits[each], default=None)
     if reason is not None and waits[reason] >= _WORTH_SAYING:
-        parts.append(_wait(reason, round(100 * waits[reason])))
+        what = "pipe contention" if reason is StallReason.PIPE else f"waves wait for {reason.value}"
+        parts.append(f"{what} {round(100 * waits[reason])}% of the time")
     if tail >= 2 * _WORTH_SAYING:
         parts.append(f"compute units are idle {round(100 * tail)}% of the time")
     return "; ".join(parts)
-
-
-def _wait(reason: StallReason, percent: int) -> str:
-    if reason is StallReason.PIPE:
-        return f"pipe contention {percent}% of the time"
-    return f"waves wait for {reason.value} {percent}% of the time"
-
-
-def _find_bound(
-    time_us: float, pipes: Mapping[Pipe, float], limits: Sequence[ResourceLimit]
-) -> tuple[str, float]:
-    found = [(busy, _PIPES[pipe]) for pipe, busy in pipes.items()]
-    if time_us:
-        found += [
-            (min(1.0, limit.time_us.mid / time_us), limit.name)
-            for limit in limits
-            if limit.name in _MEMORY_LIMITS
-        ]
-    busy, name = max(found, default=(0.0, "nothing"))
-    return name, busy
 
 
 def _conflicts(
@@ -96,7 +85,9 @@ def _conflicts(
     wasted: dict[str, list[float]] = {}
     for each in figures:
         if each.conflict is not None:
-            kind = _access(function.instructions[each.index].mnemonic)
+            mnemonic = function.instructions[each.index].mnemonic
+            width = next((text for part, text in _WIDTHS if part in mnemonic), "narrow")
+            kind = f"{width} {'reads' if 'read' in mnemonic or 'load' in mnemonic else 'writes'}"
             entry = wasted.setdefault(kind, [0.0, 0.0])
             entry[0] += each.issue
             entry[1] += each.issue / each.conflict
@@ -107,13 +98,6 @@ def _conflicts(
     if not kind or spent - free < _WORTH_SAYING * whole or spent < _CONFLICT * free:
         return []
     return [f"{kind} conflict {TIMES}{spent / free:.2f}"]
-
-
-def _access(mnemonic: str) -> str:
-    wide = {"b128": "128-bit", "b96": "96-bit", "b64": "64-bit", "b32": "32-bit"}
-    width = next((text for part, text in wide.items() if part in mnemonic), "narrow")
-    reads = "read" in mnemonic or "load" in mnemonic
-    return f"{width} {'reads' if reads else 'writes'}"
 
 
 def _wasted_transfers(function: Function, figures: Sequence[InstructionFigures]) -> list[str]:

@@ -60,20 +60,14 @@ def round_of(
         asked[index] = asked.get(index, 0) + len(lines)
         distinct.setdefault(index, set()).update(lines)
     for trace in whole:
-        _add_addresses(decoded, trace, address)
+        indices, firsts = np.unique(trace.executed, return_index=True)
+        for index, first in zip(indices.tolist(), firsts.tolist(), strict=True):
+            if index in address or decoded[index].act is not IssueClass.MEMORY:
+                continue
+            if first in trace.accesses and len(trace.accesses[first].addresses):
+                address[index] = int(trace.accesses[first].addresses[0])
     fresh = {index: len(distinct[index]) / total for index, total in asked.items() if total}
     return Round(fresh, address)
-
-
-def _add_addresses(
-    decoded: Sequence[DecodedInstruction], trace: WaveTrace, address: dict[int, int]
-) -> None:
-    indices, firsts = np.unique(trace.executed, return_index=True)
-    for index, first in zip(indices.tolist(), firsts.tolist(), strict=True):
-        if index in address or decoded[index].act is not IssueClass.MEMORY:
-            continue
-        if first in trace.accesses and len(trace.accesses[first].addresses):
-            address[index] = int(trace.accesses[first].addresses[0])
 
 
 def _by_instruction(

@@ -111,7 +111,12 @@ class PathPreparer:
         self._touches = np.array(
             [one.act in (IssueClass.LDS, IssueClass.MEMORY) for one in decoded], bool
         )
-        self._after = [_issue_cycles(one, rates) for one in decoded]
+        # Cycles from its issue until its wave can issue the next one; a barrier ends when all
+        # waves have arrived.
+        self._after = [
+            0.0 if one.act in (IssueClass.FREE, IssueClass.BARRIER) else rates.cadence + one.pause
+            for one in decoded
+        ]
         self._written = [_result_of(one, rates) for one in decoded]
         self._longest = max(
             (max(sum(one.read), sum(one.chained)) for one in self._written if one), default=0.0
@@ -123,7 +128,7 @@ class PathPreparer:
         self._straight: dict[int, tuple[tuple[Need, ...], int]] = {}
 
     def prepare(self, path: Path) -> PreparedPath:
-        indices = np.array(path.indices, np.int64)
+        indices, rates = np.array(path.indices, np.int64), self._rates
         code = indices.tobytes()  # waves of a block mostly do the same with other addresses
         known = self._paths.get(code)
         if known is None:
@@ -135,11 +140,15 @@ class PathPreparer:
         for position in np.flatnonzero(self._touches[indices]).tolist():
             effect = path.effects[position]
             if steps[position][0] == IssueClass.LDS:
-                local[position] = _lds_cycles(effect, self._rates)
-                busy[position] = local[position][3]
+                if not isinstance(effect, LdsEffect):
+                    effect = LdsEffect(1.0, 4.0 * rates.wave, 0.0)
+                into, back = effect.bytes_in / rates.lds_port, effect.bytes_out / rates.lds_port
+                work = max(effect.banks, into / rates.lds_ports, back / rates.lds_ports)
+                local[position] = (into, effect.banks / rates.units, back, work)
+                busy[position] = work
             else:
-                own = effect.cycles if isinstance(effect, MemoryEffect) else 0.0
-                busy[position] = max(self._rates.address, own)
+                cycles = effect.cycles if isinstance(effect, MemoryEffect) else 0.0
+                busy[position] = max(rates.address, cycles)
         return PreparedPath(steps, indices, np.array(path.weights), after, busy, local)
 
     def _steps(self, path: Sequence[int], indices: Indices) -> list[Step]:
@@ -227,18 +236,3 @@ def _result_of(one: DecodedInstruction, rates: Rates) -> _Result | None:
     if one.act is IssueClass.VECTOR and one.latency:
         return _Result(one.writes, read, read, REASON_CODES[StallReason.DEPENDENCY])
     return None
-
-
-def _issue_cycles(one: DecodedInstruction, rates: Rates) -> float:
-    """Return the cycles from its issue until its wave can issue the next one."""
-    if one.act in (IssueClass.FREE, IssueClass.BARRIER):  # ends when all waves have arrived
-        return 0.0
-    return rates.cadence + one.pause
-
-
-def _lds_cycles(effect: Effect, rates: Rates) -> tuple[float, float, float, float]:
-    if not isinstance(effect, LdsEffect):
-        effect = LdsEffect(1.0, 4.0 * rates.wave, 0.0)
-    into, back = effect.bytes_in / rates.lds_port, effect.bytes_out / rates.lds_port
-    busy = max(effect.banks, into / rates.lds_ports, back / rates.lds_ports)
-    return into, effect.banks / rates.units, back, busy

@@ -102,7 +102,13 @@ def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequen
     totals.stalls[StallReason.PIPE] = _sum_by_index(
         index[queued], (weight * (time - until))[queued], size
     )
-    _add_pipes(decoded, rates, totals)
+    for one, cycles, executed in zip(decoded, totals.busy, totals.executed, strict=True):
+        if one.pipe is not None:
+            totals.pipes[one.pipe] += cycles
+        if one.act is IssueClass.MATRIX:
+            totals.pipes[Pipe.VECTOR] += executed * rates.vector
+        elif one.act is IssueClass.MEMORY:
+            totals.served["addresses"] += cycles / rates.units
     banks = [
         weight[start + at] * cost[1]
         for start, (_, of, count) in zip(np.cumsum([0, *counts]).tolist(), each, strict=False)
@@ -118,17 +124,6 @@ def _sum_by_index(
 ) -> list[float]:
     found: list[float] = np.bincount(index, values, size).tolist()
     return found
-
-
-def _add_pipes(decoded: Sequence[DecodedInstruction], rates: Rates, totals: Totals) -> None:
-    """Derive the cycles of each pipe from those of each instruction."""
-    for one, busy, executed in zip(decoded, totals.busy, totals.executed, strict=True):
-        if one.pipe is not None:
-            totals.pipes[one.pipe] += busy
-        if one.act is IssueClass.MATRIX:
-            totals.pipes[Pipe.VECTOR] += executed * rates.vector
-        elif one.act is IssueClass.MEMORY:
-            totals.served["addresses"] += busy / rates.units
 
 
 def wave_spans(decoded: Sequence[DecodedInstruction], rates: Rates, wave: Wave) -> tuple[Span, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.cycles.launches.contents import pack_values, random_values
@@ -61,9 +61,14 @@ def _order_arguments(
 ) -> list[Argument]:
     if isinstance(text.arguments, tuple):
         if len(text.arguments) != len(places):
+            kinds = []
+            for place, name in zip(places[:24], names, strict=False):
+                kind = "buffer" if place.kind == _BUFFER else f"{place.size} B"
+                kinds.append(f"{shorten(name)}: {kind}" if name else kind)
+            more = " …" if len(places) > len(kinds) else ""
             raise UserError(
                 f"{what}: {len(text.arguments)} arguments; the kernel takes {len(places)}"
-                f" ({_kinds(places, names)})"
+                f" ({', '.join(kinds)}{more})"
             )
         return list(text.arguments)
     unknown = text.arguments.keys() - set(names)
@@ -85,30 +90,26 @@ def _order_arguments(
 
 def _map_buffers(given: Sequence[Argument], memory: Memory, what: str) -> Addresses:
     """Return the address of each buffer by the number of its argument and of its member."""
+    buffers: dict[tuple[int, int], Buffer] = {}
+    for number, argument in enumerate(given):
+        members = argument.members if isinstance(argument, Struct) else ()
+        for place, member in ((-1, argument), *enumerate(members)):
+            if isinstance(member, Buffer):
+                buffers[number, place] = member
     addresses: Addresses = {}
     at = _BASE
-    for place, buffer in _buffers(given):
+    for position, buffer in buffers.items():
         try:
             data = pack_values(buffer.dtype, buffer.values) if buffer.values else None
         except ValueError as error:
-            raise UserError(f"{what}: arguments[{place[0]}]: values: {error}") from None
-        seed = place[0] + 1 + MOST_ARGUMENTS * (place[1] + 1)
+            raise UserError(f"{what}: arguments[{position[0]}]: values: {error}") from None
+        seed = position[0] + 1 + MOST_ARGUMENTS * (position[1] + 1)
         fill = None if data else random_values(buffer.dtype, seed, buffer.below)
-        name = f"argument {place[0]}" + (f", member {place[1]}" if place[1] >= 0 else "")
+        name = f"argument {position[0]}" + (f", member {position[1]}" if position[1] >= 0 else "")
         memory.map(name, at, buffer.bytes, data, fill)
-        addresses[place] = at
+        addresses[position] = at
         at += -(-(buffer.bytes + _GAP) // ALIGNMENT) * ALIGNMENT
     return addresses
-
-
-def _buffers(given: Sequence[Argument]) -> Iterator[tuple[tuple[int, int], Buffer]]:
-    for number, argument in enumerate(given):
-        if isinstance(argument, Buffer):
-            yield (number, -1), argument
-        elif isinstance(argument, Struct):
-            for place, member in enumerate(argument.members):
-                if isinstance(member, Buffer):
-                    yield (number, place), member
 
 
 def _value(
@@ -160,30 +161,26 @@ def _struct_bytes(
             _check_range(at, one, each)
         data = b"".join(number_bytes(one, each) for one in argument)
     elif isinstance(argument, Struct):
-        data = _pack_struct(at, argument, number, pointers)
+        # Members at offsets that are multiples of their sizes, as in C, padded to a multiple of
+        # the largest.
+        data, largest = b"", 1
+        for place, member in enumerate(argument.members):
+            if isinstance(member, bytes):
+                data += member
+                continue
+            if isinstance(member, StructNumber):
+                part = member.data
+            else:
+                address = pointers.address(f"{at}.struct[{place}]", member, (number, place))
+                part = number_bytes(address, 8)
+            largest = max(largest, len(part))
+            data += bytes(-len(data) % len(part)) + part
+        data += bytes(-len(data) % largest)
     else:
         data = argument
     if len(data) != size:
         raise UserError(f"{at}: {len(data)} bytes are given; the kernel takes {size}")
     return data
-
-
-def _pack_struct(at: str, struct: Struct, number: int, pointers: _Pointers) -> bytes:
-    """Pack the members at offsets that are multiples of their sizes, as in C, padded to a multiple
-    of the largest."""
-    data, largest = b"", 1
-    for place, member in enumerate(struct.members):
-        if isinstance(member, bytes):
-            data += member
-            continue
-        if isinstance(member, StructNumber):
-            part = member.data
-        else:
-            address = pointers.address(f"{at}.struct[{place}]", member, (number, place))
-            part = number_bytes(address, 8)
-        largest = max(largest, len(part))
-        data += bytes(-len(data) % len(part)) + part
-    return data + bytes(-len(data) % largest)
 
 
 @dataclass(frozen=True)
@@ -210,12 +207,3 @@ class _Pointers:
 def _name(number: int, names: Sequence[str]) -> str:
     name = names[number] if number < len(names) else ""
     return f"arguments[{number}]" + (f" ({shorten(name)})" if name else "")
-
-
-def _kinds(places: Sequence[Place], names: Sequence[str]) -> str:
-    shown = []
-    for number, place in enumerate(places[:24]):
-        kind = "buffer" if place.kind == _BUFFER else f"{place.size} B"
-        name = names[number] if number < len(names) else ""
-        shown.append(f"{shorten(name)}: {kind}" if name else kind)
-    return ", ".join(shown) + (" …" if len(places) > len(shown) else "")

@@ -91,9 +91,8 @@ def read_launch(content: str | bytes, what: str = "launch") -> LaunchSpec:
         data = json.loads(content, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{what}: not valid JSON: {error}") from None
-    for found in validator().iter_errors(data):
-        nearest = _deepest_error(found)
-        raise UserError(f"{what}: {_error_path(nearest)}{_reason(nearest)}")
+    for invalid in validator().iter_errors(data):
+        raise UserError(f"{what}: {_describe_error(invalid)}")
     block = _dim3(data["block"])
     if math.prod(block) > MOST_THREADS:
         raise UserError(f"{what}: block: {math.prod(block)} threads; the limit is {MOST_THREADS}")
@@ -124,24 +123,18 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text()))
 
 
-def _error_path(error: Any) -> str:
+def _describe_error(error: Any) -> str:
+    if list(error.absolute_path) == ["arguments"] and error.context:
+        # The error of the wrong argument, for arguments as a list or by name.
+        error = max(error.context, key=lambda one: len(one.absolute_path))
     path = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in error.absolute_path)
-    return f"{path.removeprefix('.')}: " if path else ""
-
-
-def _deepest_error(error: Any) -> Any:
-    """Return the error of the wrong argument, for arguments as a list or by name."""
-    if list(error.absolute_path) != ["arguments"] or not error.context:
-        return error
-    return max(error.context, key=lambda one: len(one.absolute_path))
-
-
-def _reason(error: Any) -> str:
+    prefix = f"{path.removeprefix('.')}: " if path else ""
     if error.validator != "oneOf":
-        return str(error.message)
+        return f"{prefix}{error.message}"
     return (
-        'an argument is a number, null, {"buffer": "float16", "elements": 1024}, {"same_as": 0}, or'
-        ' a structure: [8, 8, 1], {"bytes": "0800"}, {"struct": [{"type": "int32", "value": 8}]}'
+        f'{prefix}an argument is a number, null, {{"buffer": "float16", "elements": 1024}},'
+        ' {"same_as": 0}, or a structure: [8, 8, 1], {"bytes": "0800"},'
+        ' {"struct": [{"type": "int32", "value": 8}]}'
     )
 
 
