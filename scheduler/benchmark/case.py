@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import numpy as np
-from cattrs import Converter
 
 from scheduler.benchmark.tolerance import Tolerance
-from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.codec import decode, default_codec
 from scheduler.ir.storage import Array, BoundBuffer
 
 
@@ -58,7 +56,7 @@ class Case:
         facts = _CaseHeader(
             tuple(self.buffers.values()), self.tolerances, self.bindings, self.along
         )
-        (folder / "case.json").write_text(json.dumps(_codec().unstructure(facts)))
+        (folder / "case.json").write_text(json.dumps(default_codec().unstructure(facts)))
         arrays = {f"in:{name}": array for name, array in self.inputs.items()}
         arrays |= {f"out:{name}": array for name, array in self.expected.items()}
         arrays |= {f"off:{name}": array for name, array in self.carried.items()}
@@ -69,7 +67,7 @@ class Case:
     def load(folder: Path) -> Case:
         """Read a case that ``save`` wrote."""
         path = folder / "case.json"
-        facts = decode(_codec(), json.loads(path.read_text()), _CaseHeader, str(path))
+        facts = decode(default_codec(), json.loads(path.read_text()), _CaseHeader, str(path))
         buffers = {buffer.name: buffer for buffer in facts.buffers}
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
             inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}
@@ -86,8 +84,3 @@ class Case:
             keys,
             facts.along,
         )
-
-
-@cache
-def _codec() -> Converter:
-    return make_codec()

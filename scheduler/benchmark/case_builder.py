@@ -33,7 +33,7 @@ from scheduler.ir.storage import (
     encode_values,
     from_storage_native,
 )
-from scheduler.ir.values import Cast, Indirect, Load, Value, walk
+from scheduler.ir.values import Cast, Load, Value, walk
 from scheduler.lowering.interpret import interpret, sorted_keys
 
 # Integers that are not indices are below this, so that sums and products stay exact.
@@ -82,55 +82,62 @@ def _build_case(
     buffers = {
         name: bind_buffer(lowered.buffers[name], bindings) for name in (*node.reads, *node.writes)
     }
+    dtypes = {name: buffers[name].dtype for name in node.writes}
     limits = index_limits(node, bindings)
+    # Running error analysis does not cover complex numbers.
+    parts = (part for value in value_trees(node) for part in walk(value))
+    is_analysed = not any(part.dtype.is_complex for part in parts)
     for positive in (False, True):
         inputs = {
             name: _draw(buffers[name], limits.get(name), rng, positive) for name in node.reads
         }
-        errors: dict[str, Array] | None = {} if _is_analysed(node) else None
+        errors: dict[str, Array] | None = {} if is_analysed else None
         expected = _expected(node, lowered, bindings, inputs, buffers, errors=errors)
-        if not _is_mostly_nan(expected):
+        floats = [a for a in expected.values() if np.issubdtype(a.dtype, np.inexact) and a.size]
+        if not any(np.count_nonzero(np.isnan(a)) * 2 > a.size for a in floats):
             break
+    carried: dict[str, Array] = {}
     if errors is None:
-        carried: dict[str, Array] = {}
-        tolerances = {
-            name: node_tolerance(node, buffers[name].dtype, bindings) for name in node.writes
-        }
+        tolerances = {name: node_tolerance(node, dtypes[name], bindings) for name in node.writes}
     else:
-        carried = {
-            name: _add_store_rounding(errors[name], buffers[name].dtype) for name in node.writes
-        }
-        tolerances = {name: rounding_tolerance(buffers[name].dtype) for name in node.writes}
+        carried = {name: _add_store_rounding(errors[name], dtypes[name]) for name in node.writes}
+        tolerances = {name: rounding_tolerance(dtypes[name]) for name in node.writes}
     if moved:
-        for name, off in _rounding_bounds(
-            node, lowered, bindings, inputs, expected, buffers, rng
-        ).items():
-            carried[name] = off + carried.get(name, np.float32(0))
-    keys, along = _keys(node, lowered, bindings, inputs, buffers)
-    for name in keys:
-        tolerances[name] = node_tolerance(node, _key_type(node), bindings)
+
+        def run() -> Mapping[str, Array]:
+            return _expected(node, lowered, bindings, inputs, buffers, roundings=RoundingNoise(rng))
+
+        for name, bound in rounding_bounds(run, expected, dtypes).items():
+            carried[name] = bound + carried.get(name, np.float32(0))
+    sort = node.members[0]
+    keys: dict[str, Array] = {}
+    along: dict[str, int] = {}
+    # Keys that are read unchanged, or are not floats, have a unique order.
+    if isinstance(sort, Sort) and not isinstance(sort.key, Load) and sort.key.dtype.is_float:
+        values = _values(inputs, buffers)
+        for store in sort.stores:
+            name = store.buffer
+            if not buffers[name].dtype.is_float:
+                keys[name] = sorted_keys(sort, store, values, lowered, bindings)
+                along[name] = store.index.index(sort.place.var)
+                tolerances[name] = node_tolerance(node, sort.key.dtype, bindings)
     return Case(buffers, inputs, expected, tolerances, bindings, carried, keys, along)
 
 
 def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
     """Return the size of the indexed axis for each buffer that holds indices."""
-    limits: dict[str, int] = {}
-    for indirect in _indirects(node):
-        size = evaluate(indirect.size, bindings)
-        for inner in walk(indirect.value):
-            if isinstance(inner, Load):
-                limits[inner.buffer] = min(size, limits.get(inner.buffer, size))
-    return limits
-
-
-def _indirects(node: SchedulerNode) -> Iterator[Indirect]:
-    """Yield every indirect index (one read from a tensor) of a node's loads and stores."""
-    for operation in node.members:
-        yield from operation.places
+    indirect = [index for operation in node.members for index in operation.places]
     for value in value_trees(node):
         for part in walk(value):
             if isinstance(part, Load):
-                yield from part.indirect
+                indirect += part.indirect
+    limits: dict[str, int] = {}
+    for index in indirect:
+        size = evaluate(index.size, bindings)
+        for part in walk(index.value):
+            if isinstance(part, Load):
+                limits[part.buffer] = min(size, limits.get(part.buffer, size))
+    return limits
 
 
 def value_trees(node: SchedulerNode) -> Iterator[Value]:
@@ -164,8 +171,8 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
     ]
     averaged = (operation.averaged_operand for operation in node.members)
     casts += [tree.dtype.eps for tree in averaged if tree is not None]
-    made = [operation.products for operation in node.members if operation.products]
-    casts.append(2 * max((products.operand_eps for products in made), default=0.0))
+    products = [operation.products for operation in node.members if operation.products]
+    casts.append(2 * max((product.operand_eps for product in products), default=0.0))
     inner = sum(eps for eps in casts if eps > accumulate.eps)
     return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
 
@@ -202,7 +209,7 @@ def _expected(
     roundings: RoundingNoise | None = None,
     errors: dict[str, Array] | None = None,
 ) -> dict[str, Array]:
-    values = {name: from_storage_native(storage, buffers[name]) for name, storage in inputs.items()}
+    values = _values(inputs, buffers)
     for operation in node.members:
         values |= interpret(
             operation, values, lowered, bindings, roundings=roundings, errors=errors
@@ -210,10 +217,8 @@ def _expected(
     return {name: values[name] for name in node.writes}
 
 
-def _is_analysed(node: SchedulerNode) -> bool:
-    """Whether running error analysis covers the node; it does not cover complex numbers."""
-    parts = (part for value in value_trees(node) for part in walk(value))
-    return not any(part.dtype.is_complex for part in parts)
+def _values(inputs: Mapping[str, Array], buffers: Mapping[str, BoundBuffer]) -> dict[str, Array]:
+    return {name: from_storage_native(storage, buffers[name]) for name, storage in inputs.items()}
 
 
 def _add_store_rounding(error: Array, dtype: DType) -> Array:
@@ -223,57 +228,3 @@ def _add_store_rounding(error: Array, dtype: DType) -> Array:
     with np.errstate(over="ignore"):
         rounded = np.minimum(error * (1 + dtype.eps) + dtype.smallest_positive / 2, _MOST)
     return np.nextafter(rounded.astype(np.float32), np.float32(np.inf))
-
-
-def _keys(
-    node: SchedulerNode,
-    lowered: Lowered,
-    bindings: Bindings,
-    inputs: Mapping[str, Array],
-    buffers: Mapping[str, BoundBuffer],
-) -> tuple[dict[str, Array], dict[str, int]]:
-    """Return the keys and the sorted dimension for each stored index output of a sort.
-
-    Empty if the keys are read unchanged or are not floats, since their order is then unique.
-    """
-    operation = node.members[0]
-    if not isinstance(operation, Sort) or isinstance(operation.key, Load):
-        return {}, {}
-    if not operation.key.dtype.is_float:
-        return {}, {}
-    values = {name: from_storage_native(storage, buffers[name]) for name, storage in inputs.items()}
-    keys: dict[str, Array] = {}
-    along: dict[str, int] = {}
-    for store in operation.stores:
-        if not buffers[store.buffer].dtype.is_float:
-            keys[store.buffer] = sorted_keys(operation, store, values, lowered, bindings)
-            along[store.buffer] = store.index.index(operation.place.var)
-    return keys, along
-
-
-def _key_type(node: SchedulerNode) -> DType:
-    operation = node.members[0]
-    assert isinstance(operation, Sort)
-    return operation.key.dtype
-
-
-def _rounding_bounds(
-    node: SchedulerNode,
-    lowered: Lowered,
-    bindings: Bindings,
-    inputs: Mapping[str, Array],
-    expected: Mapping[str, Array],
-    buffers: Mapping[str, BoundBuffer],
-    rng: np.random.Generator,
-) -> dict[str, Array]:
-    """Return the bound of the effect of the kernel's own roundings on each element."""
-
-    def run() -> Mapping[str, Array]:
-        return _expected(node, lowered, bindings, inputs, buffers, roundings=RoundingNoise(rng))
-
-    return rounding_bounds(run, expected, {name: buffers[name].dtype for name in expected})
-
-
-def _is_mostly_nan(expected: Mapping[str, Array]) -> bool:
-    floats = [a for a in expected.values() if np.issubdtype(a.dtype, np.inexact) and a.size]
-    return any(np.count_nonzero(np.isnan(a)) * 2 > a.size for a in floats)

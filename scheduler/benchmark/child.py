@@ -6,6 +6,7 @@ It runs in a process of its own, so that a kernel that hangs or crashes it affec
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,15 +30,15 @@ class _LoadedKernel:
         self.kernel: LoadedKernel = device.load(
             Path(candidate.library), request.symbol, request.arg_types
         )
-        self.calls = [self._arguments(memory, copy) for copy in range(memory.copies)]
+        self.calls = [
+            [
+                memory.pointer(arg.buffer, copy) if isinstance(arg, TensorArg) else arg.value
+                for arg in request.args
+            ]
+            for copy in range(memory.copies)
+        ]
         needed = self.kernel.workspace_bytes(self.calls[0])
         self.workspace = GuardedBlock(device, needed)
-
-    def _arguments(self, memory: CaseMemory, copy: int) -> list[int | float]:
-        return [
-            memory.pointer(arg.buffer, copy) if isinstance(arg, TensorArg) else arg.value
-            for arg in self.candidate.request.args
-        ]
 
 
 class Session:
@@ -50,40 +51,42 @@ class Session:
         self._loaded: dict[str, _LoadedKernel] = {}
 
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer one request. Raises ``DeviceError`` if the device fails."""
-        if request["op"] == "open":
-            return self._open(request)
-        if request["op"] == "load":
-            return self._load(BuiltCandidate.from_json(request["candidate"]))
-        if request["op"] == "check":
-            return self._check(request["key"])
-        if request["op"] == "time":
-            return self._time(request["key"], request["batch"])
-        raise ValueError(f"no such request: {request['op']}")
+        """Answer one request, or with a ``device_error``: the parent then ends the process, since
+        its results cannot be trusted after a fault."""
+        operations: dict[str, Callable[..., dict[str, Any]]] = {
+            "open": self.open,
+            "load": self.load,
+            "check": self.check,
+            "time": self.time,
+        }
+        try:
+            return operations[request.pop("op")](**request)
+        except DeviceError as error:
+            return {"device_error": str(error)}
 
-    def _open(self, request: dict[str, Any]) -> dict[str, Any]:
+    def open(self, device: str, case: str, copies: int) -> dict[str, Any]:
         """Open a case; the device stays open from one case to the next."""
         if self._device is None:
-            self._device = open_device(request["device"])
-        self._release()
-        self._case = Case.load(Path(request["case"]))
-        self._memory = CaseMemory(self._device, self._case, request.get("copies", 1))
-        return {}
-
-    def _release(self) -> None:
+            self._device = open_device(device)
         for loaded in self._loaded.values():
             loaded.workspace.free()
         self._loaded.clear()
         if self._memory is not None:
             self._memory.free()
+        self._case = Case.load(Path(case))
+        self._memory = CaseMemory(self._device, self._case, copies)
+        return {}
 
-    def _load(self, candidate: BuiltCandidate) -> dict[str, Any]:
+    def load(self, candidate: dict[str, Any]) -> dict[str, Any]:
+        """Load a candidate's library."""
         assert self._device is not None and self._memory is not None
-        loaded = _LoadedKernel(self._device, self._memory, candidate)
-        self._loaded[candidate.key] = loaded
+        built = BuiltCandidate.from_json(candidate)
+        loaded = _LoadedKernel(self._device, self._memory, built)
+        self._loaded[built.key] = loaded
         return {"workspace_bytes": loaded.workspace.nbytes}
 
-    def _check(self, key: str) -> dict[str, Any]:
+    def check(self, key: str) -> dict[str, Any]:
+        """Run a kernel once and compare its outputs."""
         assert self._device is not None and self._memory is not None and self._case is not None
         loaded = self._loaded[key]
         outputs = loaded.candidate.outputs
@@ -97,12 +100,13 @@ class Session:
         storages = {
             name: self._memory.read(self._case.buffers[name]) for name in self._case.expected
         }
-        found = check_outputs(self._case, storages, damaged)
+        result = check_outputs(self._case, storages, damaged)
         if damaged:
             self._memory.restore()
-        return {"check": asdict(found)}
+        return {"check": asdict(result)}
 
-    def _time(self, key: str, batch: int) -> dict[str, Any]:
+    def time(self, key: str, batch: int) -> dict[str, Any]:
+        """Time launches of a kernel together."""
         assert self._device is not None
         loaded = self._loaded[key]
         calls = loaded.calls
@@ -113,14 +117,5 @@ class Session:
 
 
 def make_handler() -> Handler:
-    """Return the handler of requests. It answers a device error with a ``device_error``; the parent
-    then ends the process, since its results cannot be trusted after a fault."""
-    session = Session()
-
-    def handle(request: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return session.handle(request)
-        except DeviceError as error:
-            return {"device_error": str(error)}
-
-    return handle
+    """Return the handler of the child process."""
+    return Session().handle

@@ -16,12 +16,12 @@ from scheduler.sandbox.rpc import Answer, Handler
 
 
 def make_handler() -> Handler:
-    """Return the handler, which answers with what is missing, the sizes, and each output's bytes,
-    or with a device error."""
-    return _run
+    """Return the handler of the child process."""
+    return run_graph
 
 
-def _run(request: dict[str, Any]) -> Answer:
+def run_graph(request: dict[str, Any]) -> Answer:
+    """Answer with what is missing, the sizes, and each output's bytes, or with a device error."""
     folder = Path(request["folder"])
     bundle = open_bundle(folder / BUNDLE)
     inputs = {

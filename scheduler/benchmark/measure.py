@@ -7,11 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
-
-from cattrs import Converter
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
@@ -19,7 +16,7 @@ from scheduler.benchmark.metrics import MetricInputs, compute_metrics
 from scheduler.benchmark.timing import EMULATION_PLAN, Sampler, Samples, TimingPlan
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.errors import Rejected, Stage, UserError
-from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.codec import decode, default_codec
 from scheduler.runtime.device import Timing
 from scheduler.sandbox.process import Cancellation, Cancelled
 
@@ -162,7 +159,7 @@ def check_candidate(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> 
                 return Rejected(Stage.CRASH, reason, gone.rejected.detail)
         else:
             try:
-                return decode(_codec(), answer.get("check"), Check, "answer")
+                return decode(default_codec(), answer.get("check"), Check, "answer")
             except UserError as error:
                 return Rejected(Stage.CRASH, f"the kernel overwrote the answer: {error}")
 
@@ -217,16 +214,11 @@ def sampler(bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limi
         except WorkerLostError as gone:
             return gone.rejected
         try:
-            return decode(_codec(), answer, Timing, "answer")
+            return decode(default_codec(), answer, Timing, "answer")
         except UserError as error:
             return Rejected(Stage.CRASH, f"the kernel overwrote the answer: {error}")
 
     return sample
-
-
-@cache
-def _codec() -> Converter:
-    return make_codec()
 
 
 def default_plan(emulated: bool) -> TimingPlan:

@@ -59,13 +59,12 @@ class GuardedBlock:
     def is_intact(self) -> bool:
         """Whether nothing outside the buffer was written."""
         end = GUARD_BYTES + self.nbytes
-        guards = ((0, GUARD_BYTES), (end, self._total - end))
-        return all(self._holds_guard(offset, nbytes) for offset, nbytes in guards)
-
-    def _holds_guard(self, offset: int, nbytes: int) -> bool:
-        found: npt.NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
-        self._device.read(self._base + offset, found)
-        return bool((found == _GUARD).all())
+        for offset, nbytes in ((0, GUARD_BYTES), (end, self._total - end)):
+            guard: npt.NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
+            self._device.read(self._base + offset, guard)
+            if not (guard == _GUARD).all():
+                return False
+        return True
 
     def free(self) -> None:
         self._device.free(self._base)

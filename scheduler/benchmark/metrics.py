@@ -83,7 +83,7 @@ def reading_metric(name: str) -> Callable[[MetricInputs, str], Metric | None]:
     return figure
 
 
-def _bandwidth(facts: MetricInputs, unit: str) -> Metric | None:
+def bandwidth(facts: MetricInputs, unit: str) -> Metric | None:
     """Return the bandwidth: bytes/ns equals GB/s; the longest time gives the lowest bandwidth."""
     if not facts.moved_bytes:
         return None
@@ -98,7 +98,7 @@ METRICS: Mapping[str, MetricRow] = {
         "Bandwidth",
         "GB/s",
         "derived: the bytes that the problem certainly moves, over the time; a lower bound",
-        _bandwidth,
+        bandwidth,
     ),
     "sm_clock": MetricRow(
         "SM clock",

@@ -31,11 +31,13 @@ def kernel_sandbox(folder: Path, device: str, memory_bytes: int) -> Sandbox:
     The emulation needs no writable file and no device; a GPU's runtime writes files to its home
     and accesses the device.
     """
-    handed = (folder / INPUT_FOLDER,)
+    inputs = (folder / INPUT_FOLDER,)
     if device.startswith(_EMULATIONS):
-        return Sandbox(read=handed, limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES))
+        return Sandbox(read=inputs, limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES))
+    variables = ("ROCM_PATH", "HIP_PATH")
+    rocm = (Path(os.environ[name]) for name in variables if name in os.environ)
     return Sandbox(
-        read=(*handed, *_GPU_FILES, *_rocm()),
+        read=(*inputs, *_GPU_FILES, *rocm),
         write=(folder / HOME_FOLDER, *_OWN_THREADS),
         packet_sockets=device.startswith(_NVIDIA),
         devices=tuple(path for name in _GPU_DEVICES for path in Path("/dev").glob(name)),
@@ -48,7 +50,3 @@ def kernel_memory_limit() -> int:
     """Return the default memory limit in bytes: 3/4 of the machine's memory, at least 8 GiB."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(total // 4 * 3, _LEAST_MEMORY)
-
-
-def _rocm() -> tuple[Path, ...]:
-    return tuple(Path(os.environ[name]) for name in ("ROCM_PATH", "HIP_PATH") if name in os.environ)

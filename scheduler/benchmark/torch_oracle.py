@@ -10,9 +10,8 @@ torch unpickles the file's content: an untrusted file is compared in the sandbox
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from scheduler.errors import Rejected, Stage, UserError
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.graph import Constant, Graph, InputKind, insert_constants
+from scheduler.ir.graph import Graph, InputKind, insert_constants
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.random import draws_random
@@ -67,7 +66,14 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     if len(returned) != len(own):
         reason = f"torch returns {len(returned)} values, Kiln {len(own)}"
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
-    same = [_constant(name, bindings, at, constants[at], returned[at]) for at in sorted(constants)]
+    findings = []
+    for place, constant in sorted(constants.items()):  # torch returns exactly the value and type
+        output, other = f"constant {place}", cast(Any, returned[place])
+        if type(constant) is type(other) and repr(constant) == repr(other):
+            findings.append(Finding(name, bindings, output, True, 0.0, 0.0, 0.0, ""))
+        else:
+            mismatch = Rejected(Stage.CHECK, f"torch returns {other!r}, Kiln {constant!r}")
+            findings.append(finding_of(name, bindings, output, mismatch))
     try:
         expected = ReferenceOutputs(graph, inputs, bindings, tolerance, seed)
     except (UserError, UnsupportedOpError) as error:
@@ -78,48 +84,21 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         if place is not None
     }
     got |= {written.output: after[written.input] for written in graph.mutations}
-    unread = _unexpected_writes(graph, inputs, after)
-    missed = Rejected(Stage.CHECK, "torch writes it, Kiln does not")
-    written = [finding_of(name, bindings, one, missed) for one in unread]
-    return (
-        same
-        + written
-        + [
-            unchecked_finding(name, bindings, shown, f"no reference: {expected.missing[value]}")
-            if value in expected.missing
-            else finding_of(name, bindings, shown, expected.check(value, got[place], shown))
-            for place, (value, shown) in enumerate(
-                zip(graph.outputs, _output_names(graph), strict=True)
-            )
-        ]
-    )
-
-
-def _constant(name: str, bindings: Bindings, place: int, value: Constant, returned: Any) -> Finding:
-    """Check that torch returns exactly the constant's value and type."""
-    output = f"constant {place}"
-    if type(value) is type(returned) and repr(value) == repr(returned):
-        return Finding(name, bindings, output, True, 0.0, 0.0, 0.0, "")
-    reason = f"torch returns {returned!r}, Kiln {value!r}"
-    return finding_of(name, bindings, output, Rejected(Stage.CHECK, reason))
-
-
-def _unexpected_writes(
-    graph: Graph, before: Mapping[str, Any], after: Mapping[str, Array]
-) -> list[str]:
-    """Return the inputs that torch wrote without a mutation in the graph."""
-    known = {mutation.input for mutation in graph.mutations}
-    return [
-        name
-        for name, value in after.items()
-        if name not in known and not np.array_equal(value, np.asarray(before[name]), equal_nan=True)
-    ]
-
-
-def _output_names(graph: Graph) -> list[str]:
-    """Return the name of each output; for a written input, the input's name."""
     written = {mutation.output: mutation.input for mutation in graph.mutations}
-    return [written.get(place, value) for place, value in enumerate(graph.outputs)]
+    missed = Rejected(Stage.CHECK, "torch writes it, Kiln does not")
+    for input_name, value in after.items():
+        unchanged = np.array_equal(value, np.asarray(inputs[input_name]), equal_nan=True)
+        if input_name not in written.values() and not unchanged:
+            findings.append(finding_of(name, bindings, input_name, missed))
+    for place, output in enumerate(graph.outputs):
+        title = written.get(place, output)
+        if output in expected.missing:
+            reason = f"no reference: {expected.missing[output]}"
+            findings.append(unchecked_finding(name, bindings, title, reason))
+        else:
+            result = expected.check(output, got[place], title)
+            findings.append(finding_of(name, bindings, title, result))
+    return findings
 
 
 def _run(
@@ -134,19 +113,19 @@ def _run(
     from torch.utils import _pytree  # noqa: PLC0415 -- as above
 
     program = torch_program.load(file, graph)
-    held = {one.name: one for one in graph.inputs if one.kind is not InputKind.USER}
+    weights = {one.name: one for one in graph.inputs if one.kind is not InputKind.USER}
     state = {**program.state_dict, **program.constants}
     with torch.no_grad():
-        for name, one in held.items():
+        for name, one in weights.items():
             tensor = state[one.source_name]
             if tensor.is_floating_point() or tensor.is_complex():
                 tensor.copy_(torch.from_numpy(np.asarray(inputs[name])))
-        inputs |= {name: _array(state[one.source_name]) for name, one in held.items()}
+        inputs |= {name: _array(state[one.source_name]) for name, one in weights.items()}
         module = program.module()
         given = {
             one.name: _tensor(graph, one.name, inputs[one.name], bindings)
             for one in graph.inputs
-            if one.name not in held
+            if one.name not in weights
         }
         flat = [
             given.get(spec.arg.name, getattr(spec.arg, "value", None))
@@ -156,7 +135,7 @@ def _run(
         arguments, keywords = _pytree.tree_unflatten(flat, program.call_spec.in_spec)
         returned = _pytree.tree_leaves(module(*arguments, **keywords))
     own = {**state, **dict(module.named_parameters()), **dict(module.named_buffers())}
-    tensors = {**given, **{name: own[one.source_name] for name, one in held.items()}}
+    tensors = {**given, **{name: own[one.source_name] for name, one in weights.items()}}
     # A tensor that shares memory with a written tensor is written too.
     written = {_storage_pointer(tensors[mutation.input]) for mutation in graph.mutations}
     mutated = {mutation.input for mutation in graph.mutations}

@@ -112,10 +112,13 @@ class CodeCache:
     def compiler_cache(self) -> Path:
         """The folder of the compilers' own caches, one for each boot: they are not synced to the
         disk, and one that a power failure damaged fails every later build."""
-        folder = (self.root / "zig" / _boot()).absolute()
+        boot = "boot"  # not Linux
+        with suppress(OSError):
+            boot = _BOOT.read_text().strip()
+        folder = (self.root / "zig" / boot).absolute()
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
-            _remove_older(folder.parent, time.time() - _OTHER_BOOTS_S)
+            _remove_old(folder.parent, _OTHER_BOOTS_S)
         return folder
 
     def note(self, key: str) -> str | None:
@@ -132,15 +135,20 @@ class CodeCache:
     def sweep(self) -> None:
         """Remove leftovers of killed processes once they are a day old."""
         with suppress(FileNotFoundError):
-            for leftover in (self.root / "tmp").iterdir():
-                with suppress(FileNotFoundError):
-                    if time.time() - leftover.stat().st_mtime > _ABANDONED_AFTER_S:
-                        shutil.rmtree(leftover, ignore_errors=True)
+            _remove_old(self.root / "tmp", _ABANDONED_AFTER_S)
 
     def shrink(self, limit_bytes: int, *, dry_run: bool = False) -> int:
         """If all entries exceed the limit, remove the least recently used until they take nine
         tenths of it, and return how many. Recently used ones stay."""
-        entries = [_entry_usage(entry) for entry in (self.root / "builds").glob("*/*")]
+        entries = []
+        for directory in (self.root / "builds").glob("*/*"):
+            used, size = 0.0, 0  # the last use, in seconds since 1970, and bytes
+            with suppress(FileNotFoundError, NotADirectoryError):
+                for file in directory.iterdir():
+                    status = file.stat()
+                    size += status.st_size
+                    used = max(used, status.st_mtime)
+            entries.append((used, size, directory))
         total = sum(size for _, size, _ in entries)
         removed = 0
         if total <= limit_bytes:
@@ -151,38 +159,18 @@ class CodeCache:
             total -= size
             removed += 1
             if not dry_run:
-                self._remove(directory)
+                # By one rename, so that no reader sees a part of it. Another process may be faster.
+                with self.workspace() as work, suppress(FileNotFoundError):
+                    directory.rename(work / "old")
         return removed
-
-    def _remove(self, directory: Path) -> None:
-        """Remove by one rename, so that no reader sees a part of it."""
-        with self.workspace() as work, suppress(FileNotFoundError):  # another process was faster
-            directory.rename(work / "old")
 
     def _entry_path(self, key: str) -> Path:
         return self.root / "builds" / key[:2] / key
 
 
-def _entry_usage(entry: Path) -> tuple[float, int, Path]:
-    """Return an entry's last use (seconds since 1970) and its bytes."""
-    used, size = 0.0, 0
-    with suppress(FileNotFoundError, NotADirectoryError):
-        for file in entry.iterdir():
-            about = file.stat()
-            size += about.st_size
-            used = max(used, about.st_mtime)
-    return used, size, entry
-
-
-def _boot() -> str:
-    try:
-        return _BOOT.read_text().strip()
-    except OSError:  # not Linux
-        return "boot"
-
-
-def _remove_older(folder: Path, moment: float) -> None:
-    for one in folder.iterdir():
+def _remove_old(folder: Path, seconds: float) -> None:
+    """Remove what is in a folder and was changed more than so many seconds ago."""
+    for path in folder.iterdir():
         with suppress(OSError):
-            if one.stat().st_mtime < moment:
-                shutil.rmtree(one, ignore_errors=True)
+            if time.time() - path.stat().st_mtime > seconds:
+                shutil.rmtree(path, ignore_errors=True)

@@ -20,7 +20,7 @@ from scheduler.build.toolchains import TOOL_ENVIRONMENT
 from scheduler.codegen.languages import language_of
 from scheduler.errors import Interrupted, MachineError, Rejected, Stage
 from scheduler.sandbox import Sandbox
-from scheduler.sandbox.process import Cancellation, CompletedProcess, Limits, run
+from scheduler.sandbox.process import Cancellation, Limits, run
 from scheduler.targets import Target
 
 # Space that a build may take besides its files: the tools' own caches.
@@ -76,40 +76,41 @@ def build(
         language = language_of(recipe.source_file)
         what = f"{' '.join(foreign)} has no effect in {language} for {target.name}"
         return Rejected(Stage.COMPILE, f"{what}: remove it")
-    key = _key(source, name, recipe, target, toolchain, flags)
+    # Everything that decides the output: the commands, but not the compiler's location.
+    steps = recipe.steps(target, toolchain.without_paths(), flags, name)
+    key = digest(
+        *(recipe.version, source, name, target.name, platform.machine()),
+        *(toolchain.name, toolchain.version, toolchain.driver_digest),
+        recipe.included_digest(source),
+        *("\0".join(step.command) for step in steps),
+    )
     entry = cache.get(key)
     if entry is not None and (trust_failures or "reason" not in entry.record):
         return _entry_build(entry, recipe, target, toolchain, flags, source, cached=True)
     for is_last in (False, True):
         with cache.workspace() as directory:
-            steps = _CommandRunner(recipe, toolchain, directory, cache, limits, cancellation)
-            steps.check_free_space()
+            runner = _CommandRunner(recipe, toolchain, directory, cache, limits, cancellation)
+            runner.check_free_space()
             (directory / recipe.source_file).write_text(source)
             recipe.prepare(directory, toolchain)
-            rejected = _run_recipe(steps, name, target, toolchain, flags)
+            rejected = _run_recipe(runner, name, target, toolchain, flags)
             if rejected is None:
-                entry = _store_entry(steps, key, target)
+                code = (directory / recipe.code_file).read_bytes()
+                record = {
+                    "log": runner.log,
+                    "duration_s": runner.seconds,
+                    "code_digest": hashlib.sha256(code).hexdigest(),
+                    "resources": recipe.resources(directory, target),
+                }
+                files = {file: directory / file for file in recipe.files_with(toolchain)}
+                entry = cache.put(key, files, record)
                 return _entry_build(entry, recipe, target, toolchain, flags, source, cached=False)
-            if steps.killed or isinstance(rejected, Interrupted):
+            if runner.killed or isinstance(rejected, Interrupted):
                 return rejected
-            if is_last or steps.has_source_error:
+            if is_last or runner.has_source_error:
                 cache.put(key, {}, {"reason": rejected.reason, "log": rejected.detail})
                 return rejected
     raise AssertionError("the last one returns")
-
-
-def _store_entry(steps: _CommandRunner, key: str, target: Target) -> Entry:
-    """Move the output of the steps into the cache."""
-    recipe, directory = steps.recipe, steps.directory
-    code = (directory / recipe.code_file).read_bytes()
-    record = {
-        "log": steps.log,
-        "duration_s": steps.seconds,
-        "code_digest": hashlib.sha256(code).hexdigest(),
-        "resources": recipe.resources(directory, target),
-    }
-    files = {file: directory / file for file in recipe.files_with(steps.toolchain)}
-    return steps.cache.put(key, files, record)
 
 
 @dataclass
@@ -172,58 +173,38 @@ class _CommandRunner:
         if done.ok:
             return None
         self.killed = bool(done.failure or _CRASH.search(done.output))
-        if machine := _machine_error(done):
-            return Interrupted(Stage.COMPILE, machine, self.log)
-        return Rejected(Stage.COMPILE, self._reason(done), self.log)
-
-    def _reason(self, done: CompletedProcess) -> str:
-        """Return one line for a table."""
+        if done.interrupted:
+            reason = f"the compiler was {done.failure} from outside Kiln"
+            return Interrupted(Stage.COMPILE, reason, self.log)
         if done.failure:
-            return f"the compiler was {done.failure}"
+            return Rejected(Stage.COMPILE, f"the compiler was {done.failure}", self.log)
+        if machine_error := _MACHINE_ERROR.search(done.output):
+            reason = f"the compiler: {machine_error[0].strip()}"
+            return Interrupted(Stage.COMPILE, reason, self.log)
+        match = _ANY_ERROR.search(done.output)
+        reason = match[0].strip() if match else f"the compiler failed with status {done.returncode}"
         for diagnostic in self.recipe.diagnostics(done.output):
             if diagnostic.severity == "error":
-                return f"line {diagnostic.line}: {diagnostic.message}"
-        match = _ANY_ERROR.search(done.output)
-        return match[0].strip() if match else f"the compiler failed with status {done.returncode}"
-
-
-def _machine_error(done: CompletedProcess) -> str:
-    """Return why the failure says nothing about the command's input, or an empty string."""
-    if done.interrupted:
-        return f"the compiler was {done.failure} from outside Kiln"
-    match = None if done.failure else _MACHINE_ERROR.search(done.output)
-    return f"the compiler: {match[0].strip()}" if match else ""
+                reason = f"line {diagnostic.line}: {diagnostic.message}"
+                break
+        return Rejected(Stage.COMPILE, reason, self.log)
 
 
 def _run_recipe(
-    steps: _CommandRunner, name: str, target: Target, toolchain: Toolchain, flags: Flags
+    runner: _CommandRunner, name: str, target: Target, toolchain: Toolchain, flags: Flags
 ) -> Rejected | None:
     """Make the recipe's files."""
-    recipe, directory = steps.recipe, steps.directory
+    recipe, directory = runner.recipe, runner.directory
     for step in recipe.steps(target, toolchain, flags, name):
         if step.before is not None:
             step.before(directory)
-        if (rejected := steps.run_command(step.command, step.output)) is not None:
+        if (rejected := runner.run_command(step.command, step.output)) is not None:
             return rejected
     for file in recipe.files_with(toolchain):
         if not (directory / file).is_file() or not (directory / file).stat().st_size:
-            return Interrupted(Stage.COMPILE, f"the compiler did not write {file}", steps.log)
+            return Interrupted(Stage.COMPILE, f"the compiler did not write {file}", runner.log)
     reason = recipe.load_error(directory, name)
-    return Rejected(Stage.COMPILE, reason, steps.log) if reason else None
-
-
-def _key(
-    source: str, name: str, recipe: Recipe, target: Target, toolchain: Toolchain, flags: Flags
-) -> str:
-    """Return the key of everything that decides the output: the commands, but not the compiler's
-    location."""
-    steps = recipe.steps(target, toolchain.without_paths(), flags, name)
-    return digest(
-        *(recipe.version, source, name, target.name, platform.machine()),
-        *(toolchain.name, toolchain.version, toolchain.driver_digest),
-        recipe.included_digest(source),
-        *("\0".join(step.command) for step in steps),
-    )
+    return Rejected(Stage.COMPILE, reason, runner.log) if reason else None
 
 
 def _entry_build(

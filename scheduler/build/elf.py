@@ -28,8 +28,18 @@ class DynamicSymbols:
 
 def dynamic_symbols(library: bytes) -> DynamicSymbols:
     """Read them from a library's bytes. Raises ``UserError`` if the ELF file is malformed."""
+    defined: set[str] = set()
+    undefined: set[str] = set()
     with _elf_errors():
-        return _read_dynamic_symbols(library)
+        sections = _sections(library)
+        for _, kind, _, _, offset, length, link, _, _, _ in sections:
+            if kind != _DYNSYM:
+                continue
+            strings = sections[link][4]
+            for position in range(offset + _SYMBOL.size, offset + length, _SYMBOL.size):
+                name, _, _, section, _, _ = _SYMBOL.unpack_from(library, position)
+                (defined if section else undefined).add(_c_string(library, strings + name))
+    return DynamicSymbols(frozenset(defined), frozenset(undefined))
 
 
 def section_sizes(file: bytes) -> dict[str, int]:
@@ -48,20 +58,6 @@ def _elf_errors() -> Iterator[None]:
         yield
     except (struct.error, IndexError, ValueError):
         raise UserError("not a 64-bit ELF file, or damaged: build it again") from None
-
-
-def _read_dynamic_symbols(library: bytes) -> DynamicSymbols:
-    sections = _sections(library)
-    defined: set[str] = set()
-    undefined: set[str] = set()
-    for _, kind, _, _, offset, length, link, _, _, _ in sections:
-        if kind != _DYNSYM:
-            continue
-        strings = sections[link][4]
-        for position in range(offset + _SYMBOL.size, offset + length, _SYMBOL.size):
-            name, _, _, section, _, _ = _SYMBOL.unpack_from(library, position)
-            (defined if section else undefined).add(_c_string(library, strings + name))
-    return DynamicSymbols(frozenset(defined), frozenset(undefined))
 
 
 def _sections(file: bytes) -> list[tuple[int, ...]]:

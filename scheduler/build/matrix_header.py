@@ -15,10 +15,8 @@ from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,
     Coordinate,
-    Digit,
     Layout,
     MatrixInstruction,
-    MatrixSet,
     best_instructions,
 )
 from scheduler.targets.generations import GPUS
@@ -65,11 +63,28 @@ def render_header() -> str:
     parts = [_HEAD]
     for matrix_set, rows in groupby(INSTRUCTIONS, key=lambda one: one.matrix_set):
         parts += [
-            _conditional("if", _macros(matrix_set)),
+            _conditional(
+                "if",
+                dict.fromkeys(gpu.matrix_macro for gpu in GPUS if matrix_set in gpu.matrix_sets),
+            ),
             *(render_struct(one) for one in rows),
             "#endif\n",
         ]
-    parts += [_TABLES, _tables(), "}  // namespace kiln::instruction\n"]
+    parts.append(_TABLES)  # the instructions of each processor, and which one is used for a type
+    same: dict[tuple[MatrixInstruction, ...], dict[str, None]] = {}
+    for gpu in GPUS:
+        if gpu.matrix_instructions:
+            same.setdefault(gpu.matrix_instructions, {})[gpu.matrix_macro] = None
+    for position, (instructions, macros) in enumerate(same.items()):
+        uses = " ".join(f"\\\n  X({one.name}, {one.call})" for one in instructions)
+        parts.append(_conditional("if" if position == 0 else "elif", macros))
+        parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
+        parts += [
+            f"template <>\nstruct Select<{_cpp(one.compute_type)}, {one.m}> {{\n"
+            f"  static constexpr bool kAvailable = true;\n  using type = {one.name};\n}};\n"
+            for one in best_instructions(instructions)
+        ]
+    parts += ["#endif\n", "}  // namespace kiln::instruction\n"]
     return "\n".join(parts)
 
 
@@ -83,6 +98,10 @@ def render_struct(one: MatrixInstruction) -> str:
         if one.register_type.startswith("f8")
         else _cpp(one.register_type)
     )
+    words = []  # the types in which the builtin takes the bits of A and B
+    if one.word:
+        size = 8 if one.word == "long" else 4
+        words.append(f"  using Words = {_vector(one.word, one.a_values // size)};")
     lines = [
         f"// {one.source}",
         f"struct {one.name} {{",
@@ -91,7 +110,7 @@ def render_struct(one: MatrixInstruction) -> str:
         f"  using A = {_vector(operand, one.a_values)};",
         f"  using B = {_vector(operand, one.b_values)};",
         f"  using D = {_vector(accumulator, one.d_values)};",
-        *_words(one),
+        *words,
         f"  static constexpr int kM = {one.m}, kN = {one.n}, kK = {one.k}, kLanes = {one.lanes};",
         f"  static constexpr int kCopies = {one.copies}, kRepeats = {one.repeats};",
         f"  static constexpr int kValuesA = {one.a_values}, kValuesB = {one.b_values};",
@@ -105,13 +124,6 @@ def render_struct(one: MatrixInstruction) -> str:
     return "\n".join(lines)
 
 
-def _words(one: MatrixInstruction) -> Iterator[str]:
-    """Yield the types in which the builtin takes the bits of A and B."""
-    if one.word:
-        size = 8 if one.word == "long" else 4
-        yield f"  using Words = {_vector(one.word, one.a_values // size)};"
-
-
 def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]:
     for part, coordinate in (("row", layout.row), ("column", layout.column)):
         yield f"  KILN_COORDINATE({name}_{part}, {_expression(coordinate, lanes, values)})"
@@ -119,47 +131,21 @@ def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]
 
 def _expression(coordinate: Coordinate, lanes: int, values: int) -> str:
     """Return a C++ expression; a remainder with no effect is omitted."""
-    terms = (
-        _term(digit, lanes if digit.source == "lane" else values)
-        for digit in coordinate
-        if digit.modulus > 1
-    )
+    terms = []
+    for digit in coordinate:
+        if digit.modulus <= 1:
+            continue
+        term: str = digit.source
+        if digit.divisor > 1:
+            term += f" / {digit.divisor}"
+        if digit.divisor * digit.modulus < (lanes if digit.source == "lane" else values):
+            term += f" % {digit.modulus}"
+        terms.append(term if digit.stride == 1 else f"{term} * {digit.stride}")
     return " + ".join(terms) or "0"
-
-
-def _term(digit: Digit, extent: int) -> str:
-    term: str = digit.source
-    if digit.divisor > 1:
-        term += f" / {digit.divisor}"
-    if digit.divisor * digit.modulus < extent:
-        term += f" % {digit.modulus}"
-    return term if digit.stride == 1 else f"{term} * {digit.stride}"
 
 
 def _vector(element: str, values: int) -> str:
     return element if values == 1 else f"{element} __attribute__((ext_vector_type({values})))"
-
-
-def _tables() -> str:
-    """Return the instructions of each processor, and which one is used for a type."""
-    same: dict[tuple[MatrixInstruction, ...], dict[str, None]] = {}
-    for gpu in GPUS:
-        if gpu.matrix_instructions:
-            same.setdefault(gpu.matrix_instructions, {})[gpu.matrix_macro] = None
-    parts = []
-    for position, (instructions, macros) in enumerate(same.items()):
-        uses = " ".join(f"\\\n  X({one.name}, {one.call})" for one in instructions)
-        parts.append(_conditional("if" if position == 0 else "elif", macros))
-        parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
-        parts += [_select(one) for one in best_instructions(instructions)]
-    return "\n".join([*parts, "#endif\n"])
-
-
-def _select(one: MatrixInstruction) -> str:
-    return (
-        f"template <>\nstruct Select<{_cpp(one.compute_type)}, {one.m}> {{\n"
-        f"  static constexpr bool kAvailable = true;\n  using type = {one.name};\n}};\n"
-    )
 
 
 def _cpp(element: str) -> str:
@@ -169,11 +155,6 @@ def _cpp(element: str) -> str:
 
 def _conditional(word: str, macros: Iterable[str]) -> str:
     return f"#{word} " + " || ".join(f"defined({macro})" for macro in macros) + "\n"
-
-
-def _macros(matrix_set: MatrixSet) -> Iterable[str]:
-    """Return the macros of the GPUs that have a set."""
-    return dict.fromkeys(gpu.matrix_macro for gpu in GPUS if matrix_set in gpu.matrix_sets)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar, get_args, get_origin
 
 import sympy
@@ -46,6 +46,12 @@ def make_codec() -> Converter:
     codec.register_unstructure_hook(DType, lambda dtype: dtype.label)
     codec.register_structure_hook(DType, _dtype)
     return codec
+
+
+@cache
+def default_codec() -> Converter:
+    """Return the converter without further rules."""
+    return make_codec()
 
 
 def rename_fields(

@@ -10,15 +10,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import cache
 from typing import Any
-
-from cattrs import Converter
 
 from scheduler.benchmark.metrics import TIME, MetricInputs
 from scheduler.codegen.bundle_paths import kernel_folder
 from scheduler.errors import Stage, UserError
-from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.codec import decode, default_codec
 from scheduler.ir.dtypes import DType
 from scheduler.isa.occupancy import rules_of
 from scheduler.results.model import (
@@ -220,14 +217,9 @@ def _figures(at: str, resources: Mapping[str, Mapping[str, Any]], kind: type) ->
     """Check that everything that the target's occupancy rules read is present."""
     for function, figures in resources.items():
         here = f"{at}[{function[:80]}]"
-        decode(_codec(), figures, kind, here)
+        decode(default_codec(), figures, kind, here)
         for name, figure in figures.items():
             require(not isinstance(figure, int) or figure >= 0, here, f"{name} is not a count")
-
-
-@cache
-def _codec() -> Converter:
-    return make_codec()
 
 
 def _timed(at: str, timed: MeasurementRecord, run: RunRecord) -> None:

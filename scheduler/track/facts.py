@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from cattrs import Converter
-
 from scheduler.errors import UserError
-from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.codec import decode, default_codec
 from scheduler.isa.occupancy import rules_of
 from scheduler.track.resources import target_of
 from scheduler.track.sides import Alternative, CodeObject, Compiler, Environment, Point
@@ -175,15 +172,10 @@ def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[st
             return {}
         if kind is not None:
             try:
-                decode(_codec(), figures, kind, "resources")
+                decode(default_codec(), figures, kind, "resources")
             except UserError:
                 return {}
     return found
-
-
-@cache
-def _codec() -> Converter:
-    return make_codec()
 
 
 def _is_count(value: Any) -> bool:

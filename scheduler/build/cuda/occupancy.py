@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from scheduler.arithmetic import round_up
 from scheduler.targets import Target
-from scheduler.targets.nvidia import NvidiaHardware, nvidia_hardware
+from scheduler.targets.nvidia import nvidia_hardware
 
 
 class Limiter(StrEnum):
@@ -50,8 +50,17 @@ def occupancy(demand: Demand, target: Target) -> Occupancy:
     """Return the blocks per SM; 0 if a block does not fit at all."""
     gpu = nvidia_hardware(target)
     warps = -(-demand.threads // gpu.wavefront)
-    by_registers = _by_registers(demand.registers, warps, gpu)
-    by_shared = _by_shared(demand.shared_bytes, gpu)
+    if demand.registers == 0:
+        by_registers = gpu.max_blocks
+    elif demand.registers > gpu.max_registers:
+        by_registers = 0
+    else:
+        per_warp = round_up(demand.registers * gpu.wavefront, gpu.register_granule)
+        # Each partition of an SM has its own registers.
+        partition_warps = gpu.registers // gpu.warp_granule // per_warp
+        by_registers = partition_warps * gpu.warp_granule // max(1, warps)
+    shared_bytes = demand.shared_bytes + gpu.reserved_shared_bytes
+    by_shared = gpu.shared_bytes // round_up(shared_bytes, gpu.shared_granule_bytes)
     by_warps = gpu.max_warps // max(1, warps)
     limits = (
         (Limiter.REGISTERS, by_registers),
@@ -62,19 +71,3 @@ def occupancy(demand: Demand, target: Target) -> Occupancy:
     blocks = min(limit for _, limit in limits)
     limiter = next(name for name, limit in reversed(limits) if limit == blocks)
     return Occupancy(blocks, blocks * warps, limiter, by_registers, by_shared, by_warps)
-
-
-def _by_registers(registers: int, warps: int, gpu: NvidiaHardware) -> int:
-    if registers == 0:
-        return gpu.max_blocks
-    if registers > gpu.max_registers:
-        return 0
-    of_a_warp = round_up(registers * gpu.wavefront, gpu.register_granule)
-    # Each partition of an SM has its own registers.
-    of_a_partition = gpu.registers // gpu.warp_granule // of_a_warp
-    return of_a_partition * gpu.warp_granule // max(1, warps)
-
-
-def _by_shared(shared_bytes: int, gpu: NvidiaHardware) -> int:
-    block = round_up(shared_bytes + gpu.reserved_shared_bytes, gpu.shared_granule_bytes)
-    return gpu.shared_bytes // block

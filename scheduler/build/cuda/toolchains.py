@@ -87,14 +87,16 @@ def _with_assembler(clang: Toolchain, search: Search) -> ToolchainResult:
 
 def nvidia_program(name: str, search: Search) -> Path | None:
     """Return the path of one of NVIDIA's programs: from a wheel, else from PATH."""
-    found = _wheel_program(name) or shutil.which(name, path=search.path or os.defpath)
+    # NVIDIA's wheels share the folder ``nvidia/cu13``.
+    in_wheel = newest_in_package("nvidia", f"cu*/bin/{name}")
+    found = in_wheel or shutil.which(name, path=search.path or os.defpath)
     return Path(found) if found else None
 
 
-def _wheel_program(name: str) -> Path | None:
-    """Return a program of NVIDIA's wheels, which share the folder ``nvidia/cu13``."""
-    spec = importlib.util.find_spec("nvidia")
+def newest_in_package(package: str, pattern: str) -> Path | None:
+    """Return the last file of an installed package that matches the pattern."""
+    spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():
-        for found in sorted(Path(folder).glob(f"cu*/bin/{name}"), reverse=True):
+        for found in sorted(Path(folder).glob(pattern), reverse=True):
             return found
     return None

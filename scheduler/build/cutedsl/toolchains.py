@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from scheduler.build.cache import digest
-from scheduler.build.cuda.toolchains import cuda_compilers, nvidia_program
+from scheduler.build.cuda.toolchains import cuda_compilers, newest_in_package, nvidia_program
 from scheduler.build.includes import headers_digest
 from scheduler.build.model import AbsentToolchain, Toolchain
 from scheduler.build.toolchains import Search, ToolchainResult, bundled_clang
@@ -42,7 +42,11 @@ class CuteDSLToolchain(Toolchain):
 
     @property
     def extra_read_paths(self) -> tuple[Path, ...]:
-        return (CHILD, Path(self.runtime), *_interpreter(), *SYSTEM_FILES)
+        folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")]
+        folders += [Path(entry) for entry in sys.path if Path(entry).name.endswith("-packages")]
+        environment = Path(sys.prefix) / "pyvenv.cfg"  # names the folders of a virtual environment
+        runtime = Path(self.runtime)
+        return (CHILD, runtime, *dict.fromkeys(folders), environment, *SYSTEM_FILES)
 
     def without_paths(self) -> CuteDSLToolchain:
         made = super().without_paths()
@@ -87,16 +91,4 @@ def _cutedsl(search: Search) -> ToolchainResult:
 def runtime_library() -> Path | None:
     """Return the package's runtime library, which every library built with it needs; its only
     dependency is the driver. None if the package is not installed."""
-    spec = importlib.util.find_spec("nvidia_cutlass_dsl")
-    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
-        for found in sorted(Path(folder).glob(f"cu*/lib/{RUNTIME}"), reverse=True):
-            return found
-    return None
-
-
-def _interpreter() -> tuple[Path, ...]:
-    """Return the interpreter's module folders, and the file that defines them in a virtual
-    environment."""
-    folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")]
-    folders += [Path(entry) for entry in sys.path if Path(entry).name.endswith("-packages")]
-    return (*dict.fromkeys(folders), Path(sys.prefix) / "pyvenv.cfg")
+    return newest_in_package("nvidia_cutlass_dsl", f"cu*/lib/{RUNTIME}")
