@@ -31,11 +31,11 @@ from math import prod
 
 from scheduler.build.model import Build
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.kernel import ConfigValue, Launch
+from scheduler.codegen.kernel import Launch
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
-from scheduler.isa.occupancy import OccupancyRules, rules_of
+from scheduler.isa.occupancy import rules_of
 from scheduler.targets import Board, Target, find
 from scheduler.tuning.roofline import products_ns
 from scheduler.tuning.work import Work
@@ -62,11 +62,15 @@ def expected_ns(
     rules = rules_of(target)
     if board is None or rules is None:
         return None
-    scalars = _scalars(caller, target, bindings)
+    scalars = dict(bindings) | caller.benchmark_request(target.name, bindings).numbers
+    built = {} if build is None else build.resources
     total = 0.0
     for number, launch in enumerate(caller.kernel.launches):
         blocks = prod(max(1, evaluate(size, scalars)) for size in launch.grid)
-        waves = _waves_per_simd(launch, target, rules, build)
+        if launch.function in built:
+            waves = float(max(1, rules.waves(built[launch.function])))
+        else:
+            waves = rules.waves_before_build(prod(launch.block), launch.lds_bytes, target)
         # Launches after the first only add up partial results: they cost their memory traffic only.
         share = work if number == 0 else Work(0, 0, 0, "", 0)
         busiest = _busiest_ns(caller, share, scalars, blocks, board)
@@ -76,17 +80,8 @@ def expected_ns(
     if len(caller.kernel.launches) > 1:
         partial = evaluate(caller.kernel.workspace_bytes, scalars)
         total += 2e9 * partial / board.memory_bytes_per_s
-    return total * (_SPILL_COST if build is not None and _has_spills(build, rules) else 1.0)
-
-
-def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict[str, int]:
-    request = caller.benchmark_request(target.name, bindings)
-    return dict(bindings) | request.numbers
-
-
-def _operand_dtype(matrix_dtype: str) -> DType:
-    """Return the dtype in which the operands of such products are read."""
-    return DType.F32 if matrix_dtype == "tf32" else DType.from_label(matrix_dtype)
+    has_spills = any(rules.spills(resources) for resources in built.values())
+    return total * (_SPILL_COST if has_spills else 1.0)
 
 
 def _busiest_ns(
@@ -96,46 +91,26 @@ def _busiest_ns(
     vector = board.vector.get("f32", 128) * board.compute_units * board.clock_mhz * 1e6
     compute = products_ns(work.matrix_flops, work.matrix_dtype, board)
     compute += 1e9 * work.vector_ops / vector
-    tile = _tile(caller.kernel.config)
-    if tile is None or not work.matrix_flops:
+    config = caller.kernel.config
+    if "BLOCK_M" not in config or not work.matrix_flops:
         return max(memory, compute)
-    block_m, block_n, split = tile
-    steps: float = max(1, scalars.get("K", 1) // split)
-    if caller.kernel.config.get("STREAM_K"):  # the blocks divide all products among them
+    block_m, block_n = int(config["BLOCK_M"]), int(config["BLOCK_N"])
+    steps: float = max(1, scalars.get("K", 1) // int(config.get("SPLIT_K", 1)))
+    if config.get("STREAM_K"):  # the blocks divide all products among them
         steps = work.matrix_flops / (2.0 * blocks * block_m * block_n)
-    itemsize = _operand_dtype(work.matrix_dtype).itemsize
+    # Operands of tf32 products are f32 in memory.
+    dtype = DType.F32 if work.matrix_dtype == "tf32" else DType.from_label(work.matrix_dtype)
     compute = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
-    asked = blocks * (block_m + block_n) * steps * itemsize
-    if caller.kernel.config.get("GEMV"):
+    requested = blocks * (block_m + block_n) * steps * dtype.itemsize  # bytes, mostly from caches
+    memory = max(memory, 1e9 * requested / (_CACHE_SPEED * board.memory_bytes_per_s))
+    if config.get("GEMV"):
         products = blocks * block_m * block_n * steps
-        return max(memory, 1e9 * 2 * products / vector, _cached_ns(asked, board))
-    memory = max(memory, _cached_ns(asked, board))
+        return max(memory, 1e9 * 2 * products / vector)
     # Each of the (about square) groups of waves reads its own rows and columns of the tile.
     lds_rate = _LDS_BYTES_PER_CLOCK * board.compute_units * board.clock_mhz * 1e6
     threads = prod(caller.kernel.launches[0].block)
     across = max(1.0, math.sqrt(threads / find(board.target).wavefront))
-    return max(compute, memory, 1e9 * asked * (1.0 + across) / lds_rate)
-
-
-def _cached_ns(asked: float, board: Board) -> float:
-    """Return the time of bytes that mostly come from the caches."""
-    return 1e9 * asked / (_CACHE_SPEED * board.memory_bytes_per_s)
-
-
-def _tile(config: Mapping[str, ConfigValue]) -> tuple[int, int, int] | None:
-    """Return a matrix template's tile (rows, columns) and its split of k; None for other
-    templates."""
-    if "BLOCK_M" not in config:
-        return None
-    return int(config["BLOCK_M"]), int(config["BLOCK_N"]), int(config.get("SPLIT_K", 1))
-
-
-def _waves_per_simd(
-    launch: Launch, target: Target, rules: OccupancyRules, build: Build | None
-) -> float:
-    if build is not None and launch.function in build.resources:
-        return float(max(1, rules.waves(build.resources[launch.function])))
-    return rules.waves_before_build(prod(launch.block), launch.lds_bytes, target)
+    return max(compute, memory, 1e9 * requested * (1.0 + across) / lds_rate)
 
 
 def _slot_utilization(launch: Launch, blocks: int, waves_per_unit: float, board: Board) -> float:
@@ -147,7 +122,3 @@ def _slot_utilization(launch: Launch, blocks: int, waves_per_unit: float, board:
         return blocks / (rounds * slots)
     # One round: units without a block are idle, those with a few blocks share them well.
     return min(1.0, blocks / board.compute_units)
-
-
-def _has_spills(build: Build, rules: OccupancyRules) -> bool:
-    return any(rules.spills(resources) for resources in build.resources.values())

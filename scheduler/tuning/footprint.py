@@ -93,7 +93,17 @@ def distinct_elements(load: Load, sizes: Sizes, bindings: Bindings) -> int:
     counted: set[sympy.Symbol] = set()
     total = 1
     for index in load.index:
-        steps = _linear_steps(index, sizes, bindings)
+        # Axes that occur only in sums and products, with their steps; none if anything else varies.
+        form = affine(index, sizes)
+        steps: dict[sympy.Symbol, int] = {}
+        if form is not None and all(
+            symbol.name in bindings
+            for step in form.coefficients.values()
+            for symbol in step.free_symbols
+        ):
+            steps = {
+                axis: abs(evaluate(step, bindings)) for axis, step in form.coefficients.items()
+            }
         reach = 0
         for axis, step in sorted(steps.items(), key=lambda item: (item[1], str(item[0]))):
             if axis in counted or step <= reach:
@@ -103,18 +113,6 @@ def distinct_elements(load: Load, sizes: Sizes, bindings: Bindings) -> int:
             total *= sizes[axis]
         counted |= {axis for axis in sizes if axis in index.free_symbols}
     return total
-
-
-def _linear_steps(index: Expr, sizes: Sizes, bindings: Bindings) -> dict[sympy.Symbol, int]:
-    """Return the axes that occur only in sums and products, with their absolute steps; empty if
-    anything else in the index varies."""
-    form = affine(index, sizes)
-    if form is None:
-        return {}
-    known = set(bindings)
-    if any({s.name for s in step.free_symbols} - known for step in form.coefficients.values()):
-        return {}
-    return {axis: abs(evaluate(step, bindings)) for axis, step in form.coefficients.items()}
 
 
 @dataclass(frozen=True)
@@ -140,8 +138,8 @@ def guarded_elements(
     total = 1
     for part in _group_indices(load, guards, sizes):
         if not part.guards:
-            own = replace(load, index=part.indices)
-            total *= distinct_elements(own, {axis: sizes[axis] for axis in part.axes}, bindings)
+            partial = replace(load, index=part.indices)
+            total *= distinct_elements(partial, {axis: sizes[axis] for axis in part.axes}, bindings)
         elif prod(sizes[axis] for axis in part.axes) > _MAX_POINTS:
             return 0
         else:

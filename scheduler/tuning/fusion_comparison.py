@@ -33,9 +33,8 @@ class FusionComparison:
 def unfuse_all(plan: Schedule) -> tuple[Schedule, Mapping[str, tuple[str, ...]]]:
     """Return the schedule with every splittable fused kernel split, and the parts of each such
     node."""
-    whole = {node.name for node in plan.nodes}
-    everything = split_nodes(plan, whole)
-    return everything, {name: part_names(plan, name) for name in everything.split}
+    unfused = split_nodes(plan, {node.name for node in plan.nodes})
+    return unfused, {name: part_names(plan, name) for name in unfused.split}
 
 
 def compare_fusion(
@@ -47,22 +46,15 @@ def compare_fusion(
         for one in result.problems
         for node in one.problem.nodes
     }
-    return tuple(
-        _comparison(node, names, best.get(node), [best.get(name) for name in names])
-        for node, names in parts.items()
-    )
-
-
-def _comparison(
-    node: str,
-    names: tuple[str, ...],
-    fused: Measurement | None,
-    parts: list[Measurement | None],
-) -> FusionComparison:
-    measured = [one for one in parts if one is not None]
-    if fused is None or len(measured) < len(parts):
-        fused_ns = None if fused is None else fused.median_ns
-        return FusionComparison(node, names, fused_ns, None, False)
-    unfused_ns = sum(one.median_ns for one in measured)
-    is_faster = sum(one.high_ns for one in measured) < fused.low_ns
-    return FusionComparison(node, names, fused.median_ns, unfused_ns, is_faster)
+    comparisons = []
+    for node, names in parts.items():
+        fused = best.get(node)
+        measured = [one for name in names if (one := best.get(name)) is not None]
+        if fused is None or len(measured) < len(names):
+            fused_ns = None if fused is None else fused.median_ns
+            comparisons.append(FusionComparison(node, names, fused_ns, None, False))
+            continue
+        unfused_ns = sum(one.median_ns for one in measured)
+        is_faster = sum(one.high_ns for one in measured) < fused.low_ns
+        comparisons.append(FusionComparison(node, names, fused.median_ns, unfused_ns, is_faster))
+    return tuple(comparisons)

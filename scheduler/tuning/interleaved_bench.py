@@ -54,67 +54,61 @@ def measure_interleaved(
 
     Raises ``Cancelled`` once the cancellation is called.
     """
-    over = cancellation or Cancellation()
+    cancellation = cancellation or Cancellation()
     work = work_of(node, lowered, bindings)
     board = device.board
     floor_ns = roofline.limit(work, board, cached=True).least_ns if board is not None else 0.0
     limits, plan = Limits(), default_plan(device.emulated)
     with (
         tempfile.TemporaryDirectory(prefix="kiln-again-") as folder,
-        Bench(device.id, limits, over) as bench,
-        interrupt_on_cancel(over, bench),
+        Bench(device.id, limits, cancellation) as bench,
+        interrupt_on_cancel(cancellation, bench),
     ):
         make_case(node, lowered, bindings, np.random.default_rng(seed)).save(Path(folder))
         try:
             bench.use(Path(folder), rotation_count(work, board))
-            found = {key: check_candidate(bench, one, limits) for key, one in candidates.items()}
+            checks = {key: check_candidate(bench, one, limits) for key, one in candidates.items()}
         except WorkerLostError as gone:
             return dict.fromkeys(candidates, gone.rejected)
-        checked = {key: one for key, one in found.items() if isinstance(one, Check) and one.passed}
-        take = sampler(bench, candidates, limits)
-        seen = _sample_rounds(list(checked), take, plan, floor_ns, progress)
+        correct = [key for key, one in checks.items() if isinstance(one, Check) and one.passed]
+        sample = sampler(bench, candidates, limits)
+        samples = _sample_rounds(correct, sample, plan, floor_ns, progress)
     outcomes: dict[str, Outcome] = {}
-    for key, one in found.items():
-        if isinstance(one, Rejected):
-            outcomes[key] = one
-        elif not one.passed:
-            outcomes[key] = wrong_result(one)
+    for key, check in checks.items():
+        timed = samples.get(key)
+        if isinstance(check, Rejected):
+            outcomes[key] = check
+        elif timed is None:
+            outcomes[key] = wrong_result(check)
+        elif isinstance(timed, Rejected):
+            outcomes[key] = timed
         else:
-            samples = seen[key]
-            outcomes[key] = (
-                samples
-                if isinstance(samples, Rejected)
-                else summarise(
-                    candidates[key].request.kernel,
-                    device.id,
-                    bindings,
-                    samples,
-                    one,
-                    device.emulated,
-                    work.bytes,
-                )
-            )
+            kernel = candidates[key].request.kernel
+            facts = (kernel, device.id, bindings, timed, check, device.emulated, work.bytes)
+            outcomes[key] = summarise(*facts)
     return outcomes
 
 
 def _sample_rounds(
-    keys: list[str], take: Sampler, plan: TimingPlan, floor_ns: float, progress: Progress
+    keys: list[str], sample: Sampler, plan: TimingPlan, floor_ns: float, progress: Progress
 ) -> dict[str, Samples | Rejected]:
     """Run rounds over all keys, every other one backwards, until each has enough samples."""
-    seen: dict[str, Samples | Rejected] = {key: screen(key, take, plan, floor_ns) for key in keys}
+    results: dict[str, Samples | Rejected] = {
+        key: screen(key, sample, plan, floor_ns) for key in keys
+    }
     forward = True
     while waiting := [
-        key for key, one in seen.items() if isinstance(one, Samples) and not plan.done(one)
+        key for key, one in results.items() if isinstance(one, Samples) and not plan.done(one)
     ]:
         for key in waiting if forward else reversed(waiting):
-            one = seen[key]
-            assert isinstance(one, Samples)
-            timing = take(key, one.batch)
+            samples = results[key]
+            assert isinstance(samples, Samples)
+            timing = sample(key, samples.batch)
             if isinstance(timing, Rejected):
-                seen[key] = timing
+                results[key] = timing
             else:
-                one.add(timing, floor_ns)
+                samples.add(timing, floor_ns)
         forward = not forward
-        counts = [one.count for one in seen.values() if isinstance(one, Samples)]
+        counts = [one.count for one in results.values() if isinstance(one, Samples)]
         progress(sum(counts), plan.max_samples * len(keys))
-    return seen
+    return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
@@ -54,10 +54,10 @@ class TuningProblem:
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
         """The configurations to search. If there are several templates, each configuration names
         its own, since parameters of one name may mean different things in two templates."""
-        made = [_template_config(caller) for caller in self.callers]
-        if len({template for template, _ in made}) == 1:
-            return tuple(config for _, config in made)
-        return tuple({TEMPLATE: template, **config} for template, config in made)
+        pairs = [_template_config(caller) for caller in self.callers]
+        if len({template for template, _ in pairs}) == 1:
+            return tuple(config for _, config in pairs)
+        return tuple({TEMPLATE: template, **config} for template, config in pairs)
 
     @property
     def tensors(self) -> tuple[TensorArg, ...]:
@@ -117,9 +117,9 @@ def call_of(
 
 
 def _title(node: SchedulerNode, schedule: Schedule, bindings: Bindings) -> str:
-    usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
-    other = {name: size for name, size in bindings.items() if size != usual[name]}
-    at = f" at {format_bindings(other)}" if other else ""
+    symbols = schedule.lowered.graph.symbols
+    changed = {name: size for name, size in bindings.items() if size != symbols[name].hint}
+    at = f" at {format_bindings(changed)}" if changed else ""
     return title(node, schedule.lowered, bindings) + at
 
 
@@ -142,50 +142,33 @@ def find_problems(
     untuned default if more targets than ``backend``'s use it. Raises ``UserError`` for a name that
     no kernel has.
     """
-    chosen = [node for node in schedule.nodes if node.kind.has_kernel]
+    nodes = [node for node in schedule.nodes if node.kind.has_kernel]
     if only:
-        chosen = _select_nodes(chosen, only)
+        nodes = [node for node in nodes if node.name in only or set(node.nodes) & set(only)]
+        known = {name for node in nodes for name in (node.name, *node.nodes)}
+        for name in only:
+            if name not in known:
+                raise UserError(
+                    f"{name}: no such kernel; `python -m scheduler lower` lists the kernels"
+                )
     groups: dict[Problem, list[SchedulerNode]] = {}
-    for node in chosen:
+    for node in nodes:
         groups.setdefault(problem_of(node, schedule.lowered), []).append(node)
-    problems = [
-        _problem(schedule, backend, target, identity, nodes, bindings, shared or backend)
-        for identity, nodes in groups.items()
-    ]
-    return tuple(sorted(problems, key=lambda p: (p.work.matrix_flops, p.work.bytes, p.name)))
-
-
-def _select_nodes(nodes: Iterable[SchedulerNode], only: Collection[str]) -> list[SchedulerNode]:
-    found = [node for node in nodes if node.name in only or set(node.nodes) & set(only)]
-    known = {name for node in found for name in (node.name, *node.nodes)}
-    for name in only:
-        if name not in known:
-            raise UserError(
-                f"{name}: no such kernel; `python -m scheduler lower` lists the kernels"
+    problems = []
+    for identity, (first, *same) in groups.items():
+        default, offered = (shared or backend).default(first), backend.candidates(first)
+        config = _template_config(default)
+        problems.append(
+            TuningProblem(
+                identity=identity,
+                node=first,
+                nodes=tuple(node.name for node in (first, *same)),
+                bindings=dict(bindings),
+                callers=(default, *(c for c in offered.callers if _template_config(c) != config)),
+                rejected=offered.rejected,
+                request=default.benchmark_request(target.name, bindings),
+                work=work_of(first, schedule.lowered, bindings),
+                title=_title(first, schedule, bindings),
             )
-    return found
-
-
-def _problem(
-    schedule: Schedule,
-    backend: BaseScheduling,
-    target: Target,
-    identity: Problem,
-    nodes: list[SchedulerNode],
-    bindings: Bindings,
-    shared: BaseScheduling,
-) -> TuningProblem:
-    first = nodes[0]
-    default, offered = shared.default(first), backend.candidates(first)
-    others = tuple(c for c in offered.callers if _template_config(c) != _template_config(default))
-    return TuningProblem(
-        identity=identity,
-        node=first,
-        nodes=tuple(node.name for node in nodes),
-        bindings=dict(bindings),
-        callers=(default, *others),
-        rejected=offered.rejected,
-        request=default.benchmark_request(target.name, bindings),
-        work=work_of(first, schedule.lowered, bindings),
-        title=_title(first, schedule, bindings),
-    )
+        )
+    return tuple(sorted(problems, key=lambda p: (p.work.matrix_flops, p.work.bytes, p.name)))

@@ -46,10 +46,9 @@ class CallSite:
     def request(self, kernel: str, uses: Sequence[RecordedUse], target: str) -> BenchmarkRequest:
         """Return the kernel's call here: this node's own use if ``uses`` has it, else the first.
         ``uses`` is not empty. Raises ``UserError`` if it does not fit."""
-        own = [use for use in uses if use.place == self.place]
-        use = (own or list(uses))[0]
-        here = [*self.node.reads, *self.node.writes]
-        renamed = dict(zip(use.buffers, here, strict=True))
+        use = next((use for use in uses if use.place == self.place), uses[0])
+        buffers = [*self.node.reads, *self.node.writes]
+        renamed = dict(zip(use.buffers, buffers, strict=True))
         call = RecordedCall(kernel, use.args, use.call, renamed)
         return call.request(target, self.bindings, self.lowered.buffers)
 

@@ -47,21 +47,20 @@ class ResumedEvaluator:
             (candidate,) = candidates.values()
             known = self._measured.get(candidate.request.kernel)
             if isinstance(known, Measurement):
-                samples = cycle(_timings(known))
-                return lambda _, batch: _scale_to_batch(next(samples), batch)
+                return _replay(known)
         return self._evaluator.sampler(candidates, max_s)
 
 
-def _timings(known: Measurement) -> list[Timing]:
-    """Return its samples, one launch each."""
-    return [
-        Timing(
-            ns,
-            {name: values[place] for name, values in known.readings.items() if place < len(values)},
-        )
-        for place, ns in enumerate(known.samples_ns)
-    ]
+def _replay(measurement: Measurement) -> Sampler:
+    """Return a sampler that repeats the samples of a measurement, which are of one launch each."""
+    readings = measurement.readings
+    launches = cycle(
+        Timing(ns, {name: values[i] for name, values in readings.items() if i < len(values)})
+        for i, ns in enumerate(measurement.samples_ns)
+    )
 
+    def sample(_: str, batch: int) -> Timing:
+        launch = next(launches)
+        return replace(launch, total_ns=launch.total_ns * batch)
 
-def _scale_to_batch(launch: Timing, batch: int) -> Timing:
-    return replace(launch, total_ns=launch.total_ns * batch)
+    return sample

@@ -33,8 +33,8 @@ class Search:
         self._size = len(configs)
         space = Space(tuple(configs))
         self._strategy = find_strategy(strategy).make(space, rng, expected_ns)
-        first_places = [0, *(place for one in first for place in _find_config(configs, one))]
-        self._first = list(dict.fromkeys(first_places))
+        found = (i for one in first for i, config in enumerate(configs) if _is_same(one, config))
+        self._first = list(dict.fromkeys([0, *found]))
         self._results: dict[int, float] = {}
         self._pending: dict[int, None] = {}
 
@@ -64,17 +64,9 @@ class Search:
         return history
 
 
-def _find_config(
-    configs: Sequence[Mapping[str, ConfigValue]], one: Mapping[str, ConfigValue]
-) -> list[int]:
-    """Return the indices of a configuration; if both name a template, the templates must match."""
-
-    def is_same(other: Mapping[str, ConfigValue]) -> bool:
-        templates = {config[TEMPLATE] for config in (one, other) if TEMPLATE in config}
-        return len(templates) < 2 and _without_template(one) == _without_template(other)
-
-    return [place for place, other in enumerate(configs) if is_same(other)]
-
-
-def _without_template(config: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
-    return {name: value for name, value in config.items() if name != TEMPLATE}
+def _is_same(one: Mapping[str, ConfigValue], other: Mapping[str, ConfigValue]) -> bool:
+    """Whether two configurations are the same; if both name a template, the templates too."""
+    if TEMPLATE in one and TEMPLATE in other:
+        return dict(one) == dict(other)
+    ones, others = ({k: v for k, v in c.items() if k != TEMPLATE} for c in (one, other))
+    return ones == others

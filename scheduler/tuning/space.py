@@ -92,13 +92,10 @@ def _columns(values: Sequence[Value]) -> list[Floats]:
     if column.min() > 0 and len(distinct) > 2:
         columns = [np.log2(column)]
         if all(float(value).is_integer() for value in values):
-            columns.append(np.log2([_odd_part(int(value)) for value in values]))
+            numbers = np.array([int(value) for value in values])
+            columns.append(np.log2(numbers // (numbers & -numbers)))  # the odd part
     spans = [(one, one.min(), one.max()) for one in columns]
     return [(one - low) / (high - low) for one, low, high in spans if high > low]
-
-
-def _odd_part(value: int) -> int:
-    return value // (value & -value)
 
 
 def _order(value: Value) -> tuple[bool, float, str]:

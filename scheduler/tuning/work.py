@@ -12,7 +12,7 @@ from math import prod
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import GroupKind, Lowered, Operation, Sort
+from scheduler.ir.operations import Axis, GroupKind, Lowered, Operation, Sort
 from scheduler.ir.storage import bind_buffer
 from scheduler.ir.values import Call, Value, walk
 from scheduler.tuning.footprint import elements_read
@@ -70,7 +70,12 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
     if not operation.group_kind.has_kernel:
         return 0
     if operation.group_kind is GroupKind.SCATTER:
-        return _scatter_ops(operation, bindings)
+        # The initial result, and the sources, each with its combination.
+        initial = _count_calls([store.value for store in operation.results])
+        combined = 1 + _count_calls([scope.value for scope in operation.operands])
+        return initial * _count_points(operation.points, bindings) + combined * _count_points(
+            operation.nest[0], bindings
+        )
     calls = _count_calls(operation.trees)
     if operation.group_kind in (GroupKind.REDUCTION, GroupKind.SCAN):
         calls += 1  # combines two values
@@ -78,19 +83,11 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
     if isinstance(operation, Sort):
         axes = operation.operands[0].axes
         calls += evaluate(operation.axis.size, bindings).bit_length()  # comparisons of an element
-    return calls * prod(evaluate(axis.size, bindings) for axis in axes)
+    return calls * _count_points(axes, bindings)
 
 
-def _scatter_ops(operation: Operation, bindings: Bindings) -> int:
-    """Count the operations of the sources, with the combination of each, and of the initial
-    result."""
-    started = _count_calls([store.value for store in operation.results])
-    combined = 1 + _count_calls([scope.value for scope in operation.operands])
-    axes, sources = operation.points, operation.nest[0]
-    return sum(
-        calls * prod(evaluate(axis.size, bindings) for axis in loops)
-        for calls, loops in ((started, axes), (combined, sources))
-    )
+def _count_points(axes: Iterable[Axis], bindings: Bindings) -> int:
+    return prod(evaluate(axis.size, bindings) for axis in axes)
 
 
 def _count_calls(trees: Iterable[Value]) -> int:

@@ -54,11 +54,8 @@ class ModelCache:
         path = self._path(key)
         with disk_errors("the cache of modelled times", self.root):
             write_atomic(path, data)
-        self._evict(path.parent)
-
-    def _evict(self, folder: Path) -> None:
         with suppress(OSError):  # another process may remove the same file
-            files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
+            files = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)
             for file in files[: -self.max_files]:
                 file.unlink(missing_ok=True)
 

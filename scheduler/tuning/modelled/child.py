@@ -12,8 +12,7 @@ from typing import Any
 from scheduler.errors import UserError
 from scheduler.sandbox.rpc import Handler
 from scheduler.targets.registry import load_part
-from scheduler.tuning.modelled.job import ModelJob
-from scheduler.tuning.modelled.model import Model, pack_answer
+from scheduler.tuning.modelled.job import Model, ModelJob, pack_answer
 
 
 def make_handler(model_name: str) -> Handler:

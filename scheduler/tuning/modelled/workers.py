@@ -11,11 +11,10 @@ from typing import Any
 from scheduler.benchmark.worker import WorkerLostError, WorkerProcess
 from scheduler.errors import Rejected, Stage
 from scheduler.tuning.modelled.cache import ModelCache, key_of
-from scheduler.tuning.modelled.job import ModelJob
-from scheduler.tuning.modelled.model import parse_answer
+from scheduler.tuning.modelled.job import ModelJob, parse_answer
 from scheduler.tuning.modelled_time import ModelledTime
 
-#: The model: a ``modelled/model.py:Model`` by its dotted name.
+#: The model: a ``modelled/job.py:Model`` by its dotted name.
 MODEL = "scheduler.tuning.modelled.board_model:model"
 LIMIT_S = 60.0
 _PROGRAM = "scheduler.tuning.modelled.child:make_handler"
@@ -52,12 +51,12 @@ class ModelWorkers:
         """Model one kernel; a cached result is available at once."""
         key = key_of(job, code_digest)
         known = self._cache.get(key) if self._cache is not None else None
-        modelled = known and _parse_figure(known, job)
+        modelled = known and _parse_time(known, job)
         if isinstance(modelled, ModelledTime):
             self.from_cache += 1
-            there: Future[ModelledTime | Rejected] = Future()
-            there.set_result(modelled)
-            return there
+            cached: Future[ModelledTime | Rejected] = Future()
+            cached.set_result(modelled)
+            return cached
         return self._pool.submit(self._ask, job, listing, key)
 
     def close(self) -> None:
@@ -72,10 +71,12 @@ class ModelWorkers:
         self._idle.clear()
 
     def _ask(self, job: ModelJob, listing: Path, key: str) -> ModelledTime | Rejected:
-        try:
-            process = self._next_process()
-        except _ClosedError:
-            return Rejected(Stage.MODEL, "the run ended during modelling")
+        with self._lock:
+            if self._closed:
+                return Rejected(Stage.MODEL, "the run ended during modelling")
+            command = (_PROGRAM, "cpu", _MEMORY_BYTES, [self._model])
+            process = self._idle.pop() if self._idle else WorkerProcess(*command)
+            self._busy.add(process)
         try:
             with process.stage_files([listing]) as folder:
                 answer = process.request(
@@ -85,50 +86,28 @@ class ModelWorkers:
                     listing=str(folder / listing.name),
                 )
         except WorkerLostError as gone:
-            self._release(process, is_over=True)
-            return self._failure(gone.rejected)
-        self._release(process, is_over=False)
+            with self._lock:
+                self._busy.discard(process)
+            process.kill()
+            if self._closed:
+                return Rejected(Stage.MODEL, "the run ended during modelling")
+            if gone.rejected.stage is Stage.TIMEOUT:
+                reason = f"modelling exceeds the limit of {self._limit_s:g} s"
+            else:
+                reason = f"the model failed: {gone.rejected.reason}"
+            return Rejected(Stage.MODEL, reason, gone.rejected.detail)
+        with self._lock:
+            self._busy.discard(process)
+            self._idle.append(process)
         if "refused" in answer:
             return Rejected(Stage.MODEL, str(answer["refused"]))
-        found = _parse_figure(answer, job)
+        found = _parse_time(answer, job)
         if isinstance(found, ModelledTime) and self._cache is not None:
             self._cache.put(key, answer)
         return found
 
-    def _next_process(self) -> WorkerProcess:
-        with self._lock:
-            if self._closed:
-                raise _ClosedError
-            process = self._idle.pop() if self._idle else self._start_process()
-            self._busy.add(process)
-            return process
 
-    def _start_process(self) -> WorkerProcess:
-        return WorkerProcess(_PROGRAM, "cpu", _MEMORY_BYTES, [self._model])
-
-    def _release(self, process: WorkerProcess, *, is_over: bool) -> None:
-        with self._lock:
-            self._busy.discard(process)
-            if not is_over:
-                self._idle.append(process)
-        if is_over:
-            process.kill()
-
-    def _failure(self, found: Rejected) -> Rejected:
-        if self._closed:
-            return Rejected(Stage.MODEL, "the run ended during modelling")
-        if found.stage is Stage.TIMEOUT:
-            reason = f"modelling exceeds the limit of {self._limit_s:g} s"
-        else:
-            reason = f"the model failed: {found.reason}"
-        return Rejected(Stage.MODEL, reason, found.detail)
-
-
-class _ClosedError(Exception):
-    """The pool is closed and starts nothing more."""
-
-
-def _parse_figure(answer: Mapping[str, Any], job: ModelJob) -> ModelledTime | Rejected:
+def _parse_time(answer: Mapping[str, Any], job: ModelJob) -> ModelledTime | Rejected:
     try:
         return parse_answer(answer, job.device)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -118,7 +118,13 @@ class GuidedSearch:
             self._points[fitted], values, self._hyperparameters, self._rng
         )
         known = self._subsample(order, _MAX_KNOWN)
-        self._predicted = self._candidates(history, order, known)
+        if len(self._space) <= _MAX_PREDICTED:
+            self._predicted = np.arange(len(self._space))
+        else:  # the neighbours of the best and a random sample
+            near = [self._space.neighbours(int(i), len(self._space)) for i in order[:_CENTRES]]
+            count = min(_MAX_PREDICTED, history.untried.size)
+            drawn = self._rng.choice(history.untried, count, replace=False)
+            self._predicted = np.unique(np.concatenate([known, *near, drawn]))
         self._place = {int(index): place for place, index in enumerate(self._predicted)}
         places = np.array([self._place[int(index)] for index in known])
         points = self._points[self._predicted]
@@ -131,17 +137,6 @@ class GuidedSearch:
             return order
         rest = self._rng.choice(order[most // 2 :], most - most // 2, replace=False)
         return np.concatenate([order[: most // 2], rest])
-
-    def _candidates(self, history: History, order: Indices, known: Indices) -> Indices:
-        """Return the configurations to predict: all, or in a large space the neighbours of the best
-        plus a random sample."""
-        if len(self._space) <= _MAX_PREDICTED:
-            return np.arange(len(self._space))
-        near = [
-            self._space.neighbours(int(centre), len(self._space)) for centre in order[:_CENTRES]
-        ]
-        drawn = self._rng.choice(history.untried, min(_MAX_PREDICTED, history.untried.size), False)
-        return np.unique(np.concatenate([known, *near, drawn]))
 
     def _values(self, history: History) -> tuple[Floats, Floats]:
         """Return each configuration's standardised value in the current view (untried ones have
@@ -157,20 +152,14 @@ class GuidedSearch:
         values[history.tried] = (seen - mean) / deviation
         offset = np.zeros(len(self._space))
         if self._expected is not None:
-            offset = self._prior_weight(seen, history) * (self._expected - self._expected.mean())
+            expected = self._expected[history.tried]
+            expected = expected - expected.mean()
+            scale = float(expected @ expected)
+            # How much of the cost model's differences the measurements show, by least squares.
+            weight = expected @ (seen - mean) / scale if scale else 0.0
+            offset = np.clip(weight, 0.0, 1.0) * (self._expected - self._expected.mean())
             offset /= deviation
         return values, offset
-
-    def _prior_weight(self, logs: Floats, history: History) -> float:
-        """Return how much of the cost model's differences the measurements showed: 0 to 1, by least
-        squares."""
-        assert self._expected is not None
-        expected = self._expected[history.tried]
-        expected = expected - expected.mean()
-        scale = float(expected @ expected)
-        if scale == 0.0:
-            return 0.0
-        return float(np.clip(expected @ (logs - logs.mean()) / scale, 0.0, 1.0))
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:

@@ -41,8 +41,10 @@ class LocalSearch:
 
     def propose(self, history: History) -> int | None:
         """Return a neighbour of the start's best, else a random configuration."""
-        centre = self._best_of_start(history)
-        if centre is not None:
+        recent = list(history)[self._start :]
+        timed = [(time, index) for index, time in recent if not np.isnan(time)]
+        if timed:
+            _, centre = min(timed)
             for reach in (1, len(self._space)):
                 around = self._space.neighbours(centre, reach)
                 left = [int(index) for index in around if index not in history]
@@ -51,8 +53,3 @@ class LocalSearch:
         self._start = len(history)
         left = [int(index) for index in history.untried]
         return int(self._rng.choice(left)) if left else None
-
-    def _best_of_start(self, history: History) -> int | None:
-        recent = list(history)[self._start :]
-        seen = [(time, index) for index, time in recent if not np.isnan(time)]
-        return min(seen)[1] if seen else None

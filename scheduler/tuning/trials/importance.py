@@ -90,8 +90,11 @@ def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Im
     n = len(times)
     if n < MIN_TRIALS:
         return Importance(n, missing=f"{n} trials have a time; at least {MIN_TRIALS} are needed")
-    levels = {name: _compact_codes(places) for name, places in codes.items()}
-    levels = {name: one for name, one in levels.items() if one.max() > 0}
+    levels: dict[str, Ints] = {}
+    for name, values in codes.items():  # renumber the values that occur
+        compact = np.unique(np.asarray(values, dtype=np.int64), return_inverse=True)[1]
+        if compact.max() > 0:
+            levels[name] = compact
     y = np.log(np.asarray(times, dtype=np.float64))
     y -= y.mean()
     if not levels:
@@ -99,35 +102,38 @@ def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Im
     if float(y @ y) < 1e-18:
         return Importance(n, missing="all trials took the same time")
     shuffled = _permutations(y)
-    usable = {name: one for name, one in levels.items() if n - (one.max() + 1) >= _SPARE}
-    found = {name: _explained_share(one, shuffled) for name, one in usable.items()}
-    chance = _chance_level([shares[1:] for shares in found.values()])
-    shares = [
-        _share(name, int(one.max()) + 1, found.get(name), chance) for name, one in levels.items()
-    ]
-    shares.sort(key=lambda one: (one.share is None, -(one.share or 0.0), one.name))
-    left, rank = _additive_residuals(list(usable.values()), y) if usable else (y, 0)
+    total = float(y @ y)
+    usable = {name: level for name, level in levels.items() if n - (level.max() + 1) >= _SPARE}
+    explained = {}
+    for name, level in usable.items():
+        sums, counts = _sums(level, shuffled)
+        explained[name] = _adjusted_r2((sums**2 / counts).sum(axis=1), total, n, len(counts))
+    chance = _chance_level([shares[1:] for shares in explained.values()])
+    shares = []
+    for name, level in levels.items():
+        count = int(level.max()) + 1
+        if name in explained and chance is not None:
+            share = max(0.0, float(explained[name][0]))
+            shares.append(Share(name, share, count, beyond_chance=share > chance))
+        else:
+            shares.append(Share(name, None, count, beyond_chance=False))
+    shares.sort(key=lambda share: (share.share is None, -(share.share or 0.0), share.name))
+    residuals, rank, together = y, 0, None
+    if usable:  # the best sum of one effect per parameter
+        matrix = _dummies(list(usable.values()))
+        fitted, _, matrix_rank, _ = np.linalg.lstsq(matrix, y, rcond=None)
+        residuals, rank = y - matrix @ fitted, int(matrix_rank)
+        if n - rank >= _SPARE:
+            fit = np.asarray([total - float(residuals @ residuals)])
+            together = max(0.0, float(_adjusted_r2(fit, total, n, rank)[0]))
     return Importance(
         n=n,
         shares=tuple(shares),
         chance=chance,
-        together=_additive_share(left, rank, y) if usable else None,
-        interactions=_interactions(usable, left, rank, y),
+        together=together,
+        interactions=_interactions(usable, residuals, rank, y),
         ties=_ties(levels),
     )
-
-
-def _share(name: str, values: int, shares: Floats | None, chance: float | None) -> Share:
-    if shares is None or chance is None:
-        return Share(name, None, values, beyond_chance=False)
-    own = max(0.0, float(shares[0]))
-    return Share(name, own, values, beyond_chance=own > chance)
-
-
-def _compact_codes(places: Sequence[int]) -> Ints:
-    """Renumber the values that occur: 0 to their number less one."""
-    inverse: Ints = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)[1]
-    return inverse
 
 
 def _permutations(y: Floats) -> Floats:
@@ -145,16 +151,9 @@ def _sums(groups: Ints, rows: Floats) -> tuple[Floats, Floats]:
 
 def _adjusted_r2(explained: Floats, total: float, n: int, groups: int) -> Floats:
     """Return adjusted R squared from the sums of squares that ``groups`` means explain."""
-    left: Floats = 1.0 - explained / total
-    result: Floats = 1.0 - left * (n - 1) / max(1, n - groups)
+    unexplained: Floats = 1.0 - explained / total
+    result: Floats = 1.0 - unexplained * (n - 1) / max(1, n - groups)
     return result
-
-
-def _explained_share(groups: Ints, rows: Floats) -> Floats:
-    """Return, for each row (centred), the adjusted share that the groups' means explain."""
-    sums, counts = _sums(groups, rows)
-    total = float(rows[0] @ rows[0])
-    return _adjusted_r2((sums**2 / counts).sum(axis=1), total, rows.shape[1], len(counts))
 
 
 def _chance_level(rows: Sequence[Floats]) -> float | None:
@@ -171,29 +170,14 @@ def _dummies(levels: Sequence[Ints]) -> Floats:
     return np.hstack(columns)
 
 
-def _additive_residuals(levels: Sequence[Ints], y: Floats) -> tuple[Floats, int]:
-    """Return the residuals of the best sum of one effect per parameter, and its rank."""
-    matrix = _dummies(levels)
-    fitted, _, rank, _ = np.linalg.lstsq(matrix, y, rcond=None)
-    return y - matrix @ fitted, int(rank)
-
-
-def _additive_share(left: Floats, rank: int, y: Floats) -> float | None:
-    if len(y) - rank < _SPARE:
-        return None
-    total = float(y @ y)
-    explained = np.asarray([total - float(left @ left)])
-    return max(0.0, float(_adjusted_r2(explained, total, len(y), rank)[0]))
-
-
 def _interactions(
-    levels: Mapping[str, Ints], left: Floats, rank: int, y: Floats
+    levels: Mapping[str, Ints], residuals: Floats, rank: int, y: Floats
 ) -> tuple[Interaction, ...]:
     """Return the pairs whose combinations explain more than any pair does of shuffled values, the
-    largest first; ``left`` is the residuals of the single effects."""
+    largest first; ``residuals`` are those of the single effects."""
     if len(levels) < 2 or len(y) - rank < _SPARE:
         return ()
-    rows, total = _permutations(left), float(y @ y)
+    rows, total = _permutations(residuals), float(y @ y)
     found: list[tuple[tuple[str, str], Floats]] = []
     for one, other in combinations(levels, 2):
         gains = _interaction_gain(levels[one], levels[other], rows, total)
@@ -232,23 +216,14 @@ def _interaction_gain(one: Ints, other: Ints, rows: Floats, total: float) -> Flo
 
 
 def _ties(levels: Mapping[str, Ints]) -> tuple[Tie, ...]:
-    found = (
-        Tie((one, other), _association(levels[one], levels[other]))
-        for one, other in combinations(levels, 2)
-    )
-    return tuple(
-        sorted(
-            (tie for tie in found if tie.association >= _TIE_THRESHOLD),
-            key=lambda tie: -tie.association,
-        )
-    )
-
-
-def _association(one: Ints, other: Ints) -> float:
-    """Return Cramer's V of two parameters over the trials."""
-    counts = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
-    np.add.at(counts, (one, other), 1)
-    n = counts.sum()
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
-    chi2 = float(((counts - expected) ** 2 / expected).sum())
-    return float(min(1.0, np.sqrt(chi2 / (n * (min(counts.shape) - 1)))))
+    ties = []
+    for (name, one), (other_name, other) in combinations(levels.items(), 2):
+        counts = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
+        np.add.at(counts, (one, other), 1)
+        n = counts.sum()
+        expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+        chi2 = float(((counts - expected) ** 2 / expected).sum())
+        cramers_v = float(min(1.0, np.sqrt(chi2 / (n * (min(counts.shape) - 1)))))
+        if cramers_v >= _TIE_THRESHOLD:
+            ties.append(Tie((name, other_name), cramers_v))
+    return tuple(sorted(ties, key=lambda tie: -tie.association))

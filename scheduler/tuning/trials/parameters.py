@@ -28,26 +28,21 @@ def varying_parameters(
 ) -> tuple[Parameter, ...]:
     """Return the parameters for which ``configs`` have several values (leaving it unnamed counts as
     one), by name. Values that only ``others`` have are included."""
-    names = sorted({name for config in configs for name in config})
-    found = (_parameter(name, configs, others) for name in names)
-    return tuple(one for one in found if len(set(one.codes)) > 1)
-
-
-def _parameter(
-    name: str,
-    configs: Sequence[Mapping[str, ConfigValue]],
-    others: Sequence[Mapping[str, ConfigValue]],
-) -> Parameter:
-    given = [config[name] for config in (*configs, *others) if name in config]
-    is_number = all(isinstance(value, int) and not isinstance(value, bool) for value in given)
-    texts = {str(value) for value in given}
-    ordered = sorted(texts, key=int) if is_number else sorted(texts)
-    if any(name not in config for config in configs):
-        ordered.append(UNNAMED)
-    place = {text: at for at, text in enumerate(ordered)}
-    return Parameter(
-        name, tuple(ordered), tuple(place[value_of(config, name)] for config in configs), is_number
-    )
+    parameters = []
+    for name in sorted({name for config in configs for name in config}):
+        texts = [value_of(config, name) for config in configs]
+        if len(set(texts)) < 2:
+            continue
+        values = [config[name] for config in (*configs, *others) if name in config]
+        is_number = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+        ordered = sorted({str(value) for value in values}, key=int if is_number else str)
+        if UNNAMED in texts:
+            ordered.append(UNNAMED)
+        codes = {text: code for code, text in enumerate(ordered)}
+        parameters.append(
+            Parameter(name, tuple(ordered), tuple(codes[text] for text in texts), is_number)
+        )
+    return tuple(parameters)
 
 
 def value_of(config: Mapping[str, ConfigValue], name: str) -> str:
