@@ -15,7 +15,7 @@ from scheduler.errors import Rejected
 from scheduler.ir.operations import Axis
 
 _THREADS = (256, 128, 512)
-_VECTORS = (1, 2, 4, 8)
+VECTORS = (1, 2, 4, 8)
 MAX_LOAD_BYTES = 16  # one lane's load or store: global_load_dwordx4
 # Fewer blocks than this leave compute units of the larger GPUs idle (MI300X has 304).
 MIN_DEVICE_BLOCKS = 304
@@ -31,24 +31,34 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
         """Return the threads per block if nothing was measured."""
         return _THREADS[0]
 
+    @property
+    def innermost(self) -> Axis | None:
+        """Return the axis along which a thread's points are neighbours."""
+        return self.nest.outer[-1] if self.nest.outer else None
+
+    def movable(self, vector: int) -> Sequence[Access]:
+        """Return the accesses that a thread makes ``vector`` elements at a time."""
+        axis, nest = self.innermost, self.nest
+        return [a for a in nest.accesses if axis and nest.is_vectorizable(a, axis, vector)]
+
     def configs(self) -> Sequence[Config]:
         return [
-            {"threads": threads, "vector": vector} for vector in _VECTORS for threads in _THREADS
+            {"threads": threads, "vector": vector} for vector in VECTORS for threads in _THREADS
         ]
 
     def reject(self, config: Config) -> Rejected | None:
         vector = int(config["vector"])
         if vector == 1:
             return None
-        axis = self._innermost
-        if axis is None:
+        if self.innermost is None:
             return illegal("a single point cannot be vectorized")
-        if not self._vector_accesses(axis, vector):
+        movable = self.movable(vector)
+        if not movable:
             return illegal(
                 f"no access has {vector} aligned, consecutive elements along the innermost axis",
-                f"innermost extent {axis.size}",
+                f"innermost extent {self.innermost.size}",
             )
-        widest = max(self._itemsize(access) for access in self._vector_accesses(axis, vector))
+        widest = self.nest.widest_bytes(movable)
         if vector * widest > MAX_LOAD_BYTES:
             lane = self.targets[0].words.lane
             return illegal(
@@ -58,7 +68,7 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
 
     def default_config(self) -> Config:
         points = self.hint(self.nest.outer_numel)
-        for vector in reversed(_VECTORS):
+        for vector in reversed(VECTORS):
             config: Config = {"threads": self.default_threads, "vector": vector}
             enough = vector == 1 or points >= MIN_DEVICE_BLOCKS * _THREADS[0] * vector
             if enough and self.reject(config) is None:
@@ -67,15 +77,5 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
 
     def pack(self, vector: int) -> Pack | None:
         """Return the points of a thread; None if it has one."""
-        axis = self._innermost
+        axis = self.innermost
         return Pack(axis, vector) if axis and vector > 1 else None
-
-    @property
-    def _innermost(self) -> Axis | None:
-        return self.nest.outer[-1] if self.nest.outer else None
-
-    def _vector_accesses(self, axis: Axis, vector: int) -> list[Access]:
-        return [a for a in self.nest.accesses if self.nest.is_vectorizable(a, axis, vector)]
-
-    def _itemsize(self, access: Access) -> int:
-        return self.lowered.buffers[access.buffer].dtype.itemsize

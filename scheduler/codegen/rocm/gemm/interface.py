@@ -12,8 +12,8 @@ from scheduler.codegen.contraction.indices import IndexGroup, Strides
 from scheduler.codegen.contraction.interface import ContractionInterface, OperandRead
 from scheduler.codegen.cpp import IndexPrinter, Lines, Marks, Memory, ValuePrinter
 from scheduler.codegen.printing.precision import store_root
+from scheduler.codegen.rocm.gemm.vectorized_stores import VectorStorePrinter
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
-from scheduler.codegen.rocm.vectorized_stores import VectorStorePrinter
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.ranges import Ranges

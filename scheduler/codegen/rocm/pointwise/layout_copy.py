@@ -8,7 +8,7 @@ whole packs, and the lanes of a wave form a rectangle whose sides are whole cach
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.codegen.cpp.nest import NestPrinter
@@ -30,13 +30,16 @@ class LayoutCopy:
     reads: tuple[Load, ...]
     width: int
 
+    def others(self, nest: LoopNest) -> list[Axis]:
+        """Return all other axes."""
+        return [axis for axis in nest.outer if axis not in (self.along, self.across)]
+
     def blocks(self, nest: LoopNest, lanes: int, threads: int) -> tuple[Expr, Expr, Expr]:
         """Return the blocks along the stores' axis, along the reads', and over all other axes, with
         ``lanes`` threads side by side along the stores' axis."""
-        others = [axis for axis in nest.outer if axis not in (self.along, self.across)]
         along = ceil_div(self.along.size, lanes * self.width)
         across = ceil_div(self.across.size, threads // lanes * self.width)
-        return along, across, numel(others)
+        return along, across, numel(self.others(nest))
 
 
 def find_layout_copy(nest: LoopNest, width: int) -> LayoutCopy | None:
@@ -48,23 +51,21 @@ def find_layout_copy(nest: LoopNest, width: int) -> LayoutCopy | None:
     written = [access for access in nest.accesses if access.buffer in nest.outputs]
     if not all(nest.is_vectorizable(access, along, width) for access in written):
         return None
+    candidates = {
+        load: nest.access(load.buffer, load.index)
+        for statement in nest.statements
+        for load in loads(statement.value)
+        if not load.indirect and load.buffer in nest.inputs
+    }
     for across in nest.outer[:-1]:
-        if turned := tuple(_transposed_loads(nest, along, across, width)):
-            return LayoutCopy(along, across, turned, width)
+        reads = tuple(
+            load
+            for load, access in candidates.items()
+            if access.offset.step(along.var) != 0 and nest.is_vectorizable(access, across, width)
+        )
+        if reads:
+            return LayoutCopy(along, across, reads, width)
     return None
-
-
-def _transposed_loads(nest: LoopNest, along: Axis, across: Axis, width: int) -> Iterator[Load]:
-    seen: set[Load] = set()
-    for statement in nest.statements:
-        for load in loads(statement.value):
-            access = nest.access(load.buffer, load.index)
-            if load in seen or load.indirect or load.buffer not in nest.inputs:
-                continue
-            seen.add(load)
-            moves = access.offset.step(along.var) != 0
-            if moves and nest.is_vectorizable(access, across, width):
-                yield load
 
 
 class LayoutCopyPrinter(NestPrinter):
@@ -74,32 +75,33 @@ class LayoutCopyPrinter(NestPrinter):
     _transposed_loads: Mapping[Load, str] = {}
 
     def print_squares(
-        self, others: str, statements: Sequence[Statement], turn: LayoutCopy, sink: Sink
+        self, others: str, statements: Sequence[Statement], layout: LayoutCopy, sink: Sink
     ) -> None:
         """Print the reads of the rows, then the columns one after the other; ``others`` is the flat
         index of all other axes."""
-        rest = [axis for axis in self.nest.outer if axis not in (turn.along, turn.across)]
-        if rest:
-            self.decode(others, rest)
-        along, across = (self.names[axis.var.name] for axis in (turn.along, turn.across))
-        held = {load: f"turned{k}" for k, load in enumerate(turn.reads)}
-        for load, name in held.items():
+        if axes := layout.others(self.nest):
+            self.decode(others, axes)
+        along, across = (self.names[axis.var.name] for axis in (layout.along, layout.across))
+        names = {load: f"turned{number}" for number, load in enumerate(layout.reads)}
+        for load, name in names.items():
             dtype = self._memory[load.buffer].buffer.dtype
-            pack = f"kiln::Pack<{dtype.cpp}, {turn.width}>"
-            self.lines.add(f"{pack} {name}[{turn.width}];", ())
-        with self.pack_loop(turn.width):
+            pack = f"kiln::Pack<{dtype.cpp}, {layout.width}>"
+            self.lines.add(f"{pack} {name}[{layout.width}];", ())
+        with self.pack_loop(layout.width):
             self.lines.add(self.index_definition(f"{along}_j", f"{along} + j"), ())
-            moved = {turn.along.var.name: f"{along}_j", turn.across.var.name: f"{across}_first"}
-            self.values.index = self.index_printer({**self.names, **moved})
-            for load, name in held.items():
-                with self.values.mark_nodes(_reader_nodes(statements, load)):
+            row = {layout.along.var.name: f"{along}_j", layout.across.var.name: f"{across}_first"}
+            self.values.index = self.index_printer({**self.names, **row})
+            for load, name in names.items():
+                readers = (s.store.nodes for s in statements if load in set(loads(s.value)))
+                nodes = tuple(dict.fromkeys(node for each in readers for node in each))
+                with self.values.mark_nodes(nodes):
                     pointer = self._memory[load.buffer].pointer
-                    text = self.load_pack(pointer, self.values.offset(load), turn.width)
+                    text = self.load_pack(pointer, self.values.offset(load), layout.width)
                     self.lines.add(f"{name}[j] = {text};")
         self.values.index = self.index
-        self._transposed_loads = {load: f"{name}[j][i]" for load, name in held.items()}
+        self._transposed_loads = {load: f"{name}[j][i]" for load, name in names.items()}
         self.lines.add("#pragma unroll", ())
-        with self.lines.block(f"for (int i = 0; i < {turn.width}; ++i)"):
+        with self.lines.block(f"for (int i = 0; i < {layout.width}; ++i)"):
             self.lines.add(self.index_definition(across, f"{across}_first + i"), ())
             self.run(statements, sink)
 
@@ -109,8 +111,3 @@ class LayoutCopyPrinter(NestPrinter):
 
     def is_packed(self, load: Load) -> bool:
         return load not in self._transposed_loads and super().is_packed(load)
-
-
-def _reader_nodes(statements: Sequence[Statement], load: Load) -> tuple[str, ...]:
-    nodes = (s.store.nodes for s in statements if load in set(loads(s.value)))
-    return tuple(dict.fromkeys(node for each in nodes for node in each))
