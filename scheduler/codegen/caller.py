@@ -7,9 +7,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from scheduler.codegen.benchmark_request import BenchmarkRequest, make_request
-from scheduler.codegen.buffer import TemplateBuffer
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.ir.operations import Buffer
+
+
+@dataclass(frozen=True)
+class TemplateBuffer:
+    """The output of a template, which replaces a node's operations: the names of the buffers that
+    its kernel reads, and those that it writes."""
+
+    template: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Buffer, ...]
 
 
 @dataclass(frozen=True)

@@ -57,35 +57,34 @@ class MetadataComment:
                 for source, names in sorted(sources.items())
             ),
             "Graph fragment:",
-            *(f"  {self._placeholder(self._buffers[name])}" for name in node.reads),
+            *(
+                f"  %{_short(buffer.source_name or buffer.name)} : {self._describe(buffer)}"
+                f" = PlaceHolder[target={_short(buffer.name)}]"
+                for buffer in map(self._buffers.__getitem__, node.reads)
+            ),
             *(f"  {self._call(part)}" for part in parts),
             f"  return {','.join(f'%{_short(name)}' for name in node.writes)}",
         ]
         return "".join(f"{self._mark} {escape_comment(line)}\n" for line in lines)
 
-    def _placeholder(self, buffer: Buffer) -> str:
-        described = self._describe(buffer.dtype, buffer.size, buffer.stride)
-        source = _short(buffer.source_name or buffer.name)
-        return f"%{source} : {described} = PlaceHolder[target={_short(buffer.name)}]"
-
     def _call(self, node: Node) -> str:
         meta = self._tensors.get(node.outputs[0]) if len(node.outputs) == 1 else None
-        typed = f" : {self._tensor(meta)}" if meta else " : "
-        args = _format_arguments(node.args)
+        typed = f" : {self._describe(meta)}" if meta else " : "
+        args = ", ".join(map(_format_argument, node.args))
+        comma = "," if len(node.args) == 1 else ""
         kwargs = ", ".join(
             f"{_short(key)}: {_format_argument(arg)}" for key, arg in node.kwargs.items()
         )
+        target = _short(node.target)
+        qualified = target if target.startswith("_operator") else f"torch.ops.{target}"
         return (
             f"%{_short(node.name)}{typed}[num_users={self._users.get(node.name, 0)}] = "
-            f"call_function[target={_qualified(_short(node.target))}]"
-            f"(args = {args}, kwargs = {{{kwargs}}})"
+            f"call_function[target={qualified}](args = ({args}{comma}), kwargs = {{{kwargs}}})"
         )
 
-    def _tensor(self, meta: TensorMeta) -> str:
-        return self._describe(meta.dtype, meta.size, meta.stride)
-
-    def _describe(self, dtype: DType, size: tuple[Expr, ...], stride: tuple[Expr, ...]) -> str:
-        return f'Tensor "{dtype.label}{self._list(size)}{self._list(stride)}{self._device}"'
+    def _describe(self, tensor: Buffer | TensorMeta) -> str:
+        shape = f"{self._list(tensor.size)}{self._list(tensor.stride)}"
+        return f'Tensor "{tensor.dtype.label}{shape}{self._device}"'
 
     def _list(self, items: tuple[Expr, ...]) -> str:
         known = self._lists.get(items)
@@ -100,15 +99,6 @@ def source_name(node: Node) -> str:
     # torch writes the kind of the function before its name: builtin_function_or_method.addmm.
     called = node.origin.torch_function.partition(";")[0]
     return called.rpartition(".")[2] or node.name
-
-
-def _qualified(target: str) -> str:
-    return target if target.startswith("_operator") else f"torch.ops.{target}"
-
-
-def _format_arguments(arguments: tuple[Argument, ...]) -> str:
-    comma = "," if len(arguments) == 1 else ""
-    return f"({', '.join(_format_argument(part) for part in arguments)}{comma})"
 
 
 def _format_argument(argument: Argument) -> str:

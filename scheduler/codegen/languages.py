@@ -1,11 +1,10 @@
-"""The languages of sources, by file name."""
+"""The languages of sources, by a source's file name in a bundle and in the compiler's folder."""
 
 from __future__ import annotations
 
-from scheduler.codegen.cutedsl import source as cutedsl
-from scheduler.codegen.rocm import source as hip
-
-LANGUAGES = {hip.SOURCE_FILE: "HIP", cutedsl.SOURCE_FILE: "CuteDSL"}
+HIP_SOURCE = "source.hip"
+CUTEDSL_SOURCE = "source.py"
+LANGUAGES = {HIP_SOURCE: "HIP", CUTEDSL_SOURCE: "CuteDSL"}
 
 
 def language_of(source_file: str) -> str:

@@ -31,7 +31,9 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
     A name of more than 80 characters is cut after a whole op and ends with the number of omitted
     ops.
     """
-    ops = sorted({_op_identifier(op_packet(node.target).rpartition(".")[2]) for node in nodes})
+    # The names come from the model's file.
+    names = {op_packet(node.target).rpartition(".")[2] for node in nodes}
+    ops = sorted({to_identifier(name).strip("_") or "op" for name in names})
     parts = ["fused"]
     for position, op in enumerate(ops):
         if len("_".join([*parts, op])) > _FUSED_LIMIT:
@@ -39,11 +41,6 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
             break
         parts.append(op)
     return "_".join(parts)
-
-
-def _op_identifier(op: str) -> str:
-    """Return the C identifier characters of an op's name, which comes from the model's file."""
-    return to_identifier(op).strip("_") or "op"
 
 
 def size_names(symbols: Iterable[str]) -> dict[str, str]:

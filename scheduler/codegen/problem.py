@@ -42,9 +42,8 @@ from scheduler.limits import PROBLEM_FUEL
 
 _TIMES = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
-_WRITTEN_IF_SET = frozenset(
-    {"allow_tf32"}
-)  # problems without it keep the description from before the field existed
+# Problems without it keep the description from before the field existed.
+_WRITTEN_IF_SET = frozenset({"allow_tf32"})
 _VARIABLE_NAME = re.compile(r"(i|ind)\d+")  # variable names in the description
 
 
@@ -84,8 +83,8 @@ class ProblemShape:
     def distance(self, other: ProblemShape) -> float:
         """Return the sum of the extents' ratios, in powers of two; infinite for another kind of
         problem."""
-        mine, theirs = (self.template, self.dtypes), (other.template, other.dtypes)
-        if mine != theirs or len(self.extents) != len(other.extents):
+        same_kind = (self.template, self.dtypes) == (other.template, other.dtypes)
+        if not same_kind or len(self.extents) != len(other.extents):
             return math.inf
         pairs = zip(self.extents, other.extents, strict=True)
         return sum(abs(math.log2((a + 1) / (b + 1))) for a, b in pairs)
@@ -93,30 +92,26 @@ class ProblemShape:
 
 def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
     """Return the problem that a node with a kernel solves."""
-    with fuel_limit(f"describing kernel {node.name}", PROBLEM_FUEL):
-        return _problem_of(node, lowered)
-
-
-def _problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
     writer = _CanonicalWriter(lowered.buffers)
-    content = {
-        "kind": node.kind.value,
-        "members": [writer.write(member) for member in node.members],
-    }
-    results = [name for member in node.members for name in member.writes]
-    in_registers = [writer.buffer(name) for name in results if name not in node.writes]
+    with fuel_limit(f"describing kernel {node.name}", PROBLEM_FUEL):
+        content = {
+            "kind": node.kind.value,
+            "members": [writer.write(member) for member in node.members],
+        }
+        results = [name for member in node.members for name in member.writes]
+        in_registers = [writer.buffer(name) for name in results if name not in node.writes]
+        summary = _summary(node.members[0], lowered.buffers)[:300]
     if in_registers:
         content["in_registers"] = in_registers
     text = json.dumps(content, separators=(",", ":"))
-    graph = lowered.graph
     return Problem(
         digest=hashlib.sha256(text.encode()).hexdigest(),
         kind=node.kind.value,
         op=op_name(node, lowered)[:64],
-        summary=_summary(node.members[0], lowered.buffers)[:300],
+        summary=summary,
         symbols={
             name: {"hint": info.hint, "min": info.minimum, "max": info.maximum}
-            for name, info in sorted(graph.symbols.items())
+            for name, info in sorted(lowered.graph.symbols.items())
             if name in writer.sizes
         },
         text=text,
@@ -165,17 +160,17 @@ class _CanonicalWriter:
             return self.write(value.value)  # kernels are the same with it and without
         skipped = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
         written: list[Any] = [type(value).__name__]
-        for one in fields(value):
-            if one.name in skipped or not one.compare:
+        for each in fields(value):
+            if each.name in skipped or not each.compare:
                 continue
-            part = getattr(value, one.name)
-            if one.metadata.get("later"):
-                if part != one.default:
-                    written.append([one.name, self.write(part)])
+            part = getattr(value, each.name)
+            if each.metadata.get("later"):
+                if part != each.default:
+                    written.append([each.name, self.write(part)])
                 continue
-            if one.name in _WRITTEN_IF_SET:
-                written += [one.name] if part else []
-            elif one.name == "buffer" and isinstance(value, Load | Store):
+            if each.name in _WRITTEN_IF_SET:
+                written += [each.name] if part else []
+            elif each.name == "buffer" and isinstance(value, Load | Store):
                 written.append(self.buffer(part))
             else:
                 written.append(self.write(part))
@@ -208,32 +203,24 @@ class _CanonicalWriter:
 
 def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
     """Return sizes, types and stored results, on one line."""
-    types = _stored_dtypes(main.results, buffers)
-    if main.template_op:
-        shape = _TIMES.join(_format_extent(axes) for axes in main.dimensions)
-        rounded = " (tf32)" if main.products and main.products.allow_tf32 else ""
-        return f"{shape} {types}{rounded}{_score_modifiers(main)}{_epilogue(main)}"
+    types = "+".join(dict.fromkeys(buffers[store.buffer].dtype.label for store in main.results))
     if isinstance(main, Scatter):
         return f"{_format_extent(main.sources)} into {_format_extent(main.axes)} {types}"
-    outer, inner = main.nest
-    over = f" over {_format_extent(inner)}" if inner else ""
-    return f"{_format_extent(outer)}{over} {types}".strip()
-
-
-def _score_modifiers(main: Operation) -> str:
-    """Return the score modifiers of an attention: causal, soft cap."""
-    if not isinstance(main, Attention):
-        return ""
-    cap = "" if main.cap is None else f" cap {main.cap:g}"
-    return f"{' causal' if main.causal else ''}{cap}"
-
-
-def _epilogue(main: Operation) -> str:
-    """Return the number of buffers that a template reads for its stores alone."""
+    if not main.template_op:
+        outer, inner = main.nest
+        over = f" over {_format_extent(inner)}" if inner else ""
+        return f"{_format_extent(outer)}{over} {types}".strip()
+    summary = f"{_TIMES.join(_format_extent(axes) for axes in main.dimensions)} {types}"
+    if main.products and main.products.allow_tf32:
+        summary += " (tf32)"
+    if isinstance(main, Attention):
+        summary += " causal" if main.causal else ""
+        summary += "" if main.cap is None else f" cap {main.cap:g}"
+    # Buffers that a template reads for its stores alone.
     computed_from = {name for scope in main.operands for name in _buffers_read(scope.value)}
     stored = {name for store in main.results for name in _buffers_read(store.value)}
-    extras = len(stored - computed_from)
-    return f", epilogue reads {extras}" if extras else ""
+    extra = len(stored - computed_from)
+    return f"{summary}, epilogue reads {extra}" if extra else summary
 
 
 def _buffers_read(value: Value) -> set[str]:
@@ -245,7 +232,3 @@ def _format_extent(axes: tuple[Axis, ...]) -> str:
     factor."""
     text = print_expr(numel(axes))
     return text if text.isalnum() else f"({text})"
-
-
-def _stored_dtypes(stores: tuple[Store, ...], buffers: Mapping[str, Buffer]) -> str:
-    return "+".join(dict.fromkeys(buffers[store.buffer].dtype.label for store in stores))

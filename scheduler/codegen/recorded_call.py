@@ -35,10 +35,14 @@ class RecordedCall:
         buffers."""
         try:
             args = [KernelArg(**arg) for arg in self.args]
-            call = KernelCall(self.kernel, {arg.name: self._value(arg) for arg in args})
+            values: dict[str, str | Expr] = {}
+            for arg in args:
+                value = self.call[arg.name]
+                is_buffer = arg.type == "ptr"
+                values[arg.name] = self.buffer_names[value] if is_buffer else parse_expr(value)
             return make_request(
                 bindings,
-                call,
+                KernelCall(self.kernel, values),
                 args,
                 buffers,
                 symbol=self.kernel,
@@ -49,7 +53,3 @@ class RecordedCall:
             raise UserError(
                 f"{self.kernel} was recorded for a different call: {error} is unknown"
             ) from None
-
-    def _value(self, arg: KernelArg) -> str | Expr:
-        given = self.call[arg.name]
-        return self.buffer_names[given] if arg.type == "ptr" else parse_expr(given)

@@ -132,32 +132,16 @@ class BaseScheduling(ABC):
     def candidates(self, node: SchedulerNode) -> Candidates:
         """Return every configuration for the node, rendered, and the rejected ones."""
         with _node_fuel(node):
-            return self._candidates(self.template(node))
+            template = self.template(node)
+            legal, rejected = _sort_configs(template)
+            return Candidates(tuple(map(template.generate, legal)), rejected)
 
     def legality(self, node: SchedulerNode) -> Legality:
         """Return the configurations that ``candidates`` would offer and reject by its rules;
         nothing is rendered."""
         with _node_fuel(node):
-            template = self.template(node)
-            legal, rejections = 0, []
-            for config in template.configs():
-                rejected = template.reject(config)
-                if rejected is None:
-                    legal += 1
-                    continue
-                rejections.append(RejectedConfig(template.name, tuple(config.items()), rejected))
-        return Legality(legal, tuple(rejections))
-
-    def _candidates(self, template: KernelTemplate) -> Candidates:
-        callers: list[TemplateCaller] = []
-        rejections: list[RejectedConfig] = []
-        for config in template.configs():
-            rejected = template.reject(config)
-            if rejected is None:
-                callers.append(template.generate(config))
-            else:
-                rejections.append(RejectedConfig(template.name, tuple(config.items()), rejected))
-        return Candidates(tuple(callers), tuple(rejections))
+            legal, rejected = _sort_configs(self.template(node))
+        return Legality(len(legal), rejected)
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
         """Return the configuration chosen by the problem's size, without any measurement."""
@@ -174,21 +158,21 @@ class BaseScheduling(ABC):
         """Return the candidate that the named template makes with a valid configuration. Raises
         ``ValueError`` if the node has no template with that name."""
         with _node_fuel(node):
-            own = self.template(node)
-            if own.name != template:
+            node_template = self.template(node)
+            if node_template.name != template:
                 raise ValueError(f"{node.name} has no template {template}")
-            return own.generate(config)
+            return node_template.generate(config)
 
     def is_candidate(self, node: SchedulerNode, template: str, config: Config) -> bool:
         """Whether that is one of the node's candidates, or its default."""
         with _node_fuel(node):
-            own, given = self.template(node), dict(config)
-            if own.name != template:
+            node_template, values = self.template(node), dict(config)
+            if node_template.name != template:
                 return False
-            if any(given == dict(one) for one in own.configs()):
-                return own.reject(given) is None
+            if any(values == dict(each) for each in node_template.configs()):
+                return node_template.reject(values) is None
             with suppress(UserError):  # no configuration is valid
-                return given == dict(own.default_config())
+                return values == dict(node_template.default_config())
             return False
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
@@ -207,6 +191,21 @@ class BaseScheduling(ABC):
         return self.define_kernel(caller.kernel), caller.call
 
 
+def _sort_configs(
+    template: KernelTemplate,
+) -> tuple[list[Config], tuple[RejectedConfig, ...]]:
+    """Return a template's valid configurations, and the invalid ones."""
+    legal: list[Config] = []
+    rejections: list[RejectedConfig] = []
+    for config in template.configs():
+        rejected = template.reject(config)
+        if rejected is None:
+            legal.append(config)
+        else:
+            rejections.append(RejectedConfig(template.name, tuple(config.items()), rejected))
+    return legal, tuple(rejections)
+
+
 TEMPLATE_KINDS = (
     GroupKind.GEMM,
     GroupKind.CONVOLUTION,
@@ -223,8 +222,14 @@ class TemplateScheduling(BaseScheduling):
     def codegen(
         self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
-        if caller.node == node.name:
-            _check_outputs(node, caller)
+        output = caller.output()
+        written = {buffer.name for buffer in output.outputs}
+        fits = written == set(node.writes) and set(output.inputs) <= set(node.reads)
+        if caller.node == node.name and not fits:
+            raise ValueError(
+                f"{output.template} leaves {sorted(written)} of {sorted(output.inputs)}, but"
+                f" {node.name} makes {sorted(node.writes)} of {sorted(node.reads)}"
+            )
         if node.kind in TEMPLATE_KINDS:
             return self.codegen_template(node, caller)
         return super().codegen(node, caller)
@@ -237,17 +242,6 @@ class TemplateScheduling(BaseScheduling):
         if node.group[1] != 1:
             raise ValueError(f"template node {node.name} has a reduction extent {node.group[1]}")
         return super().codegen(node, caller)
-
-
-def _check_outputs(node: SchedulerNode, caller: TemplateCaller) -> None:
-    """Check that a template's output is what the node must produce."""
-    left = caller.output()
-    written = {buffer.name for buffer in left.outputs}
-    if written != set(node.writes) or not set(left.inputs) <= set(node.reads):
-        raise ValueError(
-            f"{left.template} leaves {sorted(written)} of {sorted(left.inputs)}, but {node.name}"
-            f" makes {sorted(node.writes)} of {sorted(node.reads)}"
-        )
 
 
 @contextmanager

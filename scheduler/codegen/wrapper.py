@@ -11,15 +11,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-import jinja2
-
 from scheduler.codegen import bundle_paths, wrapper_host, wrapper_loops
+from scheduler.codegen.jinja_env import load_template
 from scheduler.codegen.names import size_names
 from scheduler.codegen.program import StepKind, build_program, loop_ends
 from scheduler.ir.bindings import size_sources
@@ -38,19 +36,6 @@ _T = TypeVar("_T")
 _INPUT_KINDS = ("input", "parameter", "constant")
 # Form of the buffer names that stay unchanged; the wrapper's own text uses no name of this form.
 _PLAIN_NAME = re.compile(r"[a-z]+[a-z_]*[0-9]+(_[0-9]+)?")
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - the text is Python, not a page
-        auto_reload=False,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("wrapper.py.jinja")
 
 
 def render_wrapper(manifest: Mapping[str, Any], libraries: Mapping[str, str]) -> str:
@@ -93,13 +78,6 @@ class _Wrapper:
         #: Each input that the model writes, and the buffer of its new value.
         self._written = [(each["input"], outputs[each["output"]]) for each in mutations]
 
-    def _library(self) -> str:
-        """Return the name of a kernel's library, as Python: one for all targets if they agree."""
-        names = sorted(set(self._libraries.values()))
-        if len(names) == 1:
-            return json.dumps(names[0])
-        return f"{dict(sorted(self._libraries.items()))!r}[self.device.target]"
-
     def render(self) -> str:
         symbols, kernels = self._manifest["graph"]["symbols"], self._manifest["kernels"]
         used = {*self._manifest["inputs"], *self._manifest["outputs"]}
@@ -112,9 +90,19 @@ class _Wrapper:
             name for name in self._buffers if self._kind(name) in _INPUT_KINDS and name in used
         ]
         inputs = [name for name in given if self._kind(name) == "input"]
+        shapes = {
+            self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
+            for name in inputs
+        }
         late = [name for name in self._symbols if is_unbacked(name)]
         known = {n: variable for n, variable in self._symbols.items() if n not in late}
-        return _template().render(
+        # A kernel's library: one name for all targets if they agree.
+        libraries = sorted(set(self._libraries.values()))
+        by_target = f"{dict(sorted(self._libraries.items()))!r}[self.device.target]"
+        outputs = {self._key(name) for name in self._returned}
+        results = [name for name, new in self._written if new not in self._missing]
+        template = load_template(Path(__file__).parent, "wrapper.py.jinja")
+        return template.render(
             layout=bundle_paths,
             numpy_types=[(dtype.label, dtype.numpy) for dtype in DType],
             graph=escape_docstring(self._manifest["graph"]["name"], MAX_NAME),
@@ -126,19 +114,27 @@ class _Wrapper:
             symbol_table=_symbol_table(symbols, known),
             guards=list(self._guards()),
             late_table=_symbol_table(symbols, late) if late else "",
-            from_shapes=list(self._shape_sizes(inputs, known)),
+            from_shapes=[
+                repr((s.size, s.input, len(shapes[s.input]), s.axis, s.factor, s.rest))
+                for s in size_sources(shapes, known)
+            ],
             seed=repr(SEED) if SEED in self._symbols else "",
             blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",
             drawn=[(repr(name), value) for name, value in default_bindings(self._symbols).items()],
             body=list(self._body(given)),
-            library=self._library(),
+            library=json.dumps(libraries[0]) if len(libraries) == 1 else by_target,
             loops=bool(self._loops),
             limit=MAX_ITERATIONS,
             cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),
             outputs=repr(self._map_returned(self._key, lambda _: None)),
             constants=bool(self._constants),
+            # The written inputs that get a new value, and their names beside the outputs.
             written=[
-                (repr(self._key(name)), repr(saved)) for name, saved in self._written_results()
+                (
+                    repr(self._key(name)),
+                    repr(name if self._key(name) in outputs else self._key(name)),
+                )
+                for name in results
             ],
             missing=self._missing_lines(),
         )
@@ -160,23 +156,12 @@ class _Wrapper:
             "stride": self._tuple(buffer["stride"]),
         }
 
-    def _shape_sizes(self, inputs: Sequence[str], sizes: Iterable[str]) -> Iterator[str]:
-        """Yield Python for each size that an input's shape gives."""
-        shapes = {
-            self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
-            for name in inputs
-        }
-        for one in size_sources(shapes, sizes):
-            rank = len(shapes[one.input])
-            yield repr((one.size, one.input, rank, one.axis, one.factor, one.rest))
-
     def _guards(self) -> Iterator[tuple[str, str]]:
         """Yield the conditions on sizes besides their ranges: as text, and over variables."""
         variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
         for text in self._manifest.get("guards", ()):
             guard = parse_guard(text)
-            known = all(name in self._symbols for name in guard_sizes(guard))
-            if known:
+            if all(name in self._symbols for name in guard_sizes(guard)):
                 relations = tuple(
                     Relation(r.left.xreplace(variables), r.sign, r.right.xreplace(variables))
                     for r in guard.alternatives
@@ -187,55 +172,54 @@ class _Wrapper:
 
     def _body(self, given: Sequence[str]) -> Iterator[str]:
         for name in given:
-            item = self._describe_buffer(name)
+            about = self._describe_buffer(name)
             yield (
-                f"{self._names[name]} = run.given(inputs, {item['key']}, {item['dtype']}, "
-                f"{item['size']}, {item['stride']})"
+                f"{self._names[name]} = run.given(inputs, {about['key']}, {about['dtype']}, "
+                f"{about['size']}, {about['stride']})"
             )
-        for name, made in self._written:
-            if made not in self._missing:
-                yield f"run.check_written(inputs, {self._key(name)!r})"
-        yield from self._missing_output_lines()
+        written = [(name, new) for name, new in self._written if new not in self._missing]
+        for name, _ in written:
+            yield f"run.check_written(inputs, {self._key(name)!r})"
+        # Exit at the start if no output can be computed; otherwise warn.
+        outputs = self._manifest["outputs"]
+        if outputs and all(name in self._missing for name in outputs):
+            yield f"raise SystemExit({self._missing_reason(self._missing[outputs[0]])!r})"
+        elif self._missing_lines():
+            yield "for line in MISSING.values():"
+            yield "    warnings.warn(line, stacklevel=2)"
+        yield from self._program_lines()
+        yield from self._result_lines(written)
+
+    def _program_lines(self) -> Iterator[str]:
+        """Yield the lines of all steps, each followed by what frees memory after it."""
         last = self._last_uses()
         allocated: set[str] = set()
-        place = depth = 0
-        while place < len(self._program):
-            what, number = self._program[place]
+        position = depth = 0
+        while position < len(self._program):
+            kind, number = self._program[position]
             lines: Iterable[str] = ()
-            if what is StepKind.EXTERN:
+            if kind is StepKind.EXTERN:
                 lines = self._extern_lines(self._externs[number], allocated)
-            elif what is StepKind.CALL:
+            elif kind is StepKind.CALL:
                 lines = self._call_lines(self._manifest["calls"][number], allocated)
-            elif what is StepKind.END:
+            elif kind is StepKind.END:
                 depth -= 1
-                lines = ("    " + line for line in self._loop_end(number))
+                ends = wrapper_loops.end_lines(self._loops[number], number, self._loop_texts)
+                lines = ("    " + line for line in ends)
             elif self._is_loop_missing(number):
-                place = self._ends[place]
+                position = self._ends[position]
                 lines = [f"# {escape_comment(self._loop_title(number))} is left out: it needs that"]
             else:
-                lines = self._loop_begin(number, place, allocated)
+                lines = self._loop_begin(number, position, allocated)
             yield from ("    " * depth + line if line else line for line in list(lines))
-            depth += what is StepKind.BEGIN and self._program[place].kind is StepKind.BEGIN
-            for pointer in last.get(place, ()):
+            depth += kind is StepKind.BEGIN and self._program[position].kind is StepKind.BEGIN
+            for pointer in last.get(position, ()):
                 yield f"run.device.free({pointer})"
-            place += 1
-        yield "run.device.synchronize()"
-        yield from self._assertion_lines()
-        all_results = self._map_returned(self._result, _python_constant)
-        results = f"({', '.join(all_results)}{',' if all_results else ''})"
-        written = [(name, made) for name, made in self._written if made not in self._missing]
-        if not written:
-            yield f"return {results}"
-            return
-        yield f"results = {results}"
-        yield "written = {"
-        for name, made in written:
-            yield f"    {self._key(name)!r}: {self._result(made)},"
-        yield "}"
-        yield "run.write_back(inputs, written)"
-        yield "return results"
+            position += 1
 
-    def _assertion_lines(self) -> Iterator[str]:
+    def _result_lines(self, written: Sequence[tuple[str, str]]) -> Iterator[str]:
+        """Yield the lines that check assertions, write inputs and return the outputs."""
+        yield "run.device.synchronize()"
         assertions = (Assertion(**each) for each in self._manifest.get("assertions", ()))
         for name, group in groupby(assertions, attrgetter("buffer")):
             if name not in self._missing:
@@ -243,6 +227,18 @@ class _Wrapper:
                 for each in group:
                     yield f"if not assertions[{each.place}]:"
                     yield f"    raise SystemExit({each.failure!r})"
+        all_results = self._map_returned(self._result, _python_constant)
+        results = f"({', '.join(all_results)}{',' if all_results else ''})"
+        if not written:
+            yield f"return {results}"
+            return
+        yield f"results = {results}"
+        yield "written = {"
+        for name, new in written:
+            yield f"    {self._key(name)!r}: {self._result(new)},"
+        yield "}"
+        yield "run.write_back(inputs, written)"
+        yield "return results"
 
     def _map_returned(
         self, of_value: Callable[[str], _T], of_constant: Callable[[Constant], _T]
@@ -259,9 +255,9 @@ class _Wrapper:
 
         def store(name: str, value: str) -> Iterator[str]:
             yield from self._allocations([name], allocated)
-            item = self._describe_buffer(name)
-            about = f"{item['dtype']}, {item['size']}, {item['stride']}"
-            yield f"run.store({self._names[name]}, {value}, {about})"
+            about = self._describe_buffer(name)
+            shape = f"{about['dtype']}, {about['size']}, {about['stride']}"
+            yield f"run.store({self._names[name]}, {value}, {shape})"
 
         runs = wrapper_host.host_function(extern, self._buffers)
         if not runs or any(name in self._missing for name in extern["outputs"]):
@@ -314,9 +310,6 @@ class _Wrapper:
             name in self._missing for name in wrapper_loops.result_buffers(self._loops[number])
         )
 
-    def _is_missing_at(self, begin: int) -> bool:
-        return self._is_loop_missing(self._program[begin].number)
-
     def _loop_begin(self, number: int, place: int, allocated: set[str]) -> Iterator[str]:
         """Allocate all memory that the loop needs, so that no step allocates it; then begin the
         loop."""
@@ -329,9 +322,6 @@ class _Wrapper:
                 yield from self._allocations(names, allocated)
         yield f"# {escape_comment(self._loop_title(number))}"
         yield from wrapper_loops.begin_lines(self._loops[number], number, self._loop_texts)
-
-    def _loop_end(self, number: int) -> Iterator[str]:
-        return wrapper_loops.end_lines(self._loops[number], number, self._loop_texts)
 
     @property
     def _loop_texts(self) -> wrapper_loops.LoopTexts:
@@ -375,21 +365,6 @@ class _Wrapper:
         }
         return [(repr(key), repr(line)) for key, line in lines.items()]
 
-    def _missing_output_lines(self) -> Iterator[str]:
-        """Exit at the start if no output can be computed; otherwise warn."""
-        outputs = self._manifest["outputs"]
-        if outputs and all(name in self._missing for name in outputs):
-            yield f"raise SystemExit({self._missing_reason(self._missing[outputs[0]])!r})"
-        elif self._missing_lines():
-            yield "for line in MISSING.values():"
-            yield "    warnings.warn(line, stacklevel=2)"
-
-    def _written_results(self) -> list[tuple[str, str]]:
-        """Return the written inputs that get a new value, and their names beside the outputs."""
-        outputs = {self._key(name) for name in self._returned}
-        kept = [name for name, made in self._written if made not in self._missing]
-        return [(n, n if self._key(n) in outputs else self._key(n)) for n in kept]
-
     def _allocations(self, names: Sequence[str], allocated: set[str]) -> Iterator[str]:
         for name in names:
             if self._kind(name) in _INPUT_KINDS or name in allocated or name in self._aliases:
@@ -416,9 +391,6 @@ class _Wrapper:
             yield f"# {escape_comment(shorten(call['kernel']))} is left out: it needs that"
             return
         yield from self._allocations(self._buffers_of(call), allocated)
-        yield from self._call(call)
-
-    def _call(self, call: Mapping[str, Any]) -> Iterator[str]:
         nodes = ", ".join(shorten(node) for node in call.get("nodes", ()))
         yield f"# {escape_comment(nodes)}"
         yield from _fallback_comment(call)
@@ -466,48 +438,43 @@ class _Wrapper:
         """Return the memory to free after each step of the order: intermediates after their last
         use, and never within a loop."""
         last: dict[str, int] = {}
-        renamed = {name for loop in self._loops for name in wrapper_loops.owned_buffers(loop)}
-        until = self._outermost_ends()
-        left_out = {
-            p for b, e in self._ends.items() for p in range(b, e + 1) if self._is_missing_at(b)
-        }
-        for place, (what, number) in enumerate(self._program):
-            if place in left_out:
+        kept = {name for loop in self._loops for name in wrapper_loops.owned_buffers(loop)}
+        kept |= self._aliases | set(self._manifest["outputs"])
+        left_out: set[int] = set()
+        outermost_end: dict[int, int] = {}  # of the loops around a step
+        for begin, end in sorted(self._ends.items()):
+            for position in range(begin, end + 1):
+                outermost_end.setdefault(position, end)
+            if self._is_loop_missing(self._program[begin].number):
+                left_out.update(range(begin, end + 1))
+        for position, (kind, number) in enumerate(self._program):
+            if position in left_out:
                 continue
             names: Sequence[str] = ()
-            if what is StepKind.CALL:
+            if kind is StepKind.CALL:
                 call = self._manifest["calls"][number]
                 names = () if self._is_call_missing(call) else self._buffers_of(call)
-            elif what is StepKind.EXTERN:
+            elif kind is StepKind.EXTERN:
                 names = self._externs[number].get("inputs", ())
             else:
                 names = wrapper_loops.condition_buffers(self._loops[number])
             for name in names:
-                is_used_up = self._kind(name) == "intermediate" and name not in renamed
-                if is_used_up and name not in self._aliases | set(self._manifest["outputs"]):
+                if self._kind(name) == "intermediate" and name not in kept:
                     pool = self._storage.get(name)
                     pointer = self._pools[pool] if pool is not None else self._names[name]
-                    if what is StepKind.CALL or pointer in last:
-                        last[pointer] = until.get(place, place)
+                    if kind is StepKind.CALL or pointer in last:
+                        last[pointer] = outermost_end.get(position, position)
         frees: dict[int, list[str]] = {}
-        for pointer, place in last.items():
-            frees.setdefault(place, []).append(pointer)
+        for pointer, position in last.items():
+            frees.setdefault(position, []).append(pointer)
         return frees
-
-    def _outermost_ends(self) -> dict[int, int]:
-        """Return for each position in a loop the end of the outermost loop around it."""
-        ends: dict[int, int] = {}
-        for begin, end in sorted(self._ends.items()):
-            for place in range(begin, end + 1):
-                ends.setdefault(place, end)
-        return ends
 
     def _result(self, name: str) -> str:
         if name in self._missing:
             return "None"
-        item = self._describe_buffer(name)
+        about = self._describe_buffer(name)
         pointer = self._names[name]
-        return f"run.result({pointer}, {item['dtype']}, {item['size']}, {item['stride']})"
+        return f"run.result({pointer}, {about['dtype']}, {about['size']}, {about['stride']})"
 
 
 def _python_constant(value: Constant) -> str:

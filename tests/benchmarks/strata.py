@@ -37,7 +37,7 @@ from scheduler.build.recipe import library_of
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import RenderedKernel
-from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.codegen.scheduling import scheduling_for
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.bindings import Bindings, format_bindings, hint_bindings
@@ -203,7 +203,7 @@ def _built(
     callers: Sequence[TemplateCaller], target: Target, root: Path
 ) -> Iterator[tuple[TemplateCaller, Path | Rejected]]:
     """The library that each is in: all C++ in one, or each its own where one does not compile."""
-    plain = {c.name: c.kernel for c in callers if c.kernel.source_file == SOURCE_FILE}
+    plain = {c.name: c.kernel for c in callers if c.kernel.source_file == HIP_SOURCE}
     together: Path | Rejected | None = None
     if plain:
         source, first = combined(list(plain.values())), next(iter(plain.values()))

@@ -15,7 +15,7 @@ from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
 from scheduler.build.model import Build
 from scheduler.build.recipe import library_of
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.errors import UserError
 from scheduler.runtime import cuda
 from scheduler.runtime.cuda import CudaDevice
@@ -93,12 +93,12 @@ def cutedsl_library(target: Target) -> Callable[[str, str], Path]:
     nothing builds it."""
     try:
         search = Search(path=os.environ.get("PATH", ""), cache=KEPT)
-        toolchain = pick_toolchain(find_target_toolchains(target, search), target, SOURCE_FILE)
+        toolchain = pick_toolchain(find_target_toolchains(target, search), target, CUTEDSL_SOURCE)
     except UserError as error:
         pytest.skip(str(error))
 
     def make(source: str, symbol: str) -> Path:
-        made = build(source, symbol, target, toolchain, KEPT, source_file=SOURCE_FILE)
+        made = build(source, symbol, target, toolchain, KEPT, source_file=CUTEDSL_SOURCE)
         assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
         return library_of(made)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from scheduler.build.cuda.toolchains import CudaToolchain
 from scheduler.build.flags import Flags
 from scheduler.build.rocm.commands import host_machine, includes
-from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.targets import Target
 from scheduler.targets.nvidia import nvidia_hardware
 
@@ -42,7 +42,7 @@ def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ..
         *("--cuda-device-only", f"--cuda-gpu-arch={gpu.processor}"),
         *("-Xclang", "-target-feature", "-Xclang", version),
         *flags.host,
-        *("-S", "-o", PTX, SOURCE_FILE),
+        *("-S", "-o", PTX, HIP_SOURCE),
     )
 
 
@@ -65,7 +65,7 @@ def host(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, .
         *flags.host,
         *("-fPIC", "-fvisibility=hidden"),
         *("-Xclang", "-fcuda-include-gpubinary", "-Xclang", IMAGE),
-        *("-c", "-o", HOST_OBJECT, SOURCE_FILE),
+        *("-c", "-o", HOST_OBJECT, HIP_SOURCE),
     )
 
 

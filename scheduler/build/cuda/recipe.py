@@ -17,7 +17,7 @@ from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import Step
 from scheduler.build.rocm.recipe import HipRecipe
-from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.targets import Target
 
 # Symbols that a library may leave undefined: the driver's functions, memory for the list of its
@@ -91,7 +91,7 @@ class CudaRecipe(HipRecipe):
 
 def _rewrite_lines(directory: Path) -> None:
     ptx = directory / commands.PTX
-    ptx.write_text(attribute_to_callers(ptx.read_text(), SOURCE_FILE))
+    ptx.write_text(attribute_to_callers(ptx.read_text(), HIP_SOURCE))
 
 
 def _write_image(directory: Path) -> None:

@@ -21,7 +21,7 @@ from scheduler.build.includes import included_digest
 from scheduler.build.library_recipe import LibraryRecipe
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import Step
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.targets import Target
 
 # Symbols that a library may leave undefined: functions of CuteDSL's runtime and of the C library.
@@ -34,7 +34,7 @@ class CuteDSLRecipe(LibraryRecipe):
     """The same files as for a HIP source: a device, a worker and a wrapper see no difference."""
 
     version = "1"
-    source_file = SOURCE_FILE
+    source_file = CUTEDSL_SOURCE
     listing_file = commands.LISTING
     listing_title = "SASS"
     library_file = commands.LIBRARY

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
-from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.errors import UserError
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
@@ -40,7 +40,7 @@ def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ..
         "-S",
         "-o",
         LISTING,
-        SOURCE_FILE,
+        HIP_SOURCE,
     )
 
 
@@ -64,7 +64,7 @@ def host(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
         "-fPIC",
         "-fvisibility=hidden",
         *("-Xclang", "-fcuda-include-gpubinary", "-Xclang", BUNDLE),
-        *("-c", "-o", HOST_OBJECT, SOURCE_FILE),
+        *("-c", "-o", HOST_OBJECT, HIP_SOURCE),
     )
 
 
@@ -86,7 +86,7 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
         *("-Xclang", "-ffloat16-excess-precision=none"),
         # An emulated thread's stack ends in a guard page, which a large frame must not skip.
         "-fstack-clash-protection",
-        *("-fvisibility=hidden", "-S", "-o", LISTING, SOURCE_FILE),
+        *("-fvisibility=hidden", "-S", "-o", LISTING, HIP_SOURCE),
     )
 
 

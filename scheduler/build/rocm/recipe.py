@@ -14,7 +14,7 @@ from scheduler.build.model import Toolchain
 from scheduler.build.recipe import Step
 from scheduler.build.rocm import commands, offload_bundle
 from scheduler.build.rocm.metadata import parse_resources
-from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
@@ -27,7 +27,7 @@ class HipRecipe(LibraryRecipe):
     """A HIP source with our headers: the common part of both builds."""
 
     version = "3"
-    source_file = SOURCE_FILE
+    source_file = HIP_SOURCE
     listing_file = commands.LISTING
     library_file = commands.LIBRARY
 

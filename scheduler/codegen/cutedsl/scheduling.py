@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from scheduler.codegen.cutedsl.attention.template import AttentionTemplate
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
-from scheduler.codegen.cutedsl.fusion_checks import has_epilogue, has_prologue
 from scheduler.codegen.cutedsl.gemm.template import GemmTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
-from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
-from scheduler.codegen.cutedsl.template import CuteDSLTemplate
+from scheduler.codegen.cutedsl.template import (
+    ALTERNATIVE,
+    CuteDSLTemplate,
+    has_epilogue,
+    has_prologue,
+)
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.codegen.scheduling import TEMPLATE_KINDS, TemplateScheduling, TemplateTable
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.operations import GroupKind
@@ -21,7 +25,7 @@ class CuteDSLScheduling(TemplateScheduling):
     """CuteDSL from templates, for NVIDIA's GPUs. Its kernels compete with those of HIP C++; nodes
     without a CuteDSL template are left to HIP C++."""
 
-    source_file = SOURCE_FILE
+    source_file = CUTEDSL_SOURCE
     comment_mark = "#"
     alternative = ALTERNATIVE
 

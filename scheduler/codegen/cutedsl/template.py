@@ -10,11 +10,15 @@ from jinja2 import Template
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.caller import CuteDSLTemplateCaller
 from scheduler.codegen.cutedsl.jinja_templates import device_functions
-from scheduler.codegen.cutedsl.partial_render import PartialRender
-from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.codegen.names import code_digest, fused_name
 from scheduler.codegen.printing.lines import Lines, PythonLines
 from scheduler.codegen.template import KernelTemplate
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.values import Accumulator, Call, Cast, walk
+
+ALTERNATIVE = "HIP C++"
+"""What makes kernels for the same targets if CuteDSL's templates cannot."""
 
 CONSTANTS = "<CONSTANTS>"
 DEVICE_FUNCTIONS = "<DEVICE_FUNCTIONS>"
@@ -25,11 +29,41 @@ import cutlass.cute as cute
 """
 
 
+class PartialRender:
+    """A template's text and the functions that fill its placeholders, in this order.
+
+    A template's header names its arguments and its epilogue before they are all known: strides
+    become arguments while bodies are printed, and the rest of a source determines which device
+    functions it needs.
+    """
+
+    def __init__(self, code: str, hooks: dict[str, Callable[[str], str]]) -> None:
+        self.code = code
+        self._hooks = dict(hooks)
+
+    def finalize(self, placeholder: str) -> None:
+        """Fill one placeholder, from the text as it is now. Raises ``ValueError`` for a placeholder
+        that the text does not contain exactly once, and ``KeyError`` if nothing is left to fill it
+        with."""
+        hook = self._hooks.pop(placeholder)
+        if self.code.count(placeholder) != 1:
+            raise ValueError(
+                f"{placeholder} occurs {self.code.count(placeholder)} times in a template"
+            )
+        self.code = self.code.replace(placeholder, hook(self.code))
+
+    def finalize_all(self) -> str:
+        """Fill the remaining placeholders."""
+        for placeholder in tuple(self._hooks):
+            self.finalize(placeholder)
+        return self.code
+
+
 class CuteDSLTemplate(KernelTemplate):
     """A template whose source is Python with NVIDIA's CuteDSL: one source for each NVIDIA GPU."""
 
     prefix: ClassVar[str] = "cutedsl"
-    source_file: ClassVar[str] = SOURCE_FILE
+    source_file: ClassVar[str] = CUTEDSL_SOURCE
     comment_mark: ClassVar[str] = "#"
     lines_type: ClassVar[type[Lines]] = PythonLines
     caller_type: ClassVar[type[TemplateCaller]] = CuteDSLTemplateCaller
@@ -62,3 +96,23 @@ class CuteDSLTemplate(KernelTemplate):
         )
         filled = {**(hooks or {}), CONSTANTS: lambda _: constants().rstrip("\n")}
         return PartialRender(code, {**filled, DEVICE_FUNCTIONS: device_functions})
+
+
+def has_epilogue(node: SchedulerNode) -> bool:
+    """Whether more is stored than the template's result, converted to the buffer's type."""
+    stores = [store for member in node.members for store in member.results]
+    if len(stores) > len(node.members):
+        return True
+    for store in stores:
+        value = store.value
+        while isinstance(value, Cast):
+            value = value.value
+        if not isinstance(value, Accumulator):
+            return True
+    return False
+
+
+def has_prologue(node: SchedulerNode) -> bool:
+    """Whether an operand is computed rather than read."""
+    operands = [value for member in node.members for value in member.matrix_operands]
+    return any(isinstance(part, Call) for value in operands for part in walk(value))

@@ -1,9 +1,11 @@
-"""Element types as CuteDSL names them."""
+"""Element types, and constants of them, as CuteDSL writes them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+from scheduler.codegen.printing.literals import float_digits, wrap_integer
 from scheduler.ir.dtypes import DType
 
 _NAMES: Mapping[DType, str] = {
@@ -25,11 +27,9 @@ _NAMES: Mapping[DType, str] = {
 
 def type_obstacle(dtype: DType) -> str:
     """Return why kernels here cannot have elements of that type, or "" if they can."""
-    return (
-        ""
-        if dtype in _NAMES
-        else f"CuteDSL kernels with elements of type {dtype.label} are not supported"
-    )
+    if dtype in _NAMES:
+        return ""
+    return f"CuteDSL kernels with elements of type {dtype.label} are not supported"
 
 
 def type_name(dtype: DType) -> str:
@@ -40,3 +40,19 @@ def type_name(dtype: DType) -> str:
 def element_name(dtype: DType) -> str:
     """Return the type of an element in memory: booleans are bytes there."""
     return type_name(DType.U8 if dtype is DType.BOOL else dtype)
+
+
+def literal(value: int | float | complex | bool, dtype: DType) -> str:
+    """Return the constant ``value``, exact to the last bit, in the type that holds ``dtype`` inside
+    kernels. Integers wrap as a conversion in C++ does."""
+    if isinstance(value, complex):
+        raise KeyError(f"CuteDSL constants of type {dtype.label} are not supported")
+    compute = dtype.compute_dtype
+    if compute is DType.BOOL:
+        text = str(bool(value))
+    elif compute.is_float:
+        rounded, digits = float_digits(float(value), compute)
+        text = digits if math.isfinite(rounded) else f'float("{rounded}")'
+    else:
+        text = str(wrap_integer(int(value), compute))
+    return f"{type_name(compute)}({text})"

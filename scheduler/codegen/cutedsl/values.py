@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from scheduler.codegen.cutedsl.functions import call_text, force_dynamic, template
 from scheduler.codegen.cutedsl.index import IndexPrinter
-from scheduler.codegen.cutedsl.literals import literal
-from scheduler.codegen.cutedsl.types import element_name, type_name, type_obstacle
+from scheduler.codegen.cutedsl.types import element_name, literal, type_name, type_obstacle
 from scheduler.codegen.printing import values
 from scheduler.codegen.printing.lines import Lines
 from scheduler.ir.dtypes import DType

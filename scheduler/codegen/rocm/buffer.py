@@ -1,12 +1,7 @@
-"""The output of a HIP C++ template."""
-
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from scheduler.codegen.buffer import TemplateBuffer
+from scheduler.codegen.caller import TemplateBuffer
 
 
-@dataclass(frozen=True)
 class ROCmTemplateBuffer(TemplateBuffer):
     """The results of a HIP C++ kernel."""

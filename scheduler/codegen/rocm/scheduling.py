@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.codegen.rocm.attention.template import AttentionTemplate
 from scheduler.codegen.rocm.convolution import ConvolutionTemplate
 from scheduler.codegen.rocm.depthwise import DepthwiseTemplate
@@ -11,7 +12,6 @@ from scheduler.codegen.rocm.reduction.template import ReductionTemplate
 from scheduler.codegen.rocm.scan.template import ScanTemplate
 from scheduler.codegen.rocm.scatter import ScatterTemplate
 from scheduler.codegen.rocm.sort import SortTemplate
-from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.scheduling import TemplateScheduling, TemplateTable
 from scheduler.ir.operations import GroupKind
 
@@ -19,7 +19,7 @@ from scheduler.ir.operations import GroupKind
 class ROCmCPPScheduling(TemplateScheduling):
     """HIP C++ from templates, for AMD's GPUs and their emulation."""
 
-    source_file = SOURCE_FILE
+    source_file = HIP_SOURCE
 
     def templates(self) -> TemplateTable:
         return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
-from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.template import KernelTemplate
 
 
@@ -14,7 +14,7 @@ class ROCmTemplate(KernelTemplate):
     """A template whose source is HIP C++ with our headers."""
 
     prefix: ClassVar[str] = "rocm"
-    source_file: ClassVar[str] = SOURCE_FILE
+    source_file: ClassVar[str] = HIP_SOURCE
     caller_type: ClassVar[type[TemplateCaller]] = ROCmTemplateCaller
 
     def header(self) -> str:

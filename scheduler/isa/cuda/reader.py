@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scheduler.codegen.cutedsl import source as cutedsl_source
-from scheduler.codegen.rocm import source as hip_source
+from scheduler.codegen.languages import CUTEDSL_SOURCE, HIP_SOURCE
 from scheduler.isa.cuda.describe import describe
 from scheduler.isa.cuda.hazards import hazards
 from scheduler.isa.cuda.instructions import falls_through, kind_of
@@ -17,7 +16,7 @@ from scheduler.isa.listing import Function, Instruction, LineKind, Listing, head
 from scheduler.isa.reader import ListingReader, LiveRegisters
 
 # The names of these targets' sources, in each language.
-_SOURCES = (hip_source.SOURCE_FILE, cutedsl_source.SOURCE_FILE)
+_SOURCES = (HIP_SOURCE, CUTEDSL_SOURCE)
 _SASS_LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
 _SASS_INSTRUCTION = re.compile(
     r"\s+/\*[0-9a-f]{4,}\*/\s+(?:(?P<predicate>@!?U?P[T\d]+)\s+)?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.languages import HIP_SOURCE
 from scheduler.isa import assembly
 from scheduler.isa.describe import Description
 from scheduler.isa.listing import Function, Instruction, Listing
@@ -12,7 +12,7 @@ from scheduler.isa.reader import ListingReader, LiveRegisters
 from scheduler.isa.rocm.instruction_set.table import describe, falls_through, kind_of
 from scheduler.isa.rocm.liveness import live_registers
 
-_SYNTAX = assembly.Syntax(SOURCE_FILE, kind_of, falls_through)
+_SYNTAX = assembly.Syntax(HIP_SOURCE, kind_of, falls_through)
 _REGISTER = re.compile(
     r"\b(?:([vas])(?:\d+|\[(\d+)(?::(\d+))?\])|(ttmp)\d+|(vcc|exec|m0)(_lo|_hi)?)"
 )

@@ -25,8 +25,7 @@ from codegen_app.workers.models import State
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.build.cuda.toolchains import NAME
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
-from scheduler.codegen.languages import LANGUAGES, language_of
+from scheduler.codegen.languages import CUTEDSL_SOURCE, LANGUAGES, language_of
 from scheduler.targets import find, registry
 from tests.app import factories
 from tests.support.caches import KEPT
@@ -51,7 +50,7 @@ def kernel(world: World) -> GeneratedKernel:
         template="cutedsl_pointwise",
         config={"block": 256},
         source=source,
-        source_file=SOURCE_FILE,
+        source_file=CUTEDSL_SOURCE,
         launches=[
             {"function": f"{name}_kernel_0", "grid": ["n"], "block": [256], "lds_bytes": 0}
             | {"args": [], "dynamic_lds": True}
@@ -76,7 +75,7 @@ def kernel(world: World) -> GeneratedKernel:
 def built(kernel: GeneratedKernel) -> Build:
     sm_90 = find("sm_90")
     toolchain = pick_toolchain(
-        find_target_toolchains(sm_90, Search(cache=KEPT)), sm_90, SOURCE_FILE
+        find_target_toolchains(sm_90, Search(cache=KEPT)), sm_90, CUTEDSL_SOURCE
     )
     return make_build(kernel, "sm_90", KEPT.root, toolchain)
 
@@ -159,7 +158,7 @@ def test_candidates_of_two_compilers_meet_in_one_bucket(reader: Client) -> None:
     where = {"problem": task.problem, "task": task}
     device = factories.environment(device="cuda:0", device_name="NVIDIA H200", target="sm_90")
     hip = factories.candidate(task, build=factories.build(target="sm_90"))
-    cute = factories.kernel(source_file=SOURCE_FILE, template="cutedsl_gemm")
+    cute = factories.kernel(source_file=CUTEDSL_SOURCE, template="cutedsl_gemm")
     made = factories.build(kernel=cute, target="sm_90", toolchain="cutedsl")
     won = factories.candidate(task, build=made)
     for position, kernel in enumerate((hip.kernel, cute)):

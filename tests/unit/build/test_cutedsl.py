@@ -15,7 +15,7 @@ from scheduler.build.elf import dynamic_symbols
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.recipe import can_build, library_of, recipe_of
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.errors import Rejected, UserError
 from scheduler.isa.reader import reader_of
 from scheduler.runtime import cuda
@@ -31,11 +31,11 @@ SM_90 = find("sm_90")
 
 @pytest.fixture
 def toolchain() -> Toolchain:
-    return pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, SOURCE_FILE)
+    return pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, CUTEDSL_SOURCE)
 
 
 def built(source: str, toolchain: Toolchain, cache: CodeCache) -> Build | Rejected:
-    return build(named(source, "go"), "go", SM_90, toolchain, cache, source_file=SOURCE_FILE)
+    return build(named(source, "go"), "go", SM_90, toolchain, cache, source_file=CUTEDSL_SOURCE)
 
 
 @pytest.mark.full
@@ -113,7 +113,7 @@ def test_equal_sources_give_equal_bytes_in_any_folder(toolchain: Toolchain, tmp_
     )
     assert isinstance(once, Build) and isinstance(again, Build)
     assert not again.cached
-    for file in recipe_of(SM_90, SOURCE_FILE).files:
+    for file in recipe_of(SM_90, CUTEDSL_SOURCE).files:
         assert (once.directory / file).read_bytes() == (again.directory / file).read_bytes(), file
 
 
@@ -144,7 +144,7 @@ def test_a_source_that_takes_too_long_is_stopped(toolchain: Toolchain, cache: Co
     endless = ADD.replace("import cutlass\n", "while True:\n    pass\n", 1)
     made = build(
         named(endless, "go"), "go", SM_90, toolchain, cache,
-        limits=Limits(seconds=2.0), source_file=SOURCE_FILE,
+        limits=Limits(seconds=2.0), source_file=CUTEDSL_SOURCE,
     )  # fmt: skip
     assert isinstance(made, Rejected)
     assert made.reason == "the compiler was stopped after 2 s"
@@ -152,11 +152,11 @@ def test_a_source_that_takes_too_long_is_stopped(toolchain: Toolchain, cache: Co
 
 def test_each_compiler_builds_sources_of_its_own_language() -> None:
     found = find_target_toolchains(SM_90, Search())
-    assert isinstance(pick_toolchain(found, SM_90, SOURCE_FILE), CuteDSLToolchain)
+    assert isinstance(pick_toolchain(found, SM_90, CUTEDSL_SOURCE), CuteDSLToolchain)
     assert not isinstance(pick_toolchain(found, SM_90), CuteDSLToolchain)
-    assert can_build(SM_90, SOURCE_FILE) and not can_build(find("gfx942"), SOURCE_FILE)
+    assert can_build(SM_90, CUTEDSL_SOURCE) and not can_build(find("gfx942"), CUTEDSL_SOURCE)
     with pytest.raises(UserError, match=r"source\.py cannot be built for gfx942"):
-        recipe_of(find("gfx942"), SOURCE_FILE)
+        recipe_of(find("gfx942"), CUTEDSL_SOURCE)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(metadata, "version", version)
     with pytest.raises(UserError, match=r"is not installed: run pip install 'kiln\[cutedsl\]'"):
-        pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, SOURCE_FILE)
+        pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, CUTEDSL_SOURCE)
     assert pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90)
 
 

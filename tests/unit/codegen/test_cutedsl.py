@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
-from scheduler.codegen.cutedsl.partial_render import PartialRender
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.cutedsl.template import PartialRender
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.codegen.names import is_named_by_code
 from scheduler.codegen.scheduling import scheduling_for
 from scheduler.fusion.nodes import Schedule
@@ -195,10 +195,10 @@ def test_every_function_of_every_type_gives_what_numpy_gives(dtype: DType) -> No
 def test_random_trees_compile() -> None:
     """By NVIDIA's own compiler, whose rules are not all said anywhere."""
     made = random_problem(7, 27).template
-    toolchain = pick_toolchain(find_target_toolchains(SM_90[0], Search()), SM_90[0], SOURCE_FILE)
+    toolchain = pick_toolchain(find_target_toolchains(SM_90[0], Search()), SM_90[0], CUTEDSL_SOURCE)
     for vector in (1, 2):
         kernel = made.generate({"threads": 128, "vector": vector}).kernel
         found = build(
-            kernel.source, kernel.name, SM_90[0], toolchain, KEPT, source_file=SOURCE_FILE
+            kernel.source, kernel.name, SM_90[0], toolchain, KEPT, source_file=CUTEDSL_SOURCE
         )
         assert isinstance(found, Build), found

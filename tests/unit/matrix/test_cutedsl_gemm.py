@@ -15,7 +15,7 @@ from scheduler.build.toolchains import Search, find_target_toolchains, pick_tool
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
 from scheduler.codegen.cutedsl.gemm.template import GemmTemplate
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.codegen.template import Config
 from scheduler.errors import Stage, UserError
 from scheduler.fusion.nodes import Schedule
@@ -316,8 +316,8 @@ def test_nvidias_compiler_takes_it(name: str) -> None:
     """Nothing is spilled, and threads and shared memory are those of the record."""
     threads, instructions = COMPILED[name]
     kernel = PRODUCTS[name].caller().kernel
-    toolchain = pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, SOURCE_FILE)
-    made = build(kernel.source, kernel.name, SM_90, toolchain, KEPT, source_file=SOURCE_FILE)
+    toolchain = pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, CUTEDSL_SOURCE)
+    made = build(kernel.source, kernel.name, SM_90, toolchain, KEPT, source_file=CUTEDSL_SOURCE)
     assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
     found = {name.removeprefix(f"{kernel.name}_"): facts for name, facts in made.resources.items()}
     assert {name: facts["threads"] for name, facts in found.items()} == threads

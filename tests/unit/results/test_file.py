@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from scheduler import results
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import Compiler
@@ -65,7 +65,7 @@ def test_it_holds_what_happened_to_every_candidate(good: Any) -> None:
 
 def test_a_build_names_the_compiler_of_its_own_language() -> None:
     cutedsl = Compiler("cutedsl", "4.8", "e" * 64, ("-O3",))
-    results = recorded.recorded(others={SOURCE_FILE: cutedsl})
+    results = recorded.recorded(others={CUTEDSL_SOURCE: cutedsl})
     found = results_file.from_json(json.loads(json.dumps(results_file.to_json(results))), "r")
     (run,) = found.runs
     compilers = {
@@ -79,7 +79,7 @@ def test_a_build_names_the_compiler_of_its_own_language() -> None:
 def test_a_candidate_whose_compiler_was_not_there_has_no_build() -> None:
     reason = "no compiler for sm_90: install kiln[cutedsl]"
     of, was = recorded.problem(), {"stage": "compile", "reason": reason}
-    place = [one.kernel.source_file for one in of.callers].index(SOURCE_FILE)
+    place = [one.kernel.source_file for one in of.callers].index(CUTEDSL_SOURCE)
     entry = recorded.untried(of, place)
     refused = replace(entry, state=CandidateState.COMPILE_ERROR, order=3, at_s=1.0, **was)
     results = recorded.recorded(instead={place: refused})

@@ -12,7 +12,6 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.interface import ContractionInterface
 from scheduler.codegen.contraction.template import CONFIGURATION, ContractionTemplate
-from scheduler.codegen.cutedsl.fusion_checks import has_epilogue
 from scheduler.codegen.cutedsl.gemm.config import (
     FUSED,
     MULTIPROCESSORS,
@@ -31,7 +30,7 @@ from scheduler.codegen.cutedsl.gemm.operands import (
 )
 from scheduler.codegen.cutedsl.jinja_templates import kernel_template
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
-from scheduler.codegen.cutedsl.template import CuteDSLTemplate
+from scheduler.codegen.cutedsl.template import CuteDSLTemplate, has_epilogue
 from scheduler.codegen.cutedsl.types import type_name
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.names import PLACEHOLDER
