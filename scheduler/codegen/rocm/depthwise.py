@@ -7,7 +7,7 @@ contiguous, along image columns if those are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.functions import evaluate, symbol
 from scheduler.ir.index.ranges import Ranges, loop_ranges
@@ -51,10 +52,11 @@ class _ImageAxis:
     """A dimension of the image: results and taps step by multiples of ``unit`` elements.
 
     ``bound`` is the test of the input's edge, None if no window exceeds it; ``scale`` is the number
-    of its positions per unit.
+    of its positions per unit. A window has ``taps``, which lowering determined to be a number.
     """
 
     results: Axis
+    taps: int
     unit: Expr
     step: int
     tap: int
@@ -81,58 +83,57 @@ class DepthwiseTemplate(ROCmTemplate):
         self.interface = GemmInterface(
             (self._member,), lowered.buffers, lowered.graph.symbols, self.marks
         )
-        a, b = self.interface.a.form, self.interface.members[0].b.form
-        steps = analyse_addressing(self.interface.a, self._ranges)
-        if a is None or b is None or steps is None:
+        form, weights = self.interface.a.form, self.interface.members[0].b.form
+        addressing = analyse_addressing(self.interface.a, self._ranges)
+        if form is None or weights is None or addressing is None:
             raise TypeError(f"{node.name} does not read a window of a tensor")
-        self._form, self._filter, self._bounds = a, b, steps.bounds
-        *_, x = self._member.m
-        self._x = self._axis(x, self._member.k[-1])
-        rows = self._member.m[1:-1]
-        self._y = self._axis(rows[0], self._member.k[0]) if rows else None
+        self._form, self._bounds = form, addressing.bounds
+        self._images, *rows, x = self._member.m
+        (self._channel,) = self._member.batch
+        taps_y, taps_x = self._member.k[0], self._member.k[-1]
+        self._x = self._axis(x, taps_x)
+        self._y = y = self._axis(rows[0], taps_y) if rows else None
         self._narrow = has_32_bit_offsets(self.interface.a, self._ranges)
-        self._add_arguments()
-        self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
+        # The arguments besides the product's own.
+        zero = sympy.Integer(0)
+        arguments = {
+            "images": self._images.size,
+            "x_at": form.rest,
+            "x_channel": form.at(self._channel.var),
+            "x_image": form.at(self._images.var),
+            "x_y": form.at(y.results.var) if y else zero,
+            "x_x": form.at(x.var),
+            "unit_y": y.unit if y else zero,
+            "unit_x": form.at(taps_x.var),
+            "w_at": weights.rest,
+            "w_channel": weights.at(self._channel.var),
+            "w_y": weights.at(taps_y.var) if y else zero,
+            "w_x": weights.at(taps_x.var),
+        }
+        kernel = self.interface.kernel
+        for name, value in arguments.items():
+            kernel.add_scalar(name, value, "i32" if name == "images" else "i64")
+        self._values = kernel.call_kernel(PLACEHOLDER, node.nodes).args
 
     def _axis(self, results: Axis, taps: Axis) -> _ImageAxis:
-        own, each = self._form.at(results.var), self._form.at(taps.var)
-        step, tap, unit = 1, 1, own
+        result_stride, tap_stride = self._form.at(results.var), self._form.at(taps.var)
+        step, tap, unit = 1, 1, result_stride
         if taps.size != 1 and results.size == 1:
-            unit = each
+            unit = tap_stride
         elif taps.size != 1:
-            ratio = sympy.Rational(sympy.cancel(own / each))
-            step, tap, unit = int(ratio.p), int(ratio.q), simplify(own / int(ratio.p))
-        both = {results.var, taps.var}
-        at = next((i for i, b in enumerate(self._bounds) if _bound_symbols(b) & both), None)
-        bound = None if at is None else self._bounds[at]
-        scale = 1
-        if bound is not None:
-            moves = bound.row.coeff(results.var) if results.size != 1 else 0
-            scale = int(moves) // step if moves else int(bound.step.coeff(taps.var) or 1) // tap
-        printed = None if at is None else self.interface.bounds(0)[at]
-        return _ImageAxis(results, unit, step, tap, printed, scale)
-
-    def _add_arguments(self) -> None:
-        """Add the arguments besides the product's own."""
-        kernel, form = self.interface.kernel, self._form
-        (channel,) = self._member.batch
-        y = self._y
-        steps = {
-            "images": self._member.m[0].size,
-            "x_at": form.rest,
-            "x_channel": form.at(channel.var),
-            "x_image": form.at(self._member.m[0].var),
-            "x_y": form.at(y.results.var) if y else sympy.Integer(0),
-            "x_x": form.at(self._x.results.var),
-            "unit_y": y.unit if y else sympy.Integer(0),
-            "unit_x": form.at(self._member.k[-1].var),
-            "w_at": self._filter.rest,
-            "w_channel": self._filter.at(channel.var),
-            "w_y": self._filter.at(self._member.k[0].var) if y else sympy.Integer(0),
-            "w_x": self._filter.at(self._member.k[-1].var),
-        }
-        for name, value in steps.items():
-            kernel.add_scalar(name, value, "i32" if name == "images" else "i64")
+            ratio = sympy.Rational(sympy.cancel(result_stride / tap_stride))
+            step, tap = int(ratio.p), int(ratio.q)
+            unit = simplify(result_stride / step)
+        scale, printed = 1, None
+        for bound, text in zip(self._bounds, self.interface.bounds(0), strict=True):
+            symbols = bound.row.free_symbols | bound.step.free_symbols
+            if printed is None and not symbols.isdisjoint({results.var, taps.var}):
+                printed = text
+                positions = bound.row.coeff(results.var) if results.size != 1 else 0
+                scale = int(bound.step.coeff(taps.var) or 1) // tap
+                if positions:
+                    scale = int(positions) // step
+        return _ImageAxis(results, int(taps.size), unit, step, tap, printed, scale)
 
     # ---- configurations
 
@@ -140,17 +141,20 @@ class DepthwiseTemplate(ROCmTemplate):
         """Return why ``width`` channels cannot be read at once, or "" if they can."""
         if width == 1:
             return ""
-        (channel,) = self._member.batch
-        if self._form.at(channel.var) != 1:
+        if self._form.at(self._channel.var) != 1:
             return "the channels of X are not contiguous"
-        others = (step for var, step in self._form.coefficients.items() if var != channel.var)
-        for step in (channel.size, self._form.rest, *others):
+        for step in (self._channel.size, *self._other_steps(self._form)):
             if not is_multiple(step, width):
                 return (
                     f"X has a channel count, stride or offset of {step}, which is not a multiple of"
                     f" {width}"
                 )
         return ""
+
+    def _other_steps(self, form: Affine) -> Iterator[Expr]:
+        """Yield the offset of a form, and all strides but the channel's."""
+        yield form.rest
+        yield from (step for var, step in form.coefficients.items() if var != self._channel.var)
 
     def configs(self) -> Sequence[Config]:
         return [
@@ -177,36 +181,39 @@ class DepthwiseTemplate(ROCmTemplate):
 
     def default_config(self) -> Config:
         """Return lanes along the contiguous axis, and the rows that read least per result."""
-        (channel,) = self._member.batch
-        contiguous = self._form.at(channel.var) == 1 and channel.size != 1
+        contiguous = self._form.at(self._channel.var) == 1 and self._channel.size != 1
         width = next(w for w in vector_widths(self.interface.element) if not self._obstacle(w))
         lanes = 1
         if contiguous:
             lanes = _LANES[-1] if width == 1 else _LANES[0]
-        serving = [
-            one
-            for one in self.configs()
-            if (one["LANES_C"], one["VECTOR"], one["THREADS"]) == (lanes, width, 256)
-            and self.reject(one) is None
+        valid = [
+            config
+            for config in self.configs()
+            if (config["LANES_C"], config["VECTOR"], config["THREADS"]) == (lanes, width, 256)
+            and self.reject(config) is None
         ]
-        return min(serving, key=lambda one: self._read_cost(int(one["ROWS"]), width))
+        y = self._y
+        if y is None:
+            return valid[0]
+        height = evaluate(y.results.size, self._hints)
+        columns = evaluate(
+            self._x.results.size * self._images.size * self._channel.size, self._hints
+        )
 
-    def _read_cost(self, rows: int, width: int) -> float:
-        """Return rows read and written per result; more if too few threads fill a device."""
-        if self._y is None:
-            return 1.0
-        height = evaluate(self._y.results.size, self._hints)
-        taps = _window_size(self._member.k[0].size)
-        strips = -(-height // rows)
-        read = strips * ((rows - 1) * self._y.step + (taps - 1) * self._y.tap + 1 + rows)
-        columns = self._x.results.size * self._member.m[0].size * self._member.batch[0].size
-        threads = evaluate(columns, self._hints) * strips // width
-        return read / max(height, 1) * max(1.0, _FULL_DEVICE_THREADS / max(threads, 1))
+        def read_cost(config: Config) -> float:
+            """Return rows read and written per result; more if too few threads fill a device."""
+            rows = int(config["ROWS"])
+            strips = -(-height // rows)
+            read = strips * ((rows - 1) * y.step + (y.taps - 1) * y.tap + 1 + rows)
+            threads = columns * strips // width
+            return read / max(height, 1) * max(1.0, _FULL_DEVICE_THREADS / max(threads, 1))
+
+        return min(valid, key=read_cost)
 
     # ---- source
 
     def _lds_bytes(self, lanes: int, width: int) -> int:
-        taps = _window_size(sympy.Mul(*(axis.size for axis in self._member.k)))
+        taps = int(sympy.Mul(*(axis.size for axis in self._member.k)))
         return taps * (lanes + 1) * width * self.interface.element.itemsize
 
     def render(self, config: Config) -> RenderedTemplate:
@@ -215,8 +222,8 @@ class DepthwiseTemplate(ROCmTemplate):
         source, origins = self.marks.finish(text.replace("CONFIGURATION", constants, 1))
         threads, rows, lanes, width = (int(value) for value in config.values())
         names = tuple(arg.name for arg in self.interface.kernel.args)
-        height, across = self._spatial_arguments()
-        items = symbol("images") * ceil_div(_argument_or_one(height), rows) * symbol(across)
+        height, across = (symbol("m_size1"), "m_size2") if self._y else (_ONE, "m_size1")
+        items = symbol("images") * ceil_div(height, rows) * symbol(across)
         blocks = ceil_div(items, threads // lanes) * ceil_div(symbol("batches"), lanes * width)
         launch = Launch(
             _FUNCTION,
@@ -228,31 +235,29 @@ class DepthwiseTemplate(ROCmTemplate):
         args = self.interface.kernel.args
         return RenderedTemplate(source, args, self._values, (launch,), sympy.Integer(0), origins)
 
-    def _spatial_arguments(self) -> tuple[str, str]:
-        """Return the arguments that hold the height and the width of results."""
-        return ("m_size1", "m_size2") if self._y else ("1", "m_size1")
-
     def _context(self, config: Config) -> dict[str, Any]:
         interface, kernel, y = self.interface, self.interface.kernel, self._y
-        height, width = self._spatial_arguments()
+        height, width = ("m_size1", "m_size2") if y else ("1", "m_size1")
         parameters, names = kernel.parameters(), ", ".join(arg.name for arg in kernel.args)
         results, stores = interface.results(0)
-        kind = "uint32_t" if self._narrow else "int64_t"
+        offset, scale = ("uint32_t", " * uint32_t(sizeof(T))") if self._narrow else ("int64_t", "")
+        indices = {"channel": "channel", "image": "m.i0", "y": "y", "x": "x"}
+        own = " + ".join(f"{offset}(p.x_{name}) * {index}" for name, index in indices.items())
         load, weight = interface.a.load, interface.members[0].b.load
         assert load is not None and weight is not None, "windows of tensors alone"
         return {
             "header": self.header(),
             "element": interface.element.cpp,
             "accumulator": interface.element.compute_dtype.cpp,
-            "taps_y": _window_size(self._member.k[0].size) if y else 1,
-            "taps_x": _window_size(self._member.k[-1].size),
+            "taps_y": y.taps if y else 1,
+            "taps_x": self._x.taps,
             "step_y": y.step if y else 1,
             "tap_y": y.tap if y else 1,
             "fields": [f"{field.strip()};" for field in parameters.split(",")],
             "index_fields": "i0, i1, i2" if y else "i0, i1",
             "stores": [
-                {**store, "vector": self._stores_vectors(made, int(config["VECTOR"]))}
-                for store, made in zip(stores, self._member.stores, strict=True)
+                {**text, "vector": self._stores_vectors(store, int(config["VECTOR"]))}
+                for text, store in zip(stores, self._member.stores, strict=True)
             ],
             "results": results,
             "multiplies": self.marks.mark(self._member.nodes),
@@ -269,9 +274,9 @@ class DepthwiseTemplate(ROCmTemplate):
             "set_row": (f"m.i1 = y + r; m.flat = (m.i0 * p.{height} + y + r) * p.{width} + x;")
             if y
             else f"m.flat = m.i0 * p.{width} + x;",
-            "offset": kind,
-            "own": self._offset_text(kind),
-            "scale": " * uint32_t(sizeof(T))" if self._narrow else "",
+            "offset": offset,
+            "own": f"({own}){scale}" if scale else own,
+            "scale": scale,
             "window_y": self._window_y(),
             "window_x": self._window_x(),
             "parameters": parameters.replace("* ", "* __restrict__ "),
@@ -279,12 +284,6 @@ class DepthwiseTemplate(ROCmTemplate):
             "signature": kernel.signature(PLACEHOLDER),
             "checks": self._checks(),
         }
-
-    def _offset_text(self, kind: str) -> str:
-        parts = {"channel": "channel", "image": "m.i0", "y": "y", "x": "x"}
-        terms = [f"{kind}(p.x_{name}) * {value}" for name, value in parts.items()]
-        total = " + ".join(terms)
-        return f"({total}) * uint32_t(sizeof(T))" if self._narrow else total
 
     def _window_y(self) -> list[str]:
         """Return statements that clamp ``low`` and ``high`` to the input."""
@@ -313,18 +312,16 @@ class DepthwiseTemplate(ROCmTemplate):
 
     def _stores_vectors(self, store: Store, width: int) -> bool:
         """Whether the results of a thread's channels are contiguous whole vectors."""
-        (channel,) = self._member.batch
         ranges = loop_ranges(self._member.batch, self._member.m, self._member.n)
         form = address(store, self.lowered.buffers[store.buffer], ranges)
-        if width == 1 or form is None or form.at(channel.var) != 1:
+        if width == 1 or form is None or form.at(self._channel.var) != 1:
             return False
-        others = (step for var, step in form.coefficients.items() if var != channel.var)
-        return all(is_multiple(step, width) for step in (form.rest, *others))
+        return all(is_multiple(step, width) for step in self._other_steps(form))
 
     def _checks(self) -> list[str]:
         """Return host statements that return an error for null and misaligned pointers."""
         kernel, loads = self.interface.kernel, (self.interface.a, self.interface.members[0].b)
-        buffers = [one.load.buffer for one in loads if one.load is not None]
+        buffers = [operand.load.buffer for operand in loads if operand.load is not None]
         buffers += [store.buffer for store in self._member.stores]
         names = [kernel.arg_name(buffer) for buffer in dict.fromkeys(buffers)]
         checks = [f"if ({name} == nullptr) return kiln::kNullPointer;" for name in names]
@@ -334,16 +331,3 @@ class DepthwiseTemplate(ROCmTemplate):
             " return hipErrorInvalidValue;"
             for name in dict.fromkeys(wide)
         ]
-
-
-def _bound_symbols(bound: Bound) -> set[sympy.Symbol]:
-    return set(bound.row.free_symbols) | set(bound.step.free_symbols)
-
-
-def _window_size(size: Expr) -> int:
-    """Return a window's size, which lowering determined to be a number."""
-    return int(size)
-
-
-def _argument_or_one(name: str) -> Expr:
-    return _ONE if name == "1" else symbol(name)
