@@ -3,14 +3,18 @@ files."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags
+from scheduler.build.includes import included_digest
 from scheduler.build.model import Build, Diagnostic, Toolchain
+from scheduler.build.sandbox_paths import HEADERS
 from scheduler.errors import UserError
 from scheduler.targets import Target, find
 from scheduler.targets.registry import backend_of, load_part
@@ -109,6 +113,50 @@ class Recipe(ABC):
     @abstractmethod
     def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
         """Return the diagnostics of the kernel's own source, each once, in the log's order."""
+
+
+class LibraryRecipe(Recipe):
+    """A source in any language with our headers; the library exports its function."""
+
+    may_leave_open: ClassVar[re.Pattern[str] | None] = None
+    """Symbols that the loading process provides to the library; None: its linker checks them."""
+
+    header_folders: ClassVar[tuple[str, ...]]
+    """Folders of our headers that a source's includes are searched in, in order."""
+
+    def included_digest(self, source: str) -> str:
+        return included_digest(source, self.header_folders)
+
+    def prepare(self, directory: Path, toolchain: Toolchain) -> None:
+        (directory / "include").symlink_to(HEADERS)
+        if toolchain.builtin_headers:
+            (directory / "builtin").symlink_to(toolchain.builtin_headers)
+
+    def load_error(self, directory: Path, symbol: str) -> str:
+        symbols = dynamic_symbols((directory / self.library_file).read_bytes())
+        if symbol not in symbols.defined:
+            return f"the source does not export {symbol}"
+        if self.may_leave_open is None:
+            return ""
+        unknown = sorted(n for n in symbols.undefined if not self.may_leave_open.fullmatch(n))
+        return f"undefined symbols: {', '.join(unknown)}" if unknown else ""
+
+    def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
+        return parse_diagnostics(log, self.source_file)
+
+
+def parse_diagnostics(log: str, source_file: str) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the kernel's own source, each once, in the log's order.
+
+    Lines are ``file:line:column: severity: message``, as clang and gcc write them. The device and
+    the host pass read the same text, so both may report the same.
+    """
+    line = rf"^{re.escape(source_file)}:(\d+):(\d+): (?:fatal )?(error|warning|note): (.*)$"
+    found = (
+        Diagnostic(match[3], int(match[1]), int(match[2]), match[4])
+        for match in re.finditer(line, log, re.MULTILINE)
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def recipe_of(target: Target, source_file: str = "") -> Recipe:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def is_available() -> bool:
         return False
 
 
-def restrict(fence: Sandbox) -> None:
+def restrict(sandbox: Sandbox) -> None:
     """Restrict the calling thread to the sandbox's files. Needs no_new_privs or root.
 
     Raises ``OSError`` if Landlock is missing or cannot be applied.
@@ -86,7 +85,12 @@ def restrict(fence: Sandbox) -> None:
     try:
         ruleset = create_ruleset(attributes)
         try:
-            for paths, access in _rules(fence):
+            for paths, access in (
+                ((*sandbox.read, *_RANDOM), _READ),
+                (sandbox.write, _WRITE),
+                (sandbox.execute, _EXECUTE),
+                ((*sandbox.devices, *_NULL_DEVICES), _DEVICE),
+            ):
                 for path in dict.fromkeys(paths):
                     _allow(ruleset, path, access & get_supported_fs(known))
             restrict_self(ruleset, None)
@@ -96,26 +100,17 @@ def restrict(fence: Sandbox) -> None:
         raise OSError(f"Landlock: {error}") from None
 
 
-def _rules(fence: Sandbox) -> Iterable[tuple[tuple[Path, ...], AccessFs]]:
-    return (
-        ((*fence.read, *_RANDOM), _READ),
-        (fence.write, _WRITE),
-        (fence.execute, _EXECUTE),
-        ((*fence.devices, *_NULL_DEVICES), _DEVICE),
-    )
-
-
 def _allow(ruleset: RulesetFd, path: Path, access: AccessFs) -> None:
     """Add one rule; skip a path that does not exist or that this user may not look up."""
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return
     try:
         rule = PathBeneathAttr()
-        is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
         rule.allowed_access = access if is_folder else access & _FILE_ACCESS
-        rule.parent_fd = place
+        rule.parent_fd = descriptor
         add_rule(ruleset, rule)
     finally:
-        os.close(place)
+        os.close(descriptor)

@@ -22,7 +22,7 @@ from scheduler.sandbox.model import Limits, Sandbox
 from scheduler.sandbox.status import FILES, NETWORK, in_force
 
 
-def start(command: Sequence[str], fence: Sandbox, **options: Any) -> subprocess.Popen[bytes]:
+def start(command: Sequence[str], sandbox: Sandbox, **options: Any) -> subprocess.Popen[bytes]:
     """Start the command in the sandbox and return its ``Popen``; ``options`` are Popen's.
 
     Parts that this machine does not support are left out (see ``in_force``). Raises ``OSError`` if
@@ -32,41 +32,41 @@ def start(command: Sequence[str], fence: Sandbox, **options: Any) -> subprocess.
 
     def restrict_and_start() -> None:
         try:
-            _restrict(fence)
+            _restrict(sandbox)
             process = subprocess.Popen(command, **options)
             with suppress(ProcessLookupError):  # it has already ended
-                for kind, both in _limits(fence.limits):
+                for kind, both in _limits(sandbox.limits):
                     resource.prlimit(process.pid, kind, both)
             started.set_result(process)
         except BaseException as error:  # noqa: BLE001 -- raised again on the caller's thread
             started.set_exception(error)
 
     in_force()  # determined here, on a thread that is not yet restricted
-    thread = Thread(target=restrict_and_start, name="fence")
+    thread = Thread(target=restrict_and_start, name="sandbox")
     thread.start()
     thread.join()
     return started.result()
 
 
-def enter(fence: Sandbox) -> None:
+def enter(sandbox: Sandbox) -> None:
     """Put this process, which must have only one thread, into the sandbox permanently.
 
     Raises ``OSError`` if a supported part cannot be applied.
     """
-    for kind, both in _limits(fence.limits):
+    for kind, both in _limits(sandbox.limits):
         resource.setrlimit(kind, both)
-    _restrict(fence)
-    if in_force().has(NETWORK) and not fence.processes:
+    _restrict(sandbox)
+    if in_force().has(NETWORK) and not sandbox.processes:
         seccomp.forbid_new_processes()
 
 
-def _restrict(fence: Sandbox) -> None:
+def _restrict(sandbox: Sandbox) -> None:
     offered = in_force()
     set_no_new_privs()  # both require it; it also keeps setuid programs from gaining rights
     if offered.has(NETWORK):
-        seccomp.restrict(packet_sockets=fence.packet_sockets)
-    if offered.has(FILES) or (landlock.is_available() and not fence.processes):
-        landlock.restrict(fence)
+        seccomp.restrict(packet_sockets=sandbox.packet_sockets)
+    if offered.has(FILES) or (landlock.is_available() and not sandbox.processes):
+        landlock.restrict(sandbox)
     if privileges.is_root():
         privileges.drop_capabilities()
 
@@ -81,22 +81,14 @@ def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
         resource.RLIMIT_DATA: limits.data_bytes,
         resource.RLIMIT_CPU: limits.cpu_seconds,
     }
-    # At the soft limit a process gets SIGXCPU; it is killed at the hard limit.
-    grace = {resource.RLIMIT_CPU: 5}
-    return [
-        (
-            kind,
-            (
-                _clamp_to_hard_limit(kind, value),
-                _clamp_to_hard_limit(kind, value + grace.get(kind, 0)),
-            ),
-        )
-        for kind, value in numbers.items()
-        if value is not None
-    ]
-
-
-def _clamp_to_hard_limit(kind: int, value: int) -> int:
-    """Return the value, or this process's own hard limit if that is lower."""
-    hard = resource.getrlimit(kind)[1]
-    return value if hard == resource.RLIM_INFINITY else min(value, hard)
+    result = []
+    for kind, value in numbers.items():
+        if value is None:
+            continue
+        # At the soft limit a process gets SIGXCPU; it is killed at the hard limit.
+        soft, hard = value, value + (5 if kind == resource.RLIMIT_CPU else 0)
+        own = resource.getrlimit(kind)[1]
+        if own != resource.RLIM_INFINITY:
+            soft, hard = min(soft, own), min(hard, own)
+        result.append((kind, (soft, hard)))
+    return result

@@ -73,7 +73,10 @@ class Cancellation:
     @contextmanager
     def kill_on_cancel(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
         """End the process and its group when ``cancel`` is called or the block raises."""
-        self._enter(process)
+        with self._lock:
+            self._running.add(process.pid)
+            if self._cancelled:
+                _kill_group(process.pid)
         try:
             yield
         except BaseException:
@@ -81,17 +84,8 @@ class Cancellation:
             process.wait()
             raise
         finally:
-            self._leave(process)
-
-    def _enter(self, process: subprocess.Popen[bytes]) -> None:
-        with self._lock:
-            self._running.add(process.pid)
-            if self._cancelled:
-                _kill_group(process.pid)
-
-    def _leave(self, process: subprocess.Popen[bytes]) -> None:
-        with self._lock:
-            self._running.discard(process.pid)
+            with self._lock:
+                self._running.discard(process.pid)
 
 
 def run(
@@ -111,9 +105,12 @@ def run(
     cancellation = cancellation or Cancellation()
     if cancellation.cancelled:
         raise Cancelled
+    # Limits that hold even if no process is left to enforce them.
+    cpu_seconds = math.ceil(limits.seconds * (os.cpu_count() or 1))
+    own_limits = sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
     process = sandbox.start(
         command,
-        replace(places, processes=True, limits=_process_limits(limits)),
+        replace(places, processes=True, limits=own_limits),
         cwd=cwd,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -162,12 +159,6 @@ def signal_name(returncode: int) -> str:
         return signal.Signals(-returncode).name
     except ValueError:  # a real-time signal
         return f"signal {-returncode}"
-
-
-def _process_limits(limits: Limits) -> sandbox.Limits:
-    """Return limits that hold even if no process is left to enforce them."""
-    cpu_seconds = math.ceil(limits.seconds * (os.cpu_count() or 1))
-    return sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
 
 
 def _kill_group(group: int) -> None:

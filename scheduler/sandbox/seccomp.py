@@ -74,7 +74,19 @@ def restrict(*, packet_sockets: bool = False) -> None:
 def forbid_new_processes() -> None:
     """Also deny new processes and programs, for a started process that has one thread. Other
     processes may still end it, and it still dies with its parent as arranged before."""
-    _process_filter(os.getpid()).load()
+    seccomp = library()
+    rules = seccomp.SyscallFilter(seccomp.ALLOW)
+    for name in (*_SPAWN_CALLS, *_SIGNALS, *_STEERING, *_PROPERTIES):
+        _deny(rules, name)
+    # A process may read and lower its own limits, but not those of others.
+    _deny(rules, "prlimit64", seccomp.Arg(0, seccomp.NE, 0))
+    _deny(rules, "tgkill", seccomp.Arg(0, seccomp.NE, os.getpid()))
+    _deny(rules, "prctl", seccomp.Arg(0, seccomp.EQ, _PR_SET_PDEATHSIG))
+    _deny(rules, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
+    # clone3 passes its flags in memory, which a filter cannot read; the C library falls back to
+    # clone.
+    _deny(rules, "clone3", error=errno.ENOSYS)
+    rules.load()
 
 
 @cache
@@ -89,22 +101,6 @@ def _base_filter(packet_sockets: bool) -> Any:
         _deny(rules, "socket")
     for name in (*_NETWORK, *_PROCESS_CALLS, *_MACHINE):
         _deny(rules, name)
-    return rules
-
-
-def _process_filter(pid: int) -> Any:
-    seccomp = library()
-    rules = seccomp.SyscallFilter(seccomp.ALLOW)
-    for name in (*_SPAWN_CALLS, *_SIGNALS, *_STEERING, *_PROPERTIES):
-        _deny(rules, name)
-    # A process may read and lower its own limits, but not those of others.
-    _deny(rules, "prlimit64", seccomp.Arg(0, seccomp.NE, 0))
-    _deny(rules, "tgkill", seccomp.Arg(0, seccomp.NE, pid))
-    _deny(rules, "prctl", seccomp.Arg(0, seccomp.EQ, _PR_SET_PDEATHSIG))
-    _deny(rules, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
-    # clone3 passes its flags in memory, which a filter cannot read; the C library falls back to
-    # clone.
-    _deny(rules, "clone3", error=errno.ENOSYS)
     return rules
 
 

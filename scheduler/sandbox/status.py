@@ -43,7 +43,13 @@ class Status:
 @cache
 def in_force() -> Status:
     """Return the protections of compilers, measured kernels and file readers that start here."""
-    return Status((_files(), _network(), _signals(), _limits(), _user()))
+    limits = Protection(LIMITS, True, "memory, time, file size, open files; no core files")
+    # Child processes run as the user who starts them: only root could change the user.
+    note = f"children run as {privileges.user_name()}, like Kiln: only the parts above protect it"
+    if privileges.is_root():
+        note = "children run as root without capabilities: run Kiln as an ordinary user"
+    user = Protection(USER, False, note, needed=False)
+    return Status((_files(), _network(), _signals(), limits, user))
 
 
 def require() -> None:
@@ -90,16 +96,3 @@ def _signals() -> Protection:
         note = "cannot be read; kernels signal and start none; compilers can signal them"
         return Protection(SIGNALS, True, note)
     return Protection(SIGNALS, False, "processes of this user can be killed and read")
-
-
-def _user() -> Protection:
-    """Child processes run as the user who starts them: only root could change the user."""
-    if privileges.is_root():
-        note = "children run as root without capabilities: run Kiln as an ordinary user"
-        return Protection(USER, False, note, needed=False)
-    note = f"children run as {privileges.user_name()}, like Kiln: only the parts above protect it"
-    return Protection(USER, False, note, needed=False)
-
-
-def _limits() -> Protection:
-    return Protection(LIMITS, True, "memory, time, file size, open files; no core files")

@@ -100,16 +100,32 @@ def append_value(
     if len(level.logs) <= enough:
         return level, unchanged
     noise = max(settings.least_noise, floor.noise)
-    if len(level.logs) < settings.least_before + settings.after:
-        noise = max(noise, _noise(level.earlier, settings))
+    is_young = len(level.logs) < settings.least_before + settings.after
+    if is_young and len(level.earlier) >= settings.least_before:
+        # A level that lasted for one revision hardly shows its own noise: the differences of
+        # neighbours show that of the levels before.
+        differences = np.abs(np.diff(np.asarray(level.earlier)))
+        noise = max(noise, float(np.median(differences)) * _OF_DIFFERENCES)
     least = DetectionFloor(noise=noise, effect=max(settings.least_effect, floor.shift))
-    found = _clearest_split(logs, _boundaries(level.revisions, enough, settings), least, settings)
-    if found is None:
+    # A level may begin at the first value of a revision.
+    names = level.revisions
+    first = max(enough, len(names) - settings.after)
+    starts = [at for at in range(first, len(names)) if not names[at] or names[at] != names[at - 1]]
+    clearest = _clearest_split(logs, starts, least, settings)
+    if clearest is None:
         return level, unchanged
-    split, errors = found
+    split, errors = clearest
     if not is_lasting(np.asarray(level.earlier), logs[:split], logs[split:], settings):
         return level, unchanged
-    change = _change(level, split, errors, settings)
+    before = logs[max(0, split - settings.before) : split]
+    change = Change(
+        index=level.appended - (logs.size - split),
+        before=float(np.exp(np.median(before))),
+        after=float(np.exp(np.median(logs[split:]))),
+        n_before=before.size,
+        n_after=logs.size - split,
+        errors=errors,
+    )
     rest = replace(
         level,
         logs=level.logs[split:],
@@ -162,21 +178,14 @@ def find_changes(
     return tuple(found)
 
 
-def _noise(earlier: Sequence[float], settings: Settings) -> float:
-    """Return the noise of the levels before, from the differences of neighbours; 0 if they are too
-    few. A level that lasted for one revision hardly shows its own noise."""
-    if len(earlier) < settings.least_before:
-        return 0.0
-    differences = np.abs(np.diff(np.asarray(earlier)))
-    return float(np.median(differences)) * _OF_DIFFERENCES
-
-
 def _clearest_split(
     logs: Array, boundaries: list[int], least: DetectionFloor, settings: Settings
 ) -> tuple[int, float] | None:
     """Return the split that is clearest beyond its threshold, and its standard errors."""
     best = (0.0, 0.0, 0)
-    tried = _tested_boundaries(boundaries, logs.size, settings)
+    # For each of the sizes, the last boundary that leaves as many values.
+    counts = (bisect_right(boundaries, logs.size - size) for size in settings.sizes)
+    tried = list(dict.fromkeys(boundaries[count - 1] for count in counts if count))
     for split in candidate_splits(logs, tried, settings.before, least.effect):
         before = logs[max(0, split - settings.before) : split]
         best = max(best, (*measure_shift(before, logs[split:], least, settings), split))
@@ -195,20 +204,6 @@ def _clearest_split(
     return (place, errors) if passed >= settings.at_place else None
 
 
-def _boundaries(revisions: Sequence[str], enough: int, settings: Settings) -> list[int]:
-    """Return where a level may begin: at the first value of a revision, at least ``enough`` values
-    after the level before began."""
-    n = len(revisions)
-    first = max(enough, n - settings.after)
-    return [at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]]
-
-
-def _tested_boundaries(boundaries: list[int], n: int, settings: Settings) -> list[int]:
-    """Return, for each of the sizes, the last boundary that leaves as many values."""
-    found = (bisect_right(boundaries, n - size) for size in settings.sizes)
-    return list(dict.fromkeys(boundaries[after - 1] for after in found if after))
-
-
 def _locate_split(
     logs: Array, boundaries: list[int], split: int, least: DetectionFloor, settings: Settings
 ) -> int:
@@ -222,16 +217,3 @@ def _locate_split(
     before = np.asarray(boundaries) - start
     explained = np.cumsum(cut)[before - 1] ** 2 / (before * (cut.size - before))
     return boundaries[int(np.argmax(explained))]
-
-
-def _change(level: Level, split: int, errors: float, settings: Settings) -> Change:
-    before = level.logs[max(0, split - settings.before) : split]
-    after = level.logs[split:]
-    return Change(
-        index=level.appended - len(after),
-        before=float(np.exp(np.median(before))),
-        after=float(np.exp(np.median(after))),
-        n_before=len(before),
-        n_after=len(after),
-        errors=errors,
-    )

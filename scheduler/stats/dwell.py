@@ -8,7 +8,6 @@ such mode: only one that lasts is a change.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from scheduler.stats.reference import Array, median
 from scheduler.stats.settings import Settings
@@ -21,18 +20,12 @@ def is_lasting(earlier: Array, before: Array, after: Array, settings: Settings) 
     ends = after[-settings.sizes[0] :]
     if abs(median(ends) - old) < abs(new - old) / 2 or (median(ends) > old) != (new > old):
         return False
-    stays = _visit_lengths(np.concatenate((earlier, before)), old, new, settings.min_dwell)
-    enough = next((most for visits, most in reversed(settings.waits) if stays.size >= visits), 0)
-    return after.size > min(int(stays.max(initial=0)), enough)
-
-
-def _visit_lengths(values: Array, old: float, new: float, least: int) -> npt.NDArray[np.intp]:
-    """Return the length of each visit to the level ``new`` that began and ended among these
-    values."""
-    there = np.abs(values - new) < abs(new - old) / 2
+    # The lengths of the visits to the new level that began and ended before.
+    there = np.abs(np.concatenate((earlier, before)) - new) < abs(new - old) / 2
     edges = np.flatnonzero(there[1:] != there[:-1])
     if edges.size and there[0]:
         edges = edges[1:]  # the series began on that level: it is where it came from
-    begins = edges[: edges.size // 2 * 2 : 2]
-    stays = edges[1::2] - begins
-    return stays[stays >= least]
+    lengths = edges[1::2] - edges[: edges.size // 2 * 2 : 2]
+    visits = lengths[lengths >= settings.min_dwell]
+    enough = next((most for count, most in reversed(settings.waits) if visits.size >= count), 0)
+    return after.size > min(int(visits.max(initial=0)), enough)

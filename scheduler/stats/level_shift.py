@@ -63,7 +63,7 @@ def measure_shift(
 
 def _shift_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
     distances = (after - level.centre) / level.noise
-    errors = max(_errors(level, distances, settings), _rank_test(level, distances, settings))
+    errors = max(_mean_test(level, distances, settings), _rank_test(level, distances, settings))
     more = 1 + settings.young * max(0.0, 1 - level.cut.size / settings.settled)
     passed = errors / (more * _lookup(settings.thresholds, after.size))
     if passed >= 1 and not _beats_drift(level, distances, settings):
@@ -74,29 +74,25 @@ def _shift_from(level: Reference, after: Array, settings: Settings) -> tuple[flo
     return max(passed, off / more), errors
 
 
-def _errors(level: Reference, distances: Array, settings: Settings) -> float:
+def _mean_test(level: Reference, distances: Array, settings: Settings) -> float:
     """Return the standard errors between the means, as a normal deviate of the same probability."""
     n, before = distances.size, level.cut.size
     cut = clip(distances, settings.cut)
     mean = float(cut.sum()) / n
     own = max(level.spread, deviation(cut)) if n > 2 else level.spread
     ahead = 3 * (n + before) ** 2 / before**2 * (level.slope != 0)
-    known = _noise_samples(level, n, settings)
+    # The values that describe the noise: those before; after a short level also those after, once
+    # they are many.
+    known = before if before >= settings.settled else before + 2 * max(0, n - settings.many)
     alike = level.likeness
     if known > before:
         centred = cut - mean
         alike = max(alike, variance_inflation(centred, float(centred @ centred)))
     variance = alike * (level.spread**2 * (1 + ahead) / before + own**2 / n)
-    return _normal_deviate(abs(mean - level.mean) / sqrt(variance), known - 1)
-
-
-def _noise_samples(level: Reference, after: int, settings: Settings) -> int:
-    """Return how many values describe the noise: those before; after a short level also those
-    after, once they are many."""
-    before = level.cut.size
-    if before >= settings.settled:
-        return before
-    return before + 2 * max(0, after - settings.many)
+    # Student's t as a normal deviate of the same probability (Wallace's approximation).
+    student, freedom = abs(mean - level.mean) / sqrt(variance), known - 1
+    scale = (8 * freedom + 1) / (8 * freedom + 3)
+    return scale * sqrt(freedom * log1p(student**2 / freedom))
 
 
 def _rank_test(level: Reference, distances: Array, settings: Settings) -> float:
@@ -171,9 +167,3 @@ def _log_chance(as_far: npt.NDArray[np.bool_], n: int, unseen: float) -> float:
 
 def _lookup(table: tuple[tuple[int, float], ...], n: int) -> float:
     return next((value for least, value in reversed(table) if n >= least), 99.0)
-
-
-def _normal_deviate(student: float, freedom: int) -> float:
-    """Return the normal deviate of the same probability (Wallace's approximation)."""
-    scale = (8 * freedom + 1) / (8 * freedom + 3)
-    return scale * sqrt(freedom * log1p(student**2 / freedom))

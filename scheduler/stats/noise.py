@@ -47,7 +47,12 @@ def noise_floor(stretches: Sequence[Sequence[float]]) -> NoiseFloor:
     between the medians of neighbouring stretches is the shift. Raises ``ValueError`` for a value
     that is not a positive number.
     """
-    logs = [np.log(_positive(stretch)) for stretch in stretches if len(stretch) > 0]
+    values_by_stretch = [np.asarray(values, np.float64) for values in stretches if len(values) > 0]
+    for values in values_by_stretch:
+        bad = ~(np.isfinite(values) & (values > 0))
+        if bad.any():
+            raise ValueError(f"{values[bad][0]} is not a measurement: must be above 0")
+    logs = [np.log(values) for values in values_by_stretch]
     n = sum(values.size for values in logs)
     medians = np.array([np.median(values) for values in logs])
     within = np.concatenate([np.empty(0), *map(_distances, logs)])
@@ -76,11 +81,3 @@ def _deviation(distances: Array) -> float:
         return 0.0
     by_half = NORMAL * float(np.median(distances))
     return max(by_half, float(np.quantile(distances, 0.9)) / _Z_90)
-
-
-def _positive(stretch: Sequence[float]) -> Array:
-    values = np.asarray(stretch, dtype=np.float64)
-    bad = ~(np.isfinite(values) & (values > 0))
-    if bad.any():
-        raise ValueError(f"{values[bad][0]} is not a measurement: must be above 0")
-    return values

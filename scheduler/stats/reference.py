@@ -45,7 +45,10 @@ def fit_reference(before: Array, least_noise: float, settings: Settings) -> Refe
     ordered = np.sort(before)
     centre = _middle(ordered)
     distances = before - centre
-    own = max(NORMAL * median(np.abs(distances)), _quantum(ordered) / 2)
+    gaps = ordered[1:] - ordered[:-1]
+    gaps = gaps[gaps > 1e-9]
+    quantum = float(gaps.min()) if gaps.size else 0.0  # the step of quantized values
+    own = max(NORMAL * median(np.abs(distances)), quantum / 2)
     noise = max(own, least_noise)
     units = distances / noise
     return _make_reference(
@@ -127,10 +130,3 @@ def variance_inflation(centred: Array, squares: float) -> float:
     rho = float(centred[1:] @ centred[:-1]) / squares + 1.0 / centred.size
     rho = min(max(rho, 0.0), 0.8)
     return (1 + rho) / (1 - rho)
-
-
-def _quantum(ordered: Array) -> float:
-    """Return the step of quantized values: the least distance between two that differ, else 0."""
-    gaps = ordered[1:] - ordered[:-1]
-    gaps = gaps[gaps > 1e-9]
-    return float(gaps.min()) if gaps.size else 0.0

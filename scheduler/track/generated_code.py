@@ -11,9 +11,9 @@ import numpy as np
 from scheduler.build.cuda.occupancy import Demand as CudaDemand
 from scheduler.build.cuda.occupancy import occupancy as cuda_occupancy
 from scheduler.build.cuda.resources import Resources as CudaResources
+from scheduler.build.rocm.metadata import Resources as AmdResources
 from scheduler.build.rocm.occupancy import Demand as AmdDemand
 from scheduler.build.rocm.occupancy import occupancy as amd_occupancy
-from scheduler.build.rocm.resources import Resources as AmdResources
 from scheduler.targets import cdna3, find, hopper, rdna3
 from scheduler.targets.nvidia import NvidiaHardware
 

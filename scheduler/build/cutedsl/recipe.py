@@ -18,9 +18,8 @@ from scheduler.build.cutedsl.toolchains import CHILD, RUNTIME, CuteDSLToolchain
 from scheduler.build.elf import section_sizes
 from scheduler.build.flags import Flags
 from scheduler.build.includes import included_digest
-from scheduler.build.library_recipe import LibraryRecipe
 from scheduler.build.model import Toolchain
-from scheduler.build.recipe import Step
+from scheduler.build.recipe import LibraryRecipe, Step
 from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.targets import Target
 

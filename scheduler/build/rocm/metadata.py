@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from scheduler.build.rocm.occupancy import Demand, occupancy
-from scheduler.build.rocm.resources import Resources
 from scheduler.targets import Target
 
 _BLOCK = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
@@ -53,19 +52,50 @@ class KernelMetadata:
         )
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What a device function uses, as the compiler reports it (units in the names).
+
+    ``vgpr`` is the allocated count (on gfx90a and later, architectural plus accumulation
+    registers), of which ``agpr`` are accumulation registers.
+    """
+
+    vgpr: int
+    agpr: int
+    sgpr: int
+    lds_bytes: int
+    scratch_bytes: int
+    vgpr_spills: int
+    sgpr_spills: int
+    code_bytes: int
+    wavefront: int
+    occupancy_waves_per_simd: int
+    limiter: str
+
+
 def parse_kernels(listing: str) -> dict[str, KernelMetadata]:
     """Return the kernels of a listing by name, in order; none if it has no metadata (a CPU's)."""
     block = _BLOCK.search(listing)
     if not block:
         return {}
-    found = {}
-    items = _ITEM.split(block[1].split("amdhsa.target:")[0])[1:]
-    for item in items:
+    kernels = {}
+    for item in _ITEM.split(block[1].split("amdhsa.target:")[0])[1:]:
         fields = {match[1]: match[2] for match in _FIELD.finditer("  - " + item)}
         name = fields.get("name", "").strip("'\"")
         if name:
-            found[name] = _from_fields(name, fields)
-    return _with_comments(found, listing)
+            kernels[name] = _from_fields(name, fields)
+    # Code size and the compiler's occupancy are in comments after each function.
+    starts = [*_BEGIN.finditer(listing)]
+    for start, following in zip_longest(starts, starts[1:]):
+        if start[1] in kernels:
+            text = listing[start.end() : following.start() if following else len(listing)]
+            values = {match[1]: int(match[2]) for match in _COMMENT.finditer(text)}
+            kernels[start[1]] = replace(
+                kernels[start[1]],
+                code_bytes=values.get("codeLenInByte = ", 0),
+                compiler_occupancy=values.get("Occupancy: ", 0),
+            )
+    return kernels
 
 
 def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
@@ -107,19 +137,3 @@ def _from_fields(name: str, fields: dict[str, str]) -> KernelMetadata:
         max_workgroup=number("max_flat_workgroup_size"),
         wgp_mode=number("workgroup_processor_mode") == 1,
     )
-
-
-def _with_comments(found: dict[str, KernelMetadata], listing: str) -> dict[str, KernelMetadata]:
-    """Add code size and the compiler's occupancy, from the comments after each function."""
-    starts = [*_BEGIN.finditer(listing)]
-    for this, following in zip_longest(starts, starts[1:]):
-        if this[1] not in found:
-            continue
-        text = listing[this.end() : following.start() if following else len(listing)]
-        values = {match[1]: int(match[2]) for match in _COMMENT.finditer(text)}
-        found[this[1]] = replace(
-            found[this[1]],
-            code_bytes=values.get("codeLenInByte = ", 0),
-            compiler_occupancy=values.get("Occupancy: ", 0),
-        )
-    return found

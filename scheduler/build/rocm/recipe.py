@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.build.flags import Flags
-from scheduler.build.library_recipe import LibraryRecipe
 from scheduler.build.model import Toolchain
-from scheduler.build.recipe import Step
+from scheduler.build.recipe import LibraryRecipe, Step
 from scheduler.build.rocm import commands, offload_bundle
 from scheduler.build.rocm.metadata import parse_resources
 from scheduler.codegen.languages import HIP_SOURCE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.build.rocm.resources import Resources
+from scheduler.build.rocm.metadata import Resources
 from scheduler.isa.hazards import Hazard, HazardKind, code_size_hazards
 
 

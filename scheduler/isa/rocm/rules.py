@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from scheduler.build.rocm.metadata import Resources as AmdResources
 from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.build.rocm.occupancy import Demand, occupancy
-from scheduler.build.rocm.resources import Resources as AmdResources
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.occupancy import Column, OccupancyRules, Resources
 from scheduler.isa.rocm.hazards import hazards

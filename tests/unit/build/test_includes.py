@@ -15,9 +15,8 @@ from scheduler.build import includes
 from scheduler.build.cuda.toolchains import cuda_compilers
 from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.includes import included_digest, included_headers
-from scheduler.build.library_recipe import LibraryRecipe
 from scheduler.build.model import Toolchain
-from scheduler.build.recipe import recipe_of
+from scheduler.build.recipe import LibraryRecipe, recipe_of
 from scheduler.build.sandbox_paths import HEADERS
 from scheduler.build.toolchains import Search
 from tests.support.caches import KEPT

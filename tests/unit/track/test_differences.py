@@ -201,6 +201,6 @@ def test_hosts_that_take_turns_do_not_differ() -> None:
 def test_nvidias_and_amds_figures_are_of_their_recipes() -> None:
     """What the tests change by hand is what the recipes give."""
     from scheduler.build.cuda.resources import Resources as Cuda
-    from scheduler.build.rocm.resources import Resources as Amd
+    from scheduler.build.rocm.metadata import Resources as Amd
 
     assert (Amd(**AMD).vgpr, Cuda(**NVIDIA).registers) == (64, 64)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scheduler import pipeline, samples
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.rocm.resources import Resources
+from scheduler.build.rocm.metadata import Resources
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kiln_tiny.scheduling import SOURCE_FILE
-from scheduler.build.diagnostics import parse_diagnostics
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags
 from scheduler.build.model import Diagnostic, Toolchain
-from scheduler.build.recipe import Recipe, Step
+from scheduler.build.recipe import Recipe, Step, parse_diagnostics
 from scheduler.targets import Target
 
 
