@@ -105,7 +105,12 @@ class CpuDevice:
         opened = Library(library)
         try:
             opened.function("kiln_cpu_set_threads")(ctypes.c_int(self._threads))
-            self._share_arenas(opened)
+            if self._arenas is None:
+                size = opened.function("kiln_cpu_arenas_bytes_1")
+                size.restype = ctypes.c_size_t
+                self._arenas = ctypes.create_string_buffer(size() + _ALIGNMENT)
+            arenas = round_up(ctypes.addressof(self._arenas), _ALIGNMENT)
+            opened.function("kiln_cpu_share_arenas_1")(ctypes.c_void_p(arenas))
             function = opened.function(symbol)
             raise_for = _status_checker(opened)
         except DeviceError:
@@ -130,15 +135,6 @@ class CpuDevice:
         self._libraries.clear()
         self._blocks.clear()
         self._starts.clear()
-
-    def _share_arenas(self, library: Library) -> None:
-        if self._arenas is None:
-            size = library.function("kiln_cpu_arenas_bytes_1")
-            size.restype = ctypes.c_size_t
-            self._arenas = ctypes.create_string_buffer(size() + _ALIGNMENT)
-        library.function("kiln_cpu_share_arenas_1")(
-            ctypes.c_void_p(round_up(ctypes.addressof(self._arenas), _ALIGNMENT))
-        )
 
     def _check(self, pointer: int, nbytes: int) -> None:
         """Check the range of a copy: one outside an allocation would corrupt this process."""

@@ -8,30 +8,23 @@ success, into a ``DeviceError`` with the driver's name of the error.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from scheduler.build.cutedsl.toolchains import EXTRA, RUNTIME, runtime_library
-from scheduler.runtime.device import (
-    AbsentDevice,
-    DeviceError,
-    DeviceInfo,
-    DeviceProvider,
-    LoadedKernel,
-    Timing,
-)
-from scheduler.runtime.library import ExportedKernel, Library, bind_launch
+from scheduler.runtime.device import AbsentDevice, DeviceError, DeviceInfo, DeviceProvider
+from scheduler.runtime.gpu import GpuDevice
+from scheduler.runtime.library import Library
 from scheduler.runtime.nvml import Monitor
 from scheduler.targets.generations import NVIDIA_TARGETS, target_for
 from scheduler.targets.nvidia import processor_name
 
 KIND = "cuda"
 _DRIVER = "libcuda.so.1"
+# Functions whose names differ from HIP's by more than the prefix.
+_NAMES = {"Malloc": "MemAlloc", "Free": "MemFree", "MemsetAsync": "MemsetD8Async"}
 _NOT_OPENED = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
 # Remedies for statuses whose text does not name one.
 _REMEDIES = {
@@ -46,120 +39,49 @@ _REMEDIES = {
 _EXTRA = "the Python package cuda-bindings is not installed: pip install 'kiln[nvidia]'"
 
 
-class CudaDevice:
-    """One GPU with one stream, in its primary context. A later call may report the error of a
-    launch; after a fault no call in this process succeeds."""
+class CudaDevice(GpuDevice):
+    """One GPU through the driver API, in its primary context; after a fault no call in this process
+    succeeds."""
+
+    no_symbol = "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND"
+    event_flags = (0,)
 
     def __init__(self, index: int) -> None:
         driver = _driver()
         _call(driver.cuInit, 0)
         self._device = _call(driver.cuDeviceGet, index)
-        self._info = device_info(index)
+        info = device_info(index)
         self._context = _call(driver.cuDevicePrimaryCtxRetain, self._device)
-        self._make_current()
-        self._stream = _call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self.make_current()
+        stream = _call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        super().__init__(info, stream, _raise_for)
         # Kernels' libraries find the driver's functions among the process's symbols.
         self._symbols = ctypes.CDLL(_DRIVER, ctypes.RTLD_GLOBAL)
-        self._monitor = Monitor(self._info.attributes["pci"])
-        self._libraries: list[Library] = []
-        self._blocks: set[int] = set()
+        self._monitor = Monitor(info.attributes["pci"])
 
-    @property
-    def info(self) -> DeviceInfo:
-        return self._info
+    def call(self, name: str, *args: Any) -> Any:
+        return _call(getattr(_driver(), f"cu{_NAMES.get(name, name)}"), *args)
 
-    def allocate(self, nbytes: int) -> int:
-        """Allocate device memory; CUDA aligns it to at least 256 bytes. 0 bytes gives 0."""
-        if nbytes < 0:
-            raise ValueError(f"{nbytes} bytes cannot be allocated")
-        if nbytes == 0:
-            return 0
-        self._make_current()
-        pointer = int(_call(_driver().cuMemAlloc, nbytes))
-        self._blocks.add(pointer)
-        return pointer
+    def make_current(self) -> None:
+        _call(_driver().cuCtxSetCurrent, self._context)
 
-    def free(self, pointer: int) -> None:
-        """Free memory; 0 is allowed."""
-        if pointer == 0:
-            return
-        self._make_current()
-        _call(_driver().cuMemFree, pointer)
-        self._blocks.discard(pointer)
+    def open_library(self, library: Path) -> Library:
+        return open_library(library)
 
-    def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
-        """Copy an array to the device, contiguously."""
-        source = np.ascontiguousarray(data)
-        if source.nbytes:
-            self._make_current()
-            _call(_driver().cuMemcpyHtoD, pointer, source.ctypes.data, source.nbytes)
+    def copy_to_device(self, pointer: int, address: int, nbytes: int) -> None:
+        _call(_driver().cuMemcpyHtoD, pointer, address, nbytes)
 
-    def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
-        """Copy device memory into a contiguous array, after all earlier launches."""
-        if not out.flags.c_contiguous:
-            raise ValueError("memory is read into contiguous arrays only")
-        self.synchronize()
-        if out.nbytes:
-            _call(_driver().cuMemcpyDtoH, out.ctypes.data, pointer, out.nbytes)
+    def copy_to_host(self, address: int, pointer: int, nbytes: int) -> None:
+        _call(_driver().cuMemcpyDtoH, address, pointer, nbytes)
 
-    def fill(self, pointer: int, byte: int, nbytes: int) -> None:
-        if nbytes == 0:
-            return
-        self._make_current()
-        _call(_driver().cuMemsetD8Async, pointer, byte, nbytes, self._stream)
-        self.synchronize()
-
-    def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
-        """Open a library that was built for this device's target, and find its function."""
-        self._make_current()
-        opened = open_library(library)
-        try:
-            function = opened.function(symbol, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND")
-        except DeviceError:
-            opened.close()
-            raise
-        self._libraries.append(opened)
-        return ExportedKernel(function, arg_types, int(self._stream), _raise_for)
-
-    def synchronize(self) -> None:
-        """Wait for the stream. Raises ``DeviceError`` for an error of an earlier launch."""
-        self._make_current()
-        _call(_driver().cuStreamSynchronize, self._stream)
-
-    def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
-        """Return the time between two stream events around the launches; clocks and throttling are
-        read right after."""
-        ready = [bind_launch(*launch) for launch in launches]
-        driver = _driver()
-        self._make_current()
-        start, stop = (_call(driver.cuEventCreate, 0) for _ in range(2))
-        try:
-            _call(driver.cuEventRecord, start, self._stream)
-            for launch in ready:
-                launch()
-            _call(driver.cuEventRecord, stop, self._stream)
-            _call(driver.cuEventSynchronize, stop)
-            milliseconds: float = _call(driver.cuEventElapsedTime, start, stop)
-            return Timing(round(milliseconds * 1e6), self._monitor.read())
-        finally:
-            _call(driver.cuEventDestroy, start)
-            _call(driver.cuEventDestroy, stop)
+    def readings(self) -> Mapping[str, float]:
+        """Return clocks and throttling."""
+        return self._monitor.read()
 
     def close(self) -> None:
-        """Free all resources; no kernel of the device may be called afterwards."""
-        self.synchronize()
+        super().close()
         self._monitor.close()
-        for library in self._libraries:
-            library.close()
-        self._libraries.clear()
-        for pointer in tuple(self._blocks):
-            self.free(pointer)
-        _call(_driver().cuStreamDestroy, self._stream)
         _call(_driver().cuDevicePrimaryCtxRelease, self._device)
-
-    def _make_current(self) -> None:
-        """Make the context current: the driver keeps a current context per thread."""
-        _call(_driver().cuCtxSetCurrent, self._context)
 
 
 class CudaDevices:
@@ -170,9 +92,16 @@ class CudaDevices:
         try:
             driver = _driver()
             _call(driver.cuInit, 0)
-            return tuple(_probe_device(index) for index in range(_call(driver.cuDeviceGetCount)))
+            count = _call(driver.cuDeviceGetCount)
         except DeviceError as error:
             return (AbsentDevice(KIND, error.message),)
+        found: list[DeviceInfo | AbsentDevice] = []
+        for index in range(count):
+            try:
+                found.append(device_info(index))
+            except DeviceError as error:  # does not affect the others
+                found.append(AbsentDevice(KIND, error.message))
+        return tuple(found)
 
     def open(self, device_id: str, threads: int | None) -> CudaDevice:  # noqa: ARG002 - of the host
         """Open ``cuda:0`` and so on."""
@@ -180,14 +109,6 @@ class CudaDevices:
 
 
 DEVICES: DeviceProvider = CudaDevices()
-
-
-def _probe_device(index: int) -> DeviceInfo | AbsentDevice:
-    """Describe a GPU; one that cannot be used does not affect the others."""
-    try:
-        return device_info(index)
-    except DeviceError as error:
-        return AbsentDevice(KIND, error.message)
 
 
 def device_info(index: int) -> DeviceInfo:
@@ -207,12 +128,17 @@ def device_info(index: int) -> DeviceInfo:
         known = ", ".join(one.name for one in NVIDIA_TARGETS)
         message = f"{KIND}:{index} ({name}) is {processor_name(capability)}, not one of {known}"
         raise DeviceError("CUDA_ERROR_NO_BINARY_FOR_GPU", message)
-    version = _version(_call(driver.cuDriverGetVersion))
+    number = _call(driver.cuDriverGetVersion)  # major * 1000 + minor * 10
+    version = f"{number // 1000}.{number % 1000 // 10}"
     pci = (
         f"{attribute('PCI_DOMAIN_ID'):04x}:{attribute('PCI_BUS_ID'):02x}"
         f":{attribute('PCI_DEVICE_ID'):02x}.0"
     )
-    driver_version, readings = _nvml_state(pci)
+    monitor = Monitor(pci)
+    monitor.read()  # what NVML does not read is reported once, here, and not at each sample
+    driver_version = monitor.driver()
+    monitor.close()
+    readings = f"none: {monitor.absence}" if monitor.absence else "clocks and throttling, by NVML"
     return DeviceInfo(
         id=f"{KIND}:{index}",
         target=target.name,
@@ -234,19 +160,6 @@ def device_info(index: int) -> DeviceInfo:
             "target": target.name,
             "readings": readings,
         },
-    )
-
-
-def _nvml_state(pci: str) -> tuple[str, str]:
-    """Return the driver's version ("" if unknown), and what is recorded with each sample or why
-    nothing is: reported once here, not at each sample."""
-    monitor = Monitor(pci)
-    monitor.read()
-    driver = monitor.driver()
-    monitor.close()
-    return (
-        driver,
-        f"none: {monitor.absence}" if monitor.absence else "clocks and throttling, by NVML",
     )
 
 
@@ -312,8 +225,3 @@ def _raise_for_status(status: Any) -> None:
 def _text(value: bytes | str) -> str:
     text = value if isinstance(value, str) else bytes(value).decode(errors="replace")
     return text.partition("\0")[0]
-
-
-def _version(number: int) -> str:
-    """Format CUDA's version number: major * 1000 + minor * 10."""
-    return f"{number // 1000}.{number % 1000 // 10}"

@@ -170,21 +170,19 @@ class IsaDevice:
     def launch(self, program: Program, launch: Emulated) -> None:
         """Run all blocks of a launch. Raises ``DeviceError`` for an error that a GPU would report,
         and for instructions that the emulator does not support."""
-        memory = Memory(
-            pages=1 + sum(_pages(block.data.size) for block in self._blocks.values()) + 64
-        )
+        pages = sum(-(-block.data.size // PAGE) for block in self._blocks.values())
+        memory = Memory(pages=1 + pages + 64)
         starts = sorted(self._blocks)
         regions = [
             memory.map(hex(start), start, self._blocks[start].data.size, fill=self._filler(start))
             for start in starts
         ]
-        each = -(-launch.threads // program.lanes)
-        count = max(1, _WAVES // each)
-        limits = replace(_LIMITS, waves=max(_LIMITS.waves, each))
+        waves_per_block = -(-launch.threads // program.lanes)
+        count = max(1, _WAVES // waves_per_block)
+        limits = replace(_LIMITS, waves=max(_LIMITS.waves, waves_per_block))
         for first in range(0, launch.blocks, count):
             blocks = range(first, min(first + count, launch.blocks))
-            done = run(program, launch, memory, blocks, limits, traced=False)
-            _check(program, done)
+            _check(program, run(program, launch, memory, blocks, limits, traced=False))
         for region in regions:
             memory.copy_out(region, self._blocks[region.address].data)
 
@@ -239,26 +237,23 @@ class _EmulatedFunction:
         }
 
 
-def _check(program: Program, done: EmulationResult) -> None:
+def _check(program: Program, result: EmulationResult) -> None:
+    """Raise ``DeviceError`` if a launch could not be emulated to its end."""
     name = program.function.name
-    if done.unknown:
-        listed = ", ".join(sorted(done.unknown))
+    if result.unknown:
+        listed = ", ".join(sorted(result.unknown))
         raise DeviceError(
             "hipErrorInvalidKernelFile", f"{name}: the emulator does not know {listed}"
         )
-    if done.findings:
-        first = done.findings[0]
+    if result.findings:
+        first = result.findings[0]
         line = program.function.instructions[first.instruction].line
         at = "" if first.address is None else f" at {first.address:#x}"
         message = f"{name}: {first.what}{at}, line {line} of the listing"
         code = "hipErrorLaunchFailure" if first.address is None else "hipErrorIllegalAddress"
         raise DeviceError(code, message)
-    if done.cut:
-        raise DeviceError("hipErrorLaunchTimeOut", f"{name}: {done.cut}")
-
-
-def _pages(size: int) -> int:
-    return -(-size // PAGE)
+    if result.cut:
+        raise DeviceError("hipErrorLaunchTimeOut", f"{name}: {result.cut}")
 
 
 def device_info(processor: str) -> DeviceInfo:
