@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 
+from scheduler.arithmetic import ceil_div
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.legality import illegal
 from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
 from scheduler.targets import Target, hopper
 from scheduler.targets.generations import NVIDIA_GPUS
-from scheduler.targets.model import hip_hardware
+from scheduler.targets.model import HipHardware, hip_hardware
 
 _BOARD = hopper.BOARDS[0]
 MULTIPROCESSORS = _BOARD.compute_units  # the number of persistent blocks
@@ -84,10 +85,8 @@ class GemmConfig:
 
     def items(self) -> dict[str, ConfigValue]:
         """Return the parameters, named as in the kernel and the ledger."""
-        found: dict[str, ConfigValue] = dict(self.numbers())
-        found["schedule"] = self.schedule
-        named = {"epilogue": self.epilogue, "prologue": self.prologue}
-        return found | {name: value for name, value in named.items() if value}
+        named = {name: getattr(self, name) for name in _STRING_FIELDS}
+        return self.numbers() | {name: value for name, value in named.items() if value}
 
     def numbers(self) -> dict[str, int]:
         """Return the constants of the source."""
@@ -126,8 +125,7 @@ class GemmConfig:
 
 
 _STRING_FIELDS = ("schedule", "epilogue", "prologue")
-_INT_FIELDS = ("block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_n", "consumers",
-            "group_m", "split_k")  # fmt: skip
+_INT_FIELDS = tuple(each.name for each in fields(GemmConfig) if each.name not in _STRING_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -183,53 +181,47 @@ def reject(
     config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
 ) -> Rejected | None:
     """Return the first rule that the configuration breaks, or None."""
-    return (
-        _reject_problem(problem, targets)
-        or _reject_schedule(config, problem)
-        or _reject_size(config, problem)
-        or _reject_hardware(config, problem, targets)
-    )
+    gpus = tuple(map(hip_hardware, targets))
+    obstacles = chain(_problem_obstacles(problem, gpus), _obstacles(config, problem, gpus))
+    obstacle = next(obstacles, "")
+    return illegal(obstacle) if obstacle else None
 
 
-def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Rejected | None:
-    """Return a rejection that applies to every configuration, or None."""
-    for target in targets:
-        gpu = hip_hardware(target)
+def _problem_obstacles(problem: GemmProblem, gpus: tuple[HipHardware, ...]) -> Iterator[str]:
+    """Yield why no configuration is valid."""
+    for gpu in gpus:
         if not gpu.has_wgmma:
-            return illegal(
+            yield (
                 f"CuteDSL matrix products are not supported on {gpu.processor}: wgmma requires "
-                f"{', '.join(one.specific for one in NVIDIA_GPUS if one.has_wgmma)}"
+                f"{', '.join(each.specific for each in NVIDIA_GPUS if each.has_wgmma)}"
             )
     if problem.element not in ELEMENTS:
-        return illegal(
+        yield (
             f"CuteDSL matrix products of {problem.element.label} are not supported: wgmma "
             "multiplies f16 and bf16 (it would truncate 13 bits of f32; where that is "
             "allowed, HIP kernels round to tf32)"
         )
-    return illegal(problem.hindrance) if problem.hindrance else None
+    if problem.hindrance:
+        yield problem.hindrance
 
 
-def _reject_schedule(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
-    """Check the schedule, the epilogue and the prologue."""
+def _obstacles(
+    config: GemmConfig, problem: GemmProblem, gpus: tuple[HipHardware, ...]
+) -> Iterator[str]:
+    """Yield why the configuration is not valid: its schedule, epilogue and prologue; sizes (their
+    hints) that leave parts without work; the hardware's limits."""
     if config.pingpong and config.split_k > 1:
-        return illegal("split-K gives parts of different lengths, but pingpong needs equal lengths")
+        yield "split-K gives parts of different lengths, but pingpong needs equal lengths"
     if config.split_k > 1 and config.epilogue == SEPARATE:
-        return illegal("split-K already stores its sums separately")
+        yield "split-K already stores its sums separately"
     if config.prologue == FUSED and problem.obstacle_windows:
-        found = f"{problem.obstacle_a or problem.obstacle_b}, so TMA cannot load it in place"
         windows = f", or as windows: {problem.obstacle_windows}" if problem.obstacle_a else ""
-        return illegal(f"{found}{windows}")
+        yield f"{problem.obstacle_a or problem.obstacle_b}, so TMA cannot load it in place{windows}"
     if config.prologue == FUSED and problem.channels % config.block_k:
-        return illegal(
-            f"BLOCK_K {config.block_k} does not divide the {problem.channels} channels of a window"
-        )
-    return None
-
-
-def _reject_size(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
-    """Reject configurations for which the sizes (their hints) leave parts without work."""
+        channels = f"{problem.channels} channels of a window"
+        yield f"BLOCK_K {config.block_k} does not divide the {channels}"
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
-        return illegal(
+        yield (
             f"split-K {config.split_k} leaves fewer than two steps of {config.block_k} per "
             f"part of k={problem.k}"
         )
@@ -237,36 +229,25 @@ def _reject_size(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
         ("m", config.cluster_m, config.block_m, problem.m),
         ("n", config.cluster_n, config.block_n, problem.n),
     ):
-        if cluster > max(_ceil_div(extent, block), 1):
-            return illegal(f"a cluster of {cluster} tiles of {block} exceeds {name}={extent}")
-    return None
-
-
-def _reject_hardware(
-    config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
-) -> Rejected | None:
-    shared = config.shared_bytes(problem.element)
-    for target in targets:
-        gpu = hip_hardware(target)
-        if shared > gpu.max_lds_per_block_bytes:
-            return illegal(
-                f"{shared} bytes of shared memory exceed the limit of "
-                f"{gpu.max_lds_per_block_bytes} on {gpu.processor}"
-            )
-    held = config.accumulators()
-    if held > _MAX_ACCUMULATORS:
-        return illegal(f"{held} accumulators per thread exceed the limit of {_MAX_ACCUMULATORS}")
-    return None
+        if cluster > max(ceil_div(extent, block), 1):
+            yield f"a cluster of {cluster} tiles of {block} exceeds {name}={extent}"
+    shared, accumulators = config.shared_bytes(problem.element), config.accumulators()
+    for gpu in gpus:
+        most = gpu.max_lds_per_block_bytes
+        if shared > most:
+            yield f"{shared} bytes of shared memory exceed the limit of {most} on {gpu.processor}"
+    if accumulators > _MAX_ACCUMULATORS:
+        yield f"{accumulators} accumulators per thread exceed the limit of {_MAX_ACCUMULATORS}"
 
 
 def estimate_clocks(config: GemmConfig, problem: GemmProblem) -> float:
     """Return clocks of the whole product on an H200, roughly. For the default only: tuning
     measures."""
-    tiles_m = _ceil_div(problem.m, config.block_m * config.cluster_m) * config.cluster_m
-    tiles_n = _ceil_div(problem.n, config.block_n * config.cluster_n) * config.cluster_n
+    tiles_m = ceil_div(problem.m, config.block_m * config.cluster_m) * config.cluster_m
+    tiles_n = ceil_div(problem.n, config.block_n * config.cluster_n) * config.cluster_n
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
-    rounds = _ceil_div(blocks, MULTIPROCESSORS)
-    steps = _ceil_div(_ceil_div(problem.k, config.split_k), config.block_k)
+    rounds = ceil_div(blocks, MULTIPROCESSORS)
+    steps = ceil_div(ceil_div(problem.k, config.split_k), config.block_k)
     area = config.block_m * config.block_n
     multiply = area * config.block_k / _MULTIPLIES
     loaded = config.block_m / config.cluster_n + config.block_n / config.cluster_m
@@ -281,7 +262,8 @@ def estimate_clocks(config: GemmConfig, problem: GemmProblem) -> float:
     time = max(inner + end + (rounds - 1) * further, memory)
     # Of equals, the one with less wasted multiplication.
     time += 0.02 * rounds * steps * multiply
-    if _shares_windows(config, problem) and tiles_n == _ceil_div(problem.n, config.block_n):
+    shares_windows = config.prologue == FUSED and problem.channels > 0 and config.cluster_n > 1
+    if shares_windows and tiles_n == ceil_div(problem.n, config.block_n):
         time *= _WINDOWS_SHARED
     if config.prologue == SEPARATE and problem.channels:
         packed = problem.batches * problem.m * problem.k * problem.element.itemsize * 2
@@ -292,14 +274,6 @@ def estimate_clocks(config: GemmConfig, problem: GemmProblem) -> float:
     return time
 
 
-def _shares_windows(config: GemmConfig, problem: GemmProblem) -> bool:
-    return config.prologue == FUSED and problem.channels > 0 and config.cluster_n > 1
-
-
-def _ceil_div(extent: int, block: int) -> int:
-    return -(-extent // block)
-
-
 @lru_cache(maxsize=4096)
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
     """Return the valid configuration with the lowest ``estimate_clocks`` on every target; None if
@@ -308,4 +282,4 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
     A model's layers repeat their problems, so results are cached.
     """
     by_time = sorted(all_configs(problem), key=lambda config: estimate_clocks(config, problem))
-    return next((one for one in by_time if reject(one, problem, targets) is None), None)
+    return next((each for each in by_time if reject(each, problem, targets) is None), None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import sympy
@@ -36,15 +37,15 @@ _POINT = ("batch", "m", "n")
 
 @dataclass(frozen=True)
 class TensorAccess:
-    """A strided operand as a tensor: the argument with its address, the offset of its first
-    element, and for each of batch, row and k its axes as (size, stride), outermost first: texts of
-    arguments or numbers. A group whose axes collapse is one axis."""
+    """A strided operand as a tensor, in texts of arguments or numbers: the argument with its
+    address, the offset of its first element, the axes of the batch as (size, stride), outermost
+    first (one if they collapse), and the strides of rows and k."""
 
     pointer: str
     first: str
     batch: tuple[tuple[str, str], ...]
-    row: tuple[tuple[str, str], ...]
-    k: tuple[tuple[str, str], ...]
+    row: str
+    k: str
 
 
 class ContractionHooks:
@@ -62,7 +63,7 @@ class ContractionHooks:
 
     def obstacle(self) -> str:
         """Return why a tree of the group cannot be printed as CuteDSL, or ""."""
-        trees = (tree for one in self._interface.members for tree in one.contraction.trees)
+        trees = (tree for each in self._interface.members for tree in each.contraction.trees)
         stored = (type_obstacle(memory.buffer.dtype) for memory in self._memory.values())
         return next(filter(None, (*stored, *map(obstacle, trees))), "")
 
@@ -75,53 +76,27 @@ class ContractionHooks:
         strides = parametrizer.strides(operand.load) if operand.load else None
         if strides is None or operand.load is None:
             raise ValueError(f"{operand.name} is computed element by element")
-        axes = {
-            group.name: self._axes(operand, group, strides.steps[group.name])
-            for group in (operand.batch, operand.row, operand.k)
+        steps = {
+            name: [IndexPrinter()(step) for step in found] for name, found in strides.steps.items()
         }
+        batch = steps[operand.batch.name]
+        inner = interface.axis_sizes(operand.batch.name, 0) if len(batch) > 1 else ()
+        outer = f"batches // ({' * '.join(inner)})" if inner else "batches"
         return TensorAccess(
             interface.kernel.arg_name(operand.load.buffer),
-            str(IndexPrinter()(strides.first)),
-            axes[operand.batch.name],
-            axes[operand.row.name],
-            axes[operand.k.name],
+            IndexPrinter()(strides.first),
+            tuple(zip((outer, *inner), batch, strict=True)),
+            steps[operand.row.name][0],
+            steps[operand.k.name][0],
         )
-
-    def _axes(
-        self, operand: Operand, group: IndexGroup, steps: Sequence[Expr]
-    ) -> tuple[tuple[str, str], ...]:
-        extent = self._extent(operand, group)
-        printed = [IndexPrinter()(step) for step in steps]
-        if len(printed) == 1:
-            return ((extent, printed[0]),)
-        inner = [str(size) for size in self._sizes(group, self._position(operand))]
-        sizes = [f"{extent} // ({' * '.join(inner)})", *inner]
-        return tuple(zip(sizes, printed, strict=True))
-
-    def _extent(self, operand: Operand, group: IndexGroup) -> str:
-        names = {"batch": "batches", "m": "M", "k": "K"}
-        if group.name in names:
-            return names[group.name]
-        return self._interface.members[self._position(operand)].columns
-
-    def _position(self, operand: Operand) -> int:
-        members = self._interface.members
-        return next((i for i, member in enumerate(members) if member.b is operand), 0)
-
-    def _sizes(self, group: IndexGroup, position: int) -> Sequence[str]:
-        return self._interface.axis_sizes(group.name, position)
 
     def read(self, operand: Operand) -> Hook:
         """Return a function that computes an element of a masked or computed operand from its flat
         indices, ``read_a(batch, m, k)`` or ``read_b0(batch, n, k)``."""
         value = self._interface.read_of(operand).value
         lines = PythonLines(self._marks)
-        printer = self._printer(lines)
-        lines.add(f"return {printer.element(value, operand.element)}")
-        groups = (operand.batch, operand.row, operand.k)
-        decoded = self._decoded(groups, self._position(operand), lines)
-        given = tuple(group.name for group in groups)
-        return self._hook(f"read_{operand.name.lower()}", given, decoded)
+        lines.add(f"return {self._printer(lines).element(value, operand.element)}")
+        return self._read_hook(operand, lines)
 
     def read_run(self, operand: Operand, width: int) -> Hook:
         """Return a function that reads ``width`` contiguous elements of an operand at once. It
@@ -132,25 +107,24 @@ class ContractionHooks:
             raise ValueError(obstacle)
         parametrizer = self._interface.read_of(operand).parametrizer
         lines = PythonLines(self._marks)
-        printer = self._printer(lines)
         pointer = self._interface.kernel.arg_name(operand.load.buffer)
         offset = IndexPrinter(names=FLAT_NAMES)(parametrizer.offset(operand.load))
-        read = (
-            f"place = {pointer} + cute.assume({offset}, divby={width})",
-            f"elements.store(cute.make_tensor(place, cute.make_layout({width})).load())",
-        )
-        if operand.condition is None:
-            for text in read:
-                lines.add(text)
-        else:
-            condition = printer.value(parametrizer.value(operand.condition))
-            with lines.block(f"if {condition}"):
-                for text in read:
-                    lines.add(text)
+        context: AbstractContextManager[None] = nullcontext()
+        if operand.condition is not None:
+            condition = self._printer(lines).value(parametrizer.value(operand.condition))
+            context = lines.block(f"if {condition}")
+        with context:
+            lines.add(f"place = {pointer} + cute.assume({offset}, divby={width})")
+            lines.add(f"elements.store(cute.make_tensor(place, cute.make_layout({width})).load())")
+        return self._read_hook(operand, lines, "elements")
+
+    def _read_hook(self, operand: Operand, lines: Lines, *results: str) -> Hook:
+        """Return the function that reads an operand at its flat indices, after ``results``."""
+        members = self._interface.members
+        position = next((i for i, member in enumerate(members) if member.b is operand), 0)
         groups = (operand.batch, operand.row, operand.k)
-        decoded = self._decoded(groups, self._position(operand), lines)
-        given = ("elements", *(group.name for group in groups))
-        return self._hook(f"read_{operand.name.lower()}", given, decoded)
+        parameters = (*results, *(group.name for group in groups))
+        return self._hook(f"read_{operand.name.lower()}", parameters, groups, position, lines)
 
     # ---- results
 
@@ -205,9 +179,8 @@ class ContractionHooks:
     def _at_points(self, name: str, position: int, body: Lines) -> Hook:
         """Return a function of the results at a point."""
         groups = (self._interface.batch, self._interface.m, self._interface.members[position].n)
-        decoded = self._decoded(groups, position, body)
-        suffix = str(position) if len(self._interface.members) > 1 else ""
-        return self._hook(f"{name}{suffix}", ("acc", *_POINT), decoded)
+        suffix = str(position) if self._interface.several else ""
+        return self._hook(f"{name}{suffix}", ("acc", *_POINT), groups, position, body)
 
     def _form(self, access: Load | Store, member: Member) -> Affine | None:
         """Return an access's address over the axes of a member."""
@@ -233,7 +206,7 @@ class ContractionHooks:
         if all reads are masked, or at indices from memory."""
         found: dict[str, Expr] = dict.fromkeys(self._interface.kernel.names, sympy.Integer(0))
         name = self._interface.kernel.arg_name
-        for operand in (self._interface.a, *(one.b for one in self._interface.members)):
+        for operand in self._interface.operands:
             if operand.load is not None and operand.condition is None:
                 found[name(operand.load.buffer)] = symbol("K")
         for member in self._interface.members:
@@ -254,28 +227,30 @@ class ContractionHooks:
             address=lambda _, index: index[0],
         )
 
-    def _decoded(self, groups: Iterable[IndexGroup], position: int, body: Lines) -> Lines:
-        """Return the body, after the divisions of those flat indices whose parts it uses."""
+    def _hook(
+        self,
+        name: str,
+        parameters: tuple[str, ...],
+        groups: Iterable[IndexGroup],
+        position: int,
+        body: Lines,
+    ) -> Hook:
+        """Return the function of ``body``, after the divisions of those flat indices whose parts it
+        uses."""
         lines = PythonLines(self._marks)
         used = set(re.findall(r"\w+", str(body)))
         for group in groups:
             if used.isdisjoint(component.name for component in group.components):
                 continue
             flat = group.name
-            sizes = self._sizes(group, position)
+            sizes = self._interface.axis_sizes(group.name, position)
             for place, size in reversed(list(enumerate(sizes, start=1))):
+                outer = f"{group.name}_outside{place}" if place > 1 else f"{group.name}_i0"
                 lines.add(f"{group.name}_i{place} = {flat} % {size}", ())
-                if place == 1:
-                    lines.add(f"{group.name}_i0 = {flat} // {size}", ())
-                    continue
-                rest = f"{group.name}_outside{place}"
-                lines.add(f"{rest} = {flat} // {size}", ())
-                flat = rest
+                lines.add(f"{outer} = {flat} // {size}", ())
+                flat = outer
         lines.extend(body)
-        return lines
-
-    def _hook(self, name: str, given: tuple[str, ...], lines: Lines) -> Hook:
-        return hook(name, given, lines, self._interface.kernel.names)
+        return hook(name, parameters, lines, self._interface.kernel.names)
 
 
 def _holds_vectors(n: IndexGroup, width: int) -> bool:

@@ -236,12 +236,11 @@ class TmaOperands:
             return pack.tensor(extent)
         access = self._hooks.tensor(operand)
         offset = "" if access.first == "0" else f" + {self._step(access.first)}"
-        (_, row), (_, k) = access.row[0], access.k[0]
         # CuTe's flat index varies fastest along the first axis.
         innermost_first = access.batch[::-1]
         batch = _mode(tuple(size for size, _ in innermost_first))
         plane = _mode(tuple(self._step(step) for _, step in innermost_first))
-        strides = (self._step(row), self._step(k), plane)
+        strides = (self._step(access.row), self._step(access.k), plane)
         return _tensor(f"{access.pointer}{offset}", extent, batch, strides)
 
     def _may_be_empty(self, rows: str) -> bool:
