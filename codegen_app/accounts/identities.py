@@ -40,8 +40,10 @@ def _find_account(provider: Provider, person: Person) -> User | None:
 
 
 def _create_account(provider: Provider, person: Person) -> User:
-    names = _username_candidates(person)
-    for name in names:
+    digest = hashlib.sha256(person.subject.encode()).hexdigest()[:8]
+    own = _INVALID_IN_USERNAME.sub("", person.username)[:120] or f"user-{digest}"
+    # The first free name is used.
+    for name in (own, *(f"{own}-{number}" for number in range(2, _TRIES)), f"{own}-{digest}"):
         try:
             with transaction.atomic():
                 if User.objects.filter(username__iexact=name).exists():
@@ -53,25 +55,18 @@ def _create_account(provider: Provider, person: Person) -> User:
         except IntegrityError:  # the name was just taken, or this person signed in twice at once
             if known := _find_account(provider, person):
                 return known
-    raise SignInError(f"No name is free for an account called {names[0]}: ask an administrator")
-
-
-def _username_candidates(person: Person) -> list[str]:
-    """Return names for the account; the first free one is used."""
-    digest = hashlib.sha256(person.subject.encode()).hexdigest()[:8]
-    own = _INVALID_IN_USERNAME.sub("", person.username)[:120] or f"user-{digest}"
-    return [own, *(f"{own}-{number}" for number in range(2, _TRIES)), f"{own}-{digest}"]
+    raise SignInError(f"No name is free for an account called {own}: ask an administrator")
 
 
 def _give_groups(user: User, provider: Provider, person: Person) -> None:
     """Set the groups that the provider decides on as it says; other groups stay as they are."""
     decided = set(provider.groups.values())
-    given = {group for value, group in provider.groups.items() if value in person.groups}
+    granted = {group for value, group in provider.groups.items() if value in person.groups}
     rows = {group.name: group for group in Group.objects.filter(name__in=decided)}
     if missing := decided - set(rows):
         log.warning("KILN_OIDC_GROUPS: there is no group %s", ", ".join(sorted(missing)))
     present = set(user.groups.filter(name__in=decided).values_list("name", flat=True))
-    if more := given & set(rows) - present:
+    if more := granted & set(rows) - present:
         user.groups.add(*(rows[name] for name in sorted(more)))
-    if less := present - given:
+    if less := present - granted:
         user.groups.remove(*(rows[name] for name in sorted(less)))

@@ -23,7 +23,15 @@ def return_url(request: HttpRequest) -> str:
     names one of ours."""
     if request.method in _SAFE_METHODS:
         return request.get_full_path()
-    return _sender(request) or reverse("overview")
+    referer = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(
+        referer, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    if not referer or not is_ours:
+        return reverse("overview")
+    parts = urlsplit(referer)
+    path = f"/{parts.path.lstrip('/')}"
+    return f"{path}?{parts.query}" if parts.query else path
 
 
 def login_response(request: HttpRequest) -> HttpResponseBase:
@@ -47,16 +55,3 @@ class LoginMiddleware(LoginRequiredMiddleware):
     ) -> HttpResponseBase:
         """Return the response that leads to the login."""
         return login_response(request)
-
-
-def _sender(request: HttpRequest) -> str:
-    """Return the path and query of the page that sent a request; "" if it is none of ours."""
-    given = request.headers.get("Referer", "")
-    ours = url_has_allowed_host_and_scheme(
-        given, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    if not given or not ours:
-        return ""
-    parts = urlsplit(given)
-    path = f"/{parts.path.lstrip('/')}"
-    return f"{path}?{parts.query}" if parts.query else path

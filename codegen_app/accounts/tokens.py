@@ -107,7 +107,7 @@ def _check_worker(owner: AbstractBaseUser, scopes: Sequence[str], name: str, que
     if queue and _QUEUE.fullmatch(queue) is None:
         raise UserError("worker_queue: a queue such as measure.gfx942, or empty")
     others = ApiToken.objects.filter(worker_name=name, revoked_at=None)
-    if any(one.state == "valid" for one in others):
+    if any(token.state == "valid" for token in others):
         raise UserError(f"worker_name: another valid token is for {name}: revoke it or rename")
 
 
@@ -137,8 +137,12 @@ def find_token(text: str) -> ApiToken | None:
 def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     """Count a request, or points, against a token's rates. Raises ``RateError``, and counts
     nothing, if they are used up."""
+    # A worker also sends heartbeats and fetches files.
+    is_worker = Scope.WORKER in token.scopes
     most = {
-        "requests": _requests_a_minute(token),
+        "requests": settings.WORKER_REQUESTS_A_MINUTE
+        if is_worker
+        else settings.API_REQUESTS_A_MINUTE,
         "points": settings.API_POINTS_A_MINUTE,
     }
     costs = {"request_cost": requests, "point_cost": points}
@@ -151,10 +155,3 @@ def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     what = max(short, key=lambda name: short[name] / most[name])
     seconds = max(1, math.ceil(60 * short[what] / most[what]))
     raise RateError(f"{most[what]} {what} per minute", seconds)
-
-
-def _requests_a_minute(token: ApiToken) -> int:
-    """Return the token's rate: a worker also sends heartbeats and fetches files."""
-    is_worker = Scope.WORKER in token.scopes
-    most: int = settings.WORKER_REQUESTS_A_MINUTE if is_worker else settings.API_REQUESTS_A_MINUTE
-    return most

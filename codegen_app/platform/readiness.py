@@ -77,15 +77,15 @@ class Check:
 
 def checks() -> tuple[Check, ...]:
     """Return this installation's checks; a broker other than the database has its own."""
-    own = settings.CELERY_BROKER_URL.startswith(f"{transport.SCHEME}:")
-    return _REQUIRED if own else (*_REQUIRED, _BROKER)
+    is_database = settings.CELERY_BROKER_URL.startswith(f"{transport.SCHEME}:")
+    return _REQUIRED if is_database else (*_REQUIRED, _BROKER)
 
 
 def run_checks(limit_s: float = LIMIT_S) -> dict[str, str]:
     """Return each check's result by name within ``limit_s``: "ok", or one line on the fault."""
     deadline = time.monotonic() + limit_s
-    begun = [(one.name, one.begin()) for one in checks()]
-    return {name: _await_answer(deadline, answer, limit_s) for name, answer in begun}
+    answers = {check.name: check.begin() for check in checks()}
+    return {name: _await_answer(deadline, each, limit_s) for name, each in answers.items()}
 
 
 def database(limit_s: float = LIMIT_S) -> str:
@@ -113,12 +113,14 @@ def _connect() -> psycopg.Connection[tuple[str, str]]:
     )
 
 
-def _check_database() -> None:
+def check_database() -> None:
+    """Ask the database."""
     with _connect() as connection:
         connection.execute("SELECT 1")
 
 
-def _check_migrations() -> None:
+def check_migrations() -> None:
+    """Compare the applied migrations with this version's."""
     with _connect() as connection:
         try:
             applied = set(connection.execute("SELECT app, name FROM django_migrations").fetchall())
@@ -130,7 +132,8 @@ def _check_migrations() -> None:
         raise NotReadyError(f"{len(missing)} not applied, first {first}: run kiln manage migrate")
 
 
-def _check_artifacts() -> None:
+def check_artifacts() -> None:
+    """Write to the folder of artifacts, or ask the bucket."""
     if isinstance(default_storage, FileSystemStorage):
         folder = Path(default_storage.location)
         folder.mkdir(parents=True, exist_ok=True)
@@ -143,7 +146,8 @@ def _check_artifacts() -> None:
         default_storage.exists(_STORAGE_PROBE)  # a remote storage is not written to each second
 
 
-def _check_broker() -> None:
+def check_broker() -> None:
+    """Connect to a broker other than the database."""
     with app.connection_for_write(
         connect_timeout=LIMIT_S,
         transport_options={"socket_connect_timeout": LIMIT_S, "socket_timeout": LIMIT_S},
@@ -152,8 +156,8 @@ def _check_broker() -> None:
         connection.default_channel  # noqa: B018 - Redis is first asked for here
 
 
-_DATABASE = Check("database", _check_database, "does not answer")
-_MIGRATIONS = Check("migrations", _check_migrations, "cannot be read: the database does not answer")
-_ARTIFACTS = Check("artifacts", _check_artifacts, "cannot be written, or not be reached")
-_BROKER = Check("broker", _check_broker, "does not answer")
+_DATABASE = Check("database", check_database, "does not answer")
+_MIGRATIONS = Check("migrations", check_migrations, "cannot be read: the database does not answer")
+_ARTIFACTS = Check("artifacts", check_artifacts, "cannot be written, or not be reached")
+_BROKER = Check("broker", check_broker, "does not answer")
 _REQUIRED = (_DATABASE, _MIGRATIONS, _ARTIFACTS)

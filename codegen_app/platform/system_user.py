@@ -74,11 +74,15 @@ def ensure(name: str = NAME) -> None:
 
 def describe_user() -> str:
     """One sentence naming the user that the application runs as."""
-    if os.geteuid() != 0:
-        return f"Everything runs as the user {_name_of(os.geteuid())}."
-    if settings.ROOT_BECAUSE:
-        return f"Everything but PostgreSQL runs as root: {settings.ROOT_BECAUSE}."
-    return "Everything but PostgreSQL runs as root."
+    uid = os.geteuid()
+    if uid == 0:
+        reason = f": {settings.ROOT_BECAUSE}" if settings.ROOT_BECAUSE else ""
+        return f"Everything but PostgreSQL runs as root{reason}."
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return f"Everything runs as the user {name}."
 
 
 def first_inaccessible(paths: Iterable[Path]) -> Path | None:
@@ -112,12 +116,16 @@ def become(*, keep_file_rights: bool = False) -> None:
     """
     user = pwd.getpwnam(NAME)
     if keep_file_rights:
-        _prctl(_PR_SET_KEEPCAPS, 1)
-    os.setgroups(sorted(_device_groups()))
+        _checked(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0))
+    # The groups, except root's, that may use this machine's GPUs.
+    devices = (Path("/dev/kfd"), *Path("/dev/dri").glob("renderD*"))
+    found = [device.stat() for device in devices if device.exists()]
+    groups = {stat.st_gid for stat in found if stat.st_gid and stat.st_mode & 0o060 == 0o060}
+    os.setgroups(sorted(groups))
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     if keep_file_rights:
-        _set_capabilities(_FILE_RIGHTS & _permitted_capabilities())
+        _set_file_rights()
 
 
 def chown_tree(folder: Path) -> None:
@@ -137,9 +145,9 @@ def program_files(packages: Path) -> Iterator[Path]:
     yield Path(sys.executable)
     yield Path(sys.executable).resolve()
     yield Path(os.__file__)
-    for own in layout.layout_of(packages).own_files():
-        yield own
-        yield from (path for path in own.rglob("*") if "__pycache__" not in str(path))
+    for file in layout.layout_of(packages).own_files():
+        yield file
+        yield from (path for path in file.rglob("*") if "__pycache__" not in str(path))
     for entry in filter(None, sys.path):
         folder = Path(entry)
         if folder.is_dir() and (folder != packages or layout.layout_of(packages).installed):
@@ -150,10 +158,10 @@ def program_files(packages: Path) -> Iterator[Path]:
 def _with_parents(paths: Iterable[Path]) -> Iterator[Path]:
     seen: set[Path] = set()
     for path in paths:
-        for one in (*reversed(path.parents), path):
-            if one not in seen:
-                seen.add(one)
-                yield one
+        for part in (*reversed(path.parents), path):
+            if part not in seen:
+                seen.add(part)
+                yield part
 
 
 def _is_accessible(path: Path) -> bool:
@@ -163,20 +171,6 @@ def _is_accessible(path: Path) -> bool:
     return os.access(path, os.X_OK if os.path.isdir(path) else os.R_OK)  # noqa: PTH112
 
 
-def _device_groups() -> set[int]:
-    """Return the groups, except root's, that may use this machine's GPUs."""
-    nodes = (Path("/dev/kfd"), *Path("/dev/dri").glob("renderD*"))
-    found = [node.stat() for node in nodes if node.exists()]
-    return {one.st_gid for one in found if one.st_gid and one.st_mode & 0o060 == 0o060}
-
-
-def _name_of(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
 def _add(name: str) -> None:
     useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if useradd is None:
@@ -184,7 +178,7 @@ def _add(name: str) -> None:
             "PostgreSQL does not run as root and there is no useradd to make a user for it: "
             "run as an ordinary user, or set DATABASE_URL"
         )
-    made = subprocess.run(
+    done = subprocess.run(
         (
             *(useradd, "--system", "--user-group", "--no-create-home"),
             *("--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", name),
@@ -193,27 +187,20 @@ def _add(name: str) -> None:
         capture_output=True,
         text=True,
     )
-    if made.returncode != 0:
-        words = made.stderr.strip().splitlines() or ["no message"]
-        raise SystemUserError(f"no user for PostgreSQL: {words[-1]}")
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise SystemUserError(f"no user for PostgreSQL: {lines[-1]}")
 
 
-def _permitted_capabilities() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapPrm:"):
-            return int(line.split()[1], 16)
-    return 0
-
-
-def _set_capabilities(mask: int) -> None:
-    """Call capset(2) for this thread: these are permitted and effective, none is inheritable."""
+def _set_file_rights() -> None:
+    """Call capset(2) for this thread: of the rights to access files, those that it is permitted are
+    effective, and none is inheritable."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    permitted = next((int(line.split()[1], 16) for line in lines if line.startswith("CapPrm:")), 0)
+    mask = _FILE_RIGHTS & permitted
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)(mask, mask, 0, 0, 0, 0)
     _checked(ctypes.CDLL(None, use_errno=True).capset(header, data))
-
-
-def _prctl(option: int, value: int) -> None:
-    _checked(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
 
 
 def _checked(status: int) -> None:

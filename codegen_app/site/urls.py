@@ -20,13 +20,13 @@ from codegen_app.kernels.pages.external_kernel.view import (
 )
 from codegen_app.kernels.pages.header.view import header
 from codegen_app.kernels.pages.instruction.view import instruction
-from codegen_app.kernels.pages.kernel.build import build_kernel
-from codegen_app.kernels.pages.kernel.files import build_file, kernel_source, listing_lines
-from codegen_app.kernels.pages.kernel.modelling import (
+from codegen_app.kernels.pages.kernel.actions import (
+    build_kernel,
     cancel_modelling,
     model_kernel,
     modelled_report,
 )
+from codegen_app.kernels.pages.kernel.files import build_file, kernel_source, listing_lines
 from codegen_app.kernels.pages.kernel.view import kernel
 from codegen_app.kernels.pages.kernels.view import kernels
 from codegen_app.kernels.queries.fingerprints import kernel_fingerprint

@@ -43,14 +43,9 @@ def chunk_lines(rows: Sequence[str], is_shown: Sequence[bool] = ()) -> SafeStrin
     """Return rows in chunks, which the browser lays out only when they become visible; ``is_shown``
     says for each row whether it is visible while directives are hidden, which gives a chunk's
     height."""
-    return SafeString(
-        "".join(
-            f'<div class="rows"{_heights(is_shown[at : at + ROWS])}>'
-            f"{''.join(rows[at : at + ROWS])}</div>"
-            for at in range(0, len(rows), ROWS)
-        )
-    )
-
-
-def _heights(is_shown: Sequence[bool]) -> str:
-    return f' data-shown="{sum(is_shown)}" data-lines="{len(is_shown)}"' if is_shown else ""
+    chunks = []
+    for at in range(0, len(rows), ROWS):
+        shown = is_shown[at : at + ROWS]
+        heights = f' data-shown="{sum(shown)}" data-lines="{len(shown)}"' if shown else ""
+        chunks.append(f'<div class="rows"{heights}>{"".join(rows[at : at + ROWS])}</div>')
+    return SafeString("".join(chunks))

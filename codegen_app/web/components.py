@@ -7,19 +7,15 @@ from django.shortcuts import render
 
 from codegen_app.web.templatetags.nodes import GLYPHS
 
+_STATES = ("queued", "running", "done", "rejected", "cancelled", "quarantined")
+
 
 def components(request: HttpRequest) -> HttpResponse:
     """Every component, once in each theme."""
-    return render(
-        request,
-        "web/components.html",
-        {
-            "title": "Components",
-            "themes": ("light", "dark"),
-            "states": _STATES,
-            "kinds": tuple(GLYPHS),
-        },
-    )
-
-
-_STATES = ("queued", "running", "done", "rejected", "cancelled", "quarantined")
+    context = {
+        "title": "Components",
+        "themes": ("light", "dark"),
+        "states": _STATES,
+        "kinds": tuple(GLYPHS),
+    }
+    return render(request, "web/components.html", context)

@@ -7,7 +7,6 @@ import json
 import logging
 import time
 from threading import Lock
-from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +15,6 @@ from django.views.decorators.http import require_POST
 
 MAX_BYTES = 8192
 MAX_PER_MINUTE = 10  # per process
-_FIELDS = ("document", "directive", "blocked", "source", "line")
 _NAMES = {  # field names of the two report formats
     "document": ("document-uri", "documentURL"),
     "directive": ("effective-directive", "violated-directive", "effectiveDirective"),
@@ -73,9 +71,9 @@ def _summary(body: bytes) -> str:
             report = report[inner]
     if not isinstance(report, dict):
         return "a report that cannot be read"
-    return ", ".join(f"{field} {_field(report, field)}" for field in _FIELDS)
-
-
-def _field(report: dict[str, Any], field: str) -> str:
-    value = next((report[name] for name in _NAMES[field] if name in report), "")
-    return ascii(str(value)[:200])  # one line, whatever it contains
+    values = {
+        field: next((report[name] for name in names if name in report), "")
+        for field, names in _NAMES.items()
+    }
+    # One line, whatever they contain.
+    return ", ".join(f"{field} {str(value)[:200]!a}" for field, value in values.items())

@@ -22,13 +22,10 @@ def format_rows(rows: Iterable[Sequence[object]], dialect: type[csv.Dialect]) ->
     would evaluate gets an apostrophe before it; numbers stay as they are."""
     writer = csv.writer(_Line(), dialect)
     for row in rows:
-        yield writer.writerow([_cell(value) for value in row])
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+        yield writer.writerow(
+            f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+            for value in row
+        )
 
 
 class _Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlencode
 
@@ -40,21 +41,33 @@ _LISTS = {
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's ``handler404``."""
-    given = exception.args[0] if exception.args else ""
-    unknown = isinstance(exception, Resolver404) or not isinstance(given, str) or not given
-    why = "No page at this address." if unknown else sentence(str(given))
-    return _error_page(request, 404, "Not found", why, _suggestions(request))
+    line = exception.args[0] if exception.args else ""
+    unknown = isinstance(exception, Resolver404) or not isinstance(line, str) or not line
+    why = "No page at this address." if unknown else sentence(str(line))
+    # The list of the requested kind of object, and a search for its name.
+    instead = []
+    parts = [part for part in request.path.removesuffix(".json").split("/") if part]
+    if parts:
+        # The singular is accepted, too.
+        title, name = _LISTS.get(parts[0]) or _LISTS.get(f"{parts[0]}s") or ("", "")
+        if name and reverse(name) != request.path:
+            instead.append(Suggestion(f"All {title[:1].lower()}{title[1:]}", reverse(name)))
+        words = parts[-1][:_MAX_SHOWN]
+        if not words.isdigit():
+            query = urlencode({"q": words})
+            instead.append(Suggestion(f"Search for “{words}”", f"{reverse('search')}?{query}"))
+    return _error_page(request, 404, "Not found", why, instead)
 
 
 def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's ``handler403``."""
-    given = str(exception.args[0]) if exception.args else ""
-    why = sentence(given) if given else "Your account does not have the permission for this."
+    line = str(exception.args[0]) if exception.args else ""
+    why = sentence(line) if line else "Your account does not have the permission for this."
     return _error_page(request, 403, "Not allowed", why, ())
 
 
 def _error_page(
-    request: HttpRequest, status: int, title: str, why: str, instead: tuple[Suggestion, ...]
+    request: HttpRequest, status: int, title: str, why: str, instead: Sequence[Suggestion]
 ) -> HttpResponse:
     if wants_json(request):
         return JsonResponse({"error": title, "text": why}, status=status)
@@ -66,19 +79,3 @@ def _error_page(
         "is_read": request.method in ("GET", "HEAD"),
     }
     return render(request, f"{status}.html", context, status=status)
-
-
-def _suggestions(request: HttpRequest) -> tuple[Suggestion, ...]:
-    """Return the list of the requested kind of object, and a search for its name."""
-    parts = [part for part in request.path.removesuffix(".json").split("/") if part]
-    found = []
-    for first in parts[:1]:
-        # The singular is accepted, too.
-        title, name = _LISTS.get(first) or _LISTS.get(f"{first}s") or ("", "")
-        if name and reverse(name) != request.path:
-            found.append(Suggestion(f"All {title[:1].lower()}{title[1:]}", reverse(name)))
-    words = parts[-1][:_MAX_SHOWN] if parts else ""
-    if words and not words.isdigit():
-        query = urlencode({"q": words})
-        found.append(Suggestion(f"Search for “{words}”", f"{reverse('search')}?{query}"))
-    return tuple(found)

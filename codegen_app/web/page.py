@@ -63,6 +63,8 @@ def render_page(
     ``address`` is the form of the page's parameters, whose errors are shown."""
     if as_json:
         return JsonResponse(asdict(data, dict_factory=_with_time), json_dumps_params={"indent": 1})
+    address = "/overview" if request.path == "/" else request.path
+    query = request.META.get("QUERY_STRING", "")
     return render(
         request,
         template,
@@ -70,7 +72,7 @@ def render_page(
             "page": data,
             "title": title,
             "stages": stages,
-            "json_url": _json_url(request),
+            "json_url": f"{address}.json" + (f"?{query}" if query else ""),
             **({"csrf_token": TOKEN} if is_cached_request(request) else {}),
             **extra,
         },
@@ -113,9 +115,3 @@ def _with_time(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row |= {f"{name}_ns": time[key] for name, key in _FIGURES.items()}
         row["bounds"] = time["bounds"]
     return row
-
-
-def _json_url(request: HttpRequest) -> str:
-    address = "/overview" if request.path == "/" else request.path
-    query = request.META.get("QUERY_STRING", "")
-    return f"{address}.json" + (f"?{query}" if query else "")

@@ -52,29 +52,26 @@ def file_response(
     """
     etag = f'"{digest}"'
     start, end = 0, size
-    asked = _RANGE.fullmatch(request.headers.get("Range", ""))
-    if asked and request.headers.get("If-Range", etag) == etag and any(asked.groups()):
-        start, end = _bounds(asked[1], asked[2], size)
+    requested = _RANGE.fullmatch(request.headers.get("Range", ""))
+    if requested and request.headers.get("If-Range", etag) == etag and any(requested.groups()):
+        first, last = requested.groups()
+        if not first:  # the last bytes
+            start = max(0, size - int(last))
+        else:
+            start, end = int(first), min(int(last) + 1, size) if last else size
         if start >= end:
             file.close()
             headers = {"Content-Range": f"bytes */{size}"}
             return HttpResponse(status=416, headers=headers)
     whole = (start, end) == (0, size)
-    made = FileResponse(
+    response = FileResponse(
         FilePart(file, start, end),  # the file interface that servers use
         as_attachment=True,
         filename=filename,
         status=200 if whole else 206,
     )
-    made.headers["Accept-Ranges"] = "bytes"
-    made.headers["ETag"] = etag
+    response.headers["Accept-Ranges"] = "bytes"
+    response.headers["ETag"] = etag
     if not whole:
-        made.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    return made
-
-
-def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
-    """Return the first byte and the end of the range; empty if the file has none of these bytes."""
-    if not first:  # the last bytes
-        return max(0, size - int(last)), size
-    return int(first), min(int(last) + 1, size) if last else size
+        response.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    return response

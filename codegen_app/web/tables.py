@@ -142,10 +142,10 @@ def asked(
     """Parse a table's parameters. Raises ``TableQueryError`` for invalid ones."""
     by_key = {column.key: column for column in columns}
     key = sort.removeprefix("-")
-    for one in (key, *chosen):
-        if one and one not in by_key:
-            raise TableQueryError(f"unknown column {one}. Columns: {', '.join(by_key)}")
-    names = () if not chosen else tuple(one for one in by_key if one in chosen)
+    for name in (key, *chosen):
+        if name and name not in by_key:
+            raise TableQueryError(f"unknown column {name}. Columns: {', '.join(by_key)}")
+    names = tuple(name for name in by_key if name in chosen)
     conditions = tuple(_condition(by_key, word) for word in text.split()[:MAX_CONDITIONS])
     return TableQuery(key, sort.startswith("-"), text, conditions, names)
 
@@ -181,7 +181,10 @@ def build_table(
     found = filter_and_sort(columns, every, asks)
     start = min(asks.start, len(found)) if page else 0
     names = asks.columns or tuple(
-        one.key for one in columns if one.shown and _has_values(one, every)
+        column.key
+        for column in columns
+        if column.shown
+        and (not column.sparse or any(column.value(row) is not None for row in every))
     )
     return Table(
         name=name,
@@ -206,10 +209,6 @@ def paged_table(
     return replace(shown, total=total, matching=total)
 
 
-def _has_values(column: Column[Row], rows: Sequence[Row]) -> bool:
-    return not column.sparse or any(column.value(row) is not None for row in rows)
-
-
 def filter_and_sort(
     columns: Sequence[Column[Row]], rows: Iterable[Row], asks: TableQuery
 ) -> list[Row]:
@@ -218,35 +217,37 @@ def filter_and_sort(
     by_key = {column.key: column for column in columns}
     texts = [column for column in columns if not column.kind.is_number]
     kept = [
-        row for row in rows if all(_matches(one, by_key, texts, row) for one in asks.conditions)
+        row
+        for row in rows
+        if all(_matches(condition, by_key, texts, row) for condition in asks.conditions)
     ]
     if not asks.sort:
         return kept
     value = by_key[asks.sort].value
     valued = [(found, row) for row in kept if (found := value(row)) is not None]
-    valued.sort(key=lambda pair: _sort_key(pair[0]), reverse=asks.descending)
+    valued.sort(
+        key=lambda pair: pair[0].lower() if isinstance(pair[0], str) else pair[0],
+        reverse=asks.descending,
+    )
     return [row for _, row in valued] + [row for row in kept if value(row) is None]
 
 
-def _sort_key(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value
-
-
 def _matches(
-    one: Condition,
+    condition: Condition,
     columns: Mapping[str, Column[Row]],
     texts: Sequence[Column[Row]],
     row: Row,
 ) -> bool:
-    if not one.key:
-        return any(str(one.operand) in str(column.value(row) or "").lower() for column in texts)
-    found = columns[one.key].value(row)
-    if isinstance(one.operand, frozenset):
-        return _exact_text(found) in one.operand
-    if columns[one.key].kind.is_number:
-        return found is not None and _COMPARE[one.compare](found, one.operand)
-    holds = str(one.operand) in str(found or "").lower()
-    return holds is (one.compare == "=")
+    if not condition.key:
+        word = str(condition.operand)
+        return any(word in str(column.value(row) or "").lower() for column in texts)
+    found = columns[condition.key].value(row)
+    if isinstance(condition.operand, frozenset):
+        return _exact_text(found) in condition.operand
+    if columns[condition.key].kind.is_number:
+        return found is not None and _COMPARE[condition.compare](found, condition.operand)
+    holds = str(condition.operand) in str(found or "").lower()
+    return holds is (condition.compare == "=")
 
 
 def _exact_text(value: Value) -> str:

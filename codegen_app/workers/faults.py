@@ -64,10 +64,8 @@ def fault_of(error: BaseException) -> Fault | None:
         return Fault("the database's disk is full" if full else "the database was away")
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return Fault(f"no more threads can be started on {here}")
-    return _of_system(error, here) if isinstance(error, OSError) else None
-
-
-def _of_system(error: OSError, here: str) -> Fault | None:
+    if not isinstance(error, OSError):
+        return None
     what = f": {error.filename}" if error.filename else ""
     if error.errno in _RESOURCE_ERRORS:
         return Fault(

@@ -87,29 +87,24 @@ class WorkerHeartbeat:
     def _facts(self) -> dict[str, object]:
         if line := sandbox.uploads_disabled_reason(settings.FENCE):
             log.warning("%s", line)
-        found, torch = probe(), compilers.torch_version()
-        for one in found:
-            if not isinstance(one, DeviceInfo):
-                log.info("no %s device: %s", one.kind, one.reason)
+        probed, torch = probe(), compilers.torch_version()
+        devices = [device for device in probed if isinstance(device, DeviceInfo)]
+        absent = [device for device in probed if not isinstance(device, DeviceInfo)]
+        for missing in absent:
+            log.info("no %s device: %s", missing.kind, missing.reason)
         return {
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "queues": self._queues,
             "devices": [
-                {**asdict(one), "attributes": dict(one.attributes)}
-                for one in found
-                if isinstance(one, DeviceInfo)
+                {**asdict(device), "attributes": dict(device.attributes)} for device in devices
             ],
-            "absent": [
-                {"kind": one.kind, "reason": one.reason}
-                for one in found
-                if not isinstance(one, DeviceInfo)
-            ],
+            "absent": [{"kind": missing.kind, "reason": missing.reason} for missing in absent],
             "toolchains": [
-                {"name": one.name, "version": one.version, "digest": one.path_digest}
-                if isinstance(one, Toolchain)
-                else {"name": one.name, "absent": one.reason}
-                for one in compilers.toolchains()
+                {"name": found.name, "version": found.version, "digest": found.path_digest}
+                if isinstance(found, Toolchain)
+                else {"name": found.name, "absent": found.reason}
+                for found in compilers.toolchains()
             ],
             "versions": {"torch": torch} if torch else {},
             "fence": [asdict(part) for part in in_force().parts],

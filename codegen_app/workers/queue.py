@@ -49,24 +49,24 @@ def notify(kind: Kind, count: int = 1, target: str = "") -> None:
 def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:
     """Fill the queue up to this many messages. An unavailable broker is no error for the caller:
     the rows are there, and the next round announces them."""
+
+    def fill(producer: Any) -> None:
+        present = app.amqp.queues[queue].bind(producer.channel).queue_declare().message_count
+        for _ in range(messages - present):
+            app.send_task(
+                f"codegen_app.tasks.{kind}",
+                kwargs=arguments,
+                queue=queue,
+                producer=producer,
+                retry=False,
+                expiration=_STALE_AFTER_S,
+            )
+
     try:
         with app.producer_or_acquire() as producer:
-            fill = producer.connection.ensure(
-                producer, _fill, max_retries=_SEND_RETRIES, interval_start=0
+            ensured = producer.connection.ensure(
+                producer, fill, max_retries=_SEND_RETRIES, interval_start=0
             )
-            fill(producer, kind, queue, arguments, messages)
+            ensured(producer)
     except OperationalError as error:
         log.warning("queue %s: workers are told by the next round: %s", queue, error)
-
-
-def _fill(producer: Any, kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:
-    present = app.amqp.queues[queue].bind(producer.channel).queue_declare().message_count
-    for _ in range(messages - present):
-        app.send_task(
-            f"codegen_app.tasks.{kind}",
-            kwargs=arguments,
-            queue=queue,
-            producer=producer,
-            retry=False,
-            expiration=_STALE_AFTER_S,
-        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from codegen_app.web.row import build_row
 from codegen_app.workers.models.worker import Control, Worker
 
 
@@ -58,24 +59,18 @@ class WorkerRow:
 def worker_rows() -> tuple[WorkerRow, ...]:
     """Return workers, live ones first (1 query)."""
     rows = [
-        WorkerRow(
-            name=worker.name,
-            host=worker.host,
+        build_row(
+            WorkerRow,
+            worker,
+            id=worker.pk,
             alive=worker.is_alive,
             queues=tuple(worker.queues),
             devices=tuple(worker.devices),
             absent=tuple(worker.absent),
             toolchains=tuple(worker.toolchains),
             fence=tuple(worker.fence),
-            seen_at=worker.seen_at,
-            id=worker.pk,
-            remote=worker.remote,
-            control=worker.control,
             control_label=Control(worker.control).label,
-            pinned_to=worker.pinned_to,
             control_by=worker.control_by.get_username() if worker.control_by else "",
-            control_at=worker.control_at,
-            control_why=worker.control_why,
         )
         for worker in Worker.objects.select_related("control_by").order_by("-seen_at")[:50]
     ]

@@ -58,9 +58,9 @@ def import_graph(
     if not model_name:
         return _import(file, name, target_names, actor)
     with tempfile.TemporaryDirectory(prefix="kiln-model-") as folder:
-        own = Path(folder) / file.name
-        untrusted.extract_model(file, model_name, own, import_limits(settings.IMPORT_MAX_S))
-        return _import(own, name, target_names, actor)
+        extracted = Path(folder) / file.name
+        untrusted.extract_model(file, model_name, extracted, import_limits(settings.IMPORT_MAX_S))
+        return _import(extracted, name, target_names, actor)
 
 
 def _import(
@@ -71,7 +71,11 @@ def _import(
     if known is not None:
         _repair(known, file)
         return known, False
-    _check_names(content)
+    # The database could not find other names again.
+    for position, node in enumerate(content["nodes"]):
+        what = f"node number {position}"
+        sanitize.check_names(what, (node["name"], node["target"], *node["outputs"]), _MAX_NAME)
+    sanitize.check_names("a value", (*content["tensors"], *content["symbols"]), _MAX_VALUE)
     stored = artifacts.store_file(file)  # no row is locked while a disk is slow
     try:
         with transaction.atomic():
@@ -82,14 +86,6 @@ def _import(
     except IntegrityError:  # an equal file was imported at the same time
         return Graph.objects.get(digest=content["digest"]), False
     return graph, True
-
-
-def _check_names(content: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for names that the database could not find again."""
-    for position, node in enumerate(content["nodes"]):
-        what = f"node number {position}"
-        sanitize.check_names(what, (node["name"], node["target"], *node["outputs"]), _MAX_NAME)
-    sanitize.check_names("a value", (*content["tensors"], *content["symbols"]), _MAX_VALUE)
 
 
 def _repair(graph: Graph, file: Path) -> None:
@@ -113,17 +109,6 @@ def import_limits(seconds: int) -> untrusted.Limits:
     return untrusted.Limits(seconds=seconds, memory_bytes=settings.IMPORT_MAX_MEMORY_BYTES)
 
 
-def _inputs(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the graph's inputs; inputs that the model writes name the writing nodes."""
-    writers = content.get("writers", {})
-    return [
-        {**each, "written": True, "written_by": writers[each["name"]]}
-        if each["name"] in writers
-        else each
-        for each in content["inputs"]
-    ]
-
-
 def _record(
     content: Mapping[str, Any],
     name: str,
@@ -131,13 +116,21 @@ def _record(
     file: Artifact,
     actor: AbstractBaseUser | None,
 ) -> Graph:
+    # Inputs that the model writes name the writing nodes.
+    writers = content.get("writers", {})
+    inputs = [
+        {**each, "written": True, "written_by": writers[each["name"]]}
+        if each["name"] in writers
+        else each
+        for each in content["inputs"]
+    ]
     graph = Graph.objects.create(
         name=sanitize.storable_text(name, _MAX_NAME) or "graph",
         digest=content["digest"],
         producer=sanitize.storable_text(content["producer"], 200),
         file=file,
         symbols=sanitize.storable_json(content["symbols"]),
-        inputs=sanitize.storable_json(_inputs(content)),
+        inputs=sanitize.storable_json(inputs),
         outputs=sanitize.storable_json([*content["outputs"], *content.get("constant_outputs", ())]),
         tensors=sanitize.storable_json(content["tensors"]),
         targets=list(target_names),
@@ -154,6 +147,12 @@ def _record(
 def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
     origin = node["origin"]
     arguments = sanitize.storable_json({"args": node["args"], "kwargs": node["kwargs"]})
+    keys = ("file", "line", "function", "code")
+    frames = [
+        dict(zip(keys, sanitize.storable_json(frame), strict=True)) for frame in origin["frames"]
+    ]
+    model_frame = own_frame(frames)
+    source = f"{model_frame['file']}:{model_frame['line']}" if model_frame else ""
     return GraphNode(
         graph=graph,
         position=position,
@@ -165,23 +164,9 @@ def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
         module_path=sanitize.storable_text(origin["module_path"], 500),
         module_type=sanitize.storable_text(origin["module_type"], 300),
         torch_function=sanitize.storable_text(origin["torch_function"], 300),
-        source=_source(origin["frames"]),
-        frames=[
-            dict(
-                zip(
-                    ("file", "line", "function", "code"), sanitize.storable_json(frame), strict=True
-                )
-            )
-            for frame in origin["frames"]
-        ],
+        source=sanitize.storable_text(source, 500),
+        frames=frames,
     )
-
-
-def _source(frames: Sequence[Sequence[Any]]) -> str:
-    """Return the model's own source line among a node's frames, for searching; "" without any."""
-    named = [{"file": sanitize.storable_json(frame[0]), "line": frame[1]} for frame in frames]
-    frame = own_frame(named)
-    return sanitize.storable_text(f"{frame['file']}:{frame['line']}", 500) if frame else ""
 
 
 def _references(argument: Any) -> Iterable[str]:

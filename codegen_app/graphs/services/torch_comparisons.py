@@ -73,7 +73,7 @@ def run(row: TorchComparison) -> None:
 def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
     """Return the row's fields, at the hints of the graph's symbols."""
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
-    given = untrusted.compare_with_torch(
+    answer = untrusted.compare_with_torch(
         artifacts.local_file(graph.file, ".pt2"),
         hints,
         untrusted.Limits(settings.PREPARE_MAX_S, settings.IMPORT_MAX_MEMORY_BYTES),
@@ -82,39 +82,32 @@ def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
     oracle = f"torch {compilers.torch_version().partition('+')[0]}"
     try:
         # An input that torch writes and the graph does not also has a finding.
-        if len(given) > max(1, len(graph.outputs) + len(graph.inputs)):
+        if len(answer) > max(1, len(graph.outputs) + len(graph.inputs)):
             raise ValueError
         # Data-dependent sizes are those of the inputs.
-        used = given[0]["bindings"] if given else hints
-        bindings = {name: _integer(used[name]) for name in hints}
-        findings = [_finding(one) for one in given]
+        sizes = answer[0]["bindings"] if answer else hints
+        bindings = {name: sizes[name] for name in hints}
+        if any(type(size) is not int for size in bindings.values()):
+            raise TypeError
+        findings = list(map(_finding, answer))
     except (KeyError, TypeError, ValueError, OverflowError):
         raise UserError(f"{oracle}: the answer is not a list of findings") from None
     return {"oracle": oracle, "bindings": bindings, "findings": findings}
 
 
-def _finding(given: Mapping[str, Any]) -> dict[str, Any]:
+def _finding(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return one finding as the row stores it: its process had run the file's content.
 
     Raises ``KeyError``, ``TypeError`` or ``OverflowError`` for anything else.
     """
-    passed, output, detail = given["passed"], given["output"], given["detail"]
+    passed = answer["passed"]
     if not (passed is None or isinstance(passed, bool)):
         raise TypeError
+    numbers = {name: answer[name] for name in ("max_error", "bound", "ratio")}
     return {
-        "output": sanitize.storable_text(output, _NAME),
+        "output": sanitize.storable_text(answer["output"], _NAME),
         "passed": passed,
-        **{name: _finite_or_none(given[name]) for name in ("max_error", "bound", "ratio")},
-        "detail": sanitize.storable_text(detail, _DETAIL),
+        # JSON cannot represent an infinity or a NaN.
+        **{name: float(x) if math.isfinite(x) else None for name, x in numbers.items()},
+        "detail": sanitize.storable_text(answer["detail"], _DETAIL),
     }
-
-
-def _finite_or_none(value: float) -> float | None:
-    """Return a number that JSON can represent; None for an infinity or a NaN."""
-    return float(value) if math.isfinite(value) else None
-
-
-def _integer(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError
-    return value

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.graphs.models import Graph
 from codegen_app.tuning.services import bundles
-from codegen_app.tuning.services.bundles import BundleRequest
 from scheduler.errors import UserError
 
 
@@ -36,18 +35,13 @@ class Command(BaseCommand):
         try:
             requested = bundles.graph_bundle(graph, options["times"])
             with file.open("xb") as out:
-                _write(requested, out, file)
+                try:
+                    bundles.write(requested, out)
+                except BaseException:
+                    file.unlink()  # all of it, or no file
+                    raise
         except UserError as error:
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from None
         self.stdout.write(f"{graph} is packed in {file}")
-
-
-def _write(requested: BundleRequest, out: IO[bytes], file: Path) -> None:
-    """All of it, or no file."""
-    try:
-        bundles.write(requested, out)
-    except BaseException:
-        file.unlink()
-        raise

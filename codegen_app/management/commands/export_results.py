@@ -36,23 +36,22 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         """Write the file, and say what is in it."""
         file: Path = options["file"]
+        numbers: list[int] = options["run"]
+        rows = TuningRun.objects.select_related("graph", "imported").order_by("pk")
+        if numbers:
+            rows = rows.filter(pk__in=numbers)
+        else:
+            measured = rows.filter(imported=None).exclude(device__startswith=DEVICE_PREFIX)
+            rows = measured.exclude(state__in=OPEN_STATES)
+        runs = list(rows)
+        known = {run.pk for run in runs}
+        if missing := [number for number in numbers if number not in known]:
+            raise CommandError(f"no run {missing[0]}")
         try:
-            results = result_export.export(_runs(options["run"]))
+            results = result_export.export(runs)
             results_file.write(file, results)
         except UserError as error:
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from None
         self.stdout.write(f"{len(results.runs)} runs and {len(results.kernels)} kernels in {file}")
-
-
-def _runs(numbers: list[int]) -> list[TuningRun]:
-    rows = TuningRun.objects.select_related("graph", "imported").order_by("pk")
-    if not numbers:
-        measured = rows.filter(imported=None).exclude(device__startswith=DEVICE_PREFIX)
-        return list(measured.exclude(state__in=OPEN_STATES))
-    found = list(rows.filter(pk__in=numbers))
-    for number in numbers:
-        if number not in {run.pk for run in found}:
-            raise UserError(f"no run {number}")
-    return found

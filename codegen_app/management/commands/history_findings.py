@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.tracking.queries.history_findings import Finding, findings
+from codegen_app.tracking.queries.history_findings import findings
 from codegen_app.tracking.services.history import REPOSITORY
 from scheduler.errors import UserError
 from scheduler.results import file as results_file
@@ -31,9 +31,15 @@ class Command(BaseCommand):
         except UserError as error:
             raise CommandError(str(error)) from None
         report = findings([run.revision for run in runs if run.revision], REPOSITORY)
-        for one in report.found:
-            self.stdout.write(_line(one))
-        false = sum(not one.code_changed for one in report.found)
+        for row in report.found:
+            verification = "code changed" if row.code_changed else "FALSE ALARM: code unchanged"
+            interval = f"{row.low:.3f}, {row.high:.3f}" if row.low and row.high else "not known"
+            self.stdout.write(
+                f"{row.commit[:9]} {row.ratio:.3f} [{interval}] n={row.n_before}/{row.n_after}"
+                f" {row.cause or 'not explained yet'} | {verification} | {row.series}"
+                f" | {row.subject}"
+            )
+        false = sum(not row.code_changed for row in report.found)
         self.stdout.write(
             f"{report.points} points of {report.series} series at {report.revisions} commits:"
             f" {len(report.found)} changes found, {false} where the commit left the code as"
@@ -42,12 +48,3 @@ class Command(BaseCommand):
         )
         if report.waiting:
             self.stdout.write(f"{report.waiting} series are not processed yet: run this again")
-
-
-def _line(one: Finding) -> str:
-    held = "code changed" if one.code_changed else "FALSE ALARM: code unchanged"
-    interval = f" [{one.low:.3f}, {one.high:.3f}]" if one.low and one.high else " [not known]"
-    return (
-        f"{one.commit[:9]} {one.ratio:.3f}{interval} n={one.n_before}/{one.n_after}"
-        f" {one.cause or 'not explained yet'} | {held} | {one.series} | {one.subject}"
-    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -25,8 +23,15 @@ class Command(migrate.Command):
     """The same options; a table that is in use is asked for again and again, for ten minutes."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _check_applied(options["database"])
-        with _short_waits(options["database"]):
+        connection = connections[options["database"]]
+        applied = MigrationRecorder(connection).applied_migrations()
+        try:
+            squashed.check_applied(applied.keys(), "the database")
+        except UserError as error:
+            raise CommandError(str(error)) from None
+        before = connection.SchemaEditorClass
+        connection.SchemaEditorClass = SchemaEditor
+        try:
             for _ in range(_TRIES):
                 try:
                     super().handle(*args, **options)
@@ -36,27 +41,9 @@ class Command(migrate.Command):
                         raise
                     self.stderr.write("A table is in use by another transaction; trying again.")
                 time.sleep(_PAUSE_S)
+        finally:
+            connection.SchemaEditorClass = before
         raise CommandError(
             "a table is in use: end the transactions that use it (pg_stat_activity lists"
             " open transactions), then run this command again; it continues where it stopped"
         )
-
-
-def _check_applied(database: str) -> None:
-    applied = MigrationRecorder(connections[database]).applied_migrations()
-    try:
-        squashed.check_applied(applied.keys(), "the database")
-    except UserError as error:
-        raise CommandError(str(error)) from None
-
-
-@contextmanager
-def _short_waits(database: str) -> Iterator[None]:
-    """Migrations of this database are applied by :class:`SchemaEditor`."""
-    connection = connections[database]
-    before = connection.SchemaEditorClass
-    connection.SchemaEditorClass = SchemaEditor
-    try:
-        yield
-    finally:
-        connection.SchemaEditorClass = before

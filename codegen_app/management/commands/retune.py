@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
-from codegen_app.graphs.models import Graph, TemplateNode
+from codegen_app.graphs.models import Graph
 from codegen_app.tuning.models import TuningRun
 from codegen_app.tuning.services import ledger
 from codegen_app.tuning.services.retuning import device_for
@@ -69,7 +69,19 @@ class Command(BaseCommand):
     def _start(self, options: dict[str, Any]) -> None:
         if options["graph"] is None:
             raise CommandError("name a graph, or give a run with --cancel")
-        graph = _graph(options["graph"])
+        name = options["graph"]
+        graphs = Graph.objects.filter(Q(name=name) | Q(digest__startswith=name))
+        graph = graphs.first()  # the newest
+        if graph is None:
+            names = ", ".join(Graph.objects.values_list("name", flat=True)) or "none"
+            raise CommandError(f"no graph {name!r}; imported: {names}")
+        node = None
+        if options["node"]:
+            node = graph.template_nodes.filter(name=options["node"]).first()
+            if node is None:
+                raise CommandError(
+                    f"{graph} has no scheduled node {options['node']!r}: its page lists them"
+                )
         seconds, target, device = options["budget"], options["target"], options["device"]
         if device and is_modelled(device):
             target = modelled_device(device).target
@@ -80,7 +92,7 @@ class Command(BaseCommand):
             target,
             dict(map(_binding, options["bind"])),
             None,
-            template_node=_node(graph, options["node"]) if options["node"] else None,
+            template_node=node,
             candidate_limit=options["limit"],
             budget=Budget(
                 seconds=None if seconds is None else parse_seconds(seconds),
@@ -100,24 +112,6 @@ class Command(BaseCommand):
         if not ledger.cancel(run, None, why):
             raise CommandError(f"run {pk} is over: {run.state}")
         self.stdout.write(f"run {pk} is cancelled")
-
-
-def _graph(name_or_digest: str) -> Graph:
-    """The newest graph of that name or digest."""
-    graph = Graph.objects.filter(
-        Q(name=name_or_digest) | Q(digest__startswith=name_or_digest)
-    ).first()
-    if graph is None:
-        names = ", ".join(Graph.objects.values_list("name", flat=True)) or "none"
-        raise CommandError(f"no graph {name_or_digest!r}; imported: {names}")
-    return graph
-
-
-def _node(graph: Graph, name: str) -> TemplateNode:
-    node = graph.template_nodes.filter(name=name).first()
-    if node is None:
-        raise CommandError(f"{graph} has no scheduled node {name!r}: its page lists them")
-    return node
 
 
 def _binding(text: str) -> tuple[str, int]:

@@ -132,22 +132,16 @@ class Channel(virtual.Channel):  # type: ignore[misc]
     def _get(self, queue: str) -> dict[str, Any]:
         while (row := self.session.take(queue)) is not None:
             number, body = row
-            message = self._read(number, body)
-            if message is not None:
+            try:
+                message: dict[str, Any] = json.loads(body)
+                message["properties"]["delivery_tag"] = str(number)
+                self.Message(message, channel=self)
+            except (ValueError, TypeError, LookupError, AttributeError):  # no kombu message
+                log.error("message %d of queue %s cannot be read and is dropped", number, queue)
+                self.session.remove(number)
+            else:
                 return message
-            log.error("message %d of queue %s cannot be read and is dropped", number, queue)
-            self.session.remove(number)
         raise Empty
-
-    def _read(self, number: int, body: str) -> dict[str, Any] | None:
-        """Return a kombu message; None for anything else in the table."""
-        try:
-            message: dict[str, Any] = json.loads(body)
-            message["properties"]["delivery_tag"] = str(number)
-            self.Message(message, channel=self)
-        except (ValueError, TypeError, LookupError, AttributeError):
-            return None
-        return message
 
     def _size(self, queue: str) -> int:
         return self.session.size(queue)
@@ -209,7 +203,9 @@ class Transport(virtual.Transport):  # type: ignore[misc]
                 try:
                     self.cycle.get(self._deliver, timeout=timeout)
                 except Empty:
-                    self._may_wait = any(one.waits_for_acknowledgement() for one in self.channels)
+                    self._may_wait = any(
+                        channel.waits_for_acknowledgement() for channel in self.channels
+                    )
                 else:
                     return
             now = monotonic()

@@ -87,22 +87,18 @@ def claim(var: Path) -> str:
         if holder not in {"", here} or was_removed:  # another folder was here once
             fresh = secrets.token_hex(6)
         _note(fresh, var)
-        kept = _folder(_id_of_path(var))
-        return (
-            f"{here} was removed once: the database it had stays in {kept}" if was_removed else ""
-        )
+        if not was_removed:
+            return ""
+        return f"{here} was removed once: the database it had stays in {_folder(_id_of_path(var))}"
     holder = _holder(known)
-    if holder not in {"", here} and _is_other(Path(holder), var, known):
+    # The holder still exists, with that database, and is not the same folder.
+    is_copy = holder not in {"", here} and _known_id(Path(holder)) == known
+    if is_copy and not Path(holder).samefile(var):
         _note(secrets.token_hex(6), var)
         return f"{here} is a copy of {holder}: it starts with an empty database of its own"
     missing = not _folder(known).exists()
     _note(known, var)
     return f"the database of {here} is not on this machine: it starts empty" if missing else ""
-
-
-def _is_other(holder: Path, var: Path, known: str) -> bool:
-    """Return whether the holder still exists, with that database, and is not the same folder."""
-    return _known_id(holder) == known and not holder.samefile(var)
 
 
 def _note(identity: str, var: Path) -> None:

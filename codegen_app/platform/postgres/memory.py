@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _MIB = 1 << 20
@@ -23,19 +24,15 @@ def shared_buffers(available: int | None = None) -> str:
     as many, on a database of ten million points; with 1 GiB it reads 400. The memory is taken as it
     is used, so a small database takes little.
     """
-    found = memory() if available is None else available
-    return f"shared_buffers={min(max(found // 4, _MIN_BYTES), _MAX_BYTES) // _MIB}MB"
+    total = memory() if available is None else available
+    return f"shared_buffers={min(max(total // 4, _MIN_BYTES), _MAX_BYTES) // _MIB}MB"
 
 
 def memory() -> int:
     """Return this machine's bytes, or its container's limit if that is less."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(whole, *(_limit(file, whole) for file in _LIMITS))
-
-
-def _limit(file: Path, whole: int) -> int:
-    try:
-        text = file.read_text().strip()
-    except OSError:  # there are no control groups, or another version
-        return whole
-    return int(text) if text.isdecimal() else whole
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in _LIMITS:
+        with suppress(OSError):  # there are no control groups, or another version
+            text = file.read_text().strip()
+            limits += [int(text)] if text.isdecimal() else []
+    return min(limits)

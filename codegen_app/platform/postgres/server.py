@@ -8,7 +8,7 @@ import pwd
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from psycopg.pq import PGconn, Ping
@@ -44,7 +44,8 @@ def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
         if not (cluster.data / "PG_VERSION").exists():
             initialise(cluster, programs.folder(cluster))
             fresh_data(cluster).rename(cluster.data)
-        _remove_stale(cluster)
+        for stale in (cluster.data / "postmaster.pid", *cluster.sockets.glob(".s.PGSQL.*")):
+            stale.unlink(missing_ok=True)
         _upgrade(cluster)
         launch(cluster, programs.folder(cluster), cluster.data, options)
     return True
@@ -66,7 +67,9 @@ def is_running(cluster: Cluster) -> bool:
     PostgreSQL's own tool takes for a running server any process with that number after a restart of
     the machine, and a zombie (a container's first process may not reap zombies).
     """
-    lines = _pid_file(cluster)
+    lines: list[str] = []
+    with suppress(FileNotFoundError):
+        lines = (cluster.data / "postmaster.pid").read_text().splitlines()
     try:
         process = Path("/proc", str(int(lines[0])))
         name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
@@ -115,7 +118,9 @@ def prepare(cluster: Cluster) -> None:
         raise PostgresError(f"no folder for the database at {cluster.home}: {error}") from None
     except system_user.SystemUserError as error:
         raise PostgresError(str(error)) from None
-    if cluster.sockets.stat().st_uid not in {os.geteuid(), _uid(cluster)}:
+    name = cluster.system_user
+    uid = pwd.getpwnam(name).pw_uid if name else os.geteuid()
+    if cluster.sockets.stat().st_uid not in {os.geteuid(), uid}:
         raise PostgresError(f"{cluster.sockets} belongs to another user: remove it")
     if cluster.system_user:
         parts = (cluster.home, cluster.data, cluster.sockets, cluster.log, cluster.lock)
@@ -236,22 +241,6 @@ def _is_serving(cluster: Cluster) -> bool:
             _end(cluster, programs.folder(cluster), cluster.data, "immediate")
         time.sleep(0.1)
     return False
-
-
-def _remove_stale(cluster: Cluster) -> None:
-    for stale in (cluster.data / "postmaster.pid", *cluster.sockets.glob(".s.PGSQL.*")):
-        stale.unlink(missing_ok=True)
-
-
-def _pid_file(cluster: Cluster) -> list[str]:
-    try:
-        return (cluster.data / "postmaster.pid").read_text().splitlines()
-    except FileNotFoundError:
-        return []
-
-
-def _uid(cluster: Cluster) -> int:
-    return pwd.getpwnam(cluster.system_user).pw_uid if cluster.system_user else os.geteuid()
 
 
 @contextmanager

@@ -122,48 +122,42 @@ class _Page:
     def _render(self, key: Key, version: Version) -> HttpResponse:
         """Render the page, and cache it if it is for all."""
         trace, began = self._trace(), time.monotonic()
-        response = self._rendered(key)
+        # A page with marks. If the view raises, the error is rendered for the reader's own request.
+        request = CachedRequest(key, self.request.resolver_match)
+        response = self.view(request, *self.args, **self.kwargs)
+        if "CSRF_COOKIE_NEEDS_UPDATE" in request.META:
+            raise RuntimeError("a form of a kept page takes the token of views.page.respond()")
         for_all = response.status_code == 200 and not response.streaming and not response.cookies
         if for_all:
-            entry = _entry(response, version, trace, began)
+            content = response.content
+            entry = Entry(
+                parts=tuple(map(Part.of, _MARKS.split(content))),
+                marks=tuple(mark.decode() for mark in _MARKS.findall(content)),
+                headers=tuple(response.headers.items()),
+                digest=hashlib.sha256(content).hexdigest()[:32],
+                version=version,
+                trace=trace,
+                rendered_at=began,
+                cost_s=time.monotonic() - began,
+            )
             _store.put(key, entry)
             return _response(self.request, entry)
         if not response.streaming:
             response.content = _fill_marks(response.content, self.request)
         return response
 
-    def _rendered(self, key: Key) -> HttpResponse:
-        """Return the page with marks. If the view raises, the error is rendered for the reader's
-        own request."""
-        asked = CachedRequest(key, self.request.resolver_match)
-        response = self.view(asked, *self.args, **self.kwargs)
-        if "CSRF_COOKIE_NEEDS_UPDATE" in asked.META:
-            raise RuntimeError("a form of a kept page takes the token of views.page.respond()")
-        return response
-
-
-def _entry(response: HttpResponse, version: Version, trace: str, began: float) -> Entry:
-    content = response.content
-    return Entry(
-        parts=tuple(map(Part.of, _MARKS.split(content))),
-        marks=tuple(mark.decode() for mark in _MARKS.findall(content)),
-        headers=tuple(response.headers.items()),
-        digest=hashlib.sha256(content).hexdigest()[:32],
-        version=version,
-        trace=trace,
-        rendered_at=began,
-        cost_s=time.monotonic() - began,
-    )
-
 
 def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
     """Return the reader's page, or that the reader has it already."""
-    etag = f'W/"{entry.digest}-{_reader_digest(request)}"'
+    token = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
+    shown = f"{token} {request.user.pk} {reader.open_alerts(request)}"
+    etag = f'W/"{entry.digest}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"'
     response: HttpResponse
     if request.headers.get("If-None-Match") == etag:
         response = HttpResponseNotModified()
     else:
-        between = _mark_values(entry, request)
+        values = {mark: reader.value_of(mark, request) for mark in set(entry.marks)}
+        between = [values[mark] for mark in entry.marks]
         if compressed.takes_gzip(request.headers.get("Accept-Encoding", "")):
             response = HttpResponse(compressed.join_gzip(entry.parts, between))
             response.headers["Content-Encoding"] = "gzip"
@@ -177,11 +171,6 @@ def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
     return response
 
 
-def _mark_values(entry: Entry, request: HttpRequest) -> list[bytes]:
-    values = {mark: reader.value_of(mark, request) for mark in set(entry.marks)}
-    return [values[mark] for mark in entry.marks]
-
-
 def _fill_marks(content: bytes, request: HttpRequest) -> bytes:
     """Return a page with this reader's values, marked as secrets: they are not compressed."""
     mark = compressed.SECRET.encode()
@@ -189,13 +178,6 @@ def _fill_marks(content: bytes, request: HttpRequest) -> bytes:
         name: reader.value_of(name, request) for name in reader.MARKS if name.encode() in content
     }
     return _MARKS.sub(lambda found: mark + own[found[0].decode()] + mark, content)
-
-
-def _reader_digest(request: HttpRequest) -> str:
-    """Return the digest of the reader's values in a page: their token, the open alerts."""
-    token = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
-    own = f"{token} {request.user.pk} {reader.open_alerts(request)}"
-    return hashlib.sha256(own.encode()).hexdigest()[:12]
 
 
 class FreshMiddleware:

@@ -41,7 +41,10 @@ class Part:
         """Return the text, compressed except between two marks of a secret."""
         pieces = marked.split(_SECRET)
         text = b"".join(pieces)
-        deflated = [_deflated(piece, 0 if at % 2 else 6) for at, piece in enumerate(pieces)]
+        deflated = []
+        for at, piece in enumerate(pieces):  # a full flush: no piece refers to one before it
+            packer = zlib.compressobj(0 if at % 2 else 6, zlib.DEFLATED, _RAW)
+            deflated.append(packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH))
         return cls(b"".join(deflated), zlib.crc32(text), len(text))
 
     def text(self) -> bytes:
@@ -57,12 +60,6 @@ def takes_gzip(accepted: str) -> bool:
 def strip_marks(marked: bytes) -> bytes:
     """Return the text for a reader without compression."""
     return marked.replace(_SECRET, b"")
-
-
-def _deflated(text: bytes, level: int) -> bytes:
-    """Return a piece that refers to nothing before it."""
-    packer = zlib.compressobj(level, zlib.DEFLATED, _RAW)
-    return packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
 def join_plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:

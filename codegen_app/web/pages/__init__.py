@@ -1,1 +1,0 @@
-"""Pages about the site itself."""

@@ -159,7 +159,13 @@ class _Limited(BaseWSGIServer):  # type: ignore[misc]
         client is closed: idle connections keep nobody out."""
         excess = len(self._map) + _ACCEPTS_PER_TURN - self.adj.connection_limit
         if self.accepting and excess > 0:
-            self._make_room(excess)
+            waiting = sorted(
+                (since, number)
+                for number, channel in self.active_channels.items()
+                if (since := channel.waiting_since()) is not None
+            )
+            for _, number in waiting[:excess]:
+                self.active_channels[number].handle_close()
         return bool(super().readable())
 
     def handle_accept(self) -> None:
@@ -180,15 +186,6 @@ class _Limited(BaseWSGIServer):  # type: ignore[misc]
             channel.requests or channel.total_outbufs_len
             for channel in self.active_channels.values()
         )
-
-    def _make_room(self, count: int) -> None:
-        waiting = sorted(
-            (since, number)
-            for number, channel in self.active_channels.items()
-            if (since := channel.waiting_since()) is not None
-        )
-        for _, number in waiting[:count]:
-            self.active_channels[number].handle_close()
 
 
 class Server(_Limited, TcpWSGIServer):  # type: ignore[misc]

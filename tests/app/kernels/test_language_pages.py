@@ -12,7 +12,7 @@ from django.test import Client
 from codegen_app.graphs.pages.graph.query import graph_page
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.pages.compare.query import compare_page
-from codegen_app.kernels.pages.kernel.build_form import BuildForm
+from codegen_app.kernels.pages.kernel.forms import BuildForm
 from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.platform import artifacts
 from codegen_app.tuning.models import Candidate, TuningTask

@@ -118,7 +118,7 @@ def test_work_goes_on_when_the_broker_was_killed_and_is_back(
 def _broker() -> str:
     """What the probe says now, not what it said a moment ago."""
     return (
-        readiness.Check("broker", readiness._check_broker, "does not answer")
+        readiness.Check("broker", readiness.check_broker, "does not answer")
         .begin()
         .result(PATIENCE_S)
     )

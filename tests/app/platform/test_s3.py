@@ -207,7 +207,7 @@ def test_pages_say_that_it_is_away_and_not_that_a_file_is_missing(
 
 def test_readiness_tells_a_bucket_from_none_and_names_neither(bucket: S3Server) -> None:
     def look() -> str:
-        check = readiness.Check("artifacts", readiness._check_artifacts, "cannot be reached")
+        check = readiness.Check("artifacts", readiness.check_artifacts, "cannot be reached")
         return check.begin().result(PATIENCE_S)
 
     assert look() == "ok"

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth import authenticate, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from codegen_app.accounts.pages.password.form import OwnPasswordForm
+
+class OwnPasswordForm(PasswordChangeForm):
+    """Django's form; the old password is checked like a login, so that guesses are counted."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request.user, *args, **kwargs)
+        self._request = request
+
+    def clean_old_password(self) -> str:
+        """Return the old password if it is correct."""
+        password: str = self.cleaned_data["old_password"]
+        name = self.user.get_username()
+        if authenticate(self._request, username=name, password=password) is None:
+            raise forms.ValidationError("The old password is wrong.")
+        return password
 
 
 @sensitive_post_parameters()

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.contrib.auth.models import AbstractBaseUser
 
 from codegen_app.accounts.models import ApiToken
+from codegen_app.web.row import build_row
 
 MAX_TOKENS = 200
 
@@ -38,19 +39,5 @@ class TokensPage:
 def token_list(owner: AbstractBaseUser) -> TokensPage:
     """Return the newest of an account's tokens (1 query)."""
     rows = ApiToken.objects.filter(owner_id=owner.pk)[:MAX_TOKENS]
-    return TokensPage(tuple(_row(row) for row in rows))
-
-
-def _row(row: ApiToken) -> TokenRow:
-    return TokenRow(
-        id=row.pk,
-        name=row.name,
-        prefix=row.prefix,
-        scopes=", ".join(row.scopes),
-        state=row.state,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        used_at=row.used_at,
-        worker_name=row.worker_name,
-        worker_queue=row.worker_queue,
-    )
+    tokens = (build_row(TokenRow, row, id=row.pk, scopes=", ".join(row.scopes)) for row in rows)
+    return TokensPage(tuple(tokens))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
 from codegen_app.graphs.origins import lines_by_node, own_frame
-from codegen_app.graphs.pages.graph.loops import LoopRow, find_loops, innermost_loop
+from codegen_app.graphs.pages.graph.loops import find_loops, innermost_loop
 from codegen_app.graphs.pages.graph.torch_comparison import TorchView, torch_view
 from codegen_app.graphs.pages.graphs.query import TargetBuilds, builds_of_graphs
 from codegen_app.kernels.models import KernelUse
@@ -23,6 +23,7 @@ from codegen_app.tuning.queries.coverage import Coverage, count_coverage
 from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.tuning.queries.measurements import measurement_fields
 from codegen_app.tuning.services.choices import NotGeneratedRow
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State, Worker
 from scheduler.ir.operations.base import GroupKind
 
@@ -163,9 +164,11 @@ class GraphPage:
     @property
     def constants(self) -> str:
         """The constants among the outputs, as many as fit on a line: ``3 (output 1)``."""
+        values = [(each["value"], each["place"]) for each in self.constant_outputs]
         shown = [
-            f"{_python_literal(each['value'])} (output {each['place']})"
-            for each in self.constant_outputs[:_SHOWN_CONSTANTS]
+            # A float that JSON has no number for is stored as text.
+            f"{value['float'] if isinstance(value, Mapping) else repr(value)} (output {place})"
+            for value, place in values[:_SHOWN_CONSTANTS]
         ]
         more = len(self.constant_outputs) - len(shown)
         return ", ".join([*shown, f"{more} more"] if more else shown)
@@ -239,7 +242,16 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
     scheduled, bucket = known.nodes, known.find(bucket_name)
     loops, after = find_loops(scheduled), _dependencies(scheduled)
     found = serving.served_kernels(known, bucket)
-    served = _serving_kernels(found)
+    served = {
+        node: ServingKernel(
+            kernel=row.kernel.name,
+            url=reverse("kernel", args=[row.kernel.name]),
+            selected=row.selected,
+            **measurement_fields(row.measured),
+        )
+        for node, row in found.items()
+    }
+    environments = [row.measured.result.environment for row in found.values() if row.measured]
     target = serving.shown_target(serving.recorded_targets(scheduled), bucket)
     counts = dict(
         KernelUse.objects.filter(template_node__graph=graph)
@@ -249,23 +261,15 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
     )
     times = [s.median_ns for s in served.values() if s.median_ns is not None]
     total = sum(times)
-    return GraphPage(
+    return build_row(
+        GraphPage,
+        graph,
         id=graph.pk,
         url=graph.get_absolute_url(),
-        name=graph.name,
-        digest=graph.digest,
-        producer=graph.producer,
-        state=graph.state,
-        stage=graph.stage,
-        reason=graph.reason,
-        detail=graph.detail,
-        symbols=graph.symbols,
         inputs=tuple(graph.inputs),
         outputs=tuple(each for each in graph.outputs if isinstance(each, str)),
         constant_outputs=tuple(each for each in graph.outputs if not isinstance(each, str)),
-        accounted=graph.accounted,
         decisions=tuple(graph.decisions),
-        wrapper=graph.wrapper,
         bucket=bucket,
         buckets=known.buckets,
         target=target,
@@ -278,59 +282,43 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
             emulated=bucket is not None and bucket.emulated,
         ),
         total_ns=total,
-        drivers=_drivers(found.values()),
+        drivers=tuple(sorted({each.driver for each in environments if each.driver})),
         scheduled=tuple(
             _scheduled_row(
                 node,
                 served.get(node.pk),
-                counts.get(node.pk, 0),
                 total,
-                loops,
-                after[node.pk],
-                target,
+                candidates=counts.get(node.pk, 0),
+                not_legal=len(node.rejected_for(target)),
+                loop=loop.name if (loop := innermost_loop(loops, node.position)) else "",
+                after=after[node.pk],
             )
             for node in scheduled
         ),
         builds=builds_of_graphs([graph.pk]).get(graph.pk, ()),
         nodes=_view_nodes(graph, scheduled, _kernel_lines(graph, served)),
+        not_made=(),
+        code_error="",
         torch=torch_view(graph, torch_here=graph.torch_here),
     )
 
 
-def _python_literal(constant: Any) -> str:
-    """Format a constant as Python; a float that JSON has no number for is stored as text."""
-    return str(constant["float"]) if isinstance(constant, Mapping) else repr(constant)
-
-
 def _scheduled_row(
-    node: TemplateNode,
-    serving: ServingKernel | None,
-    candidates: int,
-    total_ns: float,
-    loops: Sequence[LoopRow],
-    after: tuple[int, ...],
-    target: str,
+    node: TemplateNode, serving: ServingKernel | None, total_ns: float, **values: Any
 ) -> ScheduledRow:
-    loop = innermost_loop(loops, node.position)
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
     median = serving.median_ns if serving else None
-    return ScheduledRow(
+    return build_row(
+        ScheduledRow,
+        node,
         id=node.pk,
         url=node.get_absolute_url(),
-        position=node.position,
-        name=node.name,
-        kind=node.kind,
-        op=node.op,
         problem=node.problem.summary if node.problem else "",
         graph_nodes=tuple(member.name for member in members),
         module=_common_module([member.module_path for member in members]),
-        candidates=candidates,
-        not_legal=len(node.rejected_for(target)),
         serving=serving,
         share=median / total_ns if median is not None and total_ns else None,
-        extern_reason=node.extern_reason,
-        loop=loop.name if loop else "",
-        after=after,
+        **values,
     )
 
 
@@ -342,23 +330,6 @@ def _dependencies(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...
         found[node.pk] = tuple(dict.fromkeys(writer[name] for name in node.reads if name in writer))
         writer |= dict.fromkeys(node.writes, node.pk)
     return found
-
-
-def _drivers(served: Iterable[serving.ServedKernel]) -> tuple[str, ...]:
-    times = [one.measured.result.environment for one in served if one.measured is not None]
-    return tuple(sorted({each.driver for each in times if each.driver}))
-
-
-def _serving_kernels(served: Mapping[int, serving.ServedKernel]) -> dict[int, ServingKernel]:
-    return {
-        node: ServingKernel(
-            kernel=one.kernel.name,
-            url=reverse("kernel", args=[one.kernel.name]),
-            selected=one.selected,
-            **measurement_fields(one.measured),
-        )
-        for node, one in served.items()
-    }
 
 
 def _kernel_lines(
@@ -390,9 +361,9 @@ def _view_nodes(
     for nodes in owners.values():  # prefer the loop to the nodes that prepare it
         nodes.sort(key=lambda node: (node.kind != TemplateNode.LOOP, node.position))
     writes: dict[str, list[str]] = {}
-    for given in graph.inputs:
-        for node_name in given.get("written_by", ()):
-            writes.setdefault(node_name, []).append(given.get("source_name") or given["name"])
+    for each in graph.inputs:
+        for node_name in each.get("written_by", ()):
+            writes.setdefault(node_name, []).append(each.get("source_name") or each["name"])
     rows = list(
         GraphNode.objects.filter(graph=graph)
         .only("name", "target", "inputs", "outputs", "module_path", "frames", "graph_id")
@@ -405,7 +376,7 @@ def _view_nodes(
             op=row.target.removeprefix("aten.").removesuffix(".default"),
             kind=owners[row.name][0].kind if row.name in owners else "view",
             module=row.module_path,
-            source=_source(row.frames),
+            source=f"{frame['file']}:{frame['line']}" if (frame := own_frame(row.frames)) else "",
             inputs=tuple(dict.fromkeys(maker[name] for name in row.inputs if name in maker)),
             scheduled=tuple(node.pk for node in owners.get(row.name, ())),
             computed=tuple(
@@ -419,21 +390,11 @@ def _view_nodes(
     )
 
 
-def _source(frames: list[Mapping[str, Any]]) -> str:
-    frame = own_frame(frames)
-    return f"{frame['file']}:{frame['line']}" if frame else ""
-
-
 def _common_module(paths: list[str]) -> str:
     """Return the module that holds all of these: the common prefix of their dotted paths."""
-    if not paths:
-        return ""
-    common = paths[0].split(".")
-    for path in paths[1:]:
-        parts = path.split(".")
-        length = next(
-            (i for i, (a, b) in enumerate(zip(common, parts, strict=False)) if a != b),
-            min(len(common), len(parts)),
-        )
-        common = common[:length]
+    common = []
+    for parts in zip(*(path.split(".") for path in paths), strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
     return ".".join(common)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from django.conf import settings
 
@@ -78,12 +76,12 @@ class TorchView:
     @property
     def differing(self) -> tuple[OutputFinding, ...]:
         """The outputs that differ, up to the number that a page names."""
-        return tuple(one for one in self.findings if one.passed is False)[:_MAX_NAMED]
+        return tuple(row for row in self.findings if row.passed is False)[:_MAX_NAMED]
 
     @property
     def more_differ(self) -> int:
         """The number of differing outputs that are not named."""
-        return sum(one.passed is False for one in self.findings) - len(self.differing)
+        return sum(row.passed is False for row in self.findings) - len(self.differing)
 
 
 def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
@@ -108,41 +106,30 @@ def comparison_view(row: TorchComparison, *, torch_here: bool = True) -> TorchVi
         return TorchView(TorchOutcome.RUNNING, "being compared with torch", "", (), is_open=True)
     if row.state != State.DONE:
         return _not_compared(row.reason)
-    return _done(row.oracle, row.bindings, tuple(OutputFinding(**one) for one in row.findings))
-
-
-def _not_compared(why: str, oracle: str = "torch") -> TorchView:
-    return TorchView(TorchOutcome.NOT_COMPARED, f"not compared with {oracle}", why)
-
-
-def _done(
-    oracle: str, bindings: Mapping[str, Any], findings: tuple[OutputFinding, ...]
-) -> TorchView:
-    agree = [one for one in findings if one.passed]
-    left_out = [one for one in findings if one.passed is None]
-    at = f", at {format_bindings(bindings)}" if bindings else ""
+    findings = tuple(OutputFinding(**finding) for finding in row.findings)
+    agree = [finding for finding in findings if finding.passed]
+    skipped = [finding for finding in findings if finding.passed is None]
+    sizes = f", at {format_bindings(row.bindings)}" if row.bindings else ""
     count = f"{len(findings)} output{'s' if len(findings) != 1 else ''}"
-    if len(agree) + len(left_out) < len(findings):
-        differ = len(findings) - len(agree) - len(left_out)
-        detail = f"{differ} of {count}{at}"
-        return TorchView(TorchOutcome.DIFFERS, f"{oracle} differs", detail, findings)
-    if not agree:
-        why = _skipped_reasons(left_out) or "the model has no outputs"
-        return TorchView(TorchOutcome.NOT_COMPARED, f"not compared with {oracle}", why, findings)
-    detail = f"{len(agree)} of {count}, {_furthest(agree)}{at}"
-    if not left_out:
-        return TorchView(TorchOutcome.AGREES, f"{oracle} agrees", detail, findings)
-    detail += f"; not compared: {_skipped_reasons(left_out)}"
-    return TorchView(TorchOutcome.AGREES_IN_PART, f"{oracle} agrees in part", detail, findings)
+    # Why outputs were not compared, as many reasons as fit on a line.
+    reasons = "; ".join(finding.line for finding in skipped[:2])
+    reasons += f"; and {len(skipped) - 2} more" if len(skipped) > 2 else ""
+    if differ := len(findings) - len(agree) - len(skipped):
+        outcome, detail = TorchOutcome.DIFFERS, f"{differ} of {count}{sizes}"
+        headline = f"{row.oracle} differs"
+    elif not agree:
+        outcome, detail = TorchOutcome.NOT_COMPARED, reasons or "the model has no outputs"
+        headline = f"not compared with {row.oracle}"
+    else:
+        ratio = max(finding.ratio or 0.0 for finding in agree)
+        distance = f"at most {ratio:.2g} of the bound" if ratio else "no difference"
+        detail = f"{len(agree)} of {count}, {distance}{sizes}"
+        outcome, headline = TorchOutcome.AGREES, f"{row.oracle} agrees"
+        if skipped:
+            outcome, headline = TorchOutcome.AGREES_IN_PART, f"{row.oracle} agrees in part"
+            detail += f"; not compared: {reasons}"
+    return TorchView(outcome, headline, detail, findings)
 
 
-def _furthest(agree: Sequence[OutputFinding]) -> str:
-    ratio = max(one.ratio or 0.0 for one in agree)
-    return f"at most {ratio:.2g} of the bound" if ratio else "no difference"
-
-
-def _skipped_reasons(findings: Sequence[OutputFinding]) -> str:
-    """Return why outputs were not compared, as many reasons as fit on a line."""
-    lines = [one.line for one in findings]
-    more = len(lines) - 2
-    return "; ".join(lines[:2]) + (f"; and {more} more" if more > 0 else "")
+def _not_compared(why: str) -> TorchView:
+    return TorchView(TorchOutcome.NOT_COMPARED, "not compared with torch", why)

@@ -12,6 +12,7 @@ from django.db.models import Count, Q, QuerySet
 from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.kernels.models import Build
 from codegen_app.tuning.queries.coverage import Coverage, graph_coverages
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 
 
@@ -83,20 +84,16 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
     builds = builds_of_graphs(ids)
     measured = graph_coverages(ids)
     return tuple(
-        GraphRow(
+        build_row(
+            GraphRow,
+            graph,
             id=graph.pk,
             url=graph.get_absolute_url(),
-            name=graph.name,
-            digest=graph.digest,
-            state=graph.state,
-            reason=graph.reason,
-            node_count=graph.node_count,
             template_nodes=nodes.get(graph.pk, {}).get("total", 0),
             externs=nodes.get(graph.pk, {}).get("externs", 0),
             kernels=nodes.get(graph.pk, {}).get("candidates", 0),
             builds=builds.get(graph.pk, ()),
             measured=measured.get(graph.pk, Coverage()),
-            created_at=graph.created_at,
         )
         for graph in chosen
     )

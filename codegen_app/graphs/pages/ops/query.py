@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from codegen_app.web.tables import Column, Kind, Table, TableQuery
-from codegen_app.web.tables import build_table as table_of
-from scheduler.lowering.ops.table import TableRow, catalogue, table
+from codegen_app.web.row import build_row
+from codegen_app.web.tables import Column, Kind, Table, TableQuery, build_table
+from scheduler.lowering.ops.table import catalogue, table
 
 PAGE_SIZE = 200
 KERNEL, REFERENCE = "kernel", "reference"
@@ -90,17 +90,17 @@ def op_list(
     """Return a table of the ops that have all of these words, are computed by kernels (``KERNEL``)
     or only by the reference (``REFERENCE``), and belong to Core ATen if ``core`` is set
     (no queries)."""
-    sought = words.lower().split()
+    search_words = words.lower().split()
     found = [
         row
         for row, text in _rows()
-        if all(word in text for word in sought)
+        if all(word in text for word in search_words)
         and (made_by != KERNEL or row.kernel)
         and (made_by != REFERENCE or row.reason)
         and (row.core or not core)
     ]
     every = [row for row, _ in _rows()]
-    shown = table_of("ops", COLUMNS, found, asks or TableQuery(), PAGE_SIZE)
+    shown = build_table("ops", COLUMNS, found, asks or TableQuery(), PAGE_SIZE)
     page = OpList(
         words=words,
         made_by=made_by,
@@ -120,24 +120,12 @@ def op_list(
 @cache
 def _rows() -> tuple[tuple[OpRow, str], ...]:
     """Return every op with its searchable text; cached for the process."""
-    return tuple((row, _search_text(row)) for row in map(_row, table()))
-
-
-def _row(row: TableRow) -> OpRow:
-    return OpRow(
-        name=row.name,
-        overloads=row.overloads,
-        core=row.core,
-        kernel=row.kernel,
-        reason=row.reason,
-        dtypes=row.dtypes,
-        samples=row.samples,
-        entries=row.entries,
+    rows = [build_row(OpRow, row) for row in table()]
+    texts = (
+        "\n".join((row.name, *_targets(row), row.kernel, row.reason, *row.dtypes)).lower()
+        for row in rows
     )
-
-
-def _search_text(row: OpRow) -> str:
-    return "\n".join((row.name, *_targets(row), row.kernel, row.reason, *row.dtypes)).lower()
+    return tuple(zip(rows, texts, strict=True))
 
 
 def _targets(row: OpRow) -> Iterator[str]:

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
+from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from codegen_app.kernels.models import Build
 from codegen_app.kernels.pages.compare import diffview
-from codegen_app.kernels.pages.compare.form import CompareForm
-from codegen_app.kernels.pages.compare.query import builds_of_kernels, compare_page
+from codegen_app.kernels.pages.compare.query import MAX_SIDES, builds_of_kernels, compare_page
+from codegen_app.web.forms.fields import RepeatedField
+from codegen_app.web.forms.query import Number, QueryForm, Text
 from codegen_app.web.page import render_page
+
+
+class CompareForm(QueryForm):
+    """Builds by their keys, or kernels by name (for one target); ``shown``: whose texts are
+    shown."""
+
+    build = RepeatedField(keys=True)
+    kernel = RepeatedField()
+    target = Text()
+    shown = Number()
+
+    def clean(self) -> dict[str, Any]:
+        """Limit the sides to those that fit side by side."""
+        cleaned = super().clean() or {}
+        name = "kernel" if cleaned.get("kernel") else "build"
+        if not 2 <= len(cleaned.get(name, ())) <= MAX_SIDES:
+            raise forms.ValidationError(f"Compare takes two to {MAX_SIDES} builds or kernels.")
+        return cleaned
 
 
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:

@@ -8,8 +8,7 @@ from django.http import HttpRequest, HttpResponse
 
 from codegen_app.kernels.pages.instruction.view import help_address
 from codegen_app.kernels.pages.kernel import codeview, timelineview
-from codegen_app.kernels.pages.kernel.build_form import BuildForm, rebuild_form
-from codegen_app.kernels.pages.kernel.modelling_form import ModelForm
+from codegen_app.kernels.pages.kernel.forms import BuildForm, ModelForm, rebuild_form
 from codegen_app.kernels.pages.kernel.query import KernelPage, kernel_page
 from codegen_app.tuning import charts
 from codegen_app.web.addresses import replace_query

@@ -1,1 +1,0 @@
-"""The search, and the command palette."""

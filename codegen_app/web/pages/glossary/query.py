@@ -33,10 +33,12 @@ class Glossary:
 def glossary() -> Glossary:
     """Return the file's headings with the rows of their tables (no queries)."""
     text = (LAYOUT.site / "docs" / "glossary.md").read_text(encoding="utf-8")
-    return Glossary(tuple(map(_subject, text.split("\n## ")[1:])))
-
-
-def _subject(text: str) -> Subject:
-    title, _, table = text.partition("\n")
-    rows = [line.strip("| ").split(" | ", 1) for line in table.split("\n") if line.startswith("| ")]
-    return Subject(title, tuple(Term(term, meaning) for term, meaning in rows[1:]))
+    subjects = []
+    for section in text.split("\n## ")[1:]:
+        title, _, table = section.partition("\n")
+        rows = [
+            line.strip("| ").split(" | ", 1) for line in table.split("\n") if line.startswith("| ")
+        ]
+        terms = tuple(Term(term, meaning) for term, meaning in rows[1:])
+        subjects.append(Subject(title, terms))
+    return Glossary(tuple(subjects))

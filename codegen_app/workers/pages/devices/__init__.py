@@ -1,1 +1,0 @@
-"""The page of workers, devices and environments."""

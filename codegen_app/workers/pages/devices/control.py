@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -12,7 +10,7 @@ from django.views.decorators.http import require_POST
 from codegen_app.accounts import permissions
 from codegen_app.web.require_permission import actor, require_permission
 from codegen_app.workers import controls
-from codegen_app.workers.models import Control, Worker
+from codegen_app.workers.models import Control
 from codegen_app.workers.pages.devices.form import PIN, WorkerControlForm
 from codegen_app.workers.pages.devices.view import devices
 from scheduler.errors import UserError
@@ -31,24 +29,21 @@ def control_worker(request: HttpRequest) -> HttpResponse:
     form = WorkerControlForm(request.POST)
     if not form.is_valid():
         return devices(request, steering=form)
+    fields, by = form.cleaned_data, actor(request)
+    worker, queue, why = fields["worker"], fields["queue"], fields["why"]
     try:
-        _apply_control(request, form.cleaned_data)
+        if fields["do"] == PIN:
+            changed = controls.pin(worker, queue, by, why)
+            result = f"serves only {queue}" if queue else "serves all its queues"
+        else:
+            control = Control(fields["do"])
+            changed = controls.set_control(worker, control, by, why)
+            result = _RESULT_TEXTS[control]
     except UserError as error:
         form.add_error("queue", str(error))
         return devices(request, steering=form)
-    return redirect("devices")
-
-
-def _apply_control(request: HttpRequest, given: dict[str, Any]) -> None:
-    worker: Worker = given["worker"]
-    if given["do"] == PIN:
-        changed = controls.pin(worker, given["queue"], actor(request), given["why"])
-        now = f"serves only {given['queue']}" if given["queue"] else "serves all its queues"
-    else:
-        control = Control(given["do"])
-        changed = controls.set_control(worker, control, actor(request), given["why"])
-        now = _RESULT_TEXTS[control]
     if changed:
-        messages.success(request, f"{worker} {now}.")
+        messages.success(request, f"{worker} {result}.")
     else:
         messages.warning(request, f"{worker} is already in this state.")
+    return redirect("devices")

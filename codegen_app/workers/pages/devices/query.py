@@ -14,6 +14,8 @@ from django.db.models import Count, F
 
 from codegen_app.platform.config import sandbox
 from codegen_app.tuning.models import Environment, ResultImport
+from codegen_app.web.row import build_row
+from codegen_app.web.tables import Column, Kind
 from codegen_app.workers.rows import WorkerRow, worker_rows
 from scheduler import targets
 from scheduler.agent.version import generator
@@ -22,6 +24,8 @@ from scheduler.sandbox import in_force
 from scheduler.targets.model import HardwareFigure
 from scheduler.targets.terms import Terms
 from scheduler.version import kiln_version
+
+_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,22 @@ class EnvironmentRow:
     results: int
     first_seen_at: datetime
     origins: tuple[str, ...]
+
+
+COLUMNS: tuple[Column[EnvironmentRow], ...] = (
+    Column("device", "Device", lambda row: f"{row.device_name} {row.device}"),
+    Column("target", "Target", lambda row: row.target),
+    Column("emulated", "Emulated", lambda row: "emulated" if row.emulated else None, sparse=True),
+    Column("compiler", "Compiler", lambda row: row.compiler),
+    Column("driver", "Driver", lambda row: row.driver or None, sparse=True),
+    Column("runtime", "Runtime", lambda row: row.runtime or None, sparse=True),
+    Column("units", "Compute units", lambda row: row.compute_units, Kind.WHOLE),
+    Column("memory", "Memory", lambda row: row.memory_bytes / _GIB, Kind.RATIO, "GiB"),
+    Column("results", "Results", lambda row: row.results, Kind.WHOLE),
+    Column("first", "First seen", lambda row: row.first_seen_at, Kind.MOMENT),
+    Column("digest", "Hash", lambda row: row.digest, Kind.CODE, shown=False),
+    Column("notes", "Notes", lambda row: "; ".join((*row.origins, *row.notes)) or None),
+)
 
 
 @dataclass(frozen=True)
@@ -100,8 +120,8 @@ class Devices:
         """Kinds of devices that live workers do not have, with the reasons."""
         found: dict[tuple[str, str], list[str]] = defaultdict(list)
         for worker in self.workers:
-            for one in worker.absent if worker.alive else ():
-                found[one["kind"], one["reason"]].append(worker.name)
+            for absence in worker.absent if worker.alive else ():
+                found[absence["kind"], absence["reason"]].append(worker.name)
         return tuple(Absence(*why, tuple(names)) for why, names in found.items())
 
     @property
@@ -116,7 +136,11 @@ class Devices:
 
 def devices() -> Devices:
     """Return workers with their devices, environments and targets (3 queries)."""
-    origins = _origins()
+    # The origins of each environment's imported results, each once.
+    origins: dict[int, dict[str, None]] = defaultdict(dict)
+    imports = ResultImport.objects.annotate(environment=F("run__tasks__results__environment"))
+    for imported in imports.order_by("measured_at").distinct():
+        origins[imported.environment][str(imported)] = None
     environments = Environment.objects.annotate(count=Count("results")).order_by("-first_seen_at")
     workers = worker_rows()
     return Devices(
@@ -124,39 +148,19 @@ def devices() -> Devices:
         fences=_sandbox_rows(workers),
         uploads_disabled_reason=sandbox.uploads_disabled_reason(settings.FENCE),
         environments=tuple(
-            EnvironmentRow(
-                digest=row.digest,
-                device=row.device,
-                device_name=row.device_name,
-                target=row.target,
-                driver=row.driver,
-                runtime=row.runtime,
-                compiler=row.compiler,
-                compute_units=row.compute_units,
-                memory_bytes=row.memory_bytes,
-                emulated=row.emulated,
-                attributes=row.attributes,
+            build_row(
+                EnvironmentRow,
+                row,
                 notes=notes_of(row.target, row.attributes),
                 results=row.count,
-                first_seen_at=row.first_seen_at,
-                origins=tuple(origins.get(row.pk, ())),
+                origins=tuple(origins[row.pk]),
             )
             for row in environments
         ),
-        targets=tuple(_target_row(targets.find(name)) for name in targets.names()),
+        targets=tuple(map(_target_row, map(targets.find, targets.names()))),
         kiln=kiln_version(),
         generator=generator(),
     )
-
-
-def _origins() -> Mapping[int, Sequence[str]]:
-    """Return the origins of the imported results of each environment (1 query)."""
-    found: dict[int, list[str]] = defaultdict(list)
-    rows = ResultImport.objects.annotate(environment=F("run__tasks__results__environment"))
-    for row in rows.order_by("measured_at").distinct():
-        if str(row) not in found[row.environment]:
-            found[row.environment].append(str(row))
-    return found
 
 
 def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
