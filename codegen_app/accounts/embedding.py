@@ -17,14 +17,14 @@ _DIGITS = 32
 
 def series_key(series: int) -> str:
     """Return the key of a series' pictures."""
-    of = salted_hmac("kiln.embedded.series", str(series), algorithm="sha256")
-    return of.hexdigest()[:_DIGITS]
+    digest = salted_hmac("kiln.embedded.series", str(series), algorithm="sha256")
+    return digest.hexdigest()[:_DIGITS]
 
 
 def has_series_key(request: HttpRequest, series: int) -> bool:
     """Return whether the URL has the series' key (``?key=``)."""
-    given = request.GET.get("key", "")
-    return given.isascii() and constant_time_compare(given, series_key(series))
+    key = request.GET.get("key", "")
+    return key.isascii() and constant_time_compare(key, series_key(series))
 
 
 def may_see(request: HttpRequest) -> bool:

@@ -19,8 +19,8 @@ def is_enabled() -> bool:
 
 def may_read(request: HttpRequest) -> bool:
     """Return whether this client may."""
-    given = bearer_token(request.headers.get("Authorization", ""))
-    if settings.METRICS_TOKEN and constant_time_compare(given, settings.METRICS_TOKEN):
+    token = bearer_token(request.headers.get("Authorization", ""))
+    if settings.METRICS_TOKEN and constant_time_compare(token, settings.METRICS_TOKEN):
         return True
     address = client_address(request)  # "" for a Unix socket
     return bool(address) and any(

@@ -84,8 +84,10 @@ def start_sign_in(callback: str, after: str) -> tuple[str, PendingSignIn]:
     """Return the provider's URL to redirect to, and the state to bring back. Raises
     ``SignInError``."""
     with _provider_request():
-        made = _client().create_authorization_url(callback)
-    return made["url"], PendingSignIn(made["state"], made["nonce"], made["code_verifier"], after)
+        authorization = _client().create_authorization_url(callback)
+    return authorization["url"], PendingSignIn(
+        authorization["state"], authorization["nonce"], authorization["code_verifier"], after
+    )
 
 
 def pending_sign_in(request: HttpRequest) -> PendingSignIn | None:
@@ -97,11 +99,11 @@ def pending_sign_in(request: HttpRequest) -> PendingSignIn | None:
         return None
 
 
-def finish_sign_in(request: HttpRequest, begun: PendingSignIn | None, callback: str) -> Person:
+def finish_sign_in(request: HttpRequest, pending: PendingSignIn | None, callback: str) -> Person:
     """Return the person who came back from the provider. Raises ``SignInError``."""
     provider = _provider()
-    given = request.GET.get("state", "")
-    if begun is None or not constant_time_compare(given, begun.state):
+    state = request.GET.get("state", "")
+    if pending is None or not constant_time_compare(state, pending.state):
         raise SignInError(
             "This sign-in was not started here, is over, or took more than ten minutes: start again"
         )
@@ -111,7 +113,7 @@ def finish_sign_in(request: HttpRequest, begun: PendingSignIn | None, callback: 
     if request.GET.get("iss", provider.issuer) != provider.issuer:
         raise SignInError("The response is from another provider: start again", counts=True)
     with _provider_request():
-        claims = _claims(request.GET.get("code", ""), begun, callback)
+        claims = _claims(request.GET.get("code", ""), pending, callback)
     return _person(provider, claims)
 
 
@@ -125,10 +127,10 @@ def _provider() -> Provider:
     return cast(Provider, settings.OIDC)
 
 
-def _claims(code: str, begun: PendingSignIn, callback: str) -> dict[str, Any]:
+def _claims(code: str, pending: PendingSignIn, callback: str) -> dict[str, Any]:
     client = _client()
-    token = client.fetch_access_token(callback, code=code, code_verifier=begun.verifier)
-    found = client.parse_id_token(token, nonce=begun.nonce, leeway=_LEEWAY_S)
+    token = client.fetch_access_token(callback, code=code, code_verifier=pending.verifier)
+    found = client.parse_id_token(token, nonce=pending.nonce, leeway=_LEEWAY_S)
     if not found or not isinstance(found.get("sub"), str) or not found["sub"]:
         raise SignInError(f"{_provider().name} sent no user identity", counts=True)
     claims = dict(found)
@@ -198,11 +200,11 @@ def _check_metadata(provider: Provider, metadata: dict[str, Any]) -> None:
         address = str(metadata.get(name, ""))
         if not address.startswith(f"{provider.issuer.partition(':')[0]}://"):
             raise SignInError(f"the provider's {name} is missing, or not as secure as its issuer")
-    known = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
-    fit = [one for one in known if one in _ALGORITHMS]
-    if not fit:
+    offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
+    accepted = [name for name in offered if name in _ALGORITHMS]
+    if not accepted:
         raise SignInError("the provider signs with no key of its own: let it use RS256")
-    metadata["id_token_signing_alg_values_supported"] = fit
+    metadata["id_token_signing_alg_values_supported"] = accepted
 
 
 @contextmanager

@@ -47,4 +47,4 @@ def target_filter(field: str = "target") -> type[_Filter]:
 
 def stage_filter() -> type[_Filter]:
     """Return a filter by the stage of a rejection."""
-    return fixed_choices_filter("stage", "stage", lambda: [str(one) for one in Stage])
+    return fixed_choices_filter("stage", "stage", lambda: [str(stage) for stage in Stage])

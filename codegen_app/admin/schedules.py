@@ -61,21 +61,21 @@ class ScheduleForm(_ModelForm):
         found = list(list_run_devices())
         row = self.instance
         if row.pk is not None:
-            own = RunDevice(row.target, row.device, "of this schedule", alive=False)
-            found += [] if any(one.key == own.key for one in found) else [own]
-            self.initial["on"] = own.key
+            current = RunDevice(row.target, row.device, "of this schedule", alive=False)
+            found += [] if any(device.key == current.key for device in found) else [current]
+            self.initial["on"] = current.key
         elif found:
             self.initial["on"] = found[0].key
         field = self.fields["on"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(one.key, one.title) for one in found]
+        field.choices = [(device.key, device.title) for device in found]
 
     def clean(self) -> dict[str, Any]:
         """Validate it: a scheduled run without an end would hold its device for ever; one of a
         single graph cannot wait for the import of others."""
         cleaned = super().clean() or {}
-        given = [limit for limit in map(cleaned.get, _LIMITS) if limit is not None]
-        if not given or min(given) <= 0:
+        limits = [limit for limit in map(cleaned.get, _LIMITS) if limit is not None]
+        if not limits or min(limits) <= 0:
             raise forms.ValidationError("Enter a limit: seconds, compiles or measurements.")
         if cleaned.get("occasion") == Occasion.IMPORT and cleaned.get("graph") is not None:
             self.add_error("graph", "Leave it empty: it tunes the imported model.")

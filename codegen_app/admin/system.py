@@ -28,7 +28,7 @@ class WorkerAdmin(ReadOnlyAdmin):
         "host",
         columns.computed("Queues", lambda row: ", ".join(row.queues), "queues"),
         columns.computed(
-            "Devices", lambda row: ", ".join(one["id"] for one in row.devices), "devices"
+            "Devices", lambda row: ", ".join(device["id"] for device in row.devices), "devices"
         ),
         columns.moment("seen_at", "Last seen"),
         columns.moment("stopped_at", "Stopped"),

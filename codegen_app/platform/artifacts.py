@@ -81,10 +81,10 @@ def local_file(artifact: Artifact, suffix: str = "") -> Path:
 
     Raises ``FileNotFoundError`` if the content is missing or damaged.
     """
-    own = files.local_path(artifact.path)
-    if own is not None and not artifact.path.endswith(files.COMPRESSED):
+    stored = files.local_path(artifact.path)
+    if stored is not None and not artifact.path.endswith(files.COMPRESSED):
         read(artifact)
-        return own
+        return stored
     copy = fetched_folder() / f"{artifact.digest}{suffix}"
     _fetch(artifact, copy)
     return copy

@@ -195,10 +195,10 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
                 Bucket=self.bucket_name, Prefix=f"{self.location}/" if self.location else ""
             )
             return [
-                (one["Key"], one["UploadId"])
+                (upload["Key"], upload["UploadId"])
                 for page in pages
-                for one in page.get("Uploads", ())
-                if one["Initiated"] < before
+                for upload in page.get("Uploads", ())
+                if upload["Initiated"] < before
             ]
 
     def abort(self, key: str, upload: str) -> None:

@@ -17,9 +17,9 @@ def storable_json(value: Any) -> Any:
     if isinstance(value, str):
         return _UNSTORABLE.sub(_escape, value)
     if isinstance(value, Mapping):
-        return {storable_json(key): storable_json(one) for key, one in value.items()}
+        return {storable_json(key): storable_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [storable_json(one) for one in value]
+        return [storable_json(part) for part in value]
     return value
 
 

@@ -28,7 +28,7 @@ def toolchains() -> tuple[ToolchainResult, ...]:
 
 def available_toolchains() -> tuple[Toolchain, ...]:
     """Return the compilers that this host has."""
-    return tuple(one for one in toolchains() if isinstance(one, Toolchain))
+    return tuple(found for found in toolchains() if isinstance(found, Toolchain))
 
 
 def toolchain_for(target: str, source_file: str = "") -> Toolchain:

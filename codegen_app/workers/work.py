@@ -267,12 +267,12 @@ def heartbeat(
         try:
             while not over.wait(interval):
                 try:
-                    held = extend(row, **fields())
+                    extended = extend(row, **fields())
                 except OperationalError as error:  # the database restarts: try again later
                     log.warning("heartbeat of %s %s failed: %s", row._meta.label, row.pk, error)
                     connection.close()
                     continue
-                if not held:
+                if not extended:
                     lease_lost.set()
                     on_lease_lost()
                     return

@@ -57,14 +57,14 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
     after = _own_url(request, request.GET.get("next", ""))
     try:
-        address, begun = oidc.start_sign_in(_callback_url(), after)
+        address, pending = oidc.start_sign_in(_callback_url(), after)
     except oidc.SignInError as error:
         return _back_to_login(request, str(error), after)
     response = redirect(address)
     response.headers["Cache-Control"] = "no-store"
     response.set_cookie(
         oidc.cookie_name(),
-        begun.signed_cookie(),
+        pending.signed_cookie(),
         max_age=oidc.COOKIE_S,
         secure=settings.HTTPS,
         httponly=True,
@@ -80,21 +80,23 @@ def sign_in_callback(request: HttpRequest) -> HttpResponse:
     provider = _provider()
     from codegen_app.accounts import identities, oidc  # noqa: PLC0415 - of the extra
 
-    begun = oidc.pending_sign_in(request)
+    pending = oidc.pending_sign_in(request)
     if not AxesProxyHandler.is_allowed(request, {"username": _failure_username(provider, "")}):
         return throttle.lockout_response(request)
     try:
-        person = oidc.finish_sign_in(request, begun, _callback_url())
+        person = oidc.finish_sign_in(request, pending, _callback_url())
         user = identities.get_or_create_account(provider, person)
     except oidc.SignInError as error:
         if error.counts:
-            name = _failure_username(provider, error.subject or (begun.state[:8] if begun else ""))
+            name = _failure_username(
+                provider, error.subject or (pending.state[:8] if pending else "")
+            )
             user_login_failed.send(__name__, credentials={"username": name}, request=request)
-        response = _back_to_login(request, str(error), begun.after if begun else "")
+        response = _back_to_login(request, str(error), pending.after if pending else "")
     else:
         request.signed_in_by = provider.name  # type: ignore[attr-defined]  # for the audit log
         log_in(request, user, backend=IDENTITIES)
-        after = begun.after if begun else ""
+        after = pending.after if pending else ""
         response = redirect(_own_url(request, after) or settings.LOGIN_REDIRECT_URL)
     response.delete_cookie(oidc.cookie_name(), samesite="Lax")  # valid once
     response.headers["Cache-Control"] = "no-store"

@@ -70,19 +70,19 @@ class Timeline:
 
 
 def timeline_window(
-    of: LaunchReport, instructions: Mapping[int, Instruction], at: int | None = None
+    launch: LaunchReport, instructions: Mapping[int, Instruction], at: int | None = None
 ) -> Timeline | None:
     """Return the window that begins at cycle ``at``; None if no wave was recorded."""
-    lanes = of.timeline[:MAX_LANES]
+    lanes = launch.timeline[:MAX_LANES]
     starts = sorted(span.start for lane in lanes for span in lane.spans)
     if not starts:
         return None
     first, last = starts[0], max(span.end for lane in lanes for span in lane.spans)
     start = first if at is None else min(max(at, first), starts[-1])
-    here = [one for one in starts if one >= start]
+    here = [cycle for cycle in starts if cycle >= start]
     end = here[MAX_SPANS] if len(here) > MAX_SPANS else last
     end = max(end, start + 1)
-    before = [one for one in starts if one < start]
+    before = [cycle for cycle in starts if cycle < start]
     return Timeline(
         start=start,
         end=end,
@@ -110,5 +110,5 @@ def timeline_window(
             )
             for lane in lanes
         ),
-        hidden=len(of.timeline) - len(lanes),
+        hidden=len(launch.timeline) - len(lanes),
     )

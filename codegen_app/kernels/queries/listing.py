@@ -104,7 +104,9 @@ class ListingView:
     @property
     def hazards(self) -> tuple[tuple[FunctionRow, Hazard], ...]:
         """Patterns in its instructions that are likely to cost time."""
-        return tuple((one, hazard) for one in self.functions for hazard in one.hazards)
+        return tuple(
+            (function, hazard) for function in self.functions for hazard in function.hazards
+        )
 
     @property
     def inner_loop(self) -> LoopRow | None:
@@ -202,8 +204,8 @@ def next_steps(text: str, resources: Mapping[str, Resources], target: Target) ->
 def _block_rows(function: Function, at_label: Mapping[str, int]) -> tuple[BlockRow, ...]:
     def first_line(number: int) -> int:
         block = function.blocks[number]
-        own = function.instructions[block.first].line
-        return min(own, at_label.get(block.label, own))
+        line = function.instructions[block.first].line
+        return min(line, at_label.get(block.label, line))
 
     return tuple(
         BlockRow(

@@ -124,9 +124,13 @@ def run_build(build: Build) -> None:
     """
     requested = build.toolchain, build.toolchain_version, build.toolchain_digest
     recipe = _recipe(build)
-    same = [one for one in compilers.available_toolchains() if _toolchain_key(one) == requested]
+    same = [
+        found for found in compilers.available_toolchains() if _toolchain_key(found) == requested
+    ]
     # If several backends use that program, the one that builds for the target is preferred.
-    toolchain = next((one for one in same if not recipe.obstacle(one)), next(iter(same), None))
+    toolchain = next(
+        (found for found in same if not recipe.obstacle(found)), next(iter(same), None)
+    )
     if toolchain is None:
         with transaction.atomic():
             _replace_orphaned(build)
@@ -187,9 +191,9 @@ def replace_orphaned() -> int:
     for worker in Worker.objects.all():
         if worker.is_alive:
             there |= {
-                (one["name"], one["version"][:200], one["digest"])
-                for one in worker.toolchains
-                if "digest" in one
+                (found["name"], found["version"][:200], found["digest"])
+                for found in worker.toolchains
+                if "digest" in found
             }
     again = 0
     orphans = Build.objects.exclude(_toolchain_filter(there)).select_related("kernel")

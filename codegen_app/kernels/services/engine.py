@@ -92,9 +92,9 @@ def candidates(file_digest: str, node_name: str, target: str = "") -> CandidateS
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
-    made = backend.candidates(node)
-    every = (prepared.backend.default(node), *made.callers)
-    return CandidateSet({caller.name: caller for caller in every}, made.rejected)
+    found = backend.candidates(node)
+    every = (prepared.backend.default(node), *found.callers)
+    return CandidateSet({caller.name: caller for caller in every}, found.rejected)
 
 
 @lru_cache(maxsize=64)
@@ -154,8 +154,8 @@ def find_caller(
     config = dict(recorded.config)
     if not backend.is_candidate(node, recorded.template, config):
         return None
-    made = backend.generate(node, recorded.template, config)
-    return made if made.name == recorded.kernel else None
+    caller = backend.generate(node, recorded.template, config)
+    return caller if caller.name == recorded.kernel else None
 
 
 def can_make(file_digest: str, node_name: str, recorded: KernelRecord, target: str) -> bool:

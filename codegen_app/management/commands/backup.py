@@ -24,9 +24,9 @@ class Command(BaseCommand):
     def handle(self, *_: Any, folder: Path, **__: Any) -> None:
         """Say what is done, and what the storage had not."""
         try:
-            made = create_backup(folder, self.stdout.write)
+            backup = create_backup(folder, self.stdout.write)
         except (UserError, MachineError) as error:
             raise CommandError(str(error)) from None
-        for digest in made.missing:
+        for digest in backup.missing:
             self.stderr.write(f"artifact {digest} is missing from the storage")
-        self.stdout.write(f"{folder} holds the backup of {made.made_at}")
+        self.stdout.write(f"{folder} holds the backup of {backup.made_at}")

@@ -59,5 +59,5 @@ def _readable(file: Path) -> Iterator[Path]:
         return
     folder = settings.VAR_DIR / "tmp"
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as own:
-        yield Path(shutil.copyfile(file, Path(own) / file.name))
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        yield Path(shutil.copyfile(file, Path(temporary) / file.name))

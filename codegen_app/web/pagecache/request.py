@@ -31,7 +31,7 @@ class Reader:
 
     def has_module_perms(self, app: str) -> bool:
         """Return whether it has any permission of the application."""
-        return self.is_superuser or any(one.startswith(f"{app}.") for one in self.permissions)
+        return self.is_superuser or any(name.startswith(f"{app}.") for name in self.permissions)
 
 
 @dataclass(frozen=True)

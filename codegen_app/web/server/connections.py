@@ -96,7 +96,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if self._lingers_until:
             return False
         accepted = bool(super().received(data))
-        self._is_rejected |= any(one.error for one in self.requests)
+        self._is_rejected |= any(request.error for request in self.requests)
         return accepted
 
     def handle_write(self) -> None:

@@ -36,15 +36,15 @@ class ApiErrorsMiddleware:
         ):
             return response
         reason = responses.get(response.status_code, "Error")
-        made = JsonResponse({"error": reason}, status=response.status_code)
+        converted = JsonResponse({"error": reason}, status=response.status_code)
         for name, value in response.headers.items():
             if not name.startswith("Content-"):
-                made.headers.setdefault(name, value)
-        made.cookies = response.cookies
-        made._has_been_logged = getattr(response, "_has_been_logged", False)  # type: ignore[attr-defined]
+                converted.headers.setdefault(name, value)
+        converted.cookies = response.cookies
+        converted._has_been_logged = getattr(response, "_has_been_logged", False)  # type: ignore[attr-defined]
         # Not response.close(), which signals the end of the request.
-        made._resource_closers.extend(response._resource_closers)  # type: ignore[attr-defined]
-        return made
+        converted._resource_closers.extend(response._resource_closers)  # type: ignore[attr-defined]
+        return converted
 
 
 class ErrorTask(PlainErrorTask):  # type: ignore[misc]

@@ -22,10 +22,10 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        given = request.headers.get(HEADER, "")
-        own = given if _WELL_FORMED.fullmatch(given) else uuid.uuid4().hex
-        request.META[context.REQUEST_ID] = own  # the server's own log reads it here
+        sent = request.headers.get(HEADER, "")
+        request_id = sent if _WELL_FORMED.fullmatch(sent) else uuid.uuid4().hex
+        request.META[context.REQUEST_ID] = request_id  # the server's own log reads it here
         with context.request_context(request):
             response = self.get_response(request)
-        response.headers[HEADER] = own
+        response.headers[HEADER] = request_id
         return response

@@ -33,7 +33,9 @@ class WaitressWorker(Worker):  # type: ignore[misc]
         dispatcher.queue_logger.setLevel("ERROR")  # waiting requests are no event
         dispatcher.set_thread_count(self.cfg.threads)
         connections: dict[int, Any] = {}
-        servers = [self._server(one.sock, dispatcher, connections) for one in self.sockets]
+        servers = [
+            self._server(listener.sock, dispatcher, connections) for listener in self.sockets
+        ]
         while self.alive:
             self._turn(connections)
             if self.ppid != os.getppid():
@@ -89,11 +91,11 @@ class WaitressWorker(Worker):  # type: ignore[misc]
                 return start(status, headers, *rest)
 
             try:
-                made: Iterable[bytes] = application(environ, start_recorded)
+                body: Iterable[bytes] = application(environ, start_recorded)
             finally:
                 took = timedelta(seconds=time.monotonic() - began)
                 self.log.access(response, _request(environ), {**environ, **_raw(environ)}, took)
-            return made
+            return body
 
         return answer
 

@@ -67,7 +67,7 @@ def _other_params(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
     """Return the address's parameters except these, one pair per value, as hidden form fields."""
     left_out = {*own, "as", *(_POSITION_PARAMS if "places" in own else ())}
     lists = request.GET.lists()
-    return [(key, one) for key, all_ in lists if key not in left_out for one in all_]
+    return [(key, value) for key, values in lists if key not in left_out for value in values]
 
 
 @register.simple_tag(takes_context=True)
@@ -106,7 +106,7 @@ def heading(context: Context, content: SafeString, key: str, css: str = "") -> S
     if table is None:
         named = format_html(' class="{}"', css) if css else ""
         return format_html('<th scope="col"{}>{}</th>', named, content)
-    column = next((one for one in table.chosen if one.key == key), None)
+    column = next((column for column in table.chosen if column.key == key), None)
     return (
         SafeString("") if column is None else _heading(context["request"], table, column, content)
     )
@@ -116,7 +116,7 @@ def heading(context: Context, content: SafeString, key: str, css: str = "") -> S
 def cell(context: Context, content: SafeString, key: str) -> SafeString:
     """Render a cell of such a column."""
     table = context.get("table")
-    shown = table is None or any(one.key == key for one in table.chosen)
+    shown = table is None or any(column.key == key for column in table.chosen)
     return content if shown else SafeString("")
 
 
@@ -124,7 +124,7 @@ def cell(context: Context, content: SafeString, key: str) -> SafeString:
 def table_cell(context: Context, key: str, row: Any) -> SafeString:
     """Render a standard cell among custom ones."""
     table = context["table"]
-    column = next((one for one in table.chosen if one.key == key), None)
+    column = next((column for column in table.chosen if column.key == key), None)
     return SafeString("") if column is None else _cell(column, row)
 
 

@@ -27,12 +27,12 @@ def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     is_post, text, status = request.method == "POST", "", 200
     form = TokenForm(request.POST if is_post else None)
     if is_post and form.is_valid():
-        given = form.cleaned_data
+        fields = form.cleaned_data
         try:
             _, text = services.create_token(
-                *(actor(request), given["name"], given["scopes"], form.expires_at()),
-                worker_name=given["worker_name"],
-                worker_queue=given["worker_queue"],
+                *(actor(request), fields["name"], fields["scopes"], form.expires_at()),
+                worker_name=fields["worker_name"],
+                worker_queue=fields["worker_queue"],
             )
             form, status = TokenForm(), 201
         except UserError as error:

@@ -11,7 +11,9 @@ from codegen_app.web.tables import Column, Kind
 
 
 def _builds(row: GraphRow) -> str | None:
-    each = (f"{one.target} {one.done}/{one.rejected}/{one.open}" for one in row.builds)
+    each = (
+        f"{builds.target} {builds.done}/{builds.rejected}/{builds.open}" for builds in row.builds
+    )
     return " ".join(each) or None
 
 
@@ -53,7 +55,7 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
             f"%{of}",
             f"of the sum of medians; {page.measured} nodes",
         ),
-        *(replace(one, shown=False) for one in others),
+        *(replace(column, shown=False) for column in others),
         Column("kernel", "Kernel", _kernel, Kind.CODE),
         Column("op", "Op and problem", lambda row: f"{row.op} {row.problem}".strip() or None),
         Column("candidates", "Candidates", lambda row: row.candidates, Kind.WHOLE),
@@ -73,7 +75,7 @@ def _kernel(row: ScheduledRow) -> str | None:
 
 
 def _lines(row: ViewNode) -> str | None:
-    return " ".join(dict.fromkeys(one.kernel for one in row.computed)) or None
+    return " ".join(dict.fromkeys(lines.kernel for lines in row.computed)) or None
 
 
 NODES: tuple[Column[ViewNode], ...] = (

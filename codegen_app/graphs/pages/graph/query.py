@@ -144,7 +144,7 @@ class GraphPage:
     def is_open(self) -> bool:
         """Whether work on the graph is pending or running: the page then polls."""
         compares = self.torch is not None and self.torch.is_open
-        return self.state in OPEN_STATES or compares or any(one.open for one in self.builds)
+        return self.state in OPEN_STATES or compares or any(row.open for row in self.builds)
 
     @property
     def preparation(self) -> str:
@@ -203,7 +203,7 @@ class GraphPage:
     def share_names(self) -> tuple[str, ...]:
         """The meaning of each colour of a share, from the lowest on."""
         names = [f"{100 * step:g}" for step in SHARE_STEPS]
-        between = (f"{one}{_RANGE_DASH}{other} %" for one, other in pairwise(names))
+        between = (f"{low}{_RANGE_DASH}{high} %" for low, high in pairwise(names))
         return (f"under {names[0]} %", *between, f"{names[-1]} % and more")
 
     @property

@@ -70,9 +70,9 @@ def _resource_texts(build: Build) -> dict[str, str]:
     used, rules = resource_use(build.resources, build.target), rules_of(targets.find(build.target))
     if used is None or rules is None:
         return {}
-    held, by = rules.waves_heading
+    waves, by = rules.waves_heading
     return {
-        "Occupancy": f"{used.words} {held.lower()} {by}",
+        "Occupancy": f"{used.words} {waves.lower()} {by}",
         "Limited by": used.limiter,
         "Registers": str(used.registers),
     }

@@ -171,12 +171,17 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         row.listing is not None and row.listing.size_bytes > MAX_LISTING_BYTES for row in pair
     )
     large_sources = any(row.kernel.source.count("\n") > MAX_SOURCE_LINES for row in pair)
-    one, other = (None, None) if large_listings else (_listing(left), _listing(right))
+    left_listing, right_listing = (
+        (None, None) if large_listings else (_listing(left), _listing(right))
+    )
     same_source = left.kernel_id == right.kernel_id
     same_language = left.kernel.source_file == right.kernel.source_file
     is_shown = same_language and not same_source and not large_sources
     pairs = _pair_functions(
-        left, one.functions if one else (), right, other.functions if other else ()
+        left,
+        left_listing.functions if left_listing else (),
+        right,
+        right_listing.functions if right_listing else (),
     )
     times = comparable_times(rows)
     labels = _labels(rows)
@@ -185,7 +190,7 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         verdicts=verdicts(rows, labels, times),
         profile=profile_rows(
             (left, right),
-            [_main_function(left, one), _main_function(right, other)],
+            [_main_function(left, left_listing), _main_function(right, right_listing)],
         ),
         shown=shown,
         resources=_resources(rows),
@@ -193,14 +198,16 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         same_language=same_language,
         source=tuple(_source_rows(left.kernel.source, right.kernel.source)) if is_shown else (),
         functions=tuple(
-            _function_diff((a, b), (one, other)) for a, b in pairs if a and b and one and other
+            _function_diff((a, b), (left_listing, right_listing))
+            for a, b in pairs
+            if a and b and left_listing and right_listing
         ),
         unpaired=tuple(
             function.name for each in pairs if None in each for function in each if function
         ),
         missing=tuple(
             _label(build, _ALL_PARTS)
-            for build, listing in ((left, one), (right, other))
+            for build, listing in ((left, left_listing), (right, right_listing))
             if listing is None and not large_listings
         ),
         too_large=tuple(compress((_LISTINGS, _SOURCES), (large_listings, large_sources))),
@@ -223,12 +230,12 @@ def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
     or the first that all of them are built for. Raises ``Build.DoesNotExist`` if there is none."""
     rows = Build.objects.filter(kernel__name__in=kernels, state=State.DONE).order_by("created_at")
     found: dict[str, dict[str, int]] = {}
-    for name, of, pk in rows.values_list("kernel__name", "target", "pk"):
-        found.setdefault(of, {})[name] = pk
+    for name, built_for, pk in rows.values_list("kernel__name", "target", "pk"):
+        found.setdefault(built_for, {})[name] = pk
     usual = sorted(found, key=lambda name: (bool(targets.find(name).emulates), name))
-    for of in [target] if target else usual:
-        if all(name in found.get(of, {}) for name in kernels):
-            return [found[of][name] for name in kernels]
+    for built_for in [target] if target else usual:
+        if all(name in found.get(built_for, {}) for name in kernels):
+            return [found[built_for][name] for name in kernels]
     raise Build.DoesNotExist(
         f"these kernels are not all built for {target or 'one target'}: build them first"
     )
@@ -307,20 +314,25 @@ def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReade
         return None
     resources = _largest_function(build)
     names = [name for name, found in build.resources.items() if found == resources]
-    named = [one for one in listing.functions if one.name in names]
-    longest = max(named or listing.functions, key=lambda one: len(one.instructions))
+    named = [row for row in listing.functions if row.name in names]
+    longest = max(named or listing.functions, key=lambda row: len(row.instructions))
     return listing.reader, longest
 
 
 def _pair_functions(
-    left: Build, one: Sequence[Function], right: Build, other: Sequence[Function]
+    left: Build,
+    left_functions: Sequence[Function],
+    right: Build,
+    right_functions: Sequence[Function],
 ) -> list[tuple[Function | None, Function | None]]:
     """Pair functions of the same name, ignoring the kernel's own name in it; a single pair always
     matches."""
-    if len(one) == len(other) == 1:
-        return [(one[0], other[0])]
-    names = {function.name.replace(left.kernel.name, ""): function for function in one}
-    others = {function.name.replace(right.kernel.name, ""): function for function in other}
+    if len(left_functions) == len(right_functions) == 1:
+        return [(left_functions[0], right_functions[0])]
+    names = {function.name.replace(left.kernel.name, ""): function for function in left_functions}
+    others = {
+        function.name.replace(right.kernel.name, ""): function for function in right_functions
+    }
     return [(names.get(name), others.get(name)) for name in {**names, **others}]
 
 
@@ -378,10 +390,15 @@ def _function_diff(
     functions: tuple[Function, Function], listings: tuple[_Listing, _Listing]
 ) -> FunctionDiff:
     left, right = functions
-    one, other = listings
+    left_listing, right_listing = listings
     # Generations name instructions differently, so a text comparison is meaningless between them.
-    is_line_by_line = one.dialect == other.dialect and one.target.family == other.target.family
-    found = diff(left, right, (one.reader, other.reader)) if is_line_by_line else ()
+    is_line_by_line = (
+        left_listing.dialect == right_listing.dialect
+        and left_listing.target.family == right_listing.target.family
+    )
+    found = (
+        diff(left, right, (left_listing.reader, right_listing.reader)) if is_line_by_line else ()
+    )
     rows = [
         DiffRow(
             change=row.change.value,
@@ -393,7 +410,11 @@ def _function_diff(
         for row in found
     ]
     changes = {change.value: count for change, count in count_changes(found).items()}
-    words = one.target.words if one.target.words == other.target.words else GENERAL
+    words = (
+        left_listing.target.words
+        if left_listing.target.words == right_listing.target.words
+        else GENERAL
+    )
     return FunctionDiff(
         left=left.name,
         right=right.name,

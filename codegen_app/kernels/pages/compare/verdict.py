@@ -103,17 +103,17 @@ def verdicts(
 def _comparison(
     build: int,
     labels: tuple[str, str],
-    one: BenchmarkResult | None,
-    other: BenchmarkResult | None,
+    first: BenchmarkResult | None,
+    second: BenchmarkResult | None,
 ) -> TimeComparison:
-    if one is None or other is None:
-        without = [name for name, row in zip(labels, (one, other), strict=True) if row is None]
+    if first is None or second is None:
+        without = [name for name, row in zip(labels, (first, second), strict=True) if row is None]
         words = f"Not measured yet: {' and '.join(without)}. Measure both sides to compare them."
         return TimeComparison(build, ComparisonResult.UNMEASURED, words)
-    n = len(one.samples_ns), len(other.samples_ns)
-    if one.problem_id != other.problem_id or one.bindings != other.bindings:
-        sizes = [format_bindings(row.bindings) or "no sizes" for row in (one, other)]
-        what = "problems" if one.problem_id != other.problem_id else "sizes"
+    n = len(first.samples_ns), len(second.samples_ns)
+    if first.problem_id != second.problem_id or first.bindings != second.bindings:
+        sizes = [format_bindings(row.bindings) or "no sizes" for row in (first, second)]
+        what = "problems" if first.problem_id != second.problem_id else "sizes"
         return TimeComparison(
             build,
             ComparisonResult.PROBLEM,
@@ -128,14 +128,14 @@ def _comparison(
             f" at least {MIN_RATIO_SAMPLES} of each are required.",
             n=n,
         )
-    before, after = (MeasuredSeries("", "", np.asarray(row.samples_ns)) for row in (one, other))
+    before, after = (MeasuredSeries("", "", np.asarray(row.samples_ns)) for row in (first, second))
     (result,) = compare([before], [after], _SETTINGS).rows
     ratio, low, high = result.ratio, result.low, result.high
     assert ratio is not None, "there are enough samples of both"
     figures = f"{ratio:.3f} ({low:.3f} to {high:.3f}) times as long as {labels[0]}"
     samples = f"n = {n[1]} and {n[0]}"
-    if one.environment_id != other.environment_id:
-        names = [row.environment.device_name for row in (other, one)]
+    if first.environment_id != second.environment_id:
+        names = [row.environment.device_name for row in (second, first)]
         where = (
             f"on {names[0]}, the other on {names[1]}"
             if names[0] != names[1]
@@ -156,9 +156,9 @@ def _comparison(
         else:
             outcome = ComparisonResult.UNKNOWN
             why = "which is faster is unknown, the interval is too wide"
-        bindings = format_bindings(one.bindings)
+        bindings = format_bindings(first.bindings)
         words = (
-            f"{labels[1]} takes {figures}: {why}. {samples}, on {one.environment.device_name}"
+            f"{labels[1]} takes {figures}: {why}. {samples}, on {first.environment.device_name}"
             f"{f', {bindings}' if bindings else ''}."
         )
     return TimeComparison(build, outcome, words, ratio, low, high, n)

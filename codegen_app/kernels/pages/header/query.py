@@ -42,7 +42,9 @@ def header_page(kernel: str, build: int, file: str) -> HeaderPage:
     path.
     """
     view = kernel_listing(kernel, build)
-    path = {one.relative_to(HEADERS).as_posix(): one for one in HEADERS.rglob("*.h")}.get(file)
+    path = {header.relative_to(HEADERS).as_posix(): header for header in HEADERS.rglob("*.h")}.get(
+        file
+    )
     if file not in view.headers or path is None:
         raise FileNotFoundError(file)
     content = path.read_bytes()

@@ -52,18 +52,18 @@ class Panes:
 def panes(
     page: KernelPage,
     loop: LoopRow | None = None,
-    of: str = "",
+    marked_node: str = "",
     modelled: ModelledView | None = None,
 ) -> Panes:
     """Return the panes of a kernel's page. Each mapped source line has the same tint on both sides.
 
-    With ``loop`` the listing has only that loop's lines. Lines that compute the graph node ``of``
-    are marked. With ``modelled`` both have that report's figures: the source is coloured by waiting
-    time.
+    With ``loop`` the listing has only that loop's lines. Lines that compute the graph node
+    ``marked_node`` are marked. With ``modelled`` both have that report's figures: the source is
+    coloured by waiting time.
     """
     view, build = page.listing, page.build
     tints = _tints(view)
-    source = _source(page, tints, page.use.links if page.use else {}, of, modelled)
+    source = _source(page, tints, page.use.links if page.use else {}, marked_node, modelled)
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
     headers, body = headers_at(page.url, build.id), body_line(page)
@@ -232,7 +232,7 @@ def _source(
     page: KernelPage,
     tints: Mapping[int, str],
     links: Mapping[str, str],
-    of: str = "",
+    marked_node: str = "",
     modelled: ModelledView | None = None,
 ) -> SafeString:
     titles = {
@@ -243,7 +243,7 @@ def _source(
     marked = {
         number
         for row in page.provenance
-        if row.node == of
+        if row.node == marked_node
         for first, last in row.lines
         for number in range(first, last + 1)
     }

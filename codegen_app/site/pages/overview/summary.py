@@ -132,7 +132,7 @@ def overview_summary(graph: Graph) -> OverviewSummary:
         ),
         total_ns=sum(cost.median_ns or 0.0 for cost in costs) if costs else None,
         samples=(min(times), max(times)) if times else (0, 0),
-        tuned=sum(1 for one in served.values() if one.selected),
+        tuned=sum(1 for row in served.values() if row.selected),
         learned=_tuning_gain(known.nodes, served, bucket),
         top=costs[0] if costs else None,
         held_on=held_on,
@@ -159,13 +159,13 @@ def _costs(
             name=node.name,
             op=node.op,
             url=node.get_absolute_url(),
-            kernel=one.kernel.name,
-            kernel_url=reverse("kernel", args=[one.kernel.name]),
+            kernel=selection.kernel.name,
+            kernel_url=reverse("kernel", args=[selection.kernel.name]),
             share=found.result.median_ns / total,
-            selected=one.selected,
+            selected=selection.selected,
             **measurement_fields(found),
         )
-        for node, one, found in timed
+        for node, selection, found in timed
     ]
     return tuple(sorted(rows, key=lambda row: -(row.median_ns or 0.0)))
 
@@ -206,7 +206,7 @@ def _builds(
 ) -> tuple[Build, ...]:
     """Return the latest builds of the selected kernels, for the bucket's target if it is a GPU,
     else for the target with the most builds (1 query)."""
-    kernels = {one.kernel.pk for one in served.values()}
+    kernels = {row.kernel.pk for row in served.values()}
     rows = (
         Build.objects.filter(kernel__in=kernels, state=State.DONE)
         .select_related("kernel")
@@ -228,16 +228,16 @@ def _occupancy_bottleneck(builds: Sequence[Build]) -> OccupancyBottleneck | None
     uses = [(found, row) for row in builds if (found := resource_use(row.resources, row.target))]
     if not uses:
         return None
-    use, row = min(uses, key=lambda one: (one[0].occupancy_percent, one[1].kernel.name))
+    use, row = min(uses, key=lambda pair: (pair[0].occupancy_percent, pair[1].kernel.name))
     rules = rules_of(targets.find(row.target))
     assert rules is not None, "there are figures by these rules"
-    held, by = rules.waves_heading
+    waves, by = rules.waves_heading
     return OccupancyBottleneck(
         kernel=row.kernel.name,
         url=f"{row.kernel.get_absolute_url()}?build={row.pk}",
         target=row.target,
         waves=use.words,
-        unit=f"{held.lower()} {by}",
+        unit=f"{waves.lower()} {by}",
         limiter=use.limiter,
         spills=use.spills,
         is_full=use.waves >= use.max_waves,
@@ -249,7 +249,7 @@ def _modelled_bottleneck(builds: Sequence[Build]) -> ModelledBottleneck | None:
     rows = [row for row in modelled_rows_of_builds([build.pk for build in builds]) if row.is_shown]
     if not rows:
         return None
-    row = max(rows, key=lambda one: one.time_us or 0.0)
+    row = max(rows, key=lambda row: row.time_us or 0.0)
     kernel = next(build.kernel.name for build in builds if build.pk == row.build)
     return ModelledBottleneck(
         kernel=kernel,
