@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.values import ValuePrinter
 from scheduler.codegen.loops import printer
+from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType

@@ -22,14 +22,43 @@ from scheduler.ir.operations import Axis
 
 
 @dataclass(frozen=True)
+class Pack:
+    """``width`` steps along ``axis`` that one thread computes. The accesses in ``movable`` move
+    them at once; None: those that sizes are known to align.
+
+    With ``lead``, packs begin where that offset is aligned. With ``strided`` they are not
+    neighbours, and nothing is moved at once: it is the text of the flat index, over the outer axes,
+    of point ``j``.
+    """
+
+    axis: Axis
+    width: int
+    movable: tuple[Access, ...] | None = None
+    lead: Affine | None = None
+    strided: str = ""
+
+    @property
+    def row_start(self) -> Expr | None:
+        """Return the offset of a row's first step, if its packs begin at aligned addresses."""
+        return self.lead.expr().xreplace({self.axis.var: sympy.Integer(0)}) if self.lead else None
+
+    def moves(self, nest: LoopNest, access: Access) -> bool:
+        """Whether an access moves the steps at once."""
+        if self.movable is None:
+            return nest.is_vectorizable(access, self.axis, self.width)
+        return access in self.movable
+
+
+@dataclass(frozen=True)
 class Packs:
-    """The accesses that can move ``width`` steps along an axis at once.
+    """The accesses that can move ``width`` steps along ``axis`` at once.
 
     Those in ``aligned`` do so if every size in ``sizes`` is a multiple of ``width``. Those in
     ``cut`` do so wherever rows begin if packs begin where the offset ``lead`` is aligned; it is
     None if rows cannot be divided there.
     """
 
+    axis: Axis | None
     width: int
     aligned: tuple[Access, ...] = ()
     sizes: tuple[Expr, ...] = ()
@@ -40,17 +69,28 @@ class Packs:
         """Return the conditions under which ``aligned`` are, as far as sizes are unknown."""
         return [f"{index.atom(size)} % {width} == 0" for size in self.sizes]
 
+    def pack(self, *, cut: bool = False, strided: str = "") -> Pack | None:
+        """Return the steps of a thread whose accesses are aligned, or cut; None if it has one."""
+        if self.axis is None or self.width == 1:
+            return None
+        if strided:
+            return Pack(self.axis, self.width, (), strided=strided)
+        if cut:
+            return Pack(self.axis, self.width, self.cut, self.lead)
+        return Pack(self.axis, self.width, self.aligned)
+
 
 def find_packs(
     nest: LoopNest, axis: Axis | None, width: int, accesses: Sequence[Access] | None = None
 ) -> Packs:
     """Return the packs of some accesses (of all, by default) along ``axis``."""
     if axis is None:
-        return Packs(width)
+        return Packs(axis, width)
     candidates = nest.accesses if accesses is None else accesses
     found = [(a, nest.alignment_requirements(a, axis, width)) for a in candidates]
     lead = find_lead(nest, axis, width)
     return Packs(
+        axis,
         width,
         tuple(access for access, sizes in found if sizes is not None),
         tuple(dict.fromkeys(size for _, sizes in found for size in sizes or ())),
@@ -73,7 +113,7 @@ def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
 
     def gain(access: Access) -> tuple[bool, int]:
         offset = access.offset
-        rows = {one.var for one in nest.outer}
+        rows = {axis.var for axis in nest.outer}
         moves = not rows.isdisjoint({*offset.coefficients, *offset.nonlinear})
         return moves, sum(
             counts[expr]
@@ -94,17 +134,12 @@ def is_aligned_with(nest: LoopNest, access: Access, lead: Affine, axis: Axis, wi
     return all(is_multiple(sympy.expand(part), width) for part in differences)
 
 
-def row_start(lead: Affine, axis: Axis) -> Expr:
-    """Return the offset of a row's first step along ``axis``."""
-    return lead.expr().xreplace({axis.var: sympy.Integer(0)})
-
-
 def _is_contiguous(nest: LoopNest, access: Access, axis: Axis) -> bool:
     """Whether neighbouring steps are contiguous in memory, at an offset that sizes and rows
     determine."""
     inside = access.buffer in nest.inputs or access.buffer in nest.outputs
     if access.masked or not inside or access.offset.step(axis.var) != 1:
         return False
-    walked = {one.var for one in (*nest.outer, *nest.inner)}
+    walked = {loop.var for loop in (*nest.outer, *nest.inner)}
     symbols = access.offset.expr().free_symbols - walked
     return all(symbol.name in nest.ranges.intervals for symbol in symbols)

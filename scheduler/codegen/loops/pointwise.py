@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.codegen.legality import illegal
+from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import Access
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.template import LoopTemplate
 from scheduler.codegen.single_launch import Kernel
 from scheduler.codegen.template import Config

@@ -5,39 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 
-from scheduler.codegen.loops import alignment
-from scheduler.codegen.loops.nest import Access, LoopNest
+from scheduler.codegen.loops.alignment import Pack
+from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory, ValuePrinter
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.affine import Affine
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Load, loads
 
 #: Consumes a statement's value: called inside the innermost loop.
 Sink = Callable[[Statement], None]
-
-
-@dataclass(frozen=True)
-class Pack:
-    """``width`` steps along ``axis`` that one thread computes, and moves at once where legal: where
-    sizes are known to align them, or the kernel has checked it (``checked``), or packs begin where
-    the offset ``lead`` is aligned and an access is aligned with it.
-
-    With ``strided`` they are not neighbours, and nothing is moved at once: it is the text of the
-    flat index, over the outer axes, of point ``j``.
-    """
-
-    axis: Axis
-    width: int
-    checked: bool = False
-    lead: Affine | None = None
-    strided: str = ""
 
 
 class NestPrinter(ABC):
@@ -104,7 +85,7 @@ class NestPrinter(ABC):
         packed: list[tuple[Statement, str]] = []
         for statement in (s for s in statements if s.kind is None):
             buffer, index = statement.store.buffer, statement.store.index
-            if self._is_run(self.nest.access(buffer, index), self._pack):
+            if self._pack.moves(self.nest, self.nest.access(buffer, index)):
                 name = f"out{len(packed)}"
                 packed.append((statement, name))
                 dtype = self._memory[buffer].buffer.dtype
@@ -179,9 +160,7 @@ class NestPrinter(ABC):
     @property
     def cut(self) -> Expr | None:
         """Return the offset where a row begins, if its packs begin at aligned addresses."""
-        if self._pack is None or self._pack.lead is None:
-            return None
-        return alignment.row_start(self._pack.lead, self._pack.axis)
+        return self._pack.row_start if self._pack else None
 
     @contextmanager
     def scalar_mode(self, kept: Mapping[Load, str]) -> Iterator[None]:
@@ -203,18 +182,9 @@ class NestPrinter(ABC):
         if self._pack is None:
             return False
         access = self.nest.access(load.buffer, load.index)
-        return self._is_run(access, self._pack) and not any(
+        return self._pack.moves(self.nest, access) and not any(
             self.nest.varies_along(part.value, self._pack.axis) for part in load.indirect
         )
-
-    def _is_run(self, access: Access, pack: Pack) -> bool:
-        if pack.strided:
-            return False
-        if pack.lead is not None:
-            return alignment.is_aligned_with(self.nest, access, pack.lead, pack.axis, pack.width)
-        if pack.checked:
-            return self.nest.alignment_requirements(access, pack.axis, pack.width) is not None
-        return self.nest.is_vectorizable(access, pack.axis, pack.width)
 
     def _preload(self, statements: Sequence[Statement]) -> None:
         written = {statement.store.buffer for statement in statements if statement.kind is None}

@@ -11,8 +11,8 @@ import sympy
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.kernel import ArgType, Launch
+from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import ROCmTemplate

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeAlias, TypeVar
 
@@ -11,8 +12,9 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops import template
+from scheduler.codegen.loops.alignment import Pack, Packs, find_packs
+from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.precision import precision_roots
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
@@ -20,10 +22,12 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
-from scheduler.ir.operations import Lowered
+from scheduler.ir.operations import Axis, Lowered
 from scheduler.targets import Target
 
 EXTENT = "extent"
+VECTORS = (1, 2, 4, 8)
+WIDEST_BYTES = 16  # of a thread's load or store
 _SCALE = 1 << 62  # of kiln/divide.h
 
 T = TypeVar("T")
@@ -41,6 +45,27 @@ def print_versions(choices: Sequence[Guarded[T]], body: Callable[[T, int], str])
         first = body(version, 2)
         text = f"  if ({' && '.join(conditions)}) {{\n{first}\n  }} else {{\n{text}\n  }}"
     return text
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """A nest with inner axes; ``rows`` and the ``steps`` of each are those of the example that the
+    model was exported with."""
+
+    nest: LoopNest
+    targets: tuple[Target, ...]
+    rows: int
+    steps: int
+
+    @property
+    def row_axis(self) -> Axis | None:
+        """Return the axis along which a row's steps are neighbours."""
+        return self.nest.inner[-1] if self.nest.inner else None
+
+    @cached_property
+    def row_packs(self) -> Mapping[int, Packs]:
+        """Return the packs along a row, by width."""
+        return {width: find_packs(self.nest, self.row_axis, width) for width in VECTORS}
 
 
 class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):

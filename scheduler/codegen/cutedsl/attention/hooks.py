@@ -11,8 +11,8 @@ from scheduler.codegen.attention import bind_results
 from scheduler.codegen.cutedsl.hooks import Hook, hook
 from scheduler.codegen.cutedsl.nest import NestPrinter
 from scheduler.codegen.cutedsl.types import type_name
+from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines, Marks, PythonLines
 from scheduler.codegen.printing.values import Memory

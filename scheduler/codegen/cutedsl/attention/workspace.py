@@ -10,8 +10,8 @@ import sympy
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen.cutedsl.attention.tma import Tiles, elements_per_16_bytes
+from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.fusion.reindex import reindex_value
 from scheduler.ir.dtypes import DType

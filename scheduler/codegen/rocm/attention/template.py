@@ -18,8 +18,8 @@ from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.legality import illegal
+from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.attention.estimate import AttentionProblem, estimate_attention

@@ -7,11 +7,10 @@ from functools import cached_property
 
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops import pointwise
-from scheduler.codegen.loops.alignment import Packs, find_packs
+from scheduler.codegen.loops.alignment import Pack, Packs, find_packs
 from scheduler.codegen.loops.nest import MOST_STEPS, Access
 from scheduler.codegen.loops.pointwise import MAX_LOAD_BYTES, MIN_DEVICE_BLOCKS, VECTORS
 from scheduler.codegen.loops.precision import precision_roots
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.loop import EXTENT, LoopTemplate
@@ -108,12 +107,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         return super().default_config()
 
     def pack(self, vector: int) -> Pack | None:
-        axis, packs = self.innermost, self._packs[vector]
-        if axis is None or vector == 1:
-            return None
-        # Sizes are checked before packs are moved, or where the last pack may not be full.
-        checked = bool(packs.sizes) or not is_multiple(axis.size, vector)
-        return Pack(axis, vector, checked and bool(packs.aligned))
+        return self._packs[vector].pack()
 
     # -- source ----------------------------------------------------------------------------------
 
@@ -123,9 +117,9 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         if layout is not None:
             return self._render_layout_copy(layout, threads, int(config["turned"]))
         pack, whole = self.pack(vector), ""
-        if pack is not None and pack.checked:
-            # A block moves only packs under this condition.
-            conditions = self._packs[vector].conditions(self.index)
+        conditions = self._packs[vector].conditions(self.index)
+        if pack is not None and (conditions or not is_multiple(pack.axis.size, vector)):
+            # A block moves only packs under this condition: the last one may not be full.
             whole = " && ".join(["first + kThreads * kVector <= xnumel", *conditions])
         return self.render_kernel(
             ceil_div(self.nest.outer_numel, threads * vector),

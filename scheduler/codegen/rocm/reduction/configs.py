@@ -12,13 +12,9 @@ from dataclasses import dataclass
 
 from scheduler.arithmetic import ceil_div
 from scheduler.codegen.legality import illegal
+from scheduler.codegen.rocm.loop import VECTORS, WIDEST_BYTES
 from scheduler.codegen.rocm.reduction.accumulators import accumulator_bytes
-from scheduler.codegen.rocm.reduction.problem import (
-    FEWEST_CUTTING_LANES,
-    VECTORS,
-    WIDEST_BYTES,
-    ReductionProblem,
-)
+from scheduler.codegen.rocm.reduction.problem import FEWEST_CUTTING_LANES, ReductionProblem
 from scheduler.codegen.template import Config
 from scheduler.errors import Rejected
 

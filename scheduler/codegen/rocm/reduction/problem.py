@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scheduler.codegen.loops.alignment import Packs, find_packs
-from scheduler.codegen.loops.nest import Access, LoopNest
+from scheduler.codegen.loops.nest import Access
+from scheduler.codegen.rocm.loop import VECTORS, WIDEST_BYTES, RowProblem
 from scheduler.codegen.rocm.reduction.stages import (
     Stage,
     fuse_exponentials,
@@ -18,26 +19,17 @@ from scheduler.codegen.rocm.reduction.stages import (
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Load, loads
-from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
 from scheduler.targets.nvidia import NvidiaHardware
 
-VECTORS = (1, 2, 4, 8)
-WIDEST_BYTES = 16  # of a thread's load or store
 # With fewer, each thread would take several of the steps before and after a row's packs.
 FEWEST_CUTTING_LANES = 8
 
 
 @dataclass(frozen=True)
-class ReductionProblem:
-    """A group's loop nest; ``rows`` and the ``steps`` of each are those of the example that the
-    model was exported with."""
-
-    nest: LoopNest
-    targets: tuple[Target, ...]
-    rows: int
-    steps: int
+class ReductionProblem(RowProblem):
+    """A group of reductions and pointwise members over the same rows."""
 
     # -- loops -----------------------------------------------------------------------------------
 
@@ -63,16 +55,6 @@ class ReductionProblem:
         return sum(bool(stage.loop) for stage in self.shared_stages)
 
     # -- rows ------------------------------------------------------------------------------------
-
-    @property
-    def row_axis(self) -> Axis | None:
-        """Return the axis along which a row's steps are neighbours."""
-        return self.nest.inner[-1] if self.nest.inner else None
-
-    @cached_property
-    def row_packs(self) -> Mapping[int, Packs]:
-        """Return the packs along a row, by width."""
-        return {width: find_packs(self.nest, self.row_axis, width) for width in VECTORS}
 
     def cuts_always(self, width: int) -> bool:
         """Whether rows are cut whatever their sizes: if no sizes align packs of half the width, and

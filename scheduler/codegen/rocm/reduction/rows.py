@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.rocm.reduction.body import ReductionBody
 from scheduler.codegen.rocm.reduction.problem import ReductionProblem
@@ -37,12 +36,6 @@ class LoopVersion:
     def stages(self, problem: ReductionProblem) -> tuple[Stage, ...]:
         """Return the stages: with nothing in registers, each loop reads everything again."""
         return problem.stages if self.steps else problem.reread_stages
-
-    def pack(self, problem: ReductionProblem) -> Pack | None:
-        axis, packs = problem.row_axis, problem.row_packs[self.vector]
-        if axis is None:
-            return None
-        return Pack(axis, self.vector, bool(packs.sizes), packs.lead if self.cut else None)
 
 
 class RowBody(ReductionBody):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
 from scheduler.codegen.rocm.loop import Guarded, LoopTemplate, print_versions
 from scheduler.codegen.rocm.reduction.configs import THREADS, Split, scratch_bytes
@@ -130,7 +129,11 @@ def render_split(
         conditions = packs.conditions(template.index, "kColumns") if packs else []
 
         def body(version: Split, indent: int) -> str:
-            printer = template.printer(_pack(problem, version), indent)
+            if packs:
+                pack = packs.pack(strided=STRIDED_COLUMN if version.strided else "")
+            else:
+                pack = problem.row_packs[version.vector].pack(cut=version.cut)
+            printer = template.printer(pack, indent)
             printer.streamed_pointers = streamed
             plan.print(SplitBody(printer, template.memory, version, partials))
             return str(printer.lines)
@@ -186,16 +189,3 @@ def _versions(
     if all(access in packs.cut for access in packs.aligned):
         return [([], cut)]
     return [(conditions, split), ([], cut)]
-
-
-def _pack(problem: ReductionProblem, split: Split) -> Pack | None:
-    """Return the steps, or the rows, of a thread that are neighbours."""
-    if split.columns:
-        axis, packs = problem.nest.outer[-1], problem.column_packs[split.columns]
-        strided = STRIDED_COLUMN if split.strided else ""
-        return Pack(axis, split.columns, bool(packs.sizes), strided=strided)
-    if problem.row_axis is None:
-        return None
-    packs = problem.row_packs[split.vector]
-    lead = packs.lead if split.cut else None
-    return Pack(problem.row_axis, split.vector, bool(packs.sizes), lead)

@@ -115,7 +115,8 @@ class ReductionTemplate(LoopTemplate):
         the same use of scratch."""
         key = version, indent, has_scratch
         if key not in self._bodies:
-            printer = self.printer(version.pack(self.problem), indent)
+            packs = self.problem.row_packs[version.vector]
+            printer = self.printer(packs.pack(cut=version.cut), indent)
             RowBody(self.problem, version, printer, self.memory, has_scratch=has_scratch).print()
             self._bodies[key] = str(printer.lines)
         return self._bodies[key]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.reduction.accumulators import combine, element
@@ -35,12 +34,11 @@ def column_functions(
     def function(
         name: str, print_body: Callable[[SplitBody], None], split: Split, about: str, parts: int
     ) -> DeviceFunction:
-        axis, packs = problem.nest.outer[-1], problem.column_packs[split.columns]
+        packs = problem.column_packs[split.columns]
         conditions = packs.conditions(template.index, "kColumns")
 
         def body(version: Split) -> str:
-            strided = STRIDED_COLUMN if version.strided else ""
-            pack = Pack(axis, split.columns, bool(conditions), strided=strided)
+            pack = packs.pack(strided=STRIDED_COLUMN if version.strided else "")
             printer = template.printer(pack, 2 if conditions else 1, fast=False)
             print_body(SplitBody(printer, template.memory, version, partials))
             return str(printer.lines)

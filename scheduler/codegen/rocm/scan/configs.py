@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from scheduler.arithmetic import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.alignment import Packs
+from scheduler.codegen.rocm.loop import VECTORS, WIDEST_BYTES
 from scheduler.codegen.rocm.machine import compute_units
 from scheduler.codegen.rocm.reduction.configs import Split
-from scheduler.codegen.rocm.scan.problem import ITEMS, LONG_ROW, ScanProblem
+from scheduler.codegen.rocm.scan.problem import LONG_ROW, ScanProblem
 from scheduler.codegen.template import Config
 from scheduler.errors import Rejected
 
@@ -22,7 +23,6 @@ COLUMN_THREADS = 64  # of a block: each has columns of its own, and nothing is s
 _LANES = (1, 8, 32, 64, 128, 256, 512, 1024)
 _SPLITS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _COLUMN_SPLITS = (4, 16, 64, 128)
-_WIDEST_BYTES = 16
 _STEPS = 4  # minimum for a block that shares a row
 _MOST_BLOCKS = 4096
 _BLOCKS_A_UNIT = 8
@@ -34,12 +34,12 @@ def configs() -> Sequence[Config]:
     return [
         _row_config(lanes, items, split)
         for split in _SPLITS
-        for items in ITEMS
+        for items in VECTORS
         for lanes in _LANES
         if split == 1 or lanes == THREADS
     ] + [
         {"lanes": 1, "columns": columns, "split": split}
-        for columns in ITEMS
+        for columns in VECTORS
         for split in _COLUMN_SPLITS
     ]
 
@@ -98,7 +98,7 @@ def _reject_packs(problem: ScanProblem, packs: Packs, *, cut: bool = False) -> R
     if not cut and not problem.can_align(packs):
         return illegal(f"not every access has {packs.width} aligned, consecutive elements")
     widest = problem.nest.widest_bytes(problem.nest.accesses)
-    if packs.width * widest > _WIDEST_BYTES:
+    if packs.width * widest > WIDEST_BYTES:
         return illegal(f"{packs.width} elements of {widest} bytes exceed the limit of 16 bytes")
     return None
 
@@ -109,7 +109,7 @@ def default_config(problem: ScanProblem) -> Config:
     columns = _default_columns(problem)
     if columns is not None:
         return columns
-    items = next(n for n in reversed(ITEMS) if _reject_vector(problem, n) is None)
+    items = next(n for n in reversed(VECTORS) if _reject_vector(problem, n) is None)
     units = compute_units(problem.targets)
     if rows < units and steps >= LONG_ROW * THREADS * items:
         for split in reversed(_SPLITS[1:]):
@@ -130,7 +130,7 @@ def _default_columns(problem: ScanProblem) -> Config | None:
     if problem.steps < _LONG_COLUMN:
         return None
     most = _BLOCKS_A_UNIT * compute_units(problem.targets)
-    for columns in reversed(ITEMS):
+    for columns in reversed(VECTORS):
         for split in reversed(_COLUMN_SPLITS):
             config: Config = {"lanes": 1, "columns": columns, "split": split}
             few = ceil_div(problem.rows, columns * COLUMN_THREADS) * split <= most

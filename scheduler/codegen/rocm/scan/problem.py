@@ -7,29 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scheduler.codegen.loops.alignment import Packs, find_packs
-from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.rocm.loop import VECTORS, RowProblem
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.operations import Axis
-from scheduler.targets import Target
 
-ITEMS = (1, 2, 4, 8)
 LONG_ROW = 16  # steps of a block: longer than another launch takes
 
 
 @dataclass(frozen=True)
-class ScanProblem:
-    """A group's loop nest; ``rows`` and the ``steps`` of each are those of the example that the
-    model was exported with."""
-
-    nest: LoopNest
-    targets: tuple[Target, ...]
-    rows: int
-    steps: int
-
-    @property
-    def row_axis(self) -> Axis | None:
-        """Return the axis along which a row's steps are neighbours."""
-        return self.nest.inner[-1] if self.nest.inner else None
+class ScanProblem(RowProblem):
+    """A group of scans over the same rows."""
 
     @property
     def column_axis(self) -> Axis | None:
@@ -40,14 +27,9 @@ class ScanProblem:
         return axis
 
     @cached_property
-    def row_packs(self) -> Mapping[int, Packs]:
-        """Return the packs along a row, by width."""
-        return {width: find_packs(self.nest, self.row_axis, width) for width in ITEMS}
-
-    @cached_property
     def column_packs(self) -> Mapping[int, Packs]:
         """Return the packs of neighbouring columns, by width."""
-        return {width: find_packs(self.nest, self.column_axis, width) for width in ITEMS}
+        return {width: find_packs(self.nest, self.column_axis, width) for width in VECTORS}
 
     def can_align(self, packs: Packs) -> bool:
         """Whether some sizes align packs for every access."""

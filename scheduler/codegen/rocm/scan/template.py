@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
 from scheduler.codegen.rocm.loop import Guarded, LoopTemplate, print_versions
@@ -92,7 +91,8 @@ class ScanTemplate(LoopTemplate):
             name: str, about: str, scans: Sequence[tuple[int, Statement]], *, saves: bool = False
         ) -> DeviceFunction:
             def body(version: Split, indent: int) -> str:
-                printer = self.printer(self._pack(version), indent, fast=False)
+                packs = self.problem.row_packs[version.vector]
+                printer = self.printer(packs.pack(cut=version.cut), indent, fast=False)
                 parts = SplitBody(printer, self.memory, version, partials)
                 if saves:
                     stage = Stage(tuple(statement for _, statement in scans), ())
@@ -141,10 +141,3 @@ class ScanTemplate(LoopTemplate):
         if self.problem.lead(split.vector) is not None:
             return [([], replace(split, cut=True))]
         return [(conditions, split), ([], replace(split, vector=1))]
-
-    def _pack(self, split: Split) -> Pack | None:
-        axis, width = self.problem.row_axis, split.vector
-        if axis is None:
-            return None
-        checked = bool(self.problem.row_packs[width].sizes)
-        return Pack(axis, width, checked, self.problem.lead(width) if split.cut else None)
