@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,29 +11,21 @@ _PROCESS_CGROUP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-def usable_cpus(of_process: Path = _PROCESS_CGROUP, cgroups: Path = _CGROUPS) -> int:
+def usable_cpus(process_cgroup: Path = _PROCESS_CGROUP, cgroups: Path = _CGROUPS) -> int:
     """Return the smaller of the CPU affinity count and the CPU quota, rounded up; at least one.
 
-    The quota is the lowest of the process's control groups (version 2, as containers set them).
+    The quota is the lowest of the process's control group (version 2, as containers set it) and of
+    each parent group; groups without a limit are skipped.
     """
-    allowed = len(os.sched_getaffinity(0))
-    return max(1, min([allowed, *map(math.ceil, _quotas(of_process, cgroups))]))
-
-
-def _quotas(of_process: Path, cgroups: Path) -> Iterator[float]:
-    """Yield the CPU quota, in processors, of the process's control group and of each parent group.
-
-    Groups without a limit are skipped; without control groups nothing is yielded.
-    """
-    for folder in _groups(of_process, cgroups):
-        with suppress(OSError, ValueError):  # "max 100000": no limit
-            quota, period = (folder / "cpu.max").read_text().split()
-            yield int(quota) / int(period)
-
-
-def _groups(of_process: Path, cgroups: Path) -> Iterator[Path]:
+    counts = [len(os.sched_getaffinity(0))]
+    lines: list[str] = []
     with suppress(OSError):
-        for line in of_process.read_text().splitlines():
-            if line.startswith("0::/"):
-                own = Path(line.removeprefix("0::/"))
-                yield from (cgroups / group for group in (own, *own.parents))
+        lines = process_cgroup.read_text().splitlines()
+    for line in lines:
+        if line.startswith("0::/"):
+            own = Path(line.removeprefix("0::/"))
+            for group in (own, *own.parents):
+                with suppress(OSError, ValueError):  # "max 100000": no limit
+                    quota, period = (cgroups / group / "cpu.max").read_text().split()
+                    counts.append(math.ceil(int(quota) / int(period)))
+    return max(1, min(counts))

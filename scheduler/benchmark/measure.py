@@ -92,7 +92,11 @@ class Bench:
             if self._cancellation.cancelled:
                 raise Cancelled
             try:
-                return step(self._opened())
+                if self._worker is None:
+                    assert self._case is not None, "use() a case first"
+                    self._worker = BenchmarkWorker(self._device)
+                    self._worker.open(self._case, self._copies)
+                return step(self._worker)
             except WorkerLostError as gone:
                 self._kill_worker()
                 if self._cancellation.cancelled:
@@ -103,13 +107,6 @@ class Bench:
                     reason = f"{gone.rejected.reason}, {MAX_KILLS} times"
                     raise WorkerLostError(replace(gone.rejected, reason=reason)) from None
         raise AssertionError("the last one raises")
-
-    def _opened(self) -> BenchmarkWorker:
-        if self._worker is None:
-            assert self._case is not None, "use() a case first"
-            self._worker = BenchmarkWorker(self._device)
-            self._worker.open(self._case, self._copies)
-        return self._worker
 
     def interrupt(self) -> None:
         """Kill the process from another thread: the pending request fails at once."""

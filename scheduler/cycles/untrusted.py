@@ -63,10 +63,11 @@ def model_untrusted(
 def make_handler() -> Handler:
     """Return the handler of the child process."""
     validator()  # imported before the sandbox is entered
-    return _model
+    return model_request
 
 
-def _model(request: dict[str, Any]) -> dict[str, Any]:
+def model_request(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer a request of ``model_untrusted``."""
     target = find(request["target"])
     (board,) = [board for board in boards(target.name) if board.name == request["board"]]
     kernels = KernelFile(request["name"], request["listing"], tuple(request["kernels"]))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from scheduler.benchmark.measurement import Measurement
-from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.ir.graph import Graph
 from scheduler.ir.index.text import print_expr
@@ -28,7 +27,7 @@ from scheduler.results.model import (
 )
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Budget
-from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.tuner import ProblemResult, TuningResult
 
@@ -161,51 +160,47 @@ def _candidates(tuned: ProblemResult, facts: RunContext) -> Iterator[CandidateRe
     """Yield each kernel once: of configurations that render alike, the selected entry, else the
     first. Entries that the rules rejected come last, as in the ledger."""
     callers = {caller.name: caller for caller in reversed(tuned.problem.callers)}
-    chosen = tuned.chosen.kernel if tuned.chosen is not None else ""
+    selected = tuned.chosen.kernel if tuned.chosen is not None else ""
     base = tuned.problem.callers[0].kernel.source_file  # the default is in the base language
     seen: set[str] = set()
-    for place, entry in enumerate(tuned.entries):
-        duplicate = entry.kernel == chosen and entry.state is not CandidateState.CHOSEN
+    for position, entry in enumerate(tuned.entries):
+        is_selected = entry.state is CandidateState.CHOSEN
+        duplicate = entry.kernel == selected and not is_selected
         if entry.kernel and (entry.kernel in seen or duplicate):
             continue
         seen.add(entry.kernel)
+        record = CandidateRecord(
+            position=position,
+            state=CANCELLED if entry.state is CandidateState.UNTRIED else REJECTED,
+            config=dict(entry.config),
+            stage=entry.stage,
+            reason=entry.reason[:_REASON],
+            detail=entry.detail[:_DETAIL],
+            chosen=is_selected,
+            tied=entry.tied,
+            at_s=round(entry.at_s, 6) if entry.order else None,
+            kernel="",
+            description="",
+            call={},
+            line_origins=(),
+            build=None,
+            timed=None,
+        )
         caller = callers.get(entry.kernel)
-        file = base if caller is None else caller.kernel.source_file
-        compiled = file == base or file in facts.others
         # Without a compiler a candidate has no build, and its entry no kernel.
-        yield _candidate(place, entry, caller if compiled else None, facts)
-
-
-def _candidate(
-    place: int, entry: Entry, caller: TemplateCaller | None, facts: RunContext
-) -> CandidateRecord:
-    record = CandidateRecord(
-        position=place,
-        state=CANCELLED if entry.state is CandidateState.UNTRIED else REJECTED,
-        config=dict(entry.config),
-        stage=entry.stage,
-        reason=entry.reason[:_REASON],
-        detail=entry.detail[:_DETAIL],
-        chosen=entry.state is CandidateState.CHOSEN,
-        tied=entry.tied,
-        at_s=round(entry.at_s, 6) if entry.order else None,
-        kernel="",
-        description="",
-        call={},
-        line_origins=(),
-        build=None,
-        timed=None,
-    )
-    if caller is None or record.state == CANCELLED:
-        return replace(record, reason=record.reason or _BUDGET_SPENT)
-    compiler = facts.compiled_by(caller.kernel.source_file)
-    return replace(
-        record,
-        state=REJECTED if entry.measurement is None else DONE,
-        kernel=caller.name,
-        description=entry.description[:300],
-        call=call_text(caller.call),
-        line_origins=caller.kernel.line_origins,
-        build=BuildFacts(compiler, entry.code_digest, entry.compile_s, entry.resources),
-        timed=None if entry.measurement is None else timed_record(entry.measurement, 0),
-    )
+        if caller is not None and caller.kernel.source_file not in (base, *facts.others):
+            caller = None
+        if caller is None or record.state == CANCELLED:
+            yield replace(record, reason=record.reason or _BUDGET_SPENT)
+            continue
+        compiler = facts.compiled_by(caller.kernel.source_file)
+        yield replace(
+            record,
+            state=REJECTED if entry.measurement is None else DONE,
+            kernel=caller.name,
+            description=entry.description[:300],
+            call=call_text(caller.call),
+            line_origins=caller.kernel.line_origins,
+            build=BuildFacts(compiler, entry.code_digest, entry.compile_s, entry.resources),
+            timed=None if entry.measurement is None else timed_record(entry.measurement, 0),
+        )

@@ -13,6 +13,7 @@ import signal
 import sys
 import sysconfig
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,28 +38,25 @@ def main(program: str, sandbox: str, *arguments: str) -> int:
         _enter_sandbox(parse_sandbox(sandbox))
         for line in sys.stdin:
             try:
-                _write(answers, handler(json.loads(line)))
+                value = handler(json.loads(line))
             except UserError as error:
-                _write_error(answers, "UserError", error)
+                _send(answers, {"error": "UserError", "message": str(error)})
+                continue
+            answer = value if isinstance(value, Answer) else Answer(value, ())
+            _send(answers, {"ok": answer.value}, answer.payload)
     except Exception as error:  # noqa: BLE001 -- the parent decides what it means
         if not isinstance(error, UserError | MemoryError | RecursionError):
             traceback.print_exc()
         kind = "UserError" if isinstance(error, UserError) else type(error).__name__
-        _write_error(answers, kind, error)
+        _send(answers, {"error": kind, "message": str(error)})
         return 1
     return 0
 
 
-def _write(answers: BinaryIO, value: Any) -> None:
-    answer = value if isinstance(value, Answer) else Answer(value, ())
-    answers.write(json.dumps({"ok": answer.value}).encode() + b"\n")
-    for part in answer.payload:
+def _send(answers: BinaryIO, message: dict[str, Any], payload: Sequence[memoryview] = ()) -> None:
+    answers.write(json.dumps(message).encode() + b"\n")
+    for part in payload:
         answers.write(part)
-    answers.flush()
-
-
-def _write_error(answers: BinaryIO, kind: str, error: Exception) -> None:
-    answers.write(json.dumps({"error": kind, "message": str(error)}).encode() + b"\n")
     answers.flush()
 
 

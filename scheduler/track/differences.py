@@ -74,7 +74,17 @@ def differences_of(window: Window, found: dict[Aspect, Finding]) -> tuple[Differ
         if finding.relation in {Relation.DIFFERS, Relation.ELSEWHERE}:
             result += _aspect_differences(aspect, finding, window)
             if aspect is Aspect.CODE and finding.relation is Relation.DIFFERS:
-                result += _code_differences(finding)
+                one, other = finding.before, finding.after
+                target = other.target if one.target == other.target else ""
+                result += [
+                    Difference(
+                        Aspect.RESOURCES, figure.before, figure.after, figure.sentence, figure.name
+                    )
+                    for figure in resource_differences(one.code, other.code, target)
+                ]
+                mix = inner_loop_sentence(one.code, other.code, target)
+                if mix:
+                    result.append(Difference(Aspect.INNER_LOOP, _mix(one), _mix(other), mix))
     return (*result, *_telemetry_differences(window))
 
 
@@ -168,7 +178,7 @@ def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Ite
     label = _labels(aspect, window)
     one, other = label(finding.before), label(finding.after)
     if aspect is Aspect.COMPILER:
-        text = _compiler_sentence(finding.before.compiler, finding.after.compiler)
+        text = _compiler_change(finding.before.compiler, finding.after.compiler)
     else:
         title = _TITLES.get(aspect, aspect.value)
         if aspect is Aspect.CODE:
@@ -181,18 +191,6 @@ def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Ite
 _TITLES = {Aspect.HEADERS: "kernel headers", Aspect.UNIT: "device serial number"}
 
 
-def _code_differences(finding: Finding) -> Iterator[Difference]:
-    one, other = finding.before, finding.after
-    target = other.target if one.target == other.target else ""
-    for figure in resource_differences(one.code, other.code, target):
-        yield Difference(
-            Aspect.RESOURCES, figure.before, figure.after, figure.sentence, figure.name
-        )
-    mix = inner_loop_sentence(one.code, other.code, target)
-    if mix:
-        yield Difference(Aspect.INNER_LOOP, _mix(one), _mix(other), mix)
-
-
 def _mix(point: Point) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in point.code.inner_loop.items())
 
@@ -202,7 +200,7 @@ def shorten_digest(text: str) -> str:
     return text[:_DIGITS] if _DIGEST.fullmatch(text) else text
 
 
-def _compiler_sentence(one: Compiler, other: Compiler) -> str:
+def _compiler_change(one: Compiler, other: Compiler) -> str:
     if one.name != other.name:
         return f"compiler {one.name} {one.version} → {other.name} {other.version}"
     if one.version != other.version:

@@ -63,7 +63,9 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     """
     gpu = amd_hardware(target)
     most = gpu.max_waves_per_simd
-    by_vgpr = _by_vgpr(demand.vgpr, gpu)
+    # 512 vector registers per SIMD, in granules of 8 on gfx942, and so on.
+    allocated = round_up(max(1, demand.vgpr), gpu.vgpr_granule)
+    by_vgpr = min(most, gpu.vgprs_per_simd // allocated)
     by_sgpr = most
     if 0 < gpu.sgprs_at_full_occupancy < demand.sgpr:
         by_sgpr = most - 1
@@ -113,13 +115,6 @@ def _groups_of(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> 
     if lds_bytes:
         groups = min(groups, gpu.lds_bytes * units // lds_bytes)
     return max(1, groups)
-
-
-def _by_vgpr(vgpr: int, gpu: AmdHardware) -> int:
-    """Return the waves that the vector registers allow: 512 per SIMD in granules of 8 on gfx942,
-    and so on."""
-    allocated = round_up(max(1, vgpr), gpu.vgpr_granule)
-    return min(gpu.max_waves_per_simd, gpu.vgprs_per_simd // allocated)
 
 
 def _by_groups(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:

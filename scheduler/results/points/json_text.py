@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from scheduler.errors import UserError
@@ -47,7 +48,12 @@ def _reason(text: str, error: Exception) -> str:
     """Return what a program wrote around its document, if that makes it invalid."""
     begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     before = text[: begin.start()].strip() if begin is not None else ""
-    if begin is not None and before and _has_document(text, begin.end() - 1):
+    has_document = False
+    if begin is not None and before:
+        with suppress(ValueError, RecursionError):
+            json.JSONDecoder().raw_decode(text, begin.end() - 1)
+            has_document = True
+    if begin is not None and has_document:
         number = text.count("\n", 0, begin.end()) + 1
         line = shorten(before.splitlines()[0], _SHOWN)
         return f"line 1: text before the JSON, which begins on line {number}: {line!r}"
@@ -55,11 +61,3 @@ def _reason(text: str, error: Exception) -> str:
         line = shorten(text[error.pos :].partition("\n")[0], _SHOWN)
         return f"line {error.lineno}: text after the JSON: {line!r}"
     return f"invalid JSON: {error}"
-
-
-def _has_document(text: str, start: int) -> bool:
-    try:
-        json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return False
-    return True

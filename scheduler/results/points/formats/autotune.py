@@ -286,16 +286,12 @@ def _line(text: str) -> _Line | None:
     if not found:
         return None
     kind, match = next(iter(found.items()))
-    rest = _strip_quoted_tail(text[match.end :])
+    # If the line is a text inside JSON, more follows it.
+    rest = text[match.end :].partition('"')[0].strip().rstrip("\\").rstrip()
     also = _match_kinds(rest).keys() | (found.keys() - {kind})
     if kind is _Kind.HEAD and "(" not in rest.rpartition(")")[0][1:]:
         return None
     return _Line(kind, text[: match.start], (*match.parts, rest), frozenset(also))
-
-
-def _strip_quoted_tail(text: str) -> str:
-    """Remove what follows the line if it is a text inside JSON."""
-    return text.partition('"')[0].strip().rstrip("\\").rstrip()
 
 
 def _process_prefix(before: str) -> str:
