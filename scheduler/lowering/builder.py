@@ -160,12 +160,7 @@ class Builder:
 
     def check_broadcast(self, sizes: Sequence[Sequence[Expr]]) -> None:
         """Call ``check_output_shape`` with the broadcast of the shapes."""
-        rank = max(map(len, sizes))
-        wide: list[Expr] = []
-        for place in range(-rank, 0):
-            extents = [size[place] for size in sizes if len(size) >= -place]
-            wide.append(next((extent for extent in extents if extent != 1), extents[0]))
-        self.check_output_shape(wide)
+        self.check_output_shape(layout.broadcast_size(sizes))
 
     # buffers
 

@@ -11,7 +11,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.distances import reduce_norm
+from scheduler.lowering.reductions import reduce_norm
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast
 

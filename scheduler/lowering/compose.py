@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.values import Value
+from scheduler.lowering.layout import broadcast_size
 from scheduler.lowering.pointwise import Argument, element
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast
 
-Size: TypeAlias = tuple[Expr, ...]
-
-
-def broadcast_size(sizes: Sequence[Size]) -> Size:
-    """The broadcast of the shapes; of two extents other than 1, the first one's."""
-    rank = max(map(len, sizes), default=0)
-    wide: list[Expr] = []
-    for place in range(-rank, 0):
-        extents = [size[place] for size in sizes if len(size) >= -place]
-        wide.append(next((extent for extent in extents if extent != 1), extents[0]))
-    return tuple(wide)
-
 
 def lazy_elementwise(
-    args: Sequence[Argument], function: Callable[..., Value], dtype: DType, size: Size | None = None
+    args: Sequence[Argument],
+    function: Callable[..., Value],
+    dtype: DType,
+    size: tuple[Expr, ...] | None = None,
 ) -> Tensor:
     """``function`` of the arguments' elements, each converted to ``dtype``, without memory: readers
     compute it. ``size`` defaults to the broadcast of the arguments."""

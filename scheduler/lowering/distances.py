@@ -8,59 +8,15 @@ from typing import Any
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
 from scheduler.lowering.losses import MEAN, reduce_loss, squared
 from scheduler.lowering.pointwise import promoted_type
-from scheduler.lowering.reductions import normalize_dims, reduce, row_index, sum_over
+from scheduler.lowering.reductions import normalize_dims, reduce_norm, row_index, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 _ZERO = sympy.Integer(0)
-_EXTREMES = {float("inf"): ReductionKind.MAX, float("-inf"): ReductionKind.MIN}
-
-
-def reduce_norm(
-    b: Builder,
-    tensor: Tensor,
-    dims: tuple[int, ...],
-    p: float,
-    dtype: DType,
-    size: Any = None,
-    after: Callable[[Value], Value] | None = None,
-) -> Tensor:
-    """(sum |x|^p)^(1/p) over ``dims``, the maximum or minimum |x|, or the number of non-zeros."""
-    held = dtype.compute_dtype
-    if tensor.dtype.is_complex:
-        numbers = tensor
-        tensor = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
-
-    def before(x: Value, _: Index) -> Value:
-        if p == 0:
-            return upcast(call("ne", x, 0), held)
-        if p == 2:
-            return squared(x)
-        return call("abs", x) if p in (1, *_EXTREMES) else call("pow", call("abs", x), p)
-
-    def finish(acc: Value, _: Index) -> Value:
-        if p == 2:
-            acc = call("sqrt", acc)
-        elif p not in (0, 1, *_EXTREMES):
-            acc = call("pow", acc, 1 / p)
-        return acc if after is None else after(acc)
-
-    return reduce(
-        b,
-        tensor,
-        dims,
-        _EXTREMES.get(p, ReductionKind.SUM),
-        dtype=dtype,
-        accumulate=held,
-        size=size,
-        before=before,
-        after=finish,
-    )
 
 
 def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
@@ -104,7 +60,7 @@ def cosine_similarity(
     dims = normalize_dims(dim, both.rank)
     wide = [lazy_elementwise((x,), lambda v: v, meta.dtype, both.size) for x in (x1, x2)]
     norms = [
-        reduce_norm(b, x, dims, 2.0, held, None, lambda acc: call("maximum", acc, eps))
+        reduce_norm(b, x, dims, 2.0, held, None, lambda acc, _: call("maximum", acc, eps))
         for x in wide
     ]
 
@@ -191,7 +147,7 @@ def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     (kept,) = normalize_dims(dim, self.rank)
     over = tuple(d for d in range(self.rank) if d != kept)
 
-    def factor(norm: Value) -> Value:
+    def factor(norm: Value, _: Index) -> Value:
         shrunk = maxnorm / (norm + 1e-07)
         large = norm > maxnorm
         return call("where", large, shrunk, 1)

@@ -16,6 +16,7 @@ from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.layout import broadcast_size
 from scheduler.lowering.pointwise import element, materialize
 from scheduler.lowering.reductions import reduce
 from scheduler.lowering.scatter import (
@@ -279,7 +280,7 @@ def index_put(
                 "on data"
             )
         return _masked_put(b, self, given[0], tensors[0], values, accumulate)
-    size = _broadcast_size(tensors)
+    size = broadcast_size([t.size for t in tensors])
     wide = [broadcast(t, size) for t in tensors]
     neighbours = given == list(range(given[0], given[0] + len(given)))
     first = given[0] if neighbours else 0
@@ -312,15 +313,6 @@ def index_put(
         lambda n, i: source.at(source_index(n, i)),
     )
     return materialize(b, made)
-
-
-def _broadcast_size(tensors: Sequence[Tensor]) -> tuple[Expr, ...]:
-    rank = max(t.rank for t in tensors)
-    size: list[Expr] = []
-    for place in range(-rank, 0):
-        extents = [t.size[place] for t in tensors if t.rank >= -place]
-        size.append(next((extent for extent in extents if extent != 1), extents[0]))
-    return tuple(size)
 
 
 def _masked_put(
@@ -386,20 +378,19 @@ def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> 
     sources = Sources((count,), lambda i: (number.at(i),), lambda _: fill, has_row)
     found = last_source(b, rows, sources)
 
+    def coordinate(dim: int) -> Callable[[Expr], Value]:
+        return lambda number: index_value(unflatten_index(number, self.size)[dim])
+
     def read(i: Index) -> Value:
         reached = found.at(i[:1]) >= 0
         value: Value = fill
         for d in range(self.rank):
-            place = b.indirect(found, i[:1], count, _coordinate(self.size, d), wrap=False)
+            place = b.indirect(found, i[:1], count, coordinate(d), wrap=False)
             own = call("eq", index_value(i[1]), index_value(d))
             value = trees.masked_value(trees.all_of(reached, own), upcast(place, DType.I64), value)
         return value
 
     return materialize(b, Tensor(meta.size, DType.I64, read))
-
-
-def _coordinate(size: tuple[Expr, ...], dim: int) -> Callable[[Expr], Value]:
-    return lambda number: index_value(unflatten_index(number, size)[dim])
 
 
 def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -429,7 +420,7 @@ def masked_put(
         chosen = upcast(wide.at(i), DType.BOOL)
         return trees.masked_value(chosen, upcast(source.at(i), self.dtype), zero)
 
-    size = _broadcast_size([mask, values])
+    size = broadcast_size([mask.size, values.size])
     wide, source = broadcast(mask, size), broadcast(values, size)
     return index_put(b, self, indices, Tensor(size, self.dtype, read), accumulate=True)
 

@@ -106,3 +106,13 @@ def merge_axes(
     if not merged:
         merged.append(Axis(variable(name, 0), _ONE))
     return tuple(merged), exprs
+
+
+def broadcast_size(sizes: Sequence[Sequence[Expr]]) -> tuple[Expr, ...]:
+    """The broadcast of the shapes; of two extents other than 1, the first one's."""
+    rank = max(map(len, sizes), default=0)
+    wide: list[Expr] = []
+    for place in range(-rank, 0):
+        extents = [size[place] for size in sizes if len(size) >= -place]
+        wide.append(next((extent for extent in extents if extent != 1), extents[0]))
+    return tuple(wide)

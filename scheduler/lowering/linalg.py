@@ -14,6 +14,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.complex_numbers import conj
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.externs import SPECTRA
+from scheduler.lowering.layout import broadcast_size
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, normalize_dim
@@ -25,7 +26,7 @@ _INFINITY = float("inf")
 def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     """The sum of products along ``dim``; the tensors broadcast."""
     meta = b.meta()
-    size = _wide(x, y)
+    size = broadcast_size([x.size, y.size])
     first, second = broadcast(conj(b, x), size), broadcast(y, size)
     held = reductions.accumulator_type(meta.dtype)
 
@@ -42,16 +43,11 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     )
 
 
-def _wide(x: Tensor, y: Tensor) -> tuple[sympy.Expr, ...]:
-    rank = max(x.rank, y.rank)
-    sizes = [(*(_ONE,) * (rank - t.rank), *t.size) for t in (x, y)]
-    return tuple(p if p != 1 else q for p, q in zip(*sizes, strict=True))
-
-
 def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of three-element vectors along ``dim``, by default the first of size 3."""
     meta = b.meta()
-    at = normalize_dim(dim, len(meta.size)) if dim is not None else _first_of_three(meta.size)
+    first_of_three = next((d for d, extent in enumerate(meta.size) if extent == 3), 0)
+    at = first_of_three if dim is None else normalize_dim(dim, len(meta.size))
     first, second = broadcast(self, meta.size), broadcast(other, meta.size)
 
     def element(tensor: Tensor, index: Index, step: int) -> Value:
@@ -64,10 +60,6 @@ def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Te
         return one - other
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
-
-
-def _first_of_three(size: tuple[sympy.Expr, ...]) -> int:
-    return next(d for d, extent in enumerate(size) if extent == 3)
 
 
 def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa: N803, ARG001

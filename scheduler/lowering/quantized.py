@@ -148,11 +148,6 @@ def make_blocks(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
     return Blocks(size, extent)
 
 
-def _along(size: tuple[Expr, ...], dim: int) -> Blocks:
-    """One block for each position along a dimension."""
-    return Blocks(size, tuple(_ONE if d == dim else n for d, n in enumerate(size)))
-
-
 def _reader(b: Builder, parameter: Parameter, blocks: Blocks) -> Callable[[Index], Value] | None:
     """Read the parameter of the element at an index, in f32; None if there is no parameter."""
     if parameter is None:
@@ -179,7 +174,8 @@ def _quantized(
     dtype = b.meta().dtype
     lowest, highest = (const(limit, DType.F32) for limit in _limits(dtype, limits))
     scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
-    assert scales is not None
+    if scales is None:
+        raise Unsupported("affine quantization without a scale is not supported")
 
     def at(index: Index) -> Value:
         value = upcast(input.at(index), DType.F32)
@@ -213,7 +209,8 @@ def _dequantized(
     become a product's operand."""
     dtype = b.meta().dtype
     scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
-    assert scales is not None
+    if scales is None:
+        raise Unsupported("affine quantization without a scale is not supported")
 
     def at(index: Index) -> Value:
         value = upcast(input.at(index), DType.F32)
@@ -224,113 +221,44 @@ def _dequantized(
     return materialize(b, Tensor(input.size, dtype, at))
 
 
-def quantize_affine(
-    b: Builder,
-    input: Tensor,
-    block_size: tuple[int, ...],
-    scale: Tensor,
-    zero_point: Tensor | None = None,
-    output_dtype: Any = None,
-    quant_min: Any = None,
-    quant_max: Any = None,
-) -> Tensor:
-    blocks = make_blocks(input.size, block_size)
-    return _quantized(b, input, blocks, scale, zero_point, (quant_min, quant_max))
+def affine_rule(form: str, *, quantize: bool) -> Callable[..., Tensor]:
+    """The rule of an affine quantization, or of its inverse.
 
+    ``form`` says which elements share a scale: "tensor" (all), "channel" (a position along
+    ``axis``), "token" (a row), "group" (``group_size`` elements of a row) or "block".
+    """
 
-def dequantize_affine(
-    b: Builder,
-    input: Tensor,
-    block_size: tuple[int, ...],
-    scale: Tensor,
-    zero_point: Tensor | None = None,
-    **_: Any,
-) -> Tensor:
-    return _dequantized(b, input, make_blocks(input.size, block_size), scale, zero_point)
+    def rule(
+        b: Builder,
+        input: Tensor,
+        scale: Tensor | float | None = None,
+        scales: Tensor | None = None,
+        zero_point: Tensor | int | None = None,
+        zero_points: Tensor | None = None,
+        axis: int = 0,
+        group_size: int = 1,
+        block_size: tuple[int, ...] = (),
+        quant_min: Any = None,
+        quant_max: Any = None,
+        **_: Any,
+    ) -> Tensor:
+        size = input.size
+        if form == "tensor":
+            blocks = Blocks(size, size)
+        elif form == "channel":
+            dim = axis % max(1, input.rank)
+            blocks = Blocks(size, tuple(_ONE if d == dim else n for d, n in enumerate(size)))
+        elif form == "token":
+            blocks = Blocks(size, (*(_ONE for _ in size[:-1]), size[-1]))
+        else:
+            blocks = make_blocks(size, (1, group_size) if form == "group" else block_size)
+        factor = scale if scales is None else scales
+        zero = zero_point if zero_points is None else zero_points
+        if quantize:
+            return _quantized(b, input, blocks, factor, zero, (quant_min, quant_max))
+        return _dequantized(b, input, blocks, factor, zero)
 
-
-def quantize_per_tensor(
-    b: Builder,
-    input: Tensor,
-    scale: Tensor | float,
-    zero_point: Tensor | int,
-    quant_min: Any,
-    quant_max: Any,
-    **_: Any,
-) -> Tensor:
-    whole = Blocks(input.size, input.size)
-    return _quantized(b, input, whole, scale, zero_point, (quant_min, quant_max))
-
-
-def dequantize_per_tensor(
-    b: Builder, input: Tensor, scale: Tensor | float, zero_point: Tensor | int, **_: Any
-) -> Tensor:
-    return _dequantized(b, input, Blocks(input.size, input.size), scale, zero_point)
-
-
-def quantize_per_channel(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    **_: Any,
-) -> Tensor:
-    along = _along(input.size, axis % max(1, input.rank))
-    return _quantized(b, input, along, scales, zero_points, (quant_min, quant_max))
-
-
-def dequantize_per_channel(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, **_: Any
-) -> Tensor:
-    along = _along(input.size, axis % max(1, input.rank))
-    return _dequantized(b, input, along, scales, zero_points)
-
-
-def _rows(size: tuple[Expr, ...]) -> Blocks:
-    """One scale for each row of the last dimension."""
-    return Blocks(size, (*(_ONE for _ in size[:-1]), size[-1]))
-
-
-def quantize_per_token(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor,
-    quant_min: int,
-    quant_max: int,
-    **_: Any,
-) -> Tensor:
-    return _quantized(b, input, _rows(input.size), scales, zero_points, (quant_min, quant_max))
-
-
-def dequantize_per_token(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, **_: Any
-) -> Tensor:
-    return _dequantized(b, input, _rows(input.size), scales, zero_points)
-
-
-def quantize_per_channel_group(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor,
-    quant_min: int,
-    quant_max: int,
-    group_size: int,
-    **_: Any,
-) -> Tensor:
-    groups = make_blocks(input.size, (1, group_size))
-    return _quantized(b, input, groups, scales, zero_points, (quant_min, quant_max))
-
-
-def dequantize_per_channel_group(
-    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor | None, group_size: int, **_: Any
-) -> Tensor:
-    groups = make_blocks(input.size, (1, group_size))
-    return _dequantized(b, input, groups, scales, zero_points)
+    return rule
 
 
 def choose_qparams_affine(
@@ -347,13 +275,25 @@ def choose_qparams_affine(
     """The scale and zero point of each block, from its minimum and maximum."""
     blocks = make_blocks(input.size, block_size)
     low, high = _limits(target_dtype, (quant_min, quant_max))
-    least, greatest = (_extreme(b, input, blocks, kind) for kind in ("MIN", "MAX"))
-    tiny = _smallest_normal(input.dtype) if eps is None else eps
+    inside = [d for d, extent in enumerate(blocks.extent) if extent != 1]
+
+    def read(index: Index, along: Index) -> Value:
+        at = list(index)
+        for d, step in zip(inside, along, strict=True):
+            at[d] = index[d] * blocks.extent[d] + step
+        return upcast(input.at(tuple(at)), DType.F32)
+
+    steps = tuple(blocks.extent[d] for d in inside)
+    least, greatest = (
+        b.reduction(blocks.counts, steps, kind, read, dtype=DType.F32)
+        for kind in (ReductionKind.MIN, ReductionKind.MAX)
+    )
+    smallest_normal = 2.0**-14 if input.dtype is DType.F16 else 2.0**-126
+    tiny = smallest_normal if eps is None else eps
 
     def numbers(index: Index) -> tuple[Value, Value]:
-        zero = const(0, DType.F32)
-        below = call("minimum", least.at(index), zero)
-        above = call("maximum", greatest.at(index), zero)
+        below = call("minimum", least.at(index), 0)
+        above = call("maximum", greatest.at(index), 0)
         return scale_and_zero_point(mapping_type, below, above, low, high, tiny)
 
     made = []
@@ -368,56 +308,23 @@ def choose_qparams_affine(
     return made[0], made[1]
 
 
-def _smallest_normal(dtype: DType) -> float:
-    return 2.0**-14 if dtype is DType.F16 else 2.0**-126
-
-
 def scale_and_zero_point(
     mapping: str, below: Value, above: Value, low: float, high: float, tiny: float
 ) -> tuple[Value, Value]:
     """Trees in f32, from the minimum (at most 0) and the maximum (at least 0)."""
-
-    def number(value: float) -> Value:
-        return const(value, DType.F32)
-
-    def over(value: Value, by: float) -> Value:
-        return value / number(by)
-
     if mapping == "ASYMMETRIC":
-        scale = over(above - below, high - low)
+        scale = (above - below) / (high - low)
     elif mapping == "SYMMETRIC":
-        largest = call("maximum", -below, above)
-        scale = over(largest, (high - low) / 2)
+        scale = call("maximum", -below, above) / ((high - low) / 2)
     elif mapping == "SYMMETRIC_NO_CLIPPING_ERR":
-        scale = call("maximum", over(below, low), over(above, high))
+        scale = call("maximum", below / low, above / high)
     else:
         raise Unsupported(f"a mapping of kind {mapping!r} is not supported")
-    scale = call("maximum", scale, number(tiny))
+    scale = call("maximum", scale, tiny)
     if mapping != "ASYMMETRIC":
-        return scale, number(int((high + low + 1) / 2))
-    steps = call("round", below / scale)
-    zero_point = number(low) - steps
-    limited = call("minimum", call("maximum", zero_point, number(low)), number(high))
-    return scale, limited
-
-
-def _extreme(b: Builder, input: Tensor, blocks: Blocks, kind: str) -> Tensor:
-    """The minimum or maximum of each block, in f32."""
-    inside = [d for d, extent in enumerate(blocks.extent) if extent != 1]
-
-    def read(index: Index, along: Index) -> Value:
-        at = list(index)
-        for d, step in zip(inside, along, strict=True):
-            at[d] = index[d] * blocks.extent[d] + step
-        return upcast(input.at(tuple(at)), DType.F32)
-
-    return b.reduction(
-        blocks.counts,
-        tuple(blocks.extent[d] for d in inside),
-        ReductionKind[kind],
-        read,
-        dtype=DType.F32,
-    )
+        return scale, const(int((high + low + 1) / 2), DType.F32)
+    zero_point = low - call("round", below / scale)
+    return scale, call("minimum", call("maximum", zero_point, low), high)
 
 
 # ---- integer products ----------------------------------------------------------------------------

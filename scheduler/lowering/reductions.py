@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -21,6 +22,7 @@ from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.views import normalize_dim, reshape
 
 _ONE = sympy.Integer(1)
+_EXTREMES = {math.inf: ReductionKind.MAX, -math.inf: ReductionKind.MIN}
 
 
 def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
@@ -117,15 +119,6 @@ def divide_by_count(value: Value, number: Expr) -> Value:
     if number.is_Integer and number != 0:
         return value / int(number)
     return value / Cast(index_value(number), value.dtype)
-
-
-def _divided_by_rest(value: Value, number: Expr, less: float) -> Value:
-    """``value`` divided by the number of elements minus the correction, at least 0."""
-    if less == int(less):
-        return divide_by_count(value, sympy.Max(number - int(less), sympy.Integer(0)))
-    held = value.dtype
-    rest = Cast(index_value(number), held) - float(less)
-    return value / call("maximum", rest, 0.0)
 
 
 def sum_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
@@ -287,7 +280,12 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         number = reduced_count(self, dims)
 
         def finish(acc: Value, _: Index) -> Value:
-            result = _divided_by_rest(acc, number, less)
+            if less == int(less):
+                rest = sympy.Max(number - int(less), sympy.Integer(0))
+                result = divide_by_count(acc, rest)
+            else:
+                divisor = Cast(index_value(number), acc.dtype) - float(less)
+                result = acc / call("maximum", divisor, 0.0)
             return call("sqrt", result) if root else result
 
         average, spread = moments(b, self, dims, finish, meta.dtype, statistics_type(self.dtype))
@@ -311,46 +309,49 @@ def norm(
     keepdim: bool = False,
     **_: Any,
 ) -> Tensor:
-    """The vector norm: (sum |x|^p)^(1/p), the maximum or minimum |x|, or the number of
-    non-zeros."""
+    """The vector norm of order ``ord``, or ``p`` if it is None."""
     order = float(2 if p is None else p) if ord is None else float(ord)
     meta = b.meta()
-    held = meta.dtype.compute_dtype
-    if self.dtype.is_complex:
-        numbers = self
-        self = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
-    kinds = {float("inf"): ReductionKind.MAX, float("-inf"): ReductionKind.MIN}
+    dims = normalize_dims(dim, self.rank)
+    if order in _EXTREMES:
+        b.require_nonempty(self.size, dims)
+    greatest = zero_if_empty(self, dims) if order == math.inf else None
+    return reduce_norm(b, self, dims, order, meta.dtype, meta.size, greatest)
+
+
+def reduce_norm(
+    b: Builder,
+    tensor: Tensor,
+    dims: tuple[int, ...],
+    p: float,
+    dtype: DType,
+    size: Any = None,
+    after: Epilogue | None = None,
+) -> Tensor:
+    """(sum |x|^p)^(1/p) over ``dims``, the maximum or minimum |x|, or the number of non-zeros;
+    ``after`` is applied to it."""
+    held = dtype.compute_dtype
+    if tensor.dtype.is_complex:
+        numbers = tensor
+        tensor = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
 
     def before(x: Value, _: Index) -> Value:
-        if order == 0:
+        if p == 0:
             return upcast(call("ne", x, 0), held)
-        if order == 2:
+        if p == 2:
             return x * x
-        size = call("abs", x)
-        return size if order in (1, *kinds) else call("pow", size, order)
+        return call("abs", x) if p in (1, *_EXTREMES) else call("pow", call("abs", x), p)
 
-    dims = normalize_dims(dim, self.rank)
-    if order in kinds:
-        b.require_nonempty(self.size, dims)
-    greatest = zero_if_empty(self, dims)
+    def finish(acc: Value, index: Index) -> Value:
+        if p == 2:
+            acc = call("sqrt", acc)
+        elif p not in (0, 1, *_EXTREMES):
+            acc = call("pow", acc, 1 / p)
+        return acc if after is None else after(acc, index)
 
-    def after(acc: Value, index: Index) -> Value:
-        if order == 2:
-            return call("sqrt", acc)
-        if order == float("inf"):
-            return greatest(acc, index)
-        return acc if order in (0, 1, *kinds) else call("pow", acc, 1 / order)
-
+    kind = _EXTREMES.get(p, ReductionKind.SUM)
     return reduce(
-        b,
-        self,
-        dims,
-        kinds.get(order, ReductionKind.SUM),
-        dtype=meta.dtype,
-        accumulate=held,
-        size=meta.size,
-        before=before,
-        after=after,
+        b, tensor, dims, kind, dtype=dtype, accumulate=held, size=size, before=before, after=finish
     )
 
 

@@ -10,8 +10,8 @@ import sympy
 
 from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.distances import reduce_norm
 from scheduler.lowering.pointwise import materialize
+from scheduler.lowering.reductions import reduce_norm
 from scheduler.lowering.tensor import Index, Tensor
 
 _ZERO = sympy.Integer(0)

@@ -44,14 +44,14 @@ ROWS = (
         "torchao.quantize_affine",
         "default: input, block_size, scale, zero_point, output_dtype, quant_min=None, "
         "quant_max=None",
-        rules.quantize_affine,
+        rules.affine_rule("block", quantize=True),
         ref.quantize_affine,
     ),
     op(
         "torchao.dequantize_affine",
         "default: input, block_size, scale, zero_point, input_dtype, quant_min=None, "
         "quant_max=None, output_dtype=None",
-        rules.dequantize_affine,
+        rules.affine_rule("block", quantize=False),
         ref.dequantize_affine,
     ),
     op(
@@ -64,49 +64,49 @@ ROWS = (
     op(
         "quantized_decomposed.quantize_per_tensor",
         f"default tensor tensor2: input, scale, zero_point, {_RANGE}",
-        rules.quantize_per_tensor,
+        rules.affine_rule("tensor", quantize=True),
         ref.per_tensor(quantize=True),
     ),
     op(
         "quantized_decomposed.dequantize_per_tensor",
         f"default tensor tensor2: input, scale, zero_point, {_RANGE}, *, out_dtype=None",
-        rules.dequantize_per_tensor,
+        rules.affine_rule("tensor", quantize=False),
         ref.per_tensor(quantize=False),
     ),
     op(
         "quantized_decomposed.quantize_per_channel",
         f"default: input, scales, zero_points, axis, {_RANGE}",
-        rules.quantize_per_channel,
+        rules.affine_rule("channel", quantize=True),
         ref.per_channel(quantize=True),
     ),
     op(
         "quantized_decomposed.dequantize_per_channel",
         f"default: input, scales, zero_points, axis, {_RANGE}, *, out_dtype=None",
-        rules.dequantize_per_channel,
+        rules.affine_rule("channel", quantize=False),
         ref.per_channel(quantize=False),
     ),
     op(
         "quantized_decomposed.quantize_per_token",
         f"default: input, scales, zero_points, {_RANGE}",
-        rules.quantize_per_token,
+        rules.affine_rule("token", quantize=True),
         ref.per_token(quantize=True),
     ),
     op(
         "quantized_decomposed.dequantize_per_token",
         f"default: input, scales, zero_points, {_RANGE}, output_dtype",
-        rules.dequantize_per_token,
+        rules.affine_rule("token", quantize=False),
         ref.per_token(quantize=False),
     ),
     op(
         "quantized_decomposed.quantize_per_channel_group",
         f"default: input, scales, zero_points, {_RANGE}, group_size",
-        rules.quantize_per_channel_group,
+        rules.affine_rule("group", quantize=True),
         ref.per_channel_group(quantize=True),
     ),
     op(
         "quantized_decomposed.dequantize_per_channel_group",
         f"default: input, scales, zero_points, {_RANGE}, group_size, output_dtype",
-        rules.dequantize_per_channel_group,
+        rules.affine_rule("group", quantize=False),
         ref.per_channel_group(quantize=False),
     ),
 )
