@@ -13,17 +13,7 @@ from scheduler.errors import UserError
 from scheduler.fuel import fuel_limit
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import (
-    Argument,
-    Expr,
-    Graph,
-    GraphInput,
-    InputKind,
-    Node,
-    Ref,
-    Subgraph,
-    TensorMeta,
-)
+from scheduler.ir.graph import Argument, Expr, Graph, InputKind, Node, Ref, Subgraph
 from scheduler.ir.index.functions import is_unbacked, unbacked_sizes
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
@@ -94,9 +84,15 @@ class _Lowering:
         self._in_own_memory = written_memory(graph, last_use)
 
     def run(self) -> Lowered:
-        names = _buffer_names([given.name for given in self._graph.inputs])
-        for given, buffer in zip(self._graph.inputs, names, strict=True):
-            self._input(given, buffer)
+        names = _buffer_names([graph_input.name for graph_input in self._graph.inputs])
+        for graph_input, name in zip(self._graph.inputs, names, strict=True):
+            meta = self._graph.tensors.get(graph_input.name)
+            if meta is None:  # a symbolic integer
+                continue
+            source = graph_input.source_name or graph_input.name
+            kind = _KINDS[graph_input.kind]
+            self._b.buffers[name] = Buffer(name, meta.dtype, meta.size, meta.stride, kind, source)
+            self._values[graph_input.name] = self._b.tensor(self._b.buffers[name])
         self._b.inline_subgraph = self._inline
         self._nodes()
         self._b.node = None
@@ -148,15 +144,6 @@ class _Lowering:
         if not all(isinstance(one, Tensor) for one in made):
             raise Unsupported("its inner graph returns a number")
         return made
-
-    def _input(self, given: GraphInput, name: str) -> None:
-        meta = self._graph.tensors.get(given.name)
-        if meta is None:  # a symbolic integer
-            return
-        kind, source = _KINDS[given.kind], given.source_name or given.name
-        buffer = Buffer(name, meta.dtype, meta.size, meta.stride, kind, source)
-        self._b.buffers[name] = buffer
-        self._values[given.name] = self._b.tensor(buffer)
 
     def _value(self, name: str) -> LoweredValue:
         if name in self._graph.sym_ints:
@@ -234,15 +221,13 @@ class _Lowering:
         rule = found.op.lowering
         if isinstance(rule, NoKernel):
             raise Unsupported(rule.reason)
-        arguments = round_operands(found.op.name, arguments, self._result_type(node))
+        meta = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
+        result_type = None if meta is None else meta.dtype
+        arguments = round_operands(found.op.name, arguments, result_type)
         made = rule(
             self._b, **accepted_arguments(rule, found.params, arguments, node_location(node))
         )
         return made if isinstance(made, tuple) else (made,)
-
-    def _result_type(self, node: Node) -> DType | None:
-        meta = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
-        return None if meta is None else meta.dtype
 
     def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
         """Raise ``UserError`` if a node has another number of results than its op. None stands for
@@ -323,7 +308,9 @@ class _Lowering:
             raise Unsupported(f"{node.target} in its inner graph: {reason}")
         self._b.begin(node, ())
         inputs: dict[str, OperandView] = {}
-        for name in _value_names(node, self._graph):
+        for name in dict.fromkeys(node_references(node)):
+            if name in self._graph.sym_ints:
+                continue
             tensor = self._value(name)
             assert isinstance(tensor, Tensor)
             if late and not isinstance(tensor, Scalar):
@@ -333,7 +320,9 @@ class _Lowering:
                 axes, simplify_tree(tensor.at(index), self._b.sizes.over(axes))
             )
         outputs = []
-        sizes = {name: self._size_buffer(name) for name in late}
+        sizes = {size: size_buffer_name(size) for size in late}
+        for name in sizes.values():
+            self._b.buffers[name] = Buffer(name, DType.I64, (), (), BufferKind.INTERMEDIATE)
         for name in node.outputs:
             meta = self._graph.tensors.get(name)
             if meta is None and name in self._graph.sym_ints and sizes:
@@ -343,7 +332,8 @@ class _Lowering:
                 raise UserError(
                     f"{node_location(node)}: {reason}; its result {name!r} is not a tensor"
                 )
-            buffer = self._b.buffer(meta.dtype, meta.size, _stride(meta, self._b))
+            stride = layout.dense_strides(meta.size, meta.stride, self._b.hints)
+            buffer = self._b.buffer(meta.dtype, meta.size, stride)
             outputs.append(buffer.name)
             self._values[name] = self._b.tensor(buffer)
         op = Extern(
@@ -373,11 +363,6 @@ class _Lowering:
         names = dict.fromkeys(e.name for e in exprs if e.is_Symbol and is_unbacked(e.name))
         return [name for name in names if size_buffer_name(name) not in self._b.buffers]
 
-    def _size_buffer(self, size: str) -> str:
-        made = Buffer(size_buffer_name(size), DType.I64, (), (), BufferKind.INTERMEDIATE)
-        self._b.buffers[made.name] = made
-        return made.name
-
 
 def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
     """Names of the input buffers: the input's name if it is an identifier, as torch's are,
@@ -393,10 +378,6 @@ def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
         yield made
 
 
-def _stride(meta: TensorMeta, b: Builder) -> tuple[Expr, ...]:
-    return layout.dense_strides(meta.size, meta.stride, b.hints)
-
-
 def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """The views and constants through which the arguments are read, each once."""
     found: dict[str, None] = {}
@@ -405,8 +386,3 @@ def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:
             if isinstance(part, Tensor):
                 found.update(dict.fromkeys(part.nodes))
     return tuple(found)
-
-
-def _value_names(node: Node, graph: Graph) -> list[str]:
-    """The tensors that a node reads, and the numbers that are not expressions of sizes."""
-    return [name for name in dict.fromkeys(node_references(node)) if name not in graph.sym_ints]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, MatmulPrecision
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import variable
-from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.index.trees import access_offset, flat_offset, simplify_tree
@@ -63,79 +62,54 @@ def contract(
     each kind.
     """
     buffer = b.buffer(dtype, size)
-    axes = [_axes(sizes, name) for sizes, name in _named_axes(batch, left.sizes, right.sizes, k)]
+    axes = [
+        tuple(Axis(variable(name, j), extent) for j, extent in enumerate(sizes))
+        for sizes, name in zip((batch, left.sizes, right.sizes, k), "bmnk", strict=True)
+    ]
     batch_i, m_i, n_i, k_i = (tuple(a.var for a in group) for group in axes)
     ranges = b.sizes.over(axis for group in axes for axis in group)
     a_value = simplify_tree(left.read(batch_i, m_i, k_i), ranges)
     b_value = simplify_tree(right.read(batch_i, n_i, k_i), ranges)
-    a_value, b_value = _unify_types(a_value, b_value)
+    # A computed operand (ones, a mask) is held in f32; both are multiplied in the other's type.
+    if a_value.dtype is b_value.dtype.compute_dtype:
+        a_value = trees.cast(a_value, b_value.dtype)
+    else:
+        b_value = trees.cast(b_value, a_value.dtype)
     index = place(batch_i, m_i, n_i)
     held = a_value.dtype.product_sum if a_value.dtype.is_integer else dtype.accumulator
     result: Value = Accumulator(held)
     if epilogue is not None:
         result = epilogue(result, index)
-    merged, exprs = (
-        _merge(b, axes, (a_value, b_value), index, buffer) if merge else (axes, _unchanged())
-    )
+    merged, exprs = axes, dict[sympy.Symbol, Expr]()
+    if merge:
+        merged, exprs = _merge(b, axes, (a_value, b_value), index, buffer)
     final = [axis for group in merged for axis in group]
     a_value, b_value, result = (
         b.finish(substitute(value, exprs), final) for value in (a_value, b_value, result)
     )
     inside = b.sizes.over(final)
-    store_index = tuple(_substitute(i, exprs, inside) for i in index)
+    store_index = tuple(simplify(substitute_expr(i, exprs), inside) for i in index)
     store = Store(buffer.name, store_index, upcast(result, dtype), b.nodes)
-    batch_axes, m_axes, n_axes, k_axes = merged
+    # Depthwise convolutions use no matrix instructions.
+    allows_tf32 = (
+        b.graph.float32_matmul_precision is MatmulPrecision.HIGH
+        and a_value.dtype is DType.F32
+        and template != "depthwise"
+    )
     b.add(
         Contraction(
             b.operation_name(),
             template,
             problem,
-            batch_axes,
-            m_axes,
-            n_axes,
-            k_axes,
+            *merged,
             a_value,
             b_value,
             (store,),
             b.nodes,
-            allow_tf32=_allows_tf32(b, template, a_value),
+            allow_tf32=allows_tf32,
         )
     )
     return b.tensor(buffer)
-
-
-def _allows_tf32(b: Builder, template: str, a: Value) -> bool:
-    """Whether f32 may be rounded to tf32. Depthwise convolutions use no matrix instructions."""
-    allowed = b.graph.float32_matmul_precision is MatmulPrecision.HIGH
-    return allowed and a.dtype is DType.F32 and template != "depthwise"
-
-
-def _unify_types(a: Value, b: Value) -> tuple[Value, Value]:
-    """Convert a computed operand (ones, a mask), which is held in f32, to the other operand's type
-    if that is read as f16: both are then multiplied as f16."""
-    if a.dtype is b.dtype:
-        return a, b
-    if a.dtype is b.dtype.compute_dtype:
-        return trees.cast(a, b.dtype), b
-    return a, trees.cast(b, a.dtype)
-
-
-def _named_axes(
-    batch: tuple[Expr, ...], m: tuple[Expr, ...], n: tuple[Expr, ...], k: tuple[Expr, ...]
-) -> tuple[tuple[tuple[Expr, ...], str], ...]:
-    return (batch, "b"), (m, "m"), (n, "n"), (k, "k")
-
-
-def _axes(sizes: Sequence[Expr], name: str) -> tuple[Axis, ...]:
-    return tuple(Axis(variable(name, j), extent) for j, extent in enumerate(sizes))
-
-
-def _unchanged() -> dict[sympy.Symbol, Expr]:
-    return {}
-
-
-def _substitute(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: Ranges) -> Expr:
-    return simplify(substitute_expr(expr, exprs), ranges)
 
 
 def _merge(
@@ -182,26 +156,19 @@ def matmul(
     y = right if right.rank > 1 else right.view((*right.size, _ONE), lambda i: i[:-1])
     if not is_equal(x.size[-1], y.size[-2]):
         raise Unsupported(f"inner sizes {x.size[-1]} and {y.size[-2]} differ")
-    extra = _vector_dims(left, right, meta.size)
-    size = tuple(_insert(meta.size, extra, _ONE))
-    after = epilogue
-    if epilogue is not None and extra:
-        after = lambda acc, i: epilogue(acc, tuple(x for d, x in enumerate(i) if d not in extra))  # noqa: E731
-    made = product(b, problem, x, y, size, meta.dtype, after)
-    return made if not extra else reshape(b, made, meta.size)
+    # The result for a vector lacks the dimension that is added to the vector here.
+    rows = (_ONE,) if left.rank == 1 else ()
+    columns = (_ONE,) if right.rank == 1 else ()
+    kept = len(meta.size) - (not columns)
+    size = (*meta.size[:kept], *rows, *meta.size[kept:], *columns)
+    lacking = {*((len(size) - 2,) if rows else ()), *((len(size) - 1,) if columns else ())}
 
+    def after(acc: Value, index: Index) -> Value:
+        assert epilogue is not None
+        return epilogue(acc, tuple(x for d, x in enumerate(index) if d not in lacking))
 
-def _vector_dims(left: Tensor, right: Tensor, size: tuple[Expr, ...]) -> tuple[int, ...]:
-    """The dimensions of the matrix product that the result for vectors does not have."""
-    full = len(size) + (left.rank == 1) + (right.rank == 1)
-    return (*((full - 2,) if left.rank == 1 else ()), *((full - 1,) if right.rank == 1 else ()))
-
-
-def _insert(size: tuple[Expr, ...], dims: tuple[int, ...], extent: Expr) -> list[Expr]:
-    result = list(size)
-    for d in dims:
-        result.insert(d, extent)
-    return result
+    result = product(b, problem, x, y, size, meta.dtype, after if epilogue else None)
+    return reshape(b, result, meta.size) if lacking else result
 
 
 def product(
@@ -217,7 +184,9 @@ def product(
     whole = x.dtype is y.dtype is DType.I8
     if not dtype.is_float and not whole:
         return _sum_products(b, x, y, size, dtype, epilogue)
-    x, y = _product_operands(x, y)
+    if x.dtype not in _FORMATS or y.dtype is not x.dtype:
+        # bfloat16 represents all values of the 8-bit floats.
+        x, y = (_as_bf16(operand) if operand.dtype.is_float8 else operand for operand in (x, y))
     lead = size[:-2]
     if all(extent == 1 for extent in y.size[:-2]):
         # One matrix for all: fold the leading dimensions into rows.
@@ -247,18 +216,7 @@ def product(
     )
 
 
-def _product_operands(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """8-bit floats of one supported format unchanged; others as bfloat16, which represents all of
-    their values."""
-    first, *others = tensors
-    if first.dtype in _FORMATS and all(one.dtype is first.dtype for one in others):
-        return tensors
-    return tuple(map(_as_bf16, tensors))
-
-
 def _as_bf16(tensor: Tensor) -> Tensor:
-    if not tensor.dtype.is_float8:
-        return tensor
     at = tensor.at
     return replace(tensor, dtype=DType.BF16, at=lambda i: trees.cast(at(i), DType.BF16), buffer="")
 

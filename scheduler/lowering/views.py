@@ -63,9 +63,15 @@ def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     groups = _matching_groups(tensor.size, size, b.hints)
 
     def index(out: Index) -> Index:
-        result: list[Expr] = []
+        result: list[Expr] = [_ZERO] * tensor.rank
         for old, new in groups:
-            result.extend(_regroup(tensor.size[old], size[new], out[new]))
+            steps = zip(out[new], layout.contiguous_strides(size[new]), strict=True)
+            flat = sympy.Add(*(i * step for i, step in steps))
+            extents, strides = tensor.size[old], layout.contiguous_strides(tensor.size[old])
+            kept = [d for d, extent in enumerate(extents) if extent != 1]
+            for d in kept:
+                part = FloorDiv(flat, strides[d])
+                result[old.start + d] = part if d == kept[0] else Mod(part, extents[d])
         return tuple(result)
 
     return tensor.view(size, index)
@@ -91,21 +97,6 @@ def _matching_groups(
                 break
         groups.append((slice(start[0], i), slice(start[1], j)))
     return groups
-
-
-def _regroup(old: tuple[Expr, ...], new: tuple[Expr, ...], out: Index) -> list[Expr]:
-    """The index over ``old`` of the element at index ``out`` over ``new`` (equal numbers of
-    elements)."""
-    kept = [d for d, extent in enumerate(old) if extent != 1]
-    result: list[Expr] = [_ZERO] * len(old)
-    if not kept:
-        return result
-    flat = sympy.Add(*(i * s for i, s in zip(out, layout.contiguous_strides(new), strict=True)))
-    strides = layout.contiguous_strides(old)
-    for position, d in enumerate(kept):
-        part = FloorDiv(flat, strides[d])
-        result[d] = part if position == 0 else Mod(part, old[d])
-    return result
 
 
 def view(b: Builder, self: Tensor, **_: Any) -> Tensor:
@@ -352,9 +343,5 @@ def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> t
     for k, tensor in enumerate(tensors):
         along = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k
         vector = reshape(b, tensor, (product(tensor.size),))
-        made.append(_along(vector, b.meta(k).size, along))
+        made.append(vector.view(b.meta(k).size, lambda i, along=along: (i[along],)))  # type: ignore[misc]
     return tuple(made)
-
-
-def _along(vector: Tensor, size: tuple[Expr, ...], dim: int) -> Tensor:
-    return vector.view(size, lambda i: (i[dim],))
