@@ -153,21 +153,18 @@ def knows_strides(graph: Graph, name: str) -> bool:
         seen.add(value)
         spend_fuel()
         read = [one for one in node_references(node) if one in graph.tensors]
-        if _keeps_layout(node):
-            left += read[:1]
+        found = lookup_op(node.target)
+        if found is not None and (
+            found.op.elements in (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS)
+            or found.op.name == "aten.clone"
+        ):
+            left += read[:1]  # the layout is derived from the first argument
             continue
         metas = [graph.tensors[one] for one in (value, *read)]
         if not all(view_strides.is_contiguous(one, None, graph.symbols) for one in metas):
             return False
         left += read
     return True
-
-
-def _keeps_layout(node: Node) -> bool:
-    """Whether a node's op derives the layout of its result from its first argument."""
-    found = lookup_op(node.target)
-    kept = (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS)
-    return found is not None and (found.op.elements in kept or found.op.name == "aten.clone")
 
 
 def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:

@@ -57,7 +57,13 @@ def attention(
     scores = (*lead, q.size[-2], k.size[-2])
     one = is_one_kernel(q.dtype, scores, (q.size[-1], v.size[-1]), b.hints)
     if dropout_p or not one:
-        return _unfused_attention(b, q, k, v, attn_mask, is_causal, scale, dropout_p)
+        # The scores are in memory: heads too deep for tiles or of symbolic depth, or dropout.
+        held = meta.dtype.compute_dtype
+        computed = compute_scores(b, q, k, attn_mask, is_causal, scale, scores, held)
+        weights = softmax_weights(b, computed, meta.dtype)
+        if dropout_p:
+            weights, _ = native_dropout(b, weights, dropout_p)
+        return product(b, "attention", weights, v, meta.size, meta.dtype, None)
     if scale is None:
         scale = 1 / math.sqrt(int(query.size[-1]))
     batch, index = b.loops(lead, "b")
@@ -65,7 +71,10 @@ def attention(
     depth, value_depth = Axis(variable("d", 0), q.size[-1]), Axis(variable("e", 0), v.size[-1])
     axes = (*batch, row, column, depth, value_depth)
     mask = None if attn_mask is None else _mask(b, attn_mask, lead, index, row, column)
-    buffer = b.buffer(meta.dtype, meta.size, _stride(b))
+    assert b.node is not None
+    is_output = b.node.outputs[0] in b.graph.outputs  # which keeps the graph's strides
+    strides = None if is_output else rows_first_strides(meta.size)
+    buffer = b.buffer(meta.dtype, meta.size, strides)
     place = (*index, row.var, value_depth.var)
     held = meta.dtype.compute_dtype
     inside = b.sizes.over((row, value_depth))
@@ -115,29 +124,6 @@ def is_one_kernel(
     )
 
 
-def _unfused_attention(
-    b: Builder,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    attn_mask: Tensor | None,
-    is_causal: bool,
-    scale: float | None,
-    dropout_p: float,
-) -> Tensor:
-    """Attention with the scores in memory: for heads too deep for tiles or of symbolic depth, and
-    for dropout of weights."""
-    meta = b.meta()
-    held = meta.dtype.compute_dtype
-    size = (*meta.size[:-1], k.size[-2])
-
-    scores = compute_scores(b, q, k, attn_mask, is_causal, scale, size, held)
-    weights = softmax_weights(b, scores, meta.dtype)
-    if dropout_p:
-        weights, _ = native_dropout(b, weights, dropout_p)
-    return product(b, "attention", weights, v, meta.size, meta.dtype, None)
-
-
 def compute_scores(
     b: Builder,
     query: Tensor,
@@ -168,7 +154,8 @@ def score_epilogue(
     def scored(accumulator: Value, index: Index) -> Value:
         value = accumulator * softmax_scale(scale, depth, held)
         if is_causal:
-            value = call("where", _causal_condition(index), value, -math.inf)
+            row, column = index[-2:]
+            value = call("where", index_value(column) <= index_value(row), value, -math.inf)
         if attn_mask is None:
             return value
         mask = broadcast(attn_mask, size).at(index)
@@ -183,11 +170,6 @@ def softmax_scale(scale: float | None, depth: Expr, held: DType) -> Value:
     if scale is not None:
         return const(scale, held)
     return call("rsqrt", upcast(index_value(depth), held))
-
-
-def _causal_condition(index: Index) -> Value:
-    row, column = index[-2:]
-    return index_value(column) <= index_value(row)
 
 
 def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Index], Value]]:
@@ -213,8 +195,7 @@ def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
     _, power = exp_scores(b, scores)
 
     def not_zero(acc: Value, _: Index) -> Value:
-        zero, one = const(0, held), const(1, held)
-        return call("where", call("eq", acc, zero), one, acc)
+        return call("where", call("eq", acc, 0), 1, acc)
 
     total = sum_over(b, scores, (scores.rank - 1,), dtype=held, before=power, after=not_zero)
 
@@ -250,12 +231,6 @@ def _repeat_heads(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
     times = simplify(FloorDiv(heads, own))
     size = (*tensor.size[:-3], heads, *tensor.size[-2:])
     return tensor.view(size, lambda i: (*i[:-3], FloorDiv(i[-3], times), *i[-2:]))
-
-
-def _stride(b: Builder) -> tuple[Expr, ...] | None:
-    """The strides of the result; None keeps the graph's strides for an output of the model."""
-    assert b.node is not None
-    return None if b.node.outputs[0] in b.graph.outputs else rows_first_strides(b.meta().size)
 
 
 def rows_first_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...] | None:

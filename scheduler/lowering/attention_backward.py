@@ -4,13 +4,10 @@ gradients: products around the weights, which are recomputed from those logarith
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import sympy
 
-from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
 from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.attention import (
@@ -167,8 +164,23 @@ def attention_backward(
     mask = attn_bias if attn_mask is None else attn_mask
     weights = logsumexp  # torch's decomposition of CPU attention passes the weights here
     if logsumexp.rank < query.rank:
-        weights = _weights(b, query, key, mask, bool(is_causal), scale, logsumexp, size, held)
-    rows = _row_sums(b, grad, out, held)
+        scored = score_epilogue(scale, query.size[-1], bool(is_causal), mask, size, held)
+
+        def weight(acc: Value, index: Index) -> Value:
+            """exp(score - logarithm of the row's sum); 0 where the score is -inf."""
+            score = scored(acc, index)
+            power = call("exp", score - upcast(logsumexp.at(index[:-1]), held))
+            return call("where", call("eq", score, -float("inf")), 0, power)
+
+        columns = transpose(key, -2, -1)
+        weights = product(b, "attention weights", query, columns, size, held, weight)
+    rows = sum_over(
+        b,
+        grad,
+        (grad.rank - 1,),
+        dtype=held,
+        before=lambda value, place: value * upcast(out.at(place), held),
+    )
     factor = softmax_scale(scale, query.size[-1], held)
 
     def by_scores(acc: Value, index: Index) -> Value:
@@ -177,48 +189,15 @@ def attention_backward(
 
     turned = transpose(value, -2, -1)
     scores = product(b, "attention scores", grad, turned, size, held, by_scores)
-    make: list[Callable[[], Tensor]] = [
-        lambda: _product(b, scores, key, query.size, query.dtype),
-        lambda: _product(b, transpose(scores, -2, -1), query, key.size, key.dtype),
-        lambda: _product(b, transpose(weights, -2, -1), grad, value.size, value.dtype),
+    products = [
+        (scores, key, query),
+        (transpose(scores, -2, -1), query, key),
+        (transpose(weights, -2, -1), grad, value),
     ]
-    found: list[Tensor | None] = [
-        each() if asked else _zero_output(b, k)
-        for k, (each, asked) in enumerate(zip(make, grad_input_mask, strict=False))
+    gradients = [
+        product(b, "attention gradient", x, y, like.size, like.dtype, None)
+        if needed
+        else _zero_output(b, k)
+        for k, ((x, y, like), needed) in enumerate(zip(products, grad_input_mask, strict=False))
     ]
-    return (*found, *(_zero_output(b, k) for k in range(3, len(b.node.outputs))))
-
-
-def _product(b: Builder, x: Tensor, y: Tensor, size: tuple[Expr, ...], dtype: DType) -> Tensor:
-    return product(b, "attention gradient", x, y, size, dtype, None)
-
-
-def _weights(
-    b: Builder,
-    query: Tensor,
-    key: Tensor,
-    mask: Tensor | None,
-    is_causal: bool,
-    scale: float | None,
-    logsumexp: Tensor,
-    size: tuple[Expr, ...],
-    held: DType,
-) -> Tensor:
-    """exp(score - logarithm of the row's sum); 0 where the score is -inf, whatever the sum is."""
-    scored = score_epilogue(scale, query.size[-1], is_causal, mask, size, held)
-
-    def weight(acc: Value, index: Index) -> Value:
-        score = scored(acc, index)
-        row = upcast(logsumexp.at(index[:-1]), held)
-        nothing = call("eq", score, -float("inf"))
-        return call("where", nothing, 0, call("exp", score - row))
-
-    return product(b, "attention weights", query, transpose(key, -2, -1), size, held, weight)
-
-
-def _row_sums(b: Builder, grad: Tensor, out: Tensor, held: DType) -> Tensor:
-    def before(value: Value, place: Index) -> Value:
-        return value * upcast(out.at(place), held)
-
-    dims = (grad.rank - 1,)
-    return sum_over(b, grad, dims, dtype=held, before=before)
+    return (*gradients, *(_zero_output(b, k) for k in range(3, len(b.node.outputs))))

@@ -241,7 +241,10 @@ def bound_mask(mask: Value) -> Value:
     """Bound an additive mask so that a kernel can sum its numbers and multiply them by log2(e) in
     f32: models use the least f32 for hidden scores. A small fraction of it hides them as well, and
     minus infinity is unchanged."""
-    if any(load.dtype is DType.F16 for load in _direct_loads(mask)):
+    root = mask
+    while isinstance(root, Cast):
+        root = root.value
+    if isinstance(root, Load) and root.dtype is DType.F16:
         return mask
     number = literal_value(mask)
     if number is not None:
@@ -250,11 +253,3 @@ def bound_mask(mask: Value) -> Value:
         condition, *kept = mask.args
         return call("where", condition, *map(bound_mask, kept))
     return call("where", mask < _ABSORBING, mask * _PART, mask)
-
-
-def _direct_loads(value: Value) -> Iterator[Load]:
-    """The load at the root of a tree, below conversions."""
-    while isinstance(value, Cast):
-        value = value.value
-    if isinstance(value, Load):
-        yield value

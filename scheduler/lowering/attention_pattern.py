@@ -10,7 +10,7 @@ differ in f32.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scheduler.ir.dtypes import DType
@@ -23,7 +23,6 @@ from scheduler.ir.index.trees import index_exprs, simplify_tree
 from scheduler.ir.operations import (
     Attention,
     Axis,
-    Buffer,
     BufferKind,
     Contraction,
     GroupKind,
@@ -58,10 +57,14 @@ def with_attention(lowered: Lowered) -> Lowered:
     used = {name for operation in kept for name in (*operation.reads, *operation.writes)}
     results = {store.buffer for each in made.values() for store in each.stores}
     buffers = {
-        name: _rows_first(buffer) if name in results else buffer
+        name: buffer
         for name, buffer in lowered.buffers.items()
         if buffer.kind is not BufferKind.INTERMEDIATE or name in used
     }
+    for name in results:  # readers concatenate the heads; an output of the model keeps its strides
+        if buffers[name].kind is BufferKind.INTERMEDIATE:
+            stride = attention.rows_first_strides(buffers[name].size) or buffers[name].stride
+            buffers[name] = replace(buffers[name], stride=stride)
     return replace(lowered, operations=tuple(kept), buffers=buffers)
 
 
@@ -155,8 +158,13 @@ class _Match:
             self.scores.steps, self.row, self.column, self.ranges, q.dtype.compute_dtype
         )
         written = {name for operation in operations[:-1] for name in operation.writes}
-        if mask is None or (mask.value and not _is_independent(mask.value, written)):
+        if mask is None:
             return None
+        if mask.value is not None and any(
+            isinstance(part, Accumulator) or (isinstance(part, Load) and part.buffer in written)
+            for part in walk(mask.value)
+        ):
+            return None  # the mask reads what the attention itself computes
         v = last.b
         if not (q.dtype is k.dtype is v.dtype and q.dtype in _FLOATS):
             return None
@@ -206,19 +214,3 @@ class _Match:
 
 def _reads(value: Value, axis: Axis) -> bool:
     return any(axis.var in expr.free_symbols for expr in index_exprs(value))
-
-
-def _is_independent(mask: Value, written: Collection[str]) -> bool:
-    """Whether a mask reads nothing that the attention itself computes."""
-    return not any(
-        isinstance(part, Accumulator) or (isinstance(part, Load) and part.buffer in written)
-        for part in walk(mask)
-    )
-
-
-def _rows_first(buffer: Buffer) -> Buffer:
-    """The buffer with rows before heads in memory, the order for readers that concatenate the
-    heads. An output of the model keeps its strides."""
-    if buffer.kind is not BufferKind.INTERMEDIATE:
-        return buffer
-    return replace(buffer, stride=attention.rows_first_strides(buffer.size) or buffer.stride)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from scheduler.errors import UserError
 from scheduler.fuel import spend_fuel
@@ -23,7 +23,14 @@ def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
     convolution through ops that keep images and channels. Outputs of the graph are copied into the
     model's order at the end."""
     hints = {name: info.hint for name, info in graph.symbols.items()}
-    gaining = [node.outputs[0] for node in graph.nodes if _is_profitable(graph, node, hints)]
+    gaining = []
+    for node in graph.nodes:
+        spend_fuel()
+        convolution = _convolution(graph, node)
+        if convolution is not None:
+            input, weight, output, groups = convolution
+            if is_profitable(input, weight, output.size, groups, hints):
+                gaining.append(node.outputs[0])
     if not gaining:
         return {}
     regions = _Regions(graph)
@@ -35,15 +42,6 @@ def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
     return {name: channels_last_strides(graph.tensors[name].size) for name in sorted(found - given)}
 
 
-def _is_profitable(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:
-    spend_fuel()
-    given = _convolution(graph, node)
-    if given is None:
-        return False
-    input, weight, output, groups = given
-    return is_profitable(input, weight, output.size, groups, hints)
-
-
 def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta, int] | None:
     """Input, weight, output and groups of a convolution that is not transposed."""
     if not node.target.startswith(_TARGETS):
@@ -52,7 +50,8 @@ def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, Tens
         given = resolve_op(node.target).bind(node)
     except (UnsupportedOpError, UserError):
         return None  # lowering reports the error
-    operands = [graph.tensors.get(_name(given[name])) for name in ("input", "weight")]
+    names = [str(getattr(given[name], "name", "")) for name in ("input", "weight")]
+    operands = [graph.tensors.get(name) for name in names]
     output = graph.tensors.get(node.outputs[0])
     groups = given.get("groups", 1)
     if given.get("transposed") or output is None or None in operands or type(groups) is not int:
@@ -60,10 +59,6 @@ def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, Tens
     input, weight = operands
     assert input is not None and weight is not None
     return input, weight, output, groups
-
-
-def _name(argument: Any) -> str:
-    return str(getattr(argument, "name", ""))
 
 
 class _Regions:
@@ -77,18 +72,15 @@ class _Regions:
         """Merge the node's values of the same kind into one region."""
         first: dict[_Kind, str] = {}
         for name in (*node.outputs, *node_references(node)):
-            for kind in self._kind(name):
+            meta = self._graph.tensors.get(name)
+            if meta is not None and len(meta.size) > 2:
+                kind = len(meta.size), meta.size[0], meta.size[1]
                 self._roots[self._root(name)] = self._root(first.setdefault(kind, name))
 
     def containing(self, names: list[str]) -> set[str]:
         """All values in the regions of these values."""
         roots = {self._root(name) for name in names}
         return {name for name in [*self._roots] if self._root(name) in roots}
-
-    def _kind(self, name: str) -> Iterator[_Kind]:
-        meta = self._graph.tensors.get(name)
-        if meta is not None and len(meta.size) > 2:
-            yield len(meta.size), meta.size[0], meta.size[1]
 
     def _root(self, name: str) -> str:
         while (above := self._roots.setdefault(name, name)) != name:

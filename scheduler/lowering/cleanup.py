@@ -8,15 +8,7 @@ from dataclasses import replace
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
-from scheduler.ir.operations import (
-    Assertion,
-    Buffer,
-    BufferKind,
-    Lowered,
-    Operation,
-    live_operations,
-)
+from scheduler.ir.operations import Assertion, BufferKind, Lowered, live_operations
 from scheduler.ir.values import Value, call, index_value
 from scheduler.lowering import layout, scalars
 from scheduler.lowering.builder import Builder
@@ -34,7 +26,12 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
         names.append(_output(b, name, made))
     assertions = _assertions(b)
     results = [*names, *(each.buffer for each in assertions)]
-    operations = _remove_unread(live_operations(b.operations, results), results)
+    operations = live_operations(b.operations, results)
+    read = {*results, *(name for op in operations for name in op.reads)}
+    for number, op in enumerate(operations):
+        stores = [store for store in op.results if store.buffer in read]
+        if 0 < len(stores) < len(op.results):
+            operations[number] = op.with_results(stores, op.nodes)
     used = {name for op in operations for name in (*op.reads, *op.writes)}
     buffers = {
         name: buffer
@@ -84,23 +81,20 @@ def _has_same_elements(b: Builder, one: Tensor, other: Tensor) -> bool:
     return 0 in one.size or one.at(index) == other.at(index)
 
 
-def _remove_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> list[Operation]:
-    """Remove stores that no operation or output reads, from operations that have other stores."""
-    read = {*outputs, *(name for op in operations for name in op.reads)}
-    made = []
-    for op in operations:
-        stores = [store for store in op.results if store.buffer in read]
-        less = 0 < len(stores) < len(op.results)
-        made.append(op.with_results(stores, op.nodes) if less else op)
-    return made
-
-
 def _output(b: Builder, name: str, tensor: Tensor) -> str:
     """The buffer of an output: the buffer that the tensor fills, or a new copy."""
     meta = b.graph.tensors.get(name)
     stride = () if meta is None else layout.dense_strides(meta.size, meta.stride, b.hints)
     buffer = b.buffers.get(tensor.buffer)
-    if buffer is not None and not _is_reordered(b, buffer, stride):
+    # An intermediate buffer may have another memory order than the model states.
+    is_reordered = (
+        buffer is not None
+        and buffer.kind is BufferKind.INTERMEDIATE
+        and bool(b.reordered)
+        and len(stride) >= 3
+        and not layout.is_same_layout(buffer.size, buffer.stride, stride)
+    )
+    if buffer is not None and not is_reordered:
         if buffer.kind is BufferKind.INTERMEDIATE:
             made = replace(buffer, kind=BufferKind.OUTPUT, source_name=name)
             b.buffers[buffer.name] = made
@@ -110,11 +104,3 @@ def _output(b: Builder, name: str, tensor: Tensor) -> str:
     made = replace(b.buffers[copy.buffer], kind=BufferKind.OUTPUT, source_name=name)
     b.buffers[copy.buffer] = made
     return copy.buffer
-
-
-def _is_reordered(b: Builder, buffer: Buffer, stride: tuple[Expr, ...]) -> bool:
-    """Whether returning the whole buffer would change the memory order that the model states."""
-    made_here = buffer.kind is BufferKind.INTERMEDIATE and bool(b.reordered)
-    if not made_here or len(stride) < 3:
-        return False
-    return not layout.is_same_layout(buffer.size, buffer.stride, stride)

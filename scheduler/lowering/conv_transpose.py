@@ -109,15 +109,6 @@ class _Phase:
         return simplify(self.blocks * self.step)
 
 
-def _phase(view: InverseWindow, d: int, size: Expr) -> _Phase:
-    step = view.stride[d]
-    if step == 1 or view.dilation[d] != 1:
-        return _Phase(1, 0, size)
-    before = view.padding[d] % step
-    blocks = simplify(FloorDiv(size + before + step - 1, sympy.Integer(step)))
-    return _Phase(step, before, blocks)
-
-
 def _phase_convolution(
     b: Builder,
     input: Tensor,
@@ -128,7 +119,14 @@ def _phase_convolution(
     size: tuple[Expr, ...],
     dtype: DType,
 ) -> Tensor:
-    phases = [_phase(view, d, extent) for d, extent in enumerate(size[2:])]
+    phases = []
+    for d, extent in enumerate(size[2:]):
+        step, before = view.stride[d], view.padding[d] % view.stride[d]
+        if step == 1 or view.dilation[d] != 1:
+            phases.append(_Phase(1, 0, extent))
+        else:
+            blocks = simplify(FloorDiv(extent + before + step - 1, sympy.Integer(step)))
+            phases.append(_Phase(step, before, blocks))
     parted = [d for d, phase in enumerate(phases) if phase.step > 1]
     batch = (
         *((sympy.Integer(groups),) if groups > 1 else ()),

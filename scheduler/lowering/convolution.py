@@ -46,7 +46,13 @@ def convolution(
         input = input.view((_ONE, *input.size), lambda i: i[1:])
         size = (_ONE, *size)
     make = transposed_convolution if transposed else convolved
-    steps = (stride, _padding(padding, weight.size[2:], dilation), dilation)
+    if padding == "valid":
+        padding = 0
+    elif padding == "same":  # if odd, the larger half is at the end, where windows leave the input
+        spacing = expand_to_rank(dilation, weight.rank - 2)
+        kernel = zip(weight.size[2:], spacing, strict=True)
+        padding = tuple((int(k) - 1) * d // 2 for k, d in kernel)
+    steps = (stride, padding, dilation)
     made = make(b, input, weight, bias, steps, int(groups), size, b.meta().dtype)
     return reshape(b, made, b.meta().size)
 
@@ -66,20 +72,6 @@ def conv_transpose(
     return convolution(
         b, input, weight, bias, stride, padding, dilation, True, output_padding, groups
     )
-
-
-def _padding(padding: Any, kernel: tuple[Expr, ...], dilation: Any) -> Any:
-    """The padding before each spatial dimension, from torch's ``padding`` argument.
-
-    If 'same' padding is odd, the larger half is at the end, where the window simply leaves the
-    input.
-    """
-    if padding == "valid":
-        return 0
-    if padding != "same":
-        return padding
-    steps = expand_to_rank(dilation, len(kernel))
-    return tuple((int(k) - 1) * d // 2 for k, d in zip(kernel, steps, strict=True))
 
 
 def convolved(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 
@@ -70,13 +69,9 @@ def _needed_writers(graph: Graph) -> set[str]:
         if root in read:
             needed.add(node.name)
         if root in read or any(memory.root(output) in read for output in node.outputs):
-            read.update(map(memory.root, _read(node)))
+            # ``zeros_like`` and ``new_zeros`` only read a shape.
+            takes_shape = node.target.startswith("aten.new_") or "_like." in node.target
+            reader = replace(node, args=node.args[1:]) if takes_shape else node
+            read.update(map(memory.root, node_references(reader)))
         read.discard(root)
     return needed
-
-
-def _read(node: Node) -> Iterator[str]:
-    """The values whose elements a node reads. ``zeros_like`` and ``new_zeros`` only read a
-    shape."""
-    takes_shape = node.target.startswith("aten.new_") or "_like." in node.target
-    return node_references(replace(node, args=node.args[1:]) if takes_shape else node)

@@ -180,24 +180,19 @@ def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int
     parts = []
     for tensor in tensors:
         rows = FloorDiv(tensor.size[at] + chunks - 1, chunks)
-        after = product(tensor.size[at + 1 :])
-        size = (*tensor.size[:at], chunks, rows * after)
-        parts.append(_in_chunks(tensor, at, size, rows, meta.dtype))
+
+        def read(i: Index, tensor: Tensor = tensor, rows: Expr = rows) -> Value:
+            row, *rest = scatter.unflatten_index(i[-1], (rows, *tensor.size[at + 1 :]))
+            place = i[at] * rows + row
+            value = upcast(tensor.at((*i[:at], place, *rest)), meta.dtype)
+            inside = trees.less_than(place, tensor.size[at])
+            return trees.masked_value(inside, value, const(0, meta.dtype))
+
+        size = (*tensor.size[:at], chunks, rows * product(tensor.size[at + 1 :]))
+        parts.append(Tensor(size, meta.dtype, read))
     made = concat.concatenate(parts, at + 1, meta.dtype)
     b.check_output_shape(made.size)
     return materialize(b, made)
-
-
-def _in_chunks(tensor: Tensor, at: int, size: tuple[Expr, ...], rows: Expr, dtype: DType) -> Tensor:
-    trailing = tensor.size[at + 1 :]
-
-    def read(i: Index) -> Value:
-        row, *rest = scatter.unflatten_index(i[-1], (rows, *trailing))
-        place = i[at] * rows + row
-        own = upcast(tensor.at((*i[:at], place, *rest)), dtype)
-        return trees.masked_value(trees.less_than(place, tensor.size[at]), own, const(0, dtype))
-
-    return Tensor(size, dtype, read)
 
 
 def flatten_dense_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -218,13 +213,12 @@ def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     columns = []
     for k, tensor in enumerate(tensors):
         after = product(tuple(t.size[0] for t in tensors[k + 1 :]))
-        columns.append(_repeated(tensor, (rows, _ONE), after))
+
+        def index(i: Index, extent: Expr = tensor.size[0], after: Expr = after) -> Index:
+            return (Mod(FloorDiv(i[0], after), extent),)
+
+        columns.append(tensor.view((rows, _ONE), index))
     return concat.cat(b, tuple(columns), 1)
-
-
-def _repeated(tensor: Tensor, size: tuple[Expr, ...], each: Expr) -> Tensor:
-    extent = tensor.size[0]
-    return tensor.view(size, lambda i: (Mod(FloorDiv(i[0], each), extent),))
 
 
 # Channel shuffles.
@@ -279,7 +273,7 @@ def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
 
         def unit(i: Index) -> Value:
             same = call("eq", index_value(i[-1]), index_value(i[-2]))
-            return call("where", same, const(1, meta.dtype), const(0, meta.dtype))
+            return call("where", same, const(1, meta.dtype), 0)
 
         return materialize(b, Tensor(meta.size, meta.dtype, unit))
     result: Tensor | None = None

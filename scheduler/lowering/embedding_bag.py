@@ -64,7 +64,15 @@ def embedding_bag(
     counts = count_sources(
         b, (bags,), Sources(entries.size, lambda i: (bag.at(i),), entries.at, used)
     )
-    result = made if mode == _SUM else _finish_reduction(made, counts, mode)
+
+    def read(i: Index) -> Value:
+        """The mean or the maximum; 0 for an empty bag."""
+        count, value = counts.at(i[:1]), made.at(i)
+        if mode == _MEAN:
+            value = value / upcast(call("maximum", count, 1), made.dtype)
+        return call("where", count > 0, value, 0)
+
+    result = made if mode == _SUM else Tensor(made.size, made.dtype, read)
     found = _maxima(b, made, counts, entries, rows, sources) if mode == _MAX else None
     return (materialize(b, result), *_backward_outputs(b, mode, bag, counts, found))
 
@@ -85,21 +93,6 @@ def _bags(b: Builder, count: Expr, offsets: Tensor) -> Tensor:
 
     running = b.scan((count,), 0, ReductionKind.SUM, read, DType.I64)
     return Tensor((count,), DType.I64, lambda i: running.at(i) - before)
-
-
-def _finish_reduction(made: Tensor, counts: Tensor, mode: int) -> Tensor:
-    """Means from sums; 0 for an empty bag."""
-
-    def read(i: Index) -> Value:
-        count, value = counts.at(i[:1]), made.at(i)
-        zero = const(0, made.dtype)
-        if mode == _MEAN:
-            least = call("maximum", count, 1)
-            value = value / upcast(least, made.dtype)
-        some = count > 0
-        return call("where", some, value, zero)
-
-    return Tensor(made.size, made.dtype, read)
 
 
 def _maxima(

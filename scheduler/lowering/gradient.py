@@ -62,12 +62,12 @@ def _uniform_gradient(
 
     def weighed(start: Any, *factors: float) -> Tensor:
         three = [slice_dim(x, at, start + k, _ONE) for k in range(3)]
-        three[1] = lazy_elementwise((three[1],), _twice, x.dtype)  # wraps in this type, as in torch
+        three[1] = lazy_elementwise(
+            (three[1],), lambda v: v * 2, x.dtype
+        )  # wraps in this type, as in torch
 
         def function(p: Value, q: Value, r: Value, h: Value) -> Value:
-            pairs = zip((p, q, r), factors, strict=True)
-            total = _sum_of([v * f for v, f in pairs])
-            return total / h
+            return (p * factors[0] + q * factors[1] + r * factors[2]) / h
 
         return lazy_elementwise((*three, step), function, dtype)
 
@@ -84,10 +84,6 @@ def _uniform_gradient(
     else:
         first = weighed(sympy.Integer(0), -1.5, 1.0, -0.5)
         final = weighed(last - 3, 0.5, -1.0, 1.5)
-    return _between(first, center, final, at)
-
-
-def _between(first: Tensor, center: Tensor, final: Tensor, at: int) -> Sequence[Tensor]:
     return (first, final) if center.size[at] == 0 else (first, center, final)
 
 
@@ -113,8 +109,8 @@ def _nonuniform_gradient(
         parts = [slice_dim(x, at, start + k, length) for k in range(3)]
 
         def function(p: Value, q: Value, r: Value, h: Value, k: Value) -> Value:
-            pairs = zip((p, q, r), factors(h, k), strict=True)
-            return _sum_of([v * f for v, f in pairs])
+            left, middle, right = factors(h, k)
+            return p * left + q * middle + r * right
 
         return lazy_elementwise(
             (*parts, width(left, length), width(left + 1, length)), function, dtype
@@ -134,37 +130,13 @@ def _nonuniform_gradient(
     return (three(zero, zero, _ONE, _first), *parts, three(last - 3, last - 3, _ONE, _last))
 
 
-def _sum_of(values: Sequence[Value]) -> Value:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
-
-
-def _over(above: Value, *below: Value) -> Value:
-    product = below[0]
-    for factor in below[1:]:
-        product = product * factor
-    return above / product
-
-
-def _twice(value: Value) -> Value:
-    return value * 2
-
-
 def _inner(h: Value, k: Value) -> tuple[Value, Value, Value]:
-    both = h + k
-    middle = _over(k - h, h, k)
-    return -_over(k, h, both), middle, _over(h, k, both)
+    return -(k / (h * (h + k))), (k - h) / (h * k), h / (k * (h + k))
 
 
 def _first(h: Value, k: Value) -> tuple[Value, Value, Value]:
-    both = h + k
-    nearest = -_over(_twice(h) + k, h, both)
-    return nearest, _over(both, h, k), -_over(h, k, both)
+    return -((h * 2 + k) / (h * (h + k))), (h + k) / (h * k), -(h / (k * (h + k)))
 
 
 def _last(h: Value, k: Value) -> tuple[Value, Value, Value]:
-    both = h + k
-    nearest = _over(_twice(k) + h, k, both)
-    return _over(k, h, both), -_over(both, h, k), nearest
+    return k / (h * (h + k)), -((h + k) / (h * k)), (k * 2 + h) / (k * (h + k))

@@ -32,7 +32,7 @@ from scheduler.ir.operations import (
     Store,
 )
 from scheduler.ir.rounding_noise import RoundingNoise, overflow_to_inf, scan_spread, sum_spread
-from scheduler.ir.values import Load, Value
+from scheduler.ir.values import Load
 from scheduler.lowering.running_error import (
     averaged_error,
     operand_error,
@@ -154,8 +154,8 @@ _ARG_KINDS = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
 _REDUCERS: dict[ReductionKind, Callable[[Array], Array]] = {
     ReductionKind.SUM: lambda x: x.sum(axis=-1),
     ReductionKind.PROD: lambda x: x.prod(axis=-1),
-    ReductionKind.MAX: lambda x: x.max(axis=-1, initial=_lowest(x)),
-    ReductionKind.MIN: lambda x: x.min(axis=-1, initial=_highest(x)),
+    ReductionKind.MAX: lambda x: x.max(axis=-1, initial=_limits(x)[0]),
+    ReductionKind.MIN: lambda x: x.min(axis=-1, initial=_limits(x)[1]),
     ReductionKind.ANY: lambda x: np.asarray(x.any(axis=-1)),
     ReductionKind.ALL: lambda x: np.asarray(x.all(axis=-1)),
     ReductionKind.ARGMAX: lambda x: x.argmax(axis=-1),
@@ -163,17 +163,13 @@ _REDUCERS: dict[ReductionKind, Callable[[Array], Array]] = {
 }
 
 
-def _lowest(x: Array) -> Any:
-    """The maximum of no elements."""
+def _limits(x: Array) -> tuple[Any, Any]:
+    """The maximum and the minimum of no elements."""
     if x.dtype == bool:
-        return False
-    return -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
-
-
-def _highest(x: Array) -> Any:
-    if x.dtype == bool:
-        return True
-    return np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).max
+        return False, True
+    if np.issubdtype(x.dtype, np.floating):
+        return -np.inf, np.inf
+    return np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
 
 
 def _scan(operation: Scan, scope: Scope) -> dict[str, Array]:
@@ -279,7 +275,12 @@ def _contraction(operation: Contraction, scope: Scope) -> dict[str, Array]:
     a, b = operation.operands
     left = np.asarray(evaluate_full(a.value, scope.with_grid(*a.axes)), np.float64)
     left = left.reshape(prod(batch), prod(m), prod(k))
-    right = _narrow(b.value, scope.with_grid(*b.axes)).reshape(prod(batch), prod(k), prod(n))
+    inside, right = scope.with_grid(*b.axes), None
+    if isinstance(b.value, Load):  # a plain load keeps its stored type
+        right = transposed_view(b.value, scope.values[b.value.buffer], inside)
+    if right is None:
+        right = evaluate_full(b.value, inside)
+    right = np.broadcast_to(right, inside.shape).reshape(prod(batch), prod(k), prod(n))
     if scope.roundings and operation.products.operand_eps:
         eps = operation.products.operand_eps
         left, right = (scope.roundings.perturb(each, DType.F32, eps) for each in (left, right))
@@ -307,10 +308,14 @@ def _contraction_error(
 ) -> Array:
     eps = operation.a.dtype.product_sum.eps
     coarse = operation.a.dtype.is_float8 and operation.b.dtype.is_float8
-    errors = [
-        np.broadcast_to(_operand_error(operation, view, scope), scope.with_grid(*view.axes).shape)
-        for view in operation.operands
-    ]
+    rounding = operation.products.operand_eps  # operands may be rounded to tf32
+    errors: list[Array] = []
+    for view in operation.operands:
+        inside = scope.with_grid(*view.axes)
+        error = tree_error(view.value, inside)
+        if rounding:
+            error = error + rounding * np.abs(evaluate_full(view.value, inside))
+        errors.append(np.broadcast_to(error, inside.shape))
     of_left, of_right = errors[0].reshape(left.shape), errors[1].reshape(right.shape)
     off = np.empty(result.shape)
     for first in range(0, result.shape[-1], columns := _columns_at_once(left)):
@@ -321,28 +326,11 @@ def _contraction_error(
     return off
 
 
-def _operand_error(operation: Contraction, view: OperandView, scope: Scope) -> Array:
-    """The error of an operand, which may be rounded to tf32."""
-    inside = scope.with_grid(*view.axes)
-    error = tree_error(view.value, inside)
-    rounding = operation.products.operand_eps
-    return error + rounding * np.abs(evaluate_full(view.value, inside)) if rounding else error
-
-
 def _columns_at_once(left: Array) -> int:
     return max(1, _CHUNK // max(1, int(left.shape[0]) * int(left.shape[-1])))
 
 
 _CHUNK = 2**24  # elements of an operand converted to float64 at a time: weights may be very large
-
-
-def _narrow(value: Value, scope: Scope) -> Array:
-    """Evaluate a tree over the scope's whole grid; a plain load keeps its stored type."""
-    if isinstance(value, Load):
-        plain = transposed_view(value, scope.values[value.buffer], scope)
-        if plain is not None:
-            return np.broadcast_to(plain, scope.shape)
-    return evaluate_full(value, scope)
 
 
 def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
@@ -360,7 +348,11 @@ def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
         scores = np.where(columns <= rows, scores, -np.inf)
     for mask in masks:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
-    weights = _softmax(scores, safe=operation.safe)
+    highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - np.where(np.isneginf(highest), 0.0, highest))
+        total = weights.sum(axis=-1, keepdims=True)
+        weights = weights / np.where(operation.safe & (total == 0), 1.0, total)
     result = weights @ v
     points = scope.with_grid(*operation.points, acc=result)
     if scope.errors is not None:
@@ -374,15 +366,6 @@ def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
             points, averaged_error(operation, weights, v, result, scored, errors[2])
         )
     return _store(operation.results, points)
-
-
-def _softmax(scores: Array, *, safe: bool) -> Array:
-    """softmax over the last axis. A row of only -inf gives 0 (``safe``) or NaN."""
-    highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore"):
-        weights = np.exp(scores - np.where(np.isneginf(highest), 0.0, highest))
-        total = weights.sum(axis=-1, keepdims=True)
-        return np.asarray(weights / np.where(safe & (total == 0), 1.0, total))
 
 
 _RULES: dict[type, Callable[[Any, Scope], dict[str, Array]]] = {

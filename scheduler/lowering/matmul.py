@@ -90,6 +90,7 @@ def contract(
     inside = b.sizes.over(final)
     store_index = tuple(simplify(substitute_expr(i, exprs), inside) for i in index)
     store = Store(buffer.name, store_index, upcast(result, dtype), b.nodes)
+    batch_axes, m_axes, n_axes, k_axes = merged
     # Depthwise convolutions use no matrix instructions.
     allows_tf32 = (
         b.graph.float32_matmul_precision is MatmulPrecision.HIGH
@@ -101,7 +102,10 @@ def contract(
             b.operation_name(),
             template,
             problem,
-            *merged,
+            batch_axes,
+            m_axes,
+            n_axes,
+            k_axes,
             a_value,
             b_value,
             (store,),

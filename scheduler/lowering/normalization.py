@@ -7,7 +7,6 @@ from typing import Any
 
 import sympy
 
-from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
@@ -57,32 +56,37 @@ def layer_norm(
     lead = input.rank - len(normalized_shape)
     dims = tuple(range(lead, input.rank))
     average, inverse = moments(b, input, dims, _inverse_deviation(reduced_count(input, dims), eps))
-    held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
-        row = (*index[:lead], *(_ZERO for _ in dims))
-        centred = upcast(input.at(index), held) - average.at(row)
-        normal = centred * inverse.at(row)
+        normal = _normal(input, average, inverse, index, (*index[:lead], *(_ZERO for _ in dims)))
         return scale_and_shift(normal, weight, bias, index[lead:])
 
-    made = b.pointwise(input.size, input.dtype, read)
+    return _with_statistics(b, b.pointwise(input.size, input.dtype, read), average, inverse)
+
+
+def _normal(
+    input: Tensor, average: Tensor | None, inverse: Tensor, index: Index, row: Index
+) -> Value:
+    """An element minus its row's mean, times the row's inverse deviation."""
+    value = upcast(input.at(index), accumulator_type(input.dtype))
+    if average is not None:
+        value = value - average.at(row)
+    return value * inverse.at(row)
+
+
+def _with_statistics(b: Builder, normalized: Tensor, *statistics: Tensor) -> Any:
+    """The node's outputs: the normalized tensor, and the statistics if the op returns them."""
     assert b.node is not None
-    return made if len(b.node.outputs) == 1 else (made, *_as_outputs(b, average, inverse))
-
-
-def _as_outputs(b: Builder, average: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and inverse deviation as the node's second and third outputs."""
-    made = []
-    for output, tensor in ((1, average), (2, inverse)):
+    if len(b.node.outputs) == 1:
+        return normalized
+    results = [normalized]
+    for output, tensor in enumerate(statistics, start=1):
         meta = b.meta(output)
-        made.append(reshape(b, _as_dtype(b, tensor, meta.dtype), meta.size))
-    return made[0], made[1]
-
-
-def _as_dtype(b: Builder, tensor: Tensor, dtype: DType) -> Tensor:
-    if tensor.dtype is dtype:
-        return tensor
-    return b.realize(Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
+        if tensor.dtype is not meta.dtype:
+            read, dtype = tensor.at, meta.dtype
+            tensor = b.realize(Tensor(tensor.size, dtype, lambda i: trees.cast(read(i), dtype)))  # noqa: B023, PLW2901
+        results.append(reshape(b, tensor, meta.size))
+    return tuple(results)
 
 
 def rms_norm(
@@ -113,16 +117,10 @@ def rms_norm(
     )
 
     def read(index: Index) -> Value:
-        row = (*index[:lead], *(_ZERO for _ in dims))
-        normal = upcast(input.at(index), held) * inverse.at(row)
+        normal = _normal(input, None, inverse, index, (*index[:lead], *(_ZERO for _ in dims)))
         return scale_and_shift(normal, weight, None, index[lead:])
 
-    made = b.pointwise(input.size, b.meta().dtype, read)
-    assert b.node is not None
-    if len(b.node.outputs) == 1:
-        return made
-    meta = b.meta(1)
-    return made, reshape(b, _as_dtype(b, inverse, meta.dtype), meta.size)
+    return _with_statistics(b, b.pointwise(input.size, b.meta().dtype, read), inverse)
 
 
 def group_norm(
@@ -141,17 +139,13 @@ def group_norm(
     split = reshape(b, input, (input.size[0], groups, each, *input.size[2:]))
     dims = tuple(range(2, split.rank))
     average, inverse = moments(b, split, dims, _inverse_deviation(reduced_count(split, dims), eps))
-    held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
         row = (index[0], FloorDiv(index[1], each), *(_ZERO for _ in dims))
-        centred = upcast(input.at(index), held) - average.at(row)
-        normal = centred * inverse.at(row)
+        normal = _normal(input, average, inverse, index, row)
         return scale_and_shift(normal, weight, bias, index[1:2])
 
-    made = b.pointwise(input.size, input.dtype, read)
-    assert b.node is not None
-    return made if len(b.node.outputs) == 1 else (made, *_as_outputs(b, average, inverse))
+    return _with_statistics(b, b.pointwise(input.size, input.dtype, read), average, inverse)
 
 
 def native_group_norm(

@@ -38,7 +38,10 @@ def philox_rand(
             "strides, are not supported"
         )
     count = product(meta.size)
-    threads = _threads(count)
+    # One thread per element, up to the number that torch's GPU runs at once.
+    needed = FloorDiv(count + (_BLOCK - 1), sympy.Integer(_BLOCK)) * _BLOCK
+    resident = index_value(symbol(BLOCKS) * _BLOCK)
+    threads = call("minimum", resident, call("maximum", index_value(needed), _BLOCK))
     first = call(
         "bitwise_and",
         call("rshift", _number(offset), Const(_CALLS, DType.I64)),
@@ -71,15 +74,6 @@ def philox_rand(
 
 def _number(tensor: Tensor) -> Value:
     return upcast(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
-
-
-def _threads(count: Expr) -> Value:
-    """The number of threads that draw: one per element, up to the number that torch's GPU runs at
-    once."""
-    needed = FloorDiv(count + (_BLOCK - 1), sympy.Integer(_BLOCK)) * _BLOCK
-    held = index_value(symbol(BLOCKS) * _BLOCK)
-    least = Const(_BLOCK, DType.I64)
-    return call("minimum", held, call("maximum", index_value(needed), least))
 
 
 def _consumed(count: Expr, threads: Value) -> Value:

@@ -235,12 +235,6 @@ def _row(tensor: Tensor, row: int) -> Tensor:
     return tensor.view(tensor.size[1:], lambda i: (sympy.Integer(row), *i))
 
 
-def _rows(b: Builder, states: Sequence[Tensor], output: int) -> Tensor:
-    meta = b.meta(output)
-    made = _stacked(states)
-    return b.pointwise(meta.size, meta.dtype, made.at)
-
-
 def _layer_rule(step: _Step, both: bool, states: int) -> Callable[..., tuple[Tensor, ...]]:
     def rule(
         b: Builder,
@@ -267,8 +261,10 @@ def _layer_rule(step: _Step, both: bool, states: int) -> Callable[..., tuple[Ten
         ways = (bool(has_biases), int(num_layers), bool(bidirectional))
         made, last = _layers(b, x, given, params, *ways, step, both)
         out = transpose(made, 0, 1) if batch_first else made
-        rest = (_rows(b, [s[k] for s in last], 1 + k) for k in range(states))
-        return out, *rest
+        metas = [b.meta(1 + k) for k in range(states)]
+        rows = [_stacked([state[k] for state in last]) for k in range(states)]
+        stored = (b.pointwise(m.size, m.dtype, r.at) for m, r in zip(metas, rows, strict=True))
+        return out, *stored
 
     return rule
 
@@ -310,16 +306,11 @@ def mkldnn_rnn_layer(
     meta = b.meta()
     out = b.pointwise(meta.size, meta.dtype, made.at)
     ends = (reshape(b, s, b.meta(1 + k).size) for k, s in enumerate(last))
-    return out, *ends, _workspace(b)
-
-
-def _workspace(b: Builder) -> Tensor | None:
-    """The workspace for the gradient: empty."""
     assert b.node is not None
     if b.node.outputs[3] not in b.graph.tensors:
-        return None
-    meta = b.meta(3)
-    return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
+        return out, *ends, None
+    meta = b.meta(3)  # the workspace for the gradient, which is empty
+    return out, *ends, Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
 
 
 def _cell(step: _Step, both: bool) -> Callable[..., Any]:

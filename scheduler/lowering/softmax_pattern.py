@@ -35,8 +35,11 @@ def match_softmax(value: Value, column: Axis, ranges: Ranges, sources: Sources) 
         if not isinstance(value, Load) or value.dtype.is_float8:
             break
         writer = sources.writer(value)
-        if not isinstance(writer, Pointwise) or not _may_match(_strip_casts(writer.store.value)):
+        if not isinstance(writer, Pointwise):
             return None
+        written = _strip_casts(writer.store.value)
+        if not isinstance(written, Load) and _match_parts(written) is None:
+            return None  # checked first because it is cheap
         stored = sources.stored(writer, value, ranges)
         if stored is None:
             return None
@@ -64,12 +67,6 @@ def _strip_casts(value: Value) -> Value:
     while isinstance(value, Cast) and is_elided_cast(value.value.dtype, value.dtype):
         value = value.value
     return value
-
-
-def _may_match(value: Value) -> bool:
-    """Whether the value may be a softmax: a quotient or a load. Checked first because it is
-    cheap."""
-    return isinstance(value, Load) or _match_parts(value) is not None
 
 
 def _match_parts(value: Value) -> tuple[Value, Load, Load] | None:
@@ -110,21 +107,13 @@ def _match_reduction(
 def _is_safe(top: Value, total: Value) -> bool | None:
     """Whether a row of minus infinity gives 0, because its maximum becomes 0 and its sum 1. None
     for any other replacement."""
-    if isinstance(top, Accumulator) and isinstance(total, Accumulator):
-        return False
-    return True if _never_infinite(top) and _never_zero(total) else None
-
-
-def _never_infinite(value: Value) -> bool:
-    match value:
-        case Call("where", (Call(test, arguments), Const(0), Accumulator())):
-            lowest = test == "eq" and arguments[1:] == (Const(-math.inf, value.dtype),)
-            return (test == "isinf" or lowest) and isinstance(arguments[0], Accumulator)
-    return False
-
-
-def _never_zero(value: Value) -> bool:
-    match value:
-        case Call("where", (Call("eq", (Accumulator(), Const(0))), Const(1), Accumulator())):
-            return True
-    return False
+    match top, total:
+        case Accumulator(), Accumulator():
+            return False
+        case (
+            Call("where", (Call(test, (Accumulator(), *rest)), Const(0), Accumulator())),
+            Call("where", (Call("eq", (Accumulator(), Const(0))), Const(1), Accumulator())),
+        ):
+            is_lowest = test == "eq" and rest == [Const(-math.inf, top.dtype)]
+            return True if test == "isinf" or is_lowest else None
+    return None
