@@ -15,28 +15,21 @@ from scheduler.ir.graph import Expr
 class NestPrinter(printer.NestPrinter):
     """Packs are those of ``kiln/vector.h``; ``index_t`` holds indices."""
 
+    value_printer = ValuePrinter
+    index_type = "index_t"
     index: IndexPrinter
     streamed_pointers: Collection[str] = ()
     """Pointers through which each element is read only once."""
 
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
-        given = self.nest.multipliers
-        return IndexPrinter(ranges=self.nest.ranges, names=names, multipliers=given)
+        multipliers = self.nest.multipliers
+        return IndexPrinter(ranges=self.nest.ranges, names=names, multipliers=multipliers)
 
     def division(self, dividend: str, size: Expr) -> tuple[str, str]:
         if size not in self.nest.multipliers:
             return super().division(dividend, size)
-        by = self.index.print_fast_division
-        return by("remainder", dividend, size), by("quotient", dividend, size)
-
-    def value_printer(self) -> ValuePrinter:
-        return ValuePrinter(
-            self.lines,
-            self._memory,
-            index=self.index_printer(self.names),
-            index_type="index_t",
-            address=self.nest.offset,
-        )
+        divide = self.index.print_fast_division
+        return divide("remainder", dividend, size), divide("quotient", dividend, size)
 
     def index_definition(self, name: str, text: str) -> str:
         return f"const index_t {name} = {text};"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import ClassVar
 
 from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
@@ -28,6 +29,12 @@ class NestPrinter(ABC):
     members' names, so that equal kernels have equal sources; ``names`` overrides them.
     """
 
+    value_printer: ClassVar[type[ValuePrinter]]
+    """Prints the language's trees."""
+
+    index_type: ClassVar[str] = ""
+    """Holds indices read from memory if no other type is given; the usual one if this is ""."""
+
     def __init__(
         self,
         nest: LoopNest,
@@ -35,6 +42,7 @@ class NestPrinter(ABC):
         memory: Mapping[str, Memory],
         pack: Pack | None = None,
         names: Mapping[str, str] | None = None,
+        index_type: str = "",
     ) -> None:
         self.nest = nest
         self.lines = lines
@@ -44,7 +52,13 @@ class NestPrinter(ABC):
         inner = {axis.var.name: f"r{i}" for i, axis in enumerate(nest.inner)}
         self.names = {**outer, **inner, **(names or {})}
         self.index = self.index_printer(self.names)
-        self.values = self.value_printer()
+        self.values = self.value_printer(
+            lines,
+            memory,
+            index=self.index_printer(self.names),
+            index_type=index_type or self.index_type,
+            address=nest.offset,
+        )
         self._packed_stores: dict[str, str] = {}
         self._read_backs = 0
         self._kept: dict[Load, str] = {}
@@ -211,13 +225,9 @@ class NestPrinter(ABC):
 
     # -- defined by each language ----------------------------------------------------------------
 
-    @abstractmethod
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
         """Return a printer of the nest's indices, with the texts of its symbols."""
-
-    @abstractmethod
-    def value_printer(self) -> ValuePrinter:
-        """Return a printer of the nest's trees, into its lines."""
+        return self.value_printer.index_printer(ranges=self.nest.ranges, names=names)
 
     @abstractmethod
     def index_definition(self, name: str, text: str) -> str:

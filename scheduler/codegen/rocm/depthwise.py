@@ -245,6 +245,13 @@ class DepthwiseTemplate(ROCmTemplate):
         own = " + ".join(f"{offset}(p.x_{name}) * {index}" for name, index in indices.items())
         load, weight = interface.a.load, interface.members[0].b.load
         assert load is not None and weight is not None, "windows of tensors alone"
+        source, weights = kernel.arg_name(load.buffer), kernel.arg_name(weight.buffer)
+        outputs = [kernel.arg_name(store.buffer) for store in self._member.stores]
+        bound, across = self._x.bound, "true"
+        if bound is not None:
+            column = f"int32_t({interface.index_text(bound.row)})"
+            tap = f"tx * {self._x.scale * self._x.tap}"
+            across = bound_test(bound, f"{column} + {tap}", interface.index_text)
         return {
             "header": self.header(),
             "element": interface.element.cpp,
@@ -261,9 +268,9 @@ class DepthwiseTemplate(ROCmTemplate):
             ],
             "results": results,
             "multiplies": self.marks.mark(self._member.nodes),
-            "input": kernel.arg_name(load.buffer),
+            "input": source,
             "input_first": "p.x_at" if self._form.rest != 0 else "",
-            "filter": kernel.arg_name(weight.buffer),
+            "filter": weights,
             "filter_at": "p.w_at + p.w_channel * channel"
             + (" + p.w_y * (tap / kTapsX) + p.w_x * (tap % kTapsX)" if y else " + p.w_x * tap"),
             "height": f"p.{height}" if y else "1",
@@ -278,11 +285,21 @@ class DepthwiseTemplate(ROCmTemplate):
             "own": f"({own}){scale}" if scale else own,
             "scale": scale,
             "window_y": self._window_y(),
-            "window_x": self._window_x(),
+            "window_x": across,
             "parameters": parameters.replace("* ", "* __restrict__ "),
             "arguments": names,
             "signature": kernel.signature(PLACEHOLDER),
-            "checks": self._checks(),
+            "checks": [
+                *(
+                    f"if ({name} == nullptr) return kiln::kNullPointer;"
+                    for name in dict.fromkeys((source, weights, *outputs))
+                ),
+                *(
+                    f"if (reinterpret_cast<uintptr_t>({name}) % (VECTOR * sizeof(*{name})) != 0)"
+                    " return hipErrorInvalidValue;"
+                    for name in dict.fromkeys((source, *outputs))
+                ),
+            ],
         }
 
     def _window_y(self) -> list[str]:
@@ -302,14 +319,6 @@ class DepthwiseTemplate(ROCmTemplate):
             lines.append("if (last < high) high = last;")
         return lines
 
-    def _window_x(self) -> str:
-        """Return the test whether tap ``tx`` is inside the input."""
-        bound, text = self._x.bound, self.interface.index_text
-        if bound is None:
-            return "true"
-        place = f"int32_t({text(bound.row)}) + tx * {self._x.scale * self._x.tap}"
-        return bound_test(bound, place, text)
-
     def _stores_vectors(self, store: Store, width: int) -> bool:
         """Whether the results of a thread's channels are contiguous whole vectors."""
         ranges = loop_ranges(self._member.batch, self._member.m, self._member.n)
@@ -317,17 +326,3 @@ class DepthwiseTemplate(ROCmTemplate):
         if width == 1 or form is None or form.at(self._channel.var) != 1:
             return False
         return all(is_multiple(step, width) for step in self._other_steps(form))
-
-    def _checks(self) -> list[str]:
-        """Return host statements that return an error for null and misaligned pointers."""
-        kernel, loads = self.interface.kernel, (self.interface.a, self.interface.members[0].b)
-        buffers = [operand.load.buffer for operand in loads if operand.load is not None]
-        buffers += [store.buffer for store in self._member.stores]
-        names = [kernel.arg_name(buffer) for buffer in dict.fromkeys(buffers)]
-        checks = [f"if ({name} == nullptr) return kiln::kNullPointer;" for name in names]
-        wide = [names[0], *(kernel.arg_name(store.buffer) for store in self._member.stores)]
-        return checks + [
-            f"if (reinterpret_cast<uintptr_t>({name}) % (VECTOR * sizeof(*{name})) != 0)"
-            " return hipErrorInvalidValue;"
-            for name in dict.fromkeys(wide)
-        ]

@@ -12,23 +12,18 @@ from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION, LaunchTemplate
+from scheduler.codegen.rocm.reduction.accumulators import OPERATIONS
 from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.functions import as_expr
-from scheduler.ir.operations import Lowered, Pointwise, ReductionKind, Scatter, Store
+from scheduler.ir.operations import Lowered, Pointwise, Scatter, Store
 from scheduler.ir.values import Const, Load, Masked
 from scheduler.targets import Target
 
 _THREADS = (256, 128, 512, 64)
 _BEGIN = "KERNEL_NAME_begin"
-_OPERATIONS = {
-    ReductionKind.SUM: "kiln::Sum",
-    ReductionKind.PROD: "kiln::Product",
-    ReductionKind.MAX: "kiln::Max",
-    ReductionKind.MIN: "kiln::Min",
-}
 
 
 class ScatterTemplate(LaunchTemplate):
@@ -121,6 +116,6 @@ class ScatterTemplate(LaunchTemplate):
                 blocks.enter_context(printer.lines.block(f"if ({condition})"))
                 blocks.enter_context(values.scope())
             place, value = values.offset(target), values.value(change.value)
-            operation = f"{_OPERATIONS[self.operation.kind]}<{cpp}>()"
+            operation = f"{OPERATIONS[self.operation.kind]}<{cpp}>()"
             printer.lines.add(f"kiln::combine<{cpp}>({pointer} + {place}, {value}, {operation});")
         return printer

@@ -7,7 +7,7 @@ from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.reduction.stages import Stage
 from scheduler.ir.operations import ReductionKind
 
-_OPERATIONS = {
+OPERATIONS = {
     ReductionKind.SUM: "kiln::Sum",
     ReductionKind.PROD: "kiln::Product",
     ReductionKind.MAX: "kiln::Max",
@@ -31,9 +31,9 @@ def combine(statement: Statement) -> tuple[str, str]:
     assert statement.kind is not None
     if finds_index(statement.kind):
         types = f"{statement.value.dtype.compute_dtype.cpp}, index_t"
-        return f"{_OPERATIONS[statement.kind]}<{types}>", f"kiln::Found<{types}>"
+        return f"{OPERATIONS[statement.kind]}<{types}>", f"kiln::Found<{types}>"
     cpp = statement.accumulate.compute_dtype.cpp
-    return f"{_OPERATIONS[statement.kind]}<{cpp}>", cpp
+    return f"{OPERATIONS[statement.kind]}<{cpp}>", cpp
 
 
 def accumulator_bytes(statement: Statement, stage: Stage) -> int:

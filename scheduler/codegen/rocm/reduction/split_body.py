@@ -142,3 +142,10 @@ class SplitBody(ReductionBody):
             column += " + j" if self.columns > 1 and not self.split.strided else ""
             place = f"static_cast<size_t>({slot}) * xnumel + {column}"
         return f"reinterpret_cast<{cpp}*>(workspace{begin})[{place}]"
+
+
+def reduce_part(stage: Stage, body: SplitBody) -> None:
+    """Print the reduction of the block's part of a row, to the workspace."""
+    body.outer()
+    body.reduce(stage)
+    body.save(stage)

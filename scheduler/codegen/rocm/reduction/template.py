@@ -61,7 +61,12 @@ class ReductionTemplate(LoopTemplate):
         choices = self._versions(lanes, vector, kept)
         versions = [version for _, version in choices]
         stages = [stage for version in versions for stage in version.stages(self.problem)]
-        scratch = max(map(self._scratch_size, versions)) if lanes > 32 else 0
+        scratch = 0
+        for version in versions if lanes > 32 else ():
+            # The widest combined value; two if several are combined in sequence.
+            groups = version.stages(self.problem)
+            sizes = [accumulator_bytes(s, stage) for stage in groups for s in stage.reductions]
+            scratch = max(scratch, max(sizes, default=0) * min(len(sizes), 2))
 
         def body(version: LoopVersion, indent: int) -> str:
             return self._body(version, indent, has_scratch=scratch > 0)
@@ -102,13 +107,6 @@ class ReductionTemplate(LoopTemplate):
         if may_fit and problem.shared_loads(vector, cut=True):
             choices.append(([fits], LoopVersion(vector, steps, cut=True)))
         return [*choices, ([], LoopVersion(vector, cut=True))]
-
-    def _scratch_size(self, version: LoopVersion) -> int:
-        """Return the bytes of the widest combined value; of two if several are combined in
-        sequence."""
-        stages = version.stages(self.problem)
-        sizes = [accumulator_bytes(s, stage) for stage in stages for s in stage.reductions]
-        return max(sizes, default=0) * min(len(sizes), 2)
 
     def _body(self, version: LoopVersion, indent: int, *, has_scratch: bool) -> str:
         """Return the statements of one version, which are the same for all numbers of lanes with

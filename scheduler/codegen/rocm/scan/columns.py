@@ -15,7 +15,12 @@ from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.reduction.accumulators import combine, element
 from scheduler.codegen.rocm.reduction.configs import Split
 from scheduler.codegen.rocm.reduction.functions import DeviceFunction
-from scheduler.codegen.rocm.reduction.split_body import STRIDED_COLUMN, Partials, SplitBody
+from scheduler.codegen.rocm.reduction.split_body import (
+    STRIDED_COLUMN,
+    Partials,
+    SplitBody,
+    reduce_part,
+)
 from scheduler.codegen.rocm.reduction.stages import Stage
 from scheduler.codegen.rocm.scan.body import store_running
 from scheduler.codegen.rocm.scan.configs import COLUMN_THREADS
@@ -57,19 +62,13 @@ def column_functions(
 
     single = replace(split, columns=1)
     for number, statement in enumerate(problem.nest.statements):
-        combined = partial(_combine_part, Stage((statement,), ()))
+        combined = partial(reduce_part, Stage((statement,), ()))
         yield function(f"part{number}", combined, split, "Each part, combined.", split.split)
         about = "What is before each part, in its place."
         yield function(f"total{number}", partial(_scan_parts, statement), single, about, 1)
         about = "Each part goes on from those before it."
         scan = partial(_continue_scan, statement)
         yield function(f"scan{number}", scan, split, about, split.split)
-
-
-def _combine_part(stage: Stage, body: SplitBody) -> None:
-    body.outer()
-    body.reduce(stage)
-    body.save(stage)
 
 
 def _scan_parts(statement: Statement, body: SplitBody) -> None:

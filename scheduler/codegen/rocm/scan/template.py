@@ -18,7 +18,7 @@ from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
 from scheduler.codegen.rocm.loop import Guarded, LoopTemplate, print_versions
 from scheduler.codegen.rocm.reduction.configs import Split
 from scheduler.codegen.rocm.reduction.functions import DeviceFunction, render_functions
-from scheduler.codegen.rocm.reduction.split_body import SplitBody, plan_partials
+from scheduler.codegen.rocm.reduction.split_body import SplitBody, plan_partials, reduce_part
 from scheduler.codegen.rocm.reduction.stages import Stage
 from scheduler.codegen.rocm.scan.body import print_scans
 from scheduler.codegen.rocm.scan.columns import column_functions
@@ -95,10 +95,7 @@ class ScanTemplate(LoopTemplate):
                 printer = self.printer(packs.pack(cut=version.cut), indent, fast=False)
                 parts = SplitBody(printer, self.memory, version, partials)
                 if saves:
-                    stage = Stage(tuple(statement for _, statement in scans), ())
-                    parts.outer()
-                    parts.reduce(stage)
-                    parts.save(stage)
+                    reduce_part(Stage(tuple(statement for _, statement in scans), ()), parts)
                 else:
                     print_scans(parts, scans)
                 return str(printer.lines)
