@@ -102,13 +102,13 @@ def make_request(
     """Return a call at concrete sizes; ``args`` are the kernel's. Raises ``KeyError`` for an
     unbound symbol, and what ``request_type``, the backend's, raises for sizes that its kernels
     cannot be called with."""
-    made: list[TensorArg | ScalarArg] = []
+    values: list[TensorArg | ScalarArg] = []
     for arg in args:
         value = call.args[arg.name]
         if isinstance(value, str):
             bound = bind_buffer(buffers[value], bindings)
             facts = (bound.dtype.label, bound.size, bound.stride)
-            made.append(TensorArg(arg.name, value, *facts, arg.is_output))
+            values.append(TensorArg(arg.name, value, *facts, arg.is_output))
         else:
-            made.append(ScalarArg(arg.name, arg.type, evaluate(value, bindings)))
-    return request_type(call.kernel, symbol, target, tuple(made), dict(bindings))
+            values.append(ScalarArg(arg.name, arg.type, evaluate(value, bindings)))
+    return request_type(call.kernel, symbol, target, tuple(values), dict(bindings))

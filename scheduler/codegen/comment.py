@@ -87,10 +87,10 @@ class MetadataComment:
         return f'Tensor "{tensor.dtype.label}{shape}{self._device}"'
 
     def _list(self, items: tuple[Expr, ...]) -> str:
-        known = self._lists.get(items)
-        if known is None:
-            known = self._lists[items] = f"[{', '.join(str(item) for item in items)}]"
-        return known
+        text = self._lists.get(items)
+        if text is None:
+            text = self._lists[items] = f"[{', '.join(str(item) for item in items)}]"
+        return text
 
 
 def source_name(node: Node) -> str:
@@ -122,7 +122,7 @@ def _count_users(lowered: Lowered) -> Mapping[str, int]:
             users.setdefault(producer.get(value, value), set()).add(node.name)
     for value in lowered.graph.outputs:
         users.setdefault(producer.get(value, value), set()).add("output")
-    return {name: len(found) for name, found in users.items()}
+    return {name: len(nodes) for name, nodes in users.items()}
 
 
 def _refs(argument: Argument | tuple[object, ...]) -> list[str]:

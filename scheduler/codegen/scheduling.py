@@ -289,7 +289,7 @@ class CompetingSchedulings(BaseScheduling):
 
     @property
     def kernels(self) -> tuple[RenderedKernel, ...]:
-        defined = {kernel.name: kernel for one in self._all for kernel in one.kernels}
+        defined = {kernel.name: kernel for each in self._all for kernel in each.kernels}
         return tuple(defined[name] for name in self._order)
 
     def template(self, node: SchedulerNode) -> KernelTemplate:
@@ -297,51 +297,50 @@ class CompetingSchedulings(BaseScheduling):
         return self.base.template(node)
 
     def serves(self, node: SchedulerNode) -> bool:
-        return any(one.serves(node) for one in self._all)
+        return any(each.serves(node) for each in self._all)
 
     def owner(self, source_file: str) -> BaseScheduling:
-        for one in self._all:
-            if one.source_file == source_file:
-                return one
+        for each in self._all:
+            if each.source_file == source_file:
+                return each
         raise ValueError(f"no scheduling generates {source_file}")
 
     def candidates(self, node: SchedulerNode) -> Candidates:
         """Return the candidates, the base's first; a competitor without a template reports that."""
         found = [self.base.candidates(node)]
-        for one in self._all[1:]:
-            found.append(one.candidates(node) if one.serves(node) else _no_template(one, node))
+        for each in self._all[1:]:
+            missing = Candidates((), (_no_template(each, node),))
+            found.append(each.candidates(node) if each.serves(node) else missing)
         return Candidates(
-            tuple(caller for one in found for caller in one.callers),
-            (*(rejected for one in found for rejected in one.rejected), *self._absent),
+            tuple(caller for part in found for caller in part.callers),
+            (*(rejected for part in found for rejected in part.rejected), *self._absent),
         )
 
     def legality(self, node: SchedulerNode) -> Legality:
         """Return the legality over all schedulings."""
         found = [self.base.legality(node)]
-        for one in self._all[1:]:
-            if one.serves(node):
-                found.append(one.legality(node))
-            else:
-                found.append(Legality(0, _no_template(one, node).rejected))
-        rejected = (each for one in found for each in one.rejected)
-        return Legality(sum(one.legal for one in found), (*rejected, *self._absent))
+        for each in self._all[1:]:
+            missing = Legality(0, (_no_template(each, node),))
+            found.append(each.legality(node) if each.serves(node) else missing)
+        rejected = (each for part in found for each in part.rejected)
+        return Legality(sum(part.legal for part in found), (*rejected, *self._absent))
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
-        for one in self._all[1:] if self._any_language else ():
-            if one.serves(node) and one.is_preferred(node):
+        for each in self._all[1:] if self._any_language else ():
+            if each.serves(node) and each.is_preferred(node):
                 with suppress(UserError):  # none of its configurations is valid
-                    return one.default(node)
+                    return each.default(node)
         return self.base.default(node)
 
     def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
-        for one in self._all:
-            if one.serves(node) and one.template(node).name == template:
-                return one.generate(node, template, config)
+        for each in self._all:
+            if each.serves(node) and each.template(node).name == template:
+                return each.generate(node, template, config)
         raise ValueError(f"{node.name} has no template {template}")
 
     def is_candidate(self, node: SchedulerNode, template: str, config: Config) -> bool:
         return any(
-            one.is_candidate(node, template, config) for one in self._all if one.serves(node)
+            each.is_candidate(node, template, config) for each in self._all if each.serves(node)
         )
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
@@ -356,9 +355,9 @@ class CompetingSchedulings(BaseScheduling):
         return self.owner(caller.kernel.source_file).codegen(node, caller)
 
 
-def _no_template(scheduling: BaseScheduling, node: SchedulerNode) -> Candidates:
+def _no_template(scheduling: BaseScheduling, node: SchedulerNode) -> RejectedConfig:
     reason = Rejected(Stage.RULE, f"no template for {node.kind} kernels")
-    return Candidates((), (RejectedConfig(type(scheduling).__name__, (), reason),))
+    return RejectedConfig(type(scheduling).__name__, (), reason)
 
 
 SchedulingFactory: TypeAlias = Callable[[Schedule, tuple[Target, ...]], BaseScheduling]

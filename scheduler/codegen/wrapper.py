@@ -71,8 +71,8 @@ class _Wrapper:
         self._constants = {
             each.place: each.value
             for each in (
-                constant_from_json(one, "constant_outputs")
-                for one in manifest.get("constant_outputs", ())
+                constant_from_json(entry, "constant_outputs")
+                for entry in manifest.get("constant_outputs", ())
             )
         }
         #: Each input that the model writes, and the buffer of its new value.
@@ -86,10 +86,10 @@ class _Wrapper:
         used.update(name for e in self._manifest["externs"] for name in e.get("inputs", ()))
         used.update(name for loop in self._loops for name in wrapper_loops.owned_buffers(loop))
         used.update(name for loop in self._loops for name in wrapper_loops.condition_buffers(loop))
-        given = [
+        tensors = [
             name for name in self._buffers if self._kind(name) in _INPUT_KINDS and name in used
         ]
-        inputs = [name for name in given if self._kind(name) == "input"]
+        inputs = [name for name in tensors if self._kind(name) == "input"]
         shapes = {
             self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
             for name in inputs
@@ -108,7 +108,7 @@ class _Wrapper:
             graph=escape_docstring(self._manifest["graph"]["name"], MAX_NAME),
             hints=[(escape_docstring(name), int(symbols[name]["hint"])) for name in known],
             inputs=[self._describe_buffer(name) for name in inputs],
-            parameters=[self._describe_buffer(name) for name in given if name not in inputs],
+            parameters=[self._describe_buffer(name) for name in tensors if name not in inputs],
             symbols=", ".join(known.values()),
             symbol_names=[(variable, repr(name)) for name, variable in known.items()],
             symbol_table=_symbol_table(symbols, known),
@@ -121,11 +121,11 @@ class _Wrapper:
             seed=repr(SEED) if SEED in self._symbols else "",
             blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",
             drawn=[(repr(name), value) for name, value in default_bindings(self._symbols).items()],
-            body=list(self._body(given)),
+            body=list(self._body(tensors)),
             library=json.dumps(libraries[0]) if len(libraries) == 1 else by_target,
             loops=bool(self._loops),
             limit=MAX_ITERATIONS,
-            cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),
+            cutedsl=any(kernel["source"].endswith(".py") for kernel in kernels.values()),
             outputs=repr(self._map_returned(self._key, lambda _: None)),
             constants=bool(self._constants),
             # The written inputs that get a new value, and their names beside the outputs.
@@ -158,7 +158,7 @@ class _Wrapper:
 
     def _guards(self) -> Iterator[tuple[str, str]]:
         """Yield the conditions on sizes besides their ranges: as text, and over variables."""
-        variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
+        variables = {symbol(name): symbol(variable) for name, variable in self._symbols.items()}
         for text in self._manifest.get("guards", ()):
             guard = parse_guard(text)
             if all(name in self._symbols for name in guard_sizes(guard)):
@@ -170,8 +170,8 @@ class _Wrapper:
 
     # -- the calls -------------------------------------------------------------------------------
 
-    def _body(self, given: Sequence[str]) -> Iterator[str]:
-        for name in given:
+    def _body(self, tensors: Sequence[str]) -> Iterator[str]:
+        for name in tensors:
             about = self._describe_buffer(name)
             yield (
                 f"{self._names[name]} = run.given(inputs, {about['key']}, {about['dtype']}, "
@@ -273,8 +273,8 @@ class _Wrapper:
         extern of an old bundle, which does not list its outputs, all later buffers count."""
         missing: dict[str, Mapping[str, Any]] = {}
         unknown: Mapping[str, Any] | None = None
-        for what, number in self._program:
-            if what is StepKind.EXTERN:
+        for kind, number in self._program:
+            if kind is StepKind.EXTERN:
                 extern = self._externs[number]
                 if wrapper_host.host_function(extern, self._buffers):
                     causes = [missing[name] for name in extern["inputs"] if name in missing]
@@ -283,20 +283,20 @@ class _Wrapper:
                 missing.update(dict.fromkeys(extern.get("outputs", ()), extern))
                 unknown = unknown or (None if extern.get("outputs") else extern)
                 continue
-            if what is StepKind.CALL:
+            if kind is StepKind.CALL:
                 call = self._manifest["calls"][number]
                 arguments = list(self._pointers(call))
                 read = [name for name, writes in arguments if not writes]
                 read += self._unbacked_size_buffers(call)
-                made = [name for name, writes in arguments if writes]
+                written = [name for name, writes in arguments if writes]
             else:
                 loop = self._loops[number]
-                read, made = wrapper_loops.reads_and_writes(loop, at_end=what is StepKind.END)
+                read, written = wrapper_loops.reads_and_writes(loop, at_end=kind is StepKind.END)
                 read += map(size_buffer_name, unbacked_sizes(parse_expr(loop.get("steps", "0"))))
-            lacking = [name for name in read if name in missing]
-            why = missing[lacking[0]] if lacking else unknown
-            if why is not None:
-                missing.update(dict.fromkeys(made, why))
+            missing_reads = [name for name in read if name in missing]
+            cause = missing[missing_reads[0]] if missing_reads else unknown
+            if cause is not None:
+                missing.update(dict.fromkeys(written, cause))
         return missing
 
     # -- loops -----------------------------------------------------------------------------------
@@ -310,15 +310,15 @@ class _Wrapper:
             name in self._missing for name in wrapper_loops.result_buffers(self._loops[number])
         )
 
-    def _loop_begin(self, number: int, place: int, allocated: set[str]) -> Iterator[str]:
+    def _loop_begin(self, number: int, position: int, allocated: set[str]) -> Iterator[str]:
         """Allocate all memory that the loop needs, so that no step allocates it; then begin the
         loop."""
-        for what, inside in self._program[place : self._ends[place]]:
-            if what is StepKind.CALL:
-                call = self._manifest["calls"][inside]
+        for kind, inner in self._program[position : self._ends[position]]:
+            if kind is StepKind.CALL:
+                call = self._manifest["calls"][inner]
                 yield from self._allocations(self._buffers_of(call), allocated)
-            elif what is StepKind.BEGIN:
-                names = wrapper_loops.owned_buffers(self._loops[inside])
+            elif kind is StepKind.BEGIN:
+                names = wrapper_loops.owned_buffers(self._loops[inner])
                 yield from self._allocations(names, allocated)
         yield f"# {escape_comment(self._loop_title(number))}"
         yield from wrapper_loops.begin_lines(self._loops[number], number, self._loop_texts)
@@ -351,16 +351,16 @@ class _Wrapper:
     def _missing_reason(self, extern: Mapping[str, Any]) -> str:
         op, node = shorten(extern["op"]), shorten(extern["node"])
         reason = shorten(extern["reason"], MAX_LINE)
-        what = f"{op} has no kernel ({reason}), node {node}: use python -m scheduler run"
-        return one_line(what, 2 * MAX_LINE)
+        description = f"{op} has no kernel ({reason}), node {node}: use python -m scheduler run"
+        return one_line(description, 2 * MAX_LINE)
 
     def _missing_lines(self) -> list[tuple[str, str]]:
         """Return the missing results: outputs, and new values of inputs."""
-        given = [(self._key(name), name) for name in self._returned]
-        given += [(self._key(name), made) for name, made in self._written]
+        results = [(self._key(name), name) for name in self._returned]
+        results += [(self._key(name), new) for name, new in self._written]
         lines = {
             key: f"output {shorten(key)} needs {self._missing_reason(self._missing[name])}"
-            for key, name in given
+            for key, name in results
             if name in self._missing
         }
         return [(repr(key), repr(line)) for key, line in lines.items()]
@@ -425,7 +425,7 @@ class _Wrapper:
     def _to_python(self, text: str) -> str:
         """Return an expression of the manifest as Python; parsed, so that nothing else can be
         inserted."""
-        variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
+        variables = {symbol(name): symbol(variable) for name, variable in self._symbols.items()}
         return print_expr(parse_expr(text).xreplace(variables))
 
     def _tuple(self, items: Sequence[str]) -> str:
@@ -501,12 +501,12 @@ def _variable_names(names: Iterable[str], used: set[str], prefix: str = "") -> d
     """Return a variable for each name: the name itself if it is plain and free, such as ``buf12``
     and ``arg3_1``. They are added to ``used``."""
     variables: dict[str, str] = {}
-    for place, name in enumerate(names):
-        made = prefix + name if not name.startswith(prefix) else name
-        if not _PLAIN_NAME.fullmatch(made) or made in used:
-            made = f"{prefix or 'memory_'}v{place}"
-        while made in used:
-            made += "_"
-        used.add(made)
-        variables[name] = made
+    for position, name in enumerate(names):
+        variable = prefix + name if not name.startswith(prefix) else name
+        if not _PLAIN_NAME.fullmatch(variable) or variable in used:
+            variable = f"{prefix or 'memory_'}v{position}"
+        while variable in used:
+            variable += "_"
+        used.add(variable)
+        variables[name] = variable
     return variables

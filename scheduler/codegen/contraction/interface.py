@@ -92,8 +92,8 @@ class ContractionInterface(Generic[Kernel]):
             batch, m, n, k = (
                 IndexGroup(name, getattr(member, name)) for name in ("batch", "m", "n", "k")
             )
-            b, own = read(f"B{position}", member.b, (batch, m, n, k))
-            self.members += (Member(member, n, b, argument, own),)
+            b, parametrizer_b = read(f"B{position}", member.b, (batch, m, n, k))
+            self.members += (Member(member, n, b, argument, parametrizer_b),)
         # Every access is converted once, so that all arguments are known before anything is
         # printed.
         self.reads = tuple(

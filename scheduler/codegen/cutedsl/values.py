@@ -44,15 +44,15 @@ class ValuePrinter(values.ValuePrinter):
         return call_text(call, self.arguments(call))
 
     def convert(self, text: str, source: DType, target: DType) -> str:
-        held = source.compute_dtype
-        if held is target:
+        compute = source.compute_dtype
+        if compute is target:
             return text
         text = force_dynamic(text)
-        if target in (DType.F16, DType.BF16) and held is not DType.F32:
+        if target in (DType.F16, DType.BF16) and compute is not DType.F32:
             text = f"{type_name(DType.F32)}({text})"
-        elif held.is_float and target is DType.U32:
+        elif compute.is_float and target is DType.U32:
             text = f"{type_name(DType.I64)}({text})"
-        elif held.is_float and target.is_integer and target.itemsize < 4:
+        elif compute.is_float and target.is_integer and target.itemsize < 4:
             # Out of range is undefined for a narrow target; a cast through 32 bits wraps as in
             # torch.
             text = f"{type_name(DType.I32)}({text})"

@@ -38,10 +38,13 @@ class ColumnsHook:
 
     @property
     def call(self) -> str:
-        values, *places = self.hook.given
-        given = (values, *(f"Index({place})" if self.wide else place for place in places))
+        values, *places = self.hook.parameters
+        values_and_indices = (
+            values,
+            *(f"Index({place})" if self.wide else place for place in places),
+        )
         arguments = (f"own.{name}" for name in self.hook.arguments)
-        return f"{self.hook.name}({', '.join((*given, *arguments))})"
+        return f"{self.hook.name}({', '.join((*values_and_indices, *arguments))})"
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,10 @@ class HookPrinter:
         self, name: str, values: str, column: str, width: int, lines: PythonLines
     ) -> ColumnsHook:
         batch = (each for each in self.names.values() if re.fullmatch(r"b\d+", each))
-        given = (values, "row", column)
-        return ColumnsHook(hook(name, given, lines, (*batch, *self.arguments)), width, self.wide)
+        parameters = (values, "row", column)
+        return ColumnsHook(
+            hook(name, parameters, lines, (*batch, *self.arguments)), width, self.wide
+        )
 
 
 def index_type_of(wide: bool) -> str:

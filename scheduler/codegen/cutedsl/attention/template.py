@@ -222,7 +222,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             **self._texts,
             config=tiling,
             stored_by_tma=stored_by_tma,
-            held=tuple(dict.fromkeys((*self._limits.arguments, *arguments))),
+            row_names=tuple(dict.fromkeys((*self._limits.arguments, *arguments))),
             grid=self._host(blocks),
             parts={
                 "begin": self._host(parts.begin),

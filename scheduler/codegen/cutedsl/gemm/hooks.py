@@ -195,8 +195,8 @@ class ContractionHooks:
         if inner is None or form is None or form.at(inner.var) != 1:
             return False
         together = collapsed_stride(form, member.n) == 1
-        own = {axis.var for axis in member.n.axes} if together else {inner.var}
-        steps = [step for var, step in form.coefficients.items() if var not in own]
+        along_n = {axis.var for axis in member.n.axes} if together else {inner.var}
+        steps = [step for var, step in form.coefficients.items() if var not in along_n]
         return _holds_vectors(member.n, width) and all(
             is_multiple(step, width) for step in (*steps, form.rest)
         )
@@ -258,5 +258,5 @@ def _holds_vectors(n: IndexGroup, width: int) -> bool:
     inner = n.innermost
     if width == 1 or inner is None:
         return width == 1
-    several = sum(axis.size != 1 for axis in n.axes) > 1
-    return not several or is_multiple(inner.size, width)
+    has_several_axes = sum(axis.size != 1 for axis in n.axes) > 1
+    return not has_several_axes or is_multiple(inner.size, width)

@@ -63,14 +63,14 @@ def estimate_attention(
     step = _tile_cycles(config, shape, gpu, machine, together)
     computed = (_START + rounds * (_LATENCY + tiles * step)) / machine.cycles_per_us
     elements = problem.batch * (problem.rows + problem.columns)
-    given = elements * (shape.depth + shape.value_depth) * shape.element.itemsize
-    read = given / (_MEMORY_SHARE * machine.bytes_per_us)
+    operand_bytes = elements * (shape.depth + shape.value_depth) * shape.element.itemsize
+    read = operand_bytes / (_MEMORY_SHARE * machine.bytes_per_us)
     # The first tile is waited for, and nothing is computed meanwhile.
     time = max(computed, read) + min(computed, read) * max(_EXPOSED, 1 / tiles)
     if config.splits == 1:
         return time
-    found = config.splits * problem.batch * problem.rows * (shape.value_depth + 2)
-    moved = 2 * found * shape.element.compute_dtype.itemsize / machine.bytes_per_us
+    partial_results = config.splits * problem.batch * problem.rows * (shape.value_depth + 2)
+    moved = 2 * partial_results * shape.element.compute_dtype.itemsize / machine.bytes_per_us
     combined = _COMBINE_US + _PARTS_US * config.splits / _COMBINED + _PARTIAL * moved
     combined += _FAR_US if config.splits > _FAR else 0.0
     return (time + combined) * (1 + _A_PART * config.splits)
@@ -89,15 +89,15 @@ def _occupancy(
     mean."""
     in_lds = shape.queries_in_lds(config, (gpu,))
     ahead = shape.ahead(config, (gpu,))
-    held = max(shape.registers(config, gpu, queries=not in_lds, ahead=ahead), 1)
+    registers = max(shape.registers(config, gpu, queries=not in_lds, ahead=ahead), 1)
     waves = config.threads // gpu.wavefront
-    by_registers = machine.registers // held * machine.simds // waves
+    by_registers = machine.registers // registers * machine.simds // waves
     by_lds = machine.lds_bytes // shape.lds_bytes(config, gpu, queries=in_lds)
-    own = max(1, ceil_div(blocks, machine.units))
-    together = min(max(1, min(by_lds, by_registers)), own)
+    per_unit = max(1, ceil_div(blocks, machine.units))
+    together = min(max(1, min(by_lds, by_registers)), per_unit)
     if problem.uneven:
-        return together, max(1.0, own / together * _MEAN)
-    return together, ceil_div(own, together)
+        return together, max(1.0, per_unit / together * _MEAN)
+    return together, ceil_div(per_unit, together)
 
 
 def _tile_cycles(

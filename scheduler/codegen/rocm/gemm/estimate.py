@@ -152,15 +152,15 @@ def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tu
     waves = config.threads // machine.wavefront
     registers = lane_registers(config, problem) + machine.costs.other_vgprs
     by_registers = machine.registers // registers * machine.simds // max(1, waves)
-    held = max(1, min(machine.lds_bytes // config.lds_bytes(problem.element), by_registers))
+    fitting = max(1, min(machine.lds_bytes // config.lds_bytes(problem.element), by_registers))
     if config.stream_k:  # all at once, each as long as the others
-        together = min(held, ceil_div(config.stream_k, machine.units))
+        together = min(fitting, ceil_div(config.stream_k, machine.units))
         shared = tile_count(config, problem) % config.stream_k
         steps = tile_count(config, problem) + (_APART - 1) * shared
         return together, steps / (together * machine.units)
-    own = max(1, ceil_div(tile_count(config, problem) * config.split_k, machine.units))
-    together = min(held, own)
-    return together, own / together
+    per_unit = max(1, ceil_div(tile_count(config, problem) * config.split_k, machine.units))
+    together = min(fitting, per_unit)
+    return together, per_unit / together
 
 
 def _lds_cycles(config: GemmConfig, problem: GemmProblem, waves: int) -> float:
@@ -179,17 +179,17 @@ def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -
     """Return memory cycles of one block's step: data that no other block has brought to L2 comes
     from memory, and some of the rest too, since dies have caches of their own."""
     tiles_m, tiles_n = ceil_div(problem.m, config.block_m), ceil_div(problem.n, config.block_n)
-    asked = max(1, tiles_n * problem.m + tiles_m * problem.n)
-    again = machine.costs.refetch
-    share = again + (1 - again) * _distinct_rows(problem, machine) / asked
+    requested = max(1, tiles_n * problem.m + tiles_m * problem.n)
+    refetch = machine.costs.refetch
+    share = refetch + (1 - refetch) * _distinct_rows(problem, machine) / requested
     size = problem.element.itemsize
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
     # Units without a block in the last round leave the others their bandwidth.
     busy = min(machine.units, blocks / ceil_div(blocks, machine.units)) if blocks else 1
-    own = machine.bytes_per_us / machine.cycles_per_us / busy
+    bytes_per_cycle = machine.bytes_per_us / machine.cycles_per_us / busy
     rows = sum(extent for extent, _ in _loaded_rows(config, problem))
     parts = 1 + machine.partial_lines * (_steps_per_line(config, size) - 1)
-    return rows * _step_depth(config, problem) * size * share * parts / own
+    return rows * _step_depth(config, problem) * size * share * parts / bytes_per_cycle
 
 
 def _distinct_rows(problem: GemmProblem, machine: Machine) -> float:
@@ -257,8 +257,8 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     tiles = ceil_div(problem.m, config.block_m) * ceil_div(problem.n, config.block_n)
     most = machine.simds * _GEMV_WAVES // (config.threads // machine.wavefront)
     together = min(ceil_div(problem.batches * tiles, machine.units), most)
-    asked = together * (config.block_m + config.block_n) * config.block_k
-    path = machine.costs.gemv_path * asked * problem.element.itemsize / _L2_BYTES
+    requested = together * (config.block_m + config.block_n) * config.block_k
+    path = machine.costs.gemv_path * requested * problem.element.itemsize / _L2_BYTES
     waits = _GEMV_START + ceil_div(problem.k, config.block_k) * (_GEMV_LATENCY + path)
     computed = max(computed, waits / machine.cycles_per_us)
     narrow = columns * problem.element.itemsize < _WIDE_STORE
@@ -275,7 +275,7 @@ def estimate_async_gemm(config: GemmConfig, problem: GemmProblem, shared_bytes: 
     """
     warps, area = config.threads // 32, config.block_m * config.block_n
     registers = min(_MAX_REGISTERS, area // config.threads + _OTHER_REGISTERS)
-    held = min(
+    fitting = min(
         shared_bytes // config.lds_bytes(problem.element),
         _REGISTERS // (registers * config.threads),
     )
@@ -283,31 +283,31 @@ def estimate_async_gemm(config: GemmConfig, problem: GemmProblem, shared_bytes: 
     blocks = config.stream_k or tiles * config.split_k
     if not tiles:
         return 0.0
-    together = max(1, min(held, ceil_div(blocks, _SMS)))
-    rounds = ceil_div(blocks, _SMS * max(1, held))
+    together = max(1, min(fitting, ceil_div(blocks, _SMS)))
+    rounds = ceil_div(blocks, _SMS * max(1, fitting))
     along_m = max(1, waves_along_m(config.block_m, config.block_n, warps))
     edges = config.block_m // along_m + config.block_n // (warps // along_m)
     shared = together * warps * edges * problem.element.itemsize / _SHARED_BYTES_PER_NS
-    each = _PER_PRODUCT_TF32 if config.allow_tf32 else _PER_PRODUCT[problem.element.itemsize]
-    multiplied = together * area * each
+    per_product = _PER_PRODUCT_TF32 if config.allow_tf32 else _PER_PRODUCT[problem.element.itemsize]
+    multiplied = together * area * per_product
     alone = _ALONE + _ALONE_PER_ELEMENT * area / warps
     barriers = _BARRIER_NS / config.block_k if together == 1 else 0.0  # another block goes on
-    shared_out = problem.k * tiles / config.stream_k if config.stream_k else 0.0
-    k = shared_out or float(ceil_div(problem.k, config.split_k))
+    shared_k = problem.k * tiles / config.stream_k if config.stream_k else 0.0
+    k = shared_k or float(ceil_div(problem.k, config.split_k))
     computed = rounds * k * (max(alone, multiplied + shared) + barriers)
     copies = (
         (config.block_m + config.block_n) * config.block_k // (config.vector_a * config.threads)
     )
     if area // config.threads + _OTHER_REGISTERS + 2 * copies > _MAX_REGISTERS:
         computed *= _SPILLED
-    given = problem.batches * (problem.m + problem.n) * problem.k * problem.element.itemsize
+    operand_bytes = problem.batches * (problem.m + problem.n) * problem.k * problem.element.itemsize
     # Rows beyond the edge repeat the last one, which is cached.
-    asked = min(config.block_m, problem.m) + min(config.block_n, problem.n)
-    asked *= (config.stages - 1) * config.block_k * problem.element.itemsize
-    under_way = min(blocks / _SMS, max(1, held)) * asked
+    requested = min(config.block_m, problem.m) + min(config.block_n, problem.n)
+    requested *= (config.stages - 1) * config.block_k * problem.element.itemsize
+    under_way = min(blocks / _SMS, max(1, fitting)) * requested
     read_rate = _READ_BYTES_PER_NS * min(1.0, under_way / _UNDER_WAY)
     copied = blocks * k * (config.block_m + config.block_n) * problem.element.itemsize
-    read = given / read_rate
+    read = operand_bytes / read_rate
     time = max(computed, read, copied / _COPIED_BYTES_PER_NS)
     time += ISSUE_SHARE * read  # of equals, the one that has more in flight
     partial = _partial_sums(config, problem)
@@ -330,10 +330,10 @@ def _bound_by_memory(computed: float, problem: GemmProblem, machine: Machine) ->
 
 def _read_us(problem: GemmProblem, machine: Machine) -> float:
     """Return microseconds to read the operands from memory, each element once."""
-    given = (
+    operand_bytes = (
         problem.batches * _distinct_rows(problem, machine) * problem.k * problem.element.itemsize
     )
-    return given / (_MEMORY_SHARE * machine.bytes_per_us)
+    return operand_bytes / (_MEMORY_SHARE * machine.bytes_per_us)
 
 
 def _steps_per_line(config: GemmConfig, size: int) -> float:
