@@ -202,10 +202,10 @@ def _variants(
     variants: list[CallVariant] = []
     for symbol, at_most, choose in buckets:
         caller, choice = _choose_kernel(backend, node, choose, chosen_by)
-        own = backend.codegen(node, caller)[1]
-        if variants and _is_redundant(variants[-1], own.kernel):
+        variant = backend.codegen(node, caller)[1]
+        if variants and _is_redundant(variants[-1], variant.kernel):
             variants.pop()
-        variants.append(CallVariant(symbol, at_most, own.kernel, own.args, choice))
+        variants.append(CallVariant(symbol, at_most, variant.kernel, variant.args, choice))
     if variants and _is_redundant(variants[-1], call.kernel):
         variants.pop()
     return tuple(variants)

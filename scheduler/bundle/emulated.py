@@ -39,6 +39,6 @@ def library_for(bundle: Bundle, kernel: str, target: str, device: str, folder: P
     library = bundle.library(kernel, target)
     if not is_emulated(device):
         return library
-    made = folder / f"{kernel}.json"
-    made.write_text(emulated_kernel(bundle, kernel, target).to_json())
-    return made
+    file = folder / f"{kernel}.json"
+    file.write_text(emulated_kernel(bundle, kernel, target).to_json())
+    return file

@@ -19,8 +19,8 @@ def written_names(bundle: Bundle) -> dict[int, str]:
     user's input; the graph's name of the input if an output already has that name.
     """
     graph = bundle.graph
-    sources = {given.name: given.source_name or given.name for given in graph.inputs}
-    returned = {graph.outputs[place] for place in graph.returned_outputs}
+    sources = {each.name: each.source_name or each.name for each in graph.inputs}
+    returned = {graph.outputs[index] for index in graph.returned_outputs}
     names = {each.output: sources[each.input] for each in graph.mutations}
     return {
         each.output: each.input if names[each.output] in returned else names[each.output]
@@ -35,15 +35,15 @@ def input_buffers(bundle: Bundle) -> dict[str, str]:
     """
     manifest = bundle.manifest
     by_source = {b.source_name: name for name, b in manifest.buffers.items() if b.kind in GIVEN}
-    users = iter(manifest.inputs)
-    found: dict[str, str] = {}
-    for given in bundle.graph.inputs:
-        if given.kind is InputKind.USER:
-            if given.name in bundle.graph.tensors:
-                found[given.name] = next(users)
-        elif given.source_name in by_source:
-            found[given.name] = by_source[given.source_name]
-    return found
+    user_buffers = iter(manifest.inputs)
+    buffers: dict[str, str] = {}
+    for graph_input in bundle.graph.inputs:
+        if graph_input.kind is InputKind.USER:
+            if graph_input.name in bundle.graph.tensors:
+                buffers[graph_input.name] = next(user_buffers)
+        elif graph_input.source_name in by_source:
+            buffers[graph_input.name] = by_source[graph_input.source_name]
+    return buffers
 
 
 def by_buffer(bundle: Bundle, values: Mapping[str, Array]) -> dict[str, Array]:

@@ -52,7 +52,7 @@ LONGEST_WAIT_S = 60.0
 
 
 class ClientError(Exception):
-    """What cannot be mended by another try, with the exit status."""
+    """A failure that a retry does not change, with the exit status."""
 
     def __init__(self, status: int, line: str) -> None:
         super().__init__(line)
@@ -60,14 +60,14 @@ class ClientError(Exception):
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A token goes to the address that was given, and to no other."""
+    """Refuse redirects, so that the token is sent only to the given address."""
 
     def redirect_request(self, *_: object) -> None:
-        """None: the answer is taken as it is."""
+        """Return None: the answer is taken as it is."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do as the command line says; the exit status."""
+    """Run the command line; return the exit status."""
     options = make_parser().parse_args(arguments)
     comparing = options.command == "compare"
     try:
@@ -86,18 +86,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def print_error(line: str) -> None:
-    """A line for people."""
+    """Print a line on standard error."""
     sys.stderr.write(f"kiln_client: {line}\n")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser(
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
         prog="kiln_client",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = made.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("push", help="upload a file of results")
     command.add_argument("file", help='file with the results; "-" for standard input')
     command.add_argument(
@@ -133,11 +133,11 @@ def make_parser() -> argparse.ArgumentParser:
     for name in ("device-name", "repository", "branch", "revision"):
         command.add_argument(f"--{name}", default="", help="list only requests with this value")
     add_connection(command)
-    return made
+    return parser
 
 
 def add_connection(command: argparse.ArgumentParser) -> None:
-    """Where Kiln is, and how long it is tried."""
+    """Add the options of the connection to Kiln."""
     command.add_argument("--url", required=True, help="URL of the Kiln site")
     command.add_argument(
         "--token-file", help="file with the token (default: the variable KILN_TOKEN)"
@@ -151,21 +151,21 @@ def add_connection(command: argparse.ArgumentParser) -> None:
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
-    """Ask for the comparison; Kiln's answer. Raises ``Failed``."""
+    """Request the comparison; return Kiln's answer. Raises ``ClientError``."""
     names = ("before", "after", "group", "least_effect", "repository")
-    asked = {name: getattr(options, name) for name in names}
-    given = {name: value for name, value in asked.items() if value not in (None, "")}
+    values = {name: getattr(options, name) for name in names}
+    query = {name: value for name, value in values.items() if value not in (None, "")}
     if not options.json:
-        given["limit"] = 0
+        query["limit"] = 0
     request = urllib.request.Request(  # noqa: S310
-        api_url(options.url, "compare", given), headers=auth_headers(options.token_file)
+        api_url(options.url, "compare", query), headers=auth_headers(options.token_file)
     )
     return send(request, options.tries, options.timeout, "counts")
 
 
 def write_comparison(answer: dict[str, Any], options: argparse.Namespace) -> int:
-    """Write the comparison; the exit status."""
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr] # what a locale cannot say
+    """Write the comparison; return the exit status."""
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr] # whatever the locale is
     sys.stdout.write(f"{json.dumps(answer)}\n" if options.json else answer["markdown"])
     if not answer["compared"]:
         print_error(
@@ -178,13 +178,14 @@ def write_comparison(answer: dict[str, Any], options: argparse.Namespace) -> int
 
 
 def pending(options: argparse.Namespace) -> int:
-    """Write what is asked for, a line of JSON each; the exit status. Raises ``Failed``."""
+    """Write the requests for re-measurement, a line of JSON each; return the exit status. Raises
+    ``ClientError``."""
     names = ("device_name", "repository", "branch", "revision")
-    given = {name: getattr(options, name) for name in names if getattr(options, name)}
+    query = {name: getattr(options, name) for name in names if getattr(options, name)}
     after: Any = 0
     while after is not None:
         request = urllib.request.Request(  # noqa: S310
-            api_url(options.url, "requests", {**given, "after": after}),
+            api_url(options.url, "requests", {**query, "after": after}),
             headers=auth_headers(options.token_file),
         )
         answer = send(request, options.tries, options.timeout, "requests")
@@ -195,16 +196,16 @@ def pending(options: argparse.Namespace) -> int:
 
 
 def push(options: argparse.Namespace) -> dict[str, Any]:
-    """Send the file; Kiln's answer. Raises ``Failed``."""
+    """Send the file; return Kiln's answer. Raises ``ClientError``."""
     body = read_file(options.file)
-    stated = {
+    context = {
         name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in CONTEXT_FIELDS
     }
-    if not stated["revision"] and b'"commit_info"' not in body:  # pytest-benchmark's own is better
-        stated.update(git_revision())
-    stated = {name: text for name, text in stated.items() if text}
-    key = options.key or idempotency_key(body, stated)
-    address = api_url(options.url, "results", stated)
+    if not context["revision"] and b'"commit_info"' not in body:  # pytest-benchmark's own is better
+        context.update(git_revision())
+    context = {name: text for name, text in context.items() if text}
+    key = options.key or idempotency_key(body, context)
+    address = api_url(options.url, "results", context)
     headers = {
         **auth_headers(options.token_file),
         "Idempotency-Key": key,
@@ -214,31 +215,30 @@ def push(options: argparse.Namespace) -> dict[str, Any]:
     return send(request, options.tries, options.timeout, "points")
 
 
-def api_url(url: str, path: str, given: dict[str, Any]) -> str:
-    """An address of the API. Raises ``Failed``."""
+def api_url(url: str, path: str, query: dict[str, Any]) -> str:
+    """Return an address of the API. Raises ``ClientError``."""
     address = f"{url.rstrip('/')}/api/v1/{path}"
-    if given:
-        address += "?" + urllib.parse.urlencode(given)
+    if query:
+        address += "?" + urllib.parse.urlencode(query)
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
         raise ClientError(USAGE, f"{url}: the URL must begin with http:// or https://")
     return address
 
 
 def auth_headers(token_file: str | None) -> dict[str, str]:
-    """Who asks."""
+    """Return the headers that authenticate a request."""
     return {"Authorization": f"Bearer {read_token(token_file)}", "User-Agent": "kiln_client/1"}
 
 
-def send(request: urllib.request.Request, tries: int, timeout: float, due: str) -> dict[str, Any]:
-    """The answer, which has the part that is ``due``, after as many tries as are needed and
-    allowed; each has the same key."""
+def send(request: urllib.request.Request, tries: int, timeout: float, key: str) -> dict[str, Any]:
+    """Send a request, with retries, and return the answer, which has the ``key``."""
     opener = urllib.request.build_opener(NoRedirects)
     reason = "not tried"
     for turn in range(max(1, tries)):
         wait = min(LONGEST_WAIT_S, 2.0**turn) * random.uniform(0.5, 1.0)  # noqa: S311
         try:
             with opener.open(request, timeout=timeout) as response:
-                return parse_answer(response.read(), due)
+                return parse_answer(response.read(), key)
         except urllib.error.HTTPError as error:
             reason = f"{error.code}: {error_line(error)}"
             if error.code in (401, 403):
@@ -254,38 +254,39 @@ def send(request: urllib.request.Request, tries: int, timeout: float, due: str) 
     raise ClientError(NOT_REACHED, f"not reached in {max(1, tries)} tries: {reason}")
 
 
-def parse_answer(data: bytes, due: str) -> dict[str, Any]:
-    """The answer's JSON. Raises ``ValueError`` for something else, as of a proxy."""
+def parse_answer(data: bytes, key: str) -> dict[str, Any]:
+    """Return the answer's JSON. Raises ``ValueError`` for the answer of another server, such as a
+    proxy."""
     answer = json.loads(data)
-    if not isinstance(answer, dict) or due not in answer:
+    if not isinstance(answer, dict) or key not in answer:
         raise ValueError("the answer is not from Kiln")
     return answer
 
 
 def error_line(error: urllib.error.HTTPError) -> str:
-    """What a refusal says, in one line."""
+    """Return the error's message."""
     try:
         return str(json.loads(error.read())["error"])
     except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return str(error.reason)
 
 
-def retry_after_s(given: str | None, otherwise: float) -> float:
-    """How long ``Retry-After`` asks to wait: a number of seconds, or a moment."""
-    if not given:
+def retry_after_s(header: str | None, otherwise: float) -> float:
+    """Return the seconds to wait by ``Retry-After``: a number of seconds, or a date."""
+    if not header:
         return otherwise
     try:
-        seconds = float(given)
+        seconds = float(header)
     except ValueError:
         try:
-            seconds = email.utils.parsedate_to_datetime(given).timestamp() - time.time()
+            seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
         except (TypeError, ValueError):
             return otherwise
     return otherwise if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT_S)
 
 
 def read_file(name: str) -> bytes:
-    """The bytes of the results."""
+    """Return the content of a file."""
     try:
         if name == "-":
             return sys.stdin.buffer.read()
@@ -296,7 +297,7 @@ def read_file(name: str) -> bytes:
 
 
 def read_token(name: str | None) -> str:
-    """The token, from its file or the environment: a command line is seen by others."""
+    """Return the token, from its file or the environment: others can see a command line."""
     text = os.environ.get("KILN_TOKEN", "") if name is None else read_file(name).decode("latin-1")
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
@@ -304,27 +305,27 @@ def read_token(name: str | None) -> str:
     return token
 
 
-def idempotency_key(body: bytes, stated: dict[str, Any]) -> str:
-    """The same for the same batch, whoever sends it."""
-    made = hashlib.sha256(json.dumps(stated, sort_keys=True).encode())
-    made.update(b"\n" + body)
-    return made.hexdigest()
+def idempotency_key(body: bytes, context: dict[str, Any]) -> str:
+    """Return the hash of a batch and its options."""
+    digest = hashlib.sha256(json.dumps(context, sort_keys=True).encode())
+    digest.update(b"\n" + body)
+    return digest.hexdigest()
 
 
 def git_revision() -> dict[str, Any]:
-    """Of the Git checkout that this runs in: commit, its moment, branch; nothing elsewhere."""
+    """Return commit, commit time and branch of the current Git checkout; {} without one."""
     try:
-        commit, moment = git("log", "-1", "--format=%H %cI").split()
+        commit, committed_at = git("log", "-1", "--format=%H %cI").split()
         dirty = "-dirty" if git("status", "--porcelain", "--untracked-files=no") else ""
         branch = git("rev-parse", "--abbrev-ref", "HEAD")
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
-    found = {"revision": commit + dirty, "revision_at": moment}
-    return found if branch == "HEAD" else {**found, "branch": branch}
+    revision = {"revision": commit + dirty, "revision_at": committed_at}
+    return revision if branch == "HEAD" else {**revision, "branch": branch}
 
 
 def git(*arguments: str) -> str:
-    """What Git says."""
+    """Run Git and return its output."""
     command = ["git", *arguments]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     return answer.stdout.strip()

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile and write; status 1 when a kernel does not compile."""
+    """Compile and write; return 1 if a kernel does not compile."""
     watch = Stopwatch()
     targets = options.parse_targets(arguments.target)
     flags = parse_flags(arguments.flags)
@@ -101,18 +101,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def load_graph(arguments: argparse.Namespace) -> Graph:
-    """The model's graph with its sizes (``--bind``) and the precision of its products."""
+    """Return the model's graph with its sizes (``--bind``) and the precision of its products."""
     graph = with_hints(options.load_model(arguments), arguments.bind)
     return pipeline.with_precision(graph, MatmulPrecision(arguments.float32_matmul_precision))
 
 
 def with_hints(graph: Graph, texts: list[str]) -> Graph:
-    """The graph with symbols' hints replaced by what ``--bind`` gives."""
+    """Return the graph with the sizes of ``--bind`` as its symbols' hints."""
     with options.flag_errors("--bind"):
-        given = parse_bindings(texts, graph.symbols)
-        if given:
-            check_bindings(hint_bindings(graph.symbols, given), graph.symbols, graph.guards)
-    return pipeline.with_hints(graph, given)
+        sizes = parse_bindings(texts, graph.symbols)
+        if sizes:
+            check_bindings(hint_bindings(graph.symbols, sizes), graph.symbols, graph.guards)
+    return pipeline.with_hints(graph, sizes)
 
 
 def _print_progress(progress: BuildProgress) -> None:

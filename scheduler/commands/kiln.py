@@ -29,10 +29,9 @@ _CACHE_MIB = 4096
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do as the command line says; the exit status."""
+    """Run the command line; return the exit status."""
     arguments = make_parser().parse_args(argv)
-    level = logging.INFO
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         if arguments.require_fence:
             import_module("scheduler.sandbox").require()
@@ -43,48 +42,48 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="kiln", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     worker = commands.add_parser("worker", help="run a worker for a server")
     acts = worker.add_subparsers(required=True, metavar="COMMAND")
-    made = acts.add_parser("join", help="connect, and measure until stopped or drained")
-    made.add_argument(
+    join = acts.add_parser("join", help="connect, and measure until stopped or drained")
+    join.add_argument(
         "url", metavar="URL", help="address of the server, such as https://kiln.example"
     )
-    made.add_argument(
+    join.add_argument(
         "--token-file", type=Path, help="file with the token (default: the variable KILN_TOKEN)"
     )
-    made.add_argument(
+    join.add_argument(
         "--queue", default="", help=f"take work from this queue only, such as measure.{AMD_EXAMPLE}"
     )
-    made.add_argument("--name", default="", help="fail if the token is for another name")
-    made.add_argument(
+    join.add_argument("--name", default="", help="fail if the token is for another name")
+    join.add_argument(
         "--slot",
         type=int,
         default=1,
         help="number of this worker, if several share a token (default: %(default)s)",
     )
-    made.add_argument(
+    join.add_argument(
         "--folder", type=Path, help="this worker's files (default: ~/.local/share/kiln-worker)"
     )
-    made.add_argument(
+    join.add_argument(
         "--device-locks",
         type=Path,
         default=Path.home() / ".local/share/kiln-device-locks",
         help="folder of the device locks, the same for all workers on this machine"
         " (default: ~/.local/share/kiln-device-locks)",
     )
-    made.add_argument(
+    join.add_argument(
         "--cache-mib",
         type=int,
         default=_CACHE_MIB,
         help="size of the cache of downloaded files, in MiB (default: %(default)s)",
     )
-    made.add_argument("--once", action="store_true", help="exit after one task")
-    made.add_argument(
+    join.add_argument("--once", action="store_true", help="exit after one task")
+    join.add_argument(
         "--require-fence",
         action="store_true",
         help="exit with an error if the sandbox is incomplete on this machine",
@@ -93,23 +92,23 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def run_worker(arguments: argparse.Namespace, token: str) -> int:
-    """Be a worker; the exit status."""
-    # What measures takes a while to import: a mistake in the command line is said before.
+    """Run a worker; return the exit status."""
+    # Slow imports: a mistake in the command line is reported before them.
     folder = import_module("scheduler.agent.folder")
     servers = import_module("scheduler.agent.client")
     workers = import_module("scheduler.agent.worker")
     stop = threading.Event()
     slot = arguments.slot
-    usual = Path.home() / ".local/share/kiln-worker" / (str(slot) if slot > 1 else "")
+    default_folder = Path.home() / ".local/share/kiln-worker" / (str(slot) if slot > 1 else "")
     try:
         server = servers.ServerClient(arguments.url, token, stop)
-        own = folder.Folder(arguments.folder or usual, arguments.cache_mib << 20)
+        files = folder.Folder(arguments.folder or default_folder, arguments.cache_mib << 20)
         options = workers.WorkerOptions(
             arguments.queue, arguments.name, slot, arguments.once, arguments.device_locks
         )
-        worker = workers.RemoteWorker(server, own, options, stop)
+        worker = workers.RemoteWorker(server, files, options, stop)
         for number in (signal.SIGTERM, signal.SIGINT):
-            # In a thread: what it takes may be held by what the signal interrupts.
+            # In a thread: the interrupted code may hold a lock that ``end`` needs.
             signal.signal(number, lambda *_: threading.Thread(target=worker.end).start())
         worker.run()
     except servers.TokenError as error:
@@ -124,12 +123,12 @@ def run_worker(arguments: argparse.Namespace, token: str) -> int:
 
 
 def server_answered(error: UserError) -> bool:
-    """Whether the line is the server's."""
+    """Whether the message is the server's."""
     return str(error).startswith("the server answered")
 
 
 def read_token(file: Path | None) -> str:
-    """The token, from its file or the environment: a command line is seen by others."""
+    """Return the token, from its file or the environment: others can see a command line."""
     try:
         text = os.environ.pop("KILN_TOKEN", "") if file is None else file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Reads the command line and turns what goes wrong into an exit status and one clear line."""
+"""The command line: parses it, runs the command, and reports errors in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.errors import UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.text import one_line
 
-# Modules of this folder; only the one asked for is imported, since a start is waited for.
+# Modules of this folder; only that of the requested command is imported, to start fast.
 COMMANDS = {
     name.rstrip("_").replace("_", "-"): f"scheduler.commands.{name}"
     for name in (
@@ -31,14 +31,14 @@ OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 
 def make_parser(
-    asked: str | None = None, program: str = "python -m scheduler"
+    requested: str | None = None, program: str = "python -m scheduler"
 ) -> argparse.ArgumentParser:
-    """The whole command line, or what of it the command ``asked`` for needs."""
+    """Return the parser of the command line, with all commands or only the ``requested`` one."""
     top = argparse.ArgumentParser(
         prog=program, description="Generate and tune GPU kernels from a model's graph"
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for name in [asked] if asked in COMMANDS else COMMANDS:
+    for name in [requested] if requested in COMMANDS else COMMANDS:
         module = import_module(COMMANDS[name])
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=module.__doc__)
@@ -54,9 +54,9 @@ def make_parser(
 
 
 def main(argv: Sequence[str] | None = None, program: str = "python -m scheduler") -> int:
-    """Run one command; the exit status is 0, 1 (a failure of our own) or 2 (a user's mistake)."""
-    given = sys.argv[1:] if argv is None else list(argv)
-    arguments = make_parser(given[0] if given else None, program).parse_args(given)
+    """Run one command; return the exit status: 0, 1 (a failure) or 2 (a user's mistake)."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = make_parser(words[0] if words else None, program).parse_args(words)
     try:
         if arguments.require_fence:
             import_module("scheduler.sandbox").require()
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m scheduler"
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:
-        return OK  # the reader of our output has seen enough
-    except Exception:  # noqa: BLE001 -- the outermost place: a bug is shown whole, with status 1
+        return OK  # the reader of the output closed it, as head does
+    except Exception:  # noqa: BLE001 -- a bug: the traceback is printed
         traceback.print_exc()
         return FAILED

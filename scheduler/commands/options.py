@@ -48,19 +48,19 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_name(parser: argparse.ArgumentParser) -> None:
-    """Which of several models in a file."""
+    """Add the option that selects one of several models in a file."""
     parser.add_argument(
         "--model-name", default="", metavar="NAME", help="which model, if the file has several"
     )
 
 
 def load_model(arguments: argparse.Namespace) -> Graph:
-    """The graph that the arguments of ``add_model`` name."""
+    """Return the graph that the arguments of ``add_model`` name."""
     return pipeline.load(arguments.model, model_name=arguments.model_name)
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """The device that runs a bundle."""
+    """Add the option that selects the device that runs a bundle."""
     parser.add_argument(
         "--device",
         default="cpu",
@@ -70,13 +70,13 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_compilation(parser: argparse.ArgumentParser) -> None:
-    """How kernels are compiled."""
+    """Add the options of the compilers."""
     parser.add_argument("--flags", default="-O3", help="compiler flags (default: %(default)s)")
     parser.add_argument("--jobs", type=int, help="parallel compilers (default: all cores)")
 
 
 def add_bindings(parser: argparse.ArgumentParser) -> None:
-    """Values for symbolic sizes."""
+    """Add the option that sets symbolic sizes."""
     parser.add_argument(
         "--bind", action="append", default=[], metavar="SYMBOL=N", help="set a symbolic size"
     )
@@ -95,7 +95,7 @@ def parse_sizes(arguments: argparse.Namespace, manifest: Manifest) -> Bindings:
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
-    """torch's ``set_float32_matmul_precision``, which an exported graph does not say."""
+    """Add torch's ``set_float32_matmul_precision``, which an exported graph does not contain."""
     parser.add_argument(
         "--float32-matmul-precision",
         choices=[each.value for each in MatmulPrecision],
@@ -106,7 +106,7 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cache(parser: argparse.ArgumentParser) -> None:
-    """Where builds are kept, and where to look for compilers."""
+    """Add the folders of the code cache and of ROCm."""
     parser.add_argument(
         "--cache",
         type=Path,
@@ -124,7 +124,7 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
 
 
 def add_targets(parser: argparse.ArgumentParser) -> None:
-    """What to compile for."""
+    """Add the option that selects the targets to compile for."""
     parser.add_argument(
         "--target",
         action="append",
@@ -135,7 +135,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_targets(names: list[str]) -> tuple[Target, ...]:
-    """The targets named, each once, in order. ``UserError`` for an unknown one."""
+    """Return the named targets, each once, in order. Raises ``UserError`` for an unknown one."""
     return tuple(find(name) for name in dict.fromkeys(names))
 
 
@@ -144,12 +144,12 @@ def code_cache(arguments: argparse.Namespace) -> CodeCache:
 
 
 def toolchains(arguments: argparse.Namespace) -> tuple[ToolchainResult, ...]:
-    """Every compiler found, and why the others are not there."""
+    """Return every compiler that is available, and why the others are not."""
     return find_toolchains(_search(arguments))
 
 
 def toolchain_for(arguments: argparse.Namespace) -> ToolchainFor:
-    """The compiler to use for each target, and each kind of source of it."""
+    """Return the function that selects the compiler for a target and a kind of source."""
     compilers = cache(lambda target: find_target_toolchains(target, _search(arguments)))
     return cache(lambda target, source="": pick_toolchain(compilers(target), target, source))
 

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, JSON for programs."""
+"""Output of commands: tables, JSON and progress."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scheduler.text import one_line
 
 
 def print_json(data: Any) -> None:
-    """One JSON document on standard output."""
+    """Print a JSON document on standard output."""
     json.dump(data, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; numbers to the right."""
+    """Print a table; columns of numbers are right-aligned."""
     cells = [
         [
             f"{value:.3g}"
@@ -41,11 +41,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def print_line(text: str) -> None:
-    """A line on standard output, whatever names are in it."""
+    """Print one line on standard output; control characters are escaped."""
     sys.stdout.write(one_line(text) + "\n")
 
 
 def print_progress(text: str) -> None:
-    """A line of progress, on standard error so that ``--json`` stays clean."""
+    """Print one line on standard error, which keeps standard output to the result."""
     sys.stderr.write(one_line(text) + "\n")
     sys.stderr.flush()

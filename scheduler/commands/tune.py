@@ -130,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tune and write; status 1 when a kernel of the result does not compile."""
+    """Tune and write; return 1 if a kernel of the result does not compile."""
     with options.flag_errors("--budget"):
         seconds = parse_seconds(arguments.budget)
     meter = Meter(Budget(seconds, arguments.compiles, arguments.measurements))

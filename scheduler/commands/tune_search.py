@@ -1,4 +1,4 @@
-"""The part of ``tune`` that finds the device and searches on it, whether it is here or modelled."""
+"""The part of ``tune`` that finds the device and searches on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from scheduler.tuning.warm_start import COLD_START, WarmStart, read_warm_start
 
 
 def find_device(device_id: str) -> DeviceInfo:
-    """The device, which is opened once to see that it is there; a modelled one is not. Raises
+    """Return the description of a device, which is opened once unless it is modelled. Raises
     ``UserError`` for one that measures nothing."""
     if is_modelled(device_id):
         return modelled_device(device_id)
@@ -46,7 +46,7 @@ def find_device(device_id: str) -> DeviceInfo:
 
 
 def load_warm_start(arguments: argparse.Namespace, device: DeviceInfo) -> WarmStart:
-    """What ``--from`` names. Raises ``UserError`` where that orders nothing here."""
+    """Return the warm start of ``--from``. Raises ``UserError`` if it does not apply."""
     if arguments.start is None:
         return COLD_START
     with options.flag_errors("--from"):

@@ -64,10 +64,10 @@ class DeviceInfo:
 
 def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Return ``DeviceInfo.notes`` from a device's recorded attributes."""
-    own, readings = attributes.get("architecture", ""), attributes.get("readings", "")
-    stands_in = "target" in attributes and own != target
+    architecture, readings = attributes.get("architecture", ""), attributes.get("readings", "")
+    stands_in = "target" in attributes and architecture != target
     return (
-        *([f"{own}, which runs code for {target}"] if stands_in else ()),
+        *([f"{architecture}, which runs code for {target}"] if stands_in else ()),
         *([f"readings: {readings}"] if readings.startswith("none") else ()),
         *(["cannot run kernels"] if "modelled" in attributes else ()),
     )

@@ -43,12 +43,12 @@ class Assignment:
 
 @dataclass(frozen=True)
 class PreparedSchedule:
-    """The graph in execution order, the scheduling that makes its kernels for all targets (the
+    """The graph in execution order, the scheduling that generates its kernels for all targets (the
     untuned defaults), and the scheduling for the assignment's target."""
 
     schedule: Schedule
-    shared: BaseScheduling
-    own: BaseScheduling
+    for_all_targets: BaseScheduling
+    for_target: BaseScheduling
 
 
 class TuningHost(Protocol):
@@ -72,10 +72,10 @@ class TuningHost(Protocol):
 @dataclass(frozen=True)
 class AssignmentResult:
     """The candidates with their indices, each kernel once; the names of all kernels that this
-    version of the generator makes for the problem; and the seconds charged."""
+    version of the generator offers for the problem; and the seconds charged."""
 
     lines: tuple[tuple[int, Entry], ...]
-    made: frozenset[str]
+    offered: frozenset[str]
     seconds: float = 0.0
 
 
@@ -93,19 +93,19 @@ def run_assignment(
     """
     (problem,) = find_problems(
         prepared.schedule,
-        prepared.own,
+        prepared.for_target,
         targets.find(assignment.target),
         dict(assignment.bindings),
         [assignment.node],
-        prepared.shared,
+        prepared.for_all_targets,
     )
-    made = frozenset(caller.name for caller in problem.callers)
+    offered = frozenset(caller.name for caller in problem.callers)
     host.begin(problem)
     meter = Meter(assignment.budget, waiting_counts=assignment.waiting_counts)
     planned = assignment.planned
     remaining = problem if planned is None else problem.restrict_to(planned)
     if remaining is None:
-        return AssignmentResult((), made)
+        return AssignmentResult((), offered)
     options = host.options(remaining)
     result = tune(
         prepared.schedule,
@@ -120,16 +120,16 @@ def run_assignment(
     )
     if cancellation.cancelled:
         raise Cancelled
-    return AssignmentResult(unique_entries(result.problems[0]), made, result.seconds)
+    return AssignmentResult(unique_entries(result.problems[0]), offered, result.seconds)
 
 
 def unique_entries(result: ProblemResult) -> tuple[tuple[int, Entry], ...]:
     """Return the candidates with their indices, each kernel once: configurations that render alike
     are one kernel, represented by the selected entry, else by the first."""
     callers = enumerate(result.problem.callers)
-    places = {caller.name: place for place, caller in reversed(list(callers))}
-    found: dict[str, Entry] = {}
+    index_of = {caller.name: index for index, caller in reversed(list(callers))}
+    entries: dict[str, Entry] = {}
     for entry in result.entries:
-        if entry.kernel and (entry.state is CandidateState.CHOSEN or entry.kernel not in found):
-            found[entry.kernel] = entry
-    return tuple((places[kernel], entry) for kernel, entry in found.items())
+        if entry.kernel and (entry.state is CandidateState.CHOSEN or entry.kernel not in entries):
+            entries[entry.kernel] = entry
+    return tuple((index_of[kernel], entry) for kernel, entry in entries.items())

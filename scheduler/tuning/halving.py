@@ -18,20 +18,20 @@ _FINALISTS = 2
 def screen(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samples | Rejected:
     """Take a first impression: one warm-up launch, then ``min_samples``. A launch that used up the
     plan's time is itself the sample."""
-    warmed = sample(key, 1)
-    if isinstance(warmed, Rejected):
-        return warmed
-    if warmed.total_ns >= plan.budget_s * 1e9:
-        seen = Samples(batch=1)
-        seen.add(warmed, floor_ns)
-        return seen
-    seen = Samples(batch=plan.batch_for(warmed.total_ns))
-    while seen.count < plan.min_samples and seen.spent_ns < plan.budget_s * 1e9:
-        timing = sample(key, seen.batch)
+    warm_up = sample(key, 1)
+    if isinstance(warm_up, Rejected):
+        return warm_up
+    if warm_up.total_ns >= plan.budget_s * 1e9:
+        samples = Samples(batch=1)
+        samples.add(warm_up, floor_ns)
+        return samples
+    samples = Samples(batch=plan.batch_for(warm_up.total_ns))
+    while samples.count < plan.min_samples and samples.spent_ns < plan.budget_s * 1e9:
+        timing = sample(key, samples.batch)
         if isinstance(timing, Rejected):
             return timing
-        seen.add(timing, floor_ns)
-    return seen
+        samples.add(timing, floor_ns)
+    return samples
 
 
 @dataclass(frozen=True)

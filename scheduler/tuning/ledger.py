@@ -6,7 +6,7 @@ The JSON lines can be read back, and warm-start the next run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -176,30 +176,14 @@ def write_jsonl(
             file.write(json.dumps(line, default=str) + "\n")
 
 
-@dataclass(frozen=True)
-class Winner:
-    """The selected candidate of a problem: it warm-starts a later run's search."""
-
-    config: Mapping[str, ConfigValue]
-    shape: ProblemShape
-    template: str = ""
-
-
-def read_winners(path: Path) -> list[Winner]:
-    """Return the selected candidates of a ledger. Raises ``UserError`` that names the line and the
-    field, or says that the file is no ledger."""
-    return [
-        decode(_codec(), line, Winner, f"{path}, line {number}")
-        for number, line in read_jsonl(path).items()
-        if line.get("fate") == CandidateState.CHOSEN
-    ]
-
-
-def read_lines(path: Path, kind: type[T]) -> list[T]:
-    """Return the candidates of a ledger as ``kind``. Raises as ``read_winners`` does."""
+def read_lines(path: Path, kind: type[T], states: Collection[CandidateState] = ()) -> list[T]:
+    """Return the candidates of a ledger as ``kind``; if ``states`` are given, only those in one.
+    Raises ``UserError`` that names the line and the field, or says that the file is no ledger."""
+    fates = {legacy_state(state) for state in states}
     return [
         decode(_codec(), line, kind, f"{path}, line {number}")
         for number, line in read_jsonl(path).items()
+        if not fates or line.get("fate") in fates
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.problem import ProblemShape
-from scheduler.tuning.ledger import read_winners
+from scheduler.tuning.ledger import CandidateState, read_lines
 from scheduler.tuning.space import TEMPLATE
 
 _MAX_NEAREST = 3
@@ -33,16 +33,16 @@ def nearest_configs(
     known: Iterable[PriorResult], shape: ProblemShape
 ) -> list[Mapping[str, ConfigValue]]:
     """Return at most three different configurations of the nearest problems, the nearest first."""
-    at = [(one.shape.distance(shape), place, one.search_config) for place, one in enumerate(known)]
-    found: list[Mapping[str, ConfigValue]] = []
-    for distance, _, config in sorted(at, key=lambda item: item[:2]):
-        if math.isinf(distance) or len(found) == _MAX_NEAREST:
+    nearest: list[Mapping[str, ConfigValue]] = []
+    for one in sorted(known, key=lambda one: one.shape.distance(shape)):
+        if math.isinf(one.shape.distance(shape)) or len(nearest) == _MAX_NEAREST:
             break
-        if dict(config) not in [dict(one) for one in found]:
-            found.append(config)
-    return found
+        if dict(one.search_config) not in [dict(config) for config in nearest]:
+            nearest.append(one.search_config)
+    return nearest
 
 
 def read_prior_results(path: Path) -> list[PriorResult]:
-    """Return the winners of an earlier run. Raises ``UserError`` if the file is no ledger."""
-    return [PriorResult(one.shape, one.config, one.template) for one in read_winners(path)]
+    """Return the winners of an earlier run. Raises ``UserError`` if the file is no ledger, or for
+    an invalid line."""
+    return read_lines(path, PriorResult, (CandidateState.CHOSEN,))

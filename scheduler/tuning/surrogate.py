@@ -65,9 +65,8 @@ class Posterior:
         self._points = points
         self._hyperparameters = hyperparameters
         self.known = [int(place) for place in known]
-        own = points[known]
-        self._factor = _cholesky(own, hyperparameters)
-        across = _kernel(own, points, hyperparameters.scales)
+        self._factor = _cholesky(points[known], hyperparameters)
+        across = _kernel(points[known], points, hyperparameters.scales)
         solved = _solve_triangular(self._factor, across)
         self._solved = np.empty((2 * len(known) + 16, len(points)))
         self._solved[: len(known)] = solved
@@ -78,8 +77,8 @@ class Posterior:
         size, points = len(self.known), self._points
         across = _kernel(points[[place]], points, self._hyperparameters.scales)[0]
         row = self._solved[:size, place].copy()
-        left = 1.0 + self._hyperparameters.noise + _JITTER - float(row @ row)
-        pivot = float(np.sqrt(max(left, _JITTER)))
+        squared = 1.0 + self._hyperparameters.noise + _JITTER - float(row @ row)
+        pivot = float(np.sqrt(max(squared, _JITTER)))
         fresh = (across - row @ self._solved[:size]) / pivot
         if size == len(self._solved):
             self._solved = np.vstack([self._solved, np.empty_like(self._solved)])
@@ -97,8 +96,8 @@ class Posterior:
         size = len(self.known)
         weights = _solve_triangular(self._factor, values)
         variance = max(float(weights @ weights) / size, _MIN_VARIANCE)
-        left = np.maximum(1.0 - self._explained, _MIN_VARIANCE)
-        return weights @ self._solved[:size], np.sqrt(left * variance)
+        unexplained = np.maximum(1.0 - self._explained, _MIN_VARIANCE)
+        return weights @ self._solved[:size], np.sqrt(unexplained * variance)
 
 
 def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:

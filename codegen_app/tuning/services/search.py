@@ -227,7 +227,7 @@ def record_decision(
         ledger.drop_builds(rows)
         if not task.run.has_budget:
             waiting = task.candidates.filter(state__in=OPEN_STATES)
-            for unknown in waiting.exclude(kernel__name__in=decided.made):
+            for unknown in waiting.exclude(kernel__name__in=decided.offered):
                 candidate_results.record_result(unknown, _UNKNOWN_KERNEL)
         tied: list[Candidate] = []
         chosen: tuple[Candidate, BenchmarkResult | None] | None = None

@@ -58,11 +58,11 @@ class GuidedSearch:
 
     def propose(self, history: History) -> int | None:
         """Return the most promising untried configuration."""
-        left = history.untried
-        if not left.size:
+        untried = history.untried
+        if not untried.size:
             return None
         if len(history) < _INITIAL_TRIALS or history.best is None:
-            return self._propose_initial(history, left)
+            return self._propose_initial(history, untried)
         values, offset = self._values(history)
         posterior = self._update_posterior(history, values, offset)
         known = self._predicted[posterior.known]
@@ -73,16 +73,16 @@ class GuidedSearch:
             gain = deviation
         gain[[self._place[i] for i in history.tried if i in self._place]] = -1.0
         chosen = int(gain.argmax())
-        return int(self._predicted[chosen]) if gain[chosen] >= 0.0 else int(left[0])
+        return int(self._predicted[chosen]) if gain[chosen] >= 0.0 else int(untried[0])
 
-    def _propose_initial(self, history: History, left: Indices) -> int:
+    def _propose_initial(self, history: History, untried: Indices) -> int:
         """Return an initial configuration: the cost model's best, or one far from all tried
         ones."""
         if self._expected is not None and len(history) % 2 == 0:
-            return int(left[int(self._expected[left].argmin())])
+            return int(untried[int(self._expected[untried].argmin())])
         if not len(history):
-            return int(self._rng.choice(left))
-        some = self._rng.choice(left, min(_SPREAD_SAMPLE, left.size), replace=False)
+            return int(self._rng.choice(untried))
+        some = self._rng.choice(untried, min(_SPREAD_SAMPLE, untried.size), replace=False)
         difference = self._points[some][:, None] - self._points[history.tried][None]
         return int(some[int((difference**2).sum(axis=2).min(axis=1).argmax())])
 
@@ -144,19 +144,19 @@ class GuidedSearch:
         times = np.array(history.times)
         failed = np.isnan(times)
         logs = np.log(np.where(failed, np.nanmax(times), times))
-        seen = np.minimum(logs, np.median(logs))
+        view = np.minimum(logs, np.median(logs))
         if len(history) % 2 and self._expected is None:
-            seen = np.sqrt(seen - seen.min() + _ROOT_FLOOR)
-        mean, deviation = seen.mean(), seen.std() + 1e-9
+            view = np.sqrt(view - view.min() + _ROOT_FLOOR)
+        mean, deviation = view.mean(), view.std() + 1e-9
         values = np.full(len(self._space), np.nan)
-        values[history.tried] = (seen - mean) / deviation
+        values[history.tried] = (view - mean) / deviation
         offset = np.zeros(len(self._space))
         if self._expected is not None:
             expected = self._expected[history.tried]
             expected = expected - expected.mean()
             scale = float(expected @ expected)
             # How much of the cost model's differences the measurements show, by least squares.
-            weight = expected @ (seen - mean) / scale if scale else 0.0
+            weight = expected @ (view - mean) / scale if scale else 0.0
             offset = np.clip(weight, 0.0, 1.0) * (self._expected - self._expected.mean())
             offset /= deviation
         return values, offset

@@ -12,8 +12,8 @@ class ExhaustiveSearch:
     """Every configuration, in the space's order."""
 
     def propose(self, history: History) -> int | None:
-        left = history.untried
-        return int(left[0]) if left.size else None
+        untried = history.untried
+        return int(untried[0]) if untried.size else None
 
 
 class RandomSearch:
@@ -47,9 +47,9 @@ class LocalSearch:
             _, centre = min(timed)
             for reach in (1, len(self._space)):
                 around = self._space.neighbours(centre, reach)
-                left = [int(index) for index in around if index not in history]
-                if left:
-                    return int(self._rng.choice(left))
+                untried = [int(index) for index in around if index not in history]
+                if untried:
+                    return int(self._rng.choice(untried))
         self._start = len(history)
-        left = [int(index) for index in history.untried]
-        return int(self._rng.choice(left)) if left else None
+        untried = [int(index) for index in history.untried]
+        return int(self._rng.choice(untried)) if untried else None
