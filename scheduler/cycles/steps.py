@@ -133,7 +133,7 @@ class PathPreparer:
         known = self._paths.get(code)
         if known is None:
             steps = self._steps(path.indices, indices)
-            after, busy = (np.array([step[part] for step in steps]) for part in (3, 4))
+            after, busy = (np.array([step[part] for step in steps], float) for part in (3, 4))
             known = self._paths[code] = ([*steps, _END_STEP], after, busy)
         steps, after, busy = known
         busy, local = busy.copy(), {}
