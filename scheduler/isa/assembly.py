@@ -86,40 +86,24 @@ class _Reader:
             self._labels[label] = len(self._instructions)
 
     def _directive(self, number: int, text: str) -> None:
-        if text.startswith(".loc"):
-            self._at_loc(text)
-        elif text.startswith(".file"):
-            self._at_file(text)
-        elif text.startswith(".type"):
-            match = _TYPE.match(text)
-            if match:
-                self._declared.add(match[1])
+        if match := _LOC.match(text):
+            file, line = match[1], int(match[2])
+            self._inlined = self._headers.get(file, ("", ""))[0], line
+            self._source_line = line if self._files.get(file) == self._source_file else 0
+            # Code inlined from a header has the line that called it.
+            if self._source_line == 0 and (site := self._call_site.search(text)):
+                self._source_line = int(site[1])
+        elif match := _FILE.match(text):
+            file, folder, name, md5 = match.groups()
+            self._files[file] = name
+            if file == "0":
+                self._from_source(name)
+            if header := header_of(f"{folder or ''}/{name}"):
+                self._headers[file] = header, md5 or ""
+        elif match := _TYPE.match(text):
+            self._declared.add(match[1])
         elif text.startswith((".section", ".amdhsa_kernel")):
             self._finish(number - 1)
-
-    def _at_file(self, text: str) -> None:
-        match = _FILE.match(text)
-        if not match:
-            return
-        number, folder, name, md5 = match.groups()
-        self._files[number] = name
-        if number == "0":
-            self._from_source(name)
-        if header := header_of(f"{folder or ''}/{name}"):
-            self._headers[number] = header, md5 or ""
-
-    def _at_loc(self, text: str) -> None:
-        match = _LOC.match(text)
-        if not match:
-            return
-        self._source_line = 0
-        self._inlined = self._headers.get(match[1], ("", ""))[0], int(match[2])
-        if self._files.get(match[1]) == self._source_file:
-            self._source_line = int(match[2])
-        if self._source_line == 0:  # inlined from a header: the line that called it
-            site = self._call_site.search(text)
-            if site:
-                self._source_line = int(site[1])
 
     def _instruction(self, number: int, text: str) -> None:
         mnemonic, _, rest = text.partition("\t")

@@ -76,25 +76,20 @@ def find_loops(blocks: tuple[Block, ...]) -> tuple[Loop, ...]:
     bodies: dict[int, set[int]] = {}
     for block in order:
         for successor in blocks[block].successors:
-            if _dominates(successor, block, dominator):
-                body = bodies.setdefault(successor, {successor})
-                _add_body(body, block, predecessors)
-    return _nest_loops(bodies)
-
-
-def _add_body(body: set[int], tail: int, predecessors: list[list[int]]) -> None:
-    stack = [tail]
-    while stack:
-        block = stack.pop()
-        if block not in body:
-            body.add(block)
-            stack.extend(predecessors[block])
-
-
-def _nest_loops(bodies: dict[int, set[int]]) -> tuple[Loop, ...]:
-    order = sorted(bodies, key=lambda header: (-len(bodies[header]), header))
+            dominating = block
+            while dominating not in (successor, dominator[dominating]):
+                dominating = dominator[dominating]
+            if dominating != successor:
+                continue
+            body = bodies.setdefault(successor, {successor})  # the edge goes back to its header
+            stack = [block]
+            while stack:
+                member = stack.pop()
+                if member not in body:
+                    body.add(member)
+                    stack.extend(predecessors[member])
     loops: list[Loop] = []
-    for header in order:
+    for header in sorted(bodies, key=lambda header: (-len(bodies[header]), header)):
         around = [index for index, loop in enumerate(loops) if header in loop.blocks]
         parent = around[-1] if around else -1  # the smallest enclosing loop came last
         depth = loops[parent].depth + 1 if around else 1
@@ -144,13 +139,3 @@ def _dominators(order: list[int], predecessors: list[list[int]]) -> dict[int, in
                 dominator[block] = new
                 changed = True
     return dominator
-
-
-def _dominates(one: int, other: int, dominator: dict[int, int]) -> bool:
-    while True:
-        if one == other:
-            return True
-        above = dominator[other]
-        if above == other:
-            return False
-        other = above

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scheduler.isa.cuda.lane_values import (
@@ -62,34 +61,27 @@ def access_hazards(function: Function) -> tuple[Hazard, ...]:
             banks.append(_passes(instruction, address))
         else:
             sectors.append(_sectors(instruction, address))
-    return (*_conflicts(banks), *_uncoalesced(sectors))
-
-
-def _conflicts(accesses: list[Access]) -> Iterator[Hazard]:
-    found = [one for one in accesses if one.count > one.least]
-    if found:
-        count, least = sum(one.count for one in found), sum(one.least for one in found)
-        text = (
-            f"{_plural(len(found), 'access', 'accesses')} to shared memory: {count} bank passes"
-            f" instead of {least} in the first warp"
-        )
-        yield Hazard(HazardKind.BANK_CONFLICTS, text, tuple(one.line for one in found))
-
-
-def _uncoalesced(accesses: list[Access]) -> Iterator[Hazard]:
+    hazards = []
     # An unaligned access may touch one more sector and still be coalesced.
-    found = [one for one in accesses if one.count >= 2 * one.least and one.count > one.least + 1]
-    if found:
-        count, least = sum(one.count for one in found), sum(one.least for one in found)
-        text = (
-            f"{_plural(len(found), 'access', 'accesses')} to global memory: {count} sectors of"
-            f" {_SECTOR} B instead of {least} in the first warp"
-        )
-        yield Hazard(HazardKind.UNCOALESCED, text, tuple(one.line for one in found))
-
-
-def _plural(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+    slow = [one for one in sectors if one.count >= 2 * one.least and one.count > one.least + 1]
+    for kind, memory, unit, accesses in (
+        (
+            HazardKind.BANK_CONFLICTS,
+            "shared",
+            "bank passes",
+            [one for one in banks if one.count > one.least],
+        ),
+        (HazardKind.UNCOALESCED, "global", f"sectors of {_SECTOR} B", slow),
+    ):
+        if accesses:
+            plural = "access" if len(accesses) == 1 else "accesses"
+            text = (
+                f"{len(accesses)} {plural} to {memory} memory:"
+                f" {sum(one.count for one in accesses)} {unit}"
+                f" instead of {sum(one.least for one in accesses)} in the first warp"
+            )
+            hazards.append(Hazard(kind, text, tuple(one.line for one in accesses)))
+    return tuple(hazards)
 
 
 def _passes(instruction: Instruction, address: LaneValue) -> Access:
@@ -100,12 +92,11 @@ def _passes(instruction: Instruction, address: LaneValue) -> Access:
         threads, width = threads[: 8 * matrices], _MATRIX_BYTES
     at_once = _BANKS * _WORD // max(width, _WORD)
     groups = [threads[at : at + at_once] for at in range(0, len(threads), at_once)]
-    return Access(instruction.line, sum(_pass_count(one, width) for one in groups), len(groups))
-
-
-def _pass_count(threads: list[int], width: int) -> int:
-    words = {at // _WORD + word for at in threads for word in range(max(1, width // _WORD))}
-    return max(Counter(word % _BANKS for word in words).values())
+    passes = 0
+    for group in groups:
+        words = {at // _WORD + word for at in group for word in range(max(1, width // _WORD))}
+        passes += max(Counter(word % _BANKS for word in words).values())
+    return Access(instruction.line, passes, len(groups))
 
 
 def _sectors(instruction: Instruction, address: LaneValue) -> Access:
@@ -131,18 +122,17 @@ def _address(instruction: Instruction, state: State) -> LaneValue | None:
         return None
     total: LaneValue | None = ZERO
     for sign, term, suffixes in _TERM.findall(match[1]):
-        total = add_values(total, _term(sign, term, suffixes, state, instruction.predicate))
+        value: LaneValue | None
+        if term.startswith("0x"):
+            number = int(f"{sign}{term}", 16) & 0xFFFFFFFF
+            value = LaneValue((number,) * len(ZERO.numbers))
+        elif term.startswith("U"):
+            value = ZERO if term == "URZ" else UNKNOWN_UNIFORM
+        else:
+            value = register_value(state, term[1:], instruction.predicate)
+            scale = re.search(r"\.X(\d+)", suffixes)
+            if value is not None and scale is not None:
+                scaled = tuple(at * int(scale[1]) & 0xFFFFFFFF for at in value.numbers)
+                value = LaneValue(scaled, value.is_open)
+        total = add_values(total, value)
     return total
-
-
-def _term(sign: str, term: str, suffixes: str, state: State, guard: str) -> LaneValue | None:
-    if term.startswith("0x"):
-        number = int(f"{sign}{term}", 16) & 0xFFFFFFFF
-        return LaneValue((number,) * len(ZERO.numbers))
-    if term.startswith("U"):
-        return ZERO if term == "URZ" else UNKNOWN_UNIFORM
-    value = register_value(state, term[1:], guard)
-    scale = re.search(r"\.X(\d+)", suffixes)
-    if value is None or scale is None:
-        return value
-    return LaneValue(tuple(at * int(scale[1]) & 0xFFFFFFFF for at in value.numbers), value.is_open)

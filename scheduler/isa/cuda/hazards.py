@@ -21,23 +21,18 @@ _PTX_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64|128)\b")
 def hazards(function: Function) -> tuple[Hazard, ...]:
     """Return hazards: local memory, narrow accesses to global memory in the inner loop, and, from
     the addresses of SASS, bank conflicts and uncoalesced accesses."""
-    is_sass = not function.instructions[0].mnemonic[0].islower()
-    seen = access_hazards.access_hazards(function) if is_sass else ()
-    return (*private_memory_hazards(function), *seen, *_narrow(function))
-
-
-def _narrow(function: Function) -> tuple[Hazard, ...]:
-    loop = function.inner_loop()
-    if loop is None:
-        return ()
-    widths = {one.line: width_bytes(one) for one in function.loop_instructions(loop)}
-    narrow = {line: width for line, width in widths.items() if 0 < width < _WIDE}
-    if not narrow:
-        return ()
-    counts = sorted(Counter(narrow.values()).items())
-    figures = ", ".join(f"{count} of {width} B" for width, count in counts)
-    text = f"accesses to global memory in the inner loop narrower than {_WIDE} B: {figures}"
-    return (Hazard(HazardKind.NARROW, text, tuple(narrow)),)
+    found = list(private_memory_hazards(function))
+    if not function.instructions[0].mnemonic[0].islower():  # SASS
+        found += access_hazards.access_hazards(function)
+    if (loop := function.inner_loop()) is not None:
+        widths = {one.line: width_bytes(one) for one in function.loop_instructions(loop)}
+        narrow = {line: width for line, width in widths.items() if 0 < width < _WIDE}
+        if narrow:
+            counts = sorted(Counter(narrow.values()).items())
+            figures = ", ".join(f"{count} of {width} B" for width, count in counts)
+            text = f"accesses to global memory in the inner loop narrower than {_WIDE} B: {figures}"
+            found.append(Hazard(HazardKind.NARROW, text, tuple(narrow)))
+    return tuple(found)
 
 
 def width_bytes(instruction: Instruction) -> int:
@@ -46,26 +41,16 @@ def width_bytes(instruction: Instruction) -> int:
     if instruction.kind is not Kind.GLOBAL:
         return 0
     mnemonic = instruction.mnemonic
-    if mnemonic[0].islower():
-        return _ptx_width(mnemonic, instruction.operands)
+    if _PTX_COPY.match(mnemonic):
+        parts = map(str.strip, instruction.operands.rstrip(";").split(","))
+        return next((int(part) for part in parts if part.isdecimal()), 0)
+    if mnemonic[0].islower():  # PTX
+        element = _PTX_ELEMENT.search(mnemonic)
+        if element is None or not _PTX_ACCESS.match(mnemonic):
+            return 0
+        vector = re.search(r"\.v([248])\b", mnemonic)
+        return int(element[1]) // 8 * (int(vector[1]) if vector else 1)
     name, *suffixes = mnemonic.split(".")
     if name not in _MOVES:
         return 0
     return next((_BYTES[one] for one in suffixes if one in _BYTES), 4)
-
-
-def _ptx_width(mnemonic: str, operands: str) -> int:
-    if _PTX_COPY.match(mnemonic):
-        return next(
-            (
-                int(part)
-                for part in map(str.strip, operands.rstrip(";").split(","))
-                if part.isdecimal()
-            ),
-            0,
-        )
-    element = _PTX_ELEMENT.search(mnemonic)
-    if element is None or not _PTX_ACCESS.match(mnemonic):
-        return 0
-    vector = re.search(r"\.v([248])\b", mnemonic)
-    return int(element[1]) // 8 * (int(vector[1]) if vector else 1)

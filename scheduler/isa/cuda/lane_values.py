@@ -223,9 +223,14 @@ def _result(
         return ZERO if operands[-1] == "SRZ" else UNKNOWN_UNIFORM
     if name == "LDC":
         return UNKNOWN_UNIFORM if "[R" not in operands[-1] else None
-    sources = [_source(one, state, guard) for one in _inputs(operands)]
+    sources = [
+        _source(one, state, guard)
+        for one in [one for one in operands if not _PREDICATE.match(one)][1:]
+    ]
     rule = _RULES.get(name)
     found = rule(suffixes, sources) if rule else None
+    if name in ("MOV", "R2UR") and sources:
+        found = sources[0]
     if (
         found is None
         and name in _PURE
@@ -236,17 +241,14 @@ def _result(
     return found
 
 
-def _inputs(operands: list[str]) -> list[str]:
-    plain = [one for one in operands if not _PREDICATE.match(one)]
-    return plain[1:]
-
-
 def _source(operand: str, state: State, guard: str) -> LaneValue | None:
     if match := _REGISTER.match(operand):
         value = register_value(state, match[2], guard)
         if value is None or not match[1]:
             return value
-        return _negative(value) if match[1] == "-" else _inverse(value)
+        if match[1] == "-":
+            return LaneValue(tuple(-a & _MASK for a in value.numbers), value.is_open)
+        return None if value.is_open else LaneValue(tuple(~a & _MASK for a in value.numbers))
     if _NUMBER.match(operand):
         return _uniform(int(operand, 0))
     return UNKNOWN_UNIFORM if _UNIFORM.match(operand) else None
@@ -267,14 +269,6 @@ def add_values(one: LaneValue | None, other: LaneValue | None) -> LaneValue | No
         return None
     numbers = tuple((a + b) & _MASK for a, b in zip(one.numbers, other.numbers, strict=True))
     return LaneValue(numbers, one.is_open or other.is_open)
-
-
-def _negative(value: LaneValue) -> LaneValue:
-    return LaneValue(tuple(-a & _MASK for a in value.numbers), value.is_open)
-
-
-def _inverse(value: LaneValue) -> LaneValue | None:
-    return None if value.is_open else LaneValue(tuple(~a & _MASK for a in value.numbers))
 
 
 def _multiply(one: LaneValue | None, other: LaneValue | None) -> LaneValue | None:
@@ -336,16 +330,14 @@ def _lop3(_: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
         return None
     if any(one.is_open for one in (a, b, c)):
         return UNKNOWN_UNIFORM if all(one.is_uniform for one in (a, b, c)) else None
-    rows = zip(a.numbers, b.numbers, c.numbers, strict=True)
-    return LaneValue(tuple(_apply_lut(rule, *row) for row in rows))
-
-
-def _apply_lut(rule: int, a: int, b: int, c: int) -> int:
-    found = 0
-    for case in range(8):
-        if rule >> case & 1:
-            found |= (a if case & 4 else ~a) & (b if case & 2 else ~b) & (c if case & 1 else ~c)
-    return found & _MASK
+    numbers = []
+    for x, y, z in zip(a.numbers, b.numbers, c.numbers, strict=True):
+        found = 0
+        for case in range(8):
+            if rule >> case & 1:
+                found |= (x if case & 4 else ~x) & (y if case & 2 else ~y) & (z if case & 1 else ~z)
+        numbers.append(found & _MASK)
+    return LaneValue(tuple(numbers))
 
 
 def _imad(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
@@ -377,13 +369,8 @@ def _sgxt(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | N
 _AND = _uniform(0xC0)
 
 
-def _move(_: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
-    return sources[0] if sources else None
-
-
 _RULES = {
     **dict.fromkeys(("IADD3", "VIADD", "IADD"), _iadd3),
     **dict.fromkeys(("IMAD",), _imad),
-    **dict.fromkeys(("MOV", "R2UR"), _move),
     **{"SHF": _funnel_shift, "LEA": _lea, "LOP3": _lop3, "SGXT": _sgxt},
 }

@@ -28,38 +28,27 @@ class _Effect:
 
 def live_registers(function: Function) -> LiveRegisters:
     """Return the live registers of a function; an instruction's results count at it."""
-    effects = _effects(function)
+    known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
+    effects = [_effect(function, instruction, known) for instruction in function.instructions]
     live_out = _live_out(function, effects)
-    defined = _defined(function, effects)
     counts = [0] * len(effects)
+    defined_before = _defined(function, effects)
     for number, block in enumerate(function.blocks):
-        counts[block.first : block.end] = _block_counts(
-            effects[block.first : block.end], live_out[number], defined[number]
-        )
+        live, defined = live_out[number], defined_before[number]
+        at_instruction = {}
+        for index in range(block.end - 1, block.first - 1, -1):
+            after = live | effects[index].writes
+            live = (live & ~effects[index].kills) | effects[index].reads
+            at_instruction[index] = after | live
+        for index in range(block.first, block.end):
+            defined |= effects[index].writes
+            counts[index] = (at_instruction[index] & (defined | effects[index].reads)).bit_count()
     peak = max(counts, default=0)
     return LiveRegisters(
         counts=tuple(counts),
         peak=peak,
         peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
     )
-
-
-def _block_counts(effects: list[_Effect], live: int, defined: int) -> list[int]:
-    held = []
-    for effect in reversed(effects):
-        after = live | effect.writes
-        live = (live & ~effect.kills) | effect.reads
-        held.append(after | live)
-    counts = []
-    for effect, registers_held in zip(effects, reversed(held), strict=True):
-        defined |= effect.writes
-        counts.append((registers_held & (defined | effect.reads)).bit_count())
-    return counts
-
-
-def _effects(function: Function) -> list[_Effect]:
-    known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
-    return [_effect(function, instruction, known) for instruction in function.instructions]
 
 
 def _effect(

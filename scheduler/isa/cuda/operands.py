@@ -39,14 +39,15 @@ _WARPGROUP = re.compile(r"64x(\d+)x\d+")
 _PREDICATE = re.compile(r"!?U?P(?:\d|T|R)\b")
 _RESULT = re.compile(r"R(?:\d+|Z)(?:\.\w+)?$")
 _REGISTER = re.compile(r"\bR(\d+)((?:\.\w+)*)")
-_SUFFIX = {"64": 2, "128": 4, "256": 8}
+_WIDE = {"64": 2, "128": 4, "256": 8, "F64": 2, "S64": 2, "U64": 2}  # of memory accesses
 _MATRICES = {"4": 4, "2": 2}  # of LDSM and STSM, 8 by 8 each
 
 
 def registers(mnemonic: str, operands: str) -> tuple[int, int]:
     """Return masks of the registers read and written: bit n is Rn."""
     name, *suffixes = mnemonic.split(".")
-    parts = _split(operands)
+    # Brackets contain no commas.
+    parts = [part.strip() for part in operands.split(",") if part.strip()]
     while parts and _PREDICATE.match(parts[0]):
         parts.pop(0)
     written = 0
@@ -81,7 +82,9 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
         each = next((_MATRICES[one] for one in suffixes if one in _MATRICES), 1)
         return each, (each,)
     if name.startswith(("LD", "ATOM")) or name in _STORES:
-        each = _access_width(suffixes)
+        each = next((_WIDE[one] for one in suffixes if one in _WIDE), 1)
+        if "ENL2" in suffixes:  # 32 bytes, as two operands
+            each = 4
         return each, (each,)
     if name == "IMAD" and "WIDE" in suffixes:
         return 2, (1, 1, 2)
@@ -96,14 +99,6 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     if name in ("ISETP", "IMNMX", "VIMNMX") and {"S64", "U64"} & set(suffixes):
         return 2, (2,)
     return 1, (1,)
-
-
-def _access_width(suffixes: list[str]) -> int:
-    """Return the registers that a memory access moves."""
-    if "ENL2" in suffixes:  # 32 bytes, as two operands
-        return 4
-    wide = {"F64": 2, "S64": 2, "U64": 2}
-    return next((n for one in suffixes if (n := _SUFFIX.get(one) or wide.get(one))), 1)
 
 
 def _matrix_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
@@ -133,11 +128,6 @@ def _conversion_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, 
     is_long = 2 if {"S64", "U64"} & set(types) else 1
     is_double = 2 if "F64" in types else 1
     return (is_long, (is_double,)) if name == "F2I" else (is_double, (is_long,))
-
-
-def _split(operands: str) -> list[str]:
-    """Split the operands; brackets contain no commas."""
-    return [part.strip() for part in operands.split(",") if part.strip()]
 
 
 def _mask(text: str, width: int) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from scheduler.isa.dataflow import live_out
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.listing import Function
 from scheduler.isa.reader import LiveRegisters
 from scheduler.isa.rocm.instruction_set.memory import loads_to_lds
 from scheduler.isa.rocm.instruction_set.table import find_opcode, has_return
@@ -39,7 +39,14 @@ class VectorRegisters(LiveRegisters):
 def live_registers(function: Function) -> VectorRegisters:
     """Return the live registers of an AMD function; an instruction's results count at it."""
     known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
-    effects = [_effect(instruction, known) for instruction in function.instructions]
+    effects = []
+    for instruction in function.instructions:
+        text = instruction.mnemonic, instruction.operands
+        if instruction.kind in (Kind.SCALAR, Kind.WAIT, Kind.BRANCH, Kind.OTHER):
+            known[text] = 0, 0
+        elif text not in known:
+            known[text] = registers(*text)
+        effects.append(known[text])
     out = live_out(function, effects)
     held = [0] * len(effects)
     for number, block in enumerate(function.blocks):
@@ -57,17 +64,6 @@ def live_registers(function: Function) -> VectorRegisters:
         peak=peak,
         peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
     )
-
-
-def _effect(
-    instruction: Instruction, known: dict[tuple[str, str], tuple[int, int]]
-) -> tuple[int, int]:
-    if instruction.kind in (Kind.SCALAR, Kind.WAIT, Kind.BRANCH, Kind.OTHER):
-        return 0, 0
-    text = instruction.mnemonic, instruction.operands
-    if text not in known:
-        known[text] = registers(*text)
-    return known[text]
 
 
 def registers(mnemonic: str, operands: str) -> tuple[int, int]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
-from scheduler.build.rocm.occupancy import Demand, Limiter, Occupancy, occupancy
+from scheduler.build.rocm.occupancy import Demand, Limiter, occupancy
 from scheduler.isa.bisect import greatest_smaller
 from scheduler.targets import Target
+
+# The field of ``Demand``, and its unit in the singular and in the plural.
+_AMOUNTS = {
+    Limiter.VGPR: ("vgpr", "VGPR", "VGPRs"),
+    Limiter.SGPR: ("sgpr", "SGPR", "SGPRs"),
+    Limiter.LDS: ("lds_bytes", "byte of LDS", "bytes of LDS"),
+}
 
 
 @dataclass(frozen=True)
@@ -26,42 +33,27 @@ def next_step(demand: Demand, target: Target) -> NextStep | None:
     None when the hardware's maximum is reached, or when no change of one resource helps.
     """
     now = occupancy(demand, target)
-    if now.limiter is Limiter.VGPR:
-        return _fewer(demand.vgpr, lambda n: replace(demand, vgpr=n), "VGPR", target, now)
-    if now.limiter is Limiter.SGPR:
-        return _fewer(demand.sgpr, lambda n: replace(demand, sgpr=n), "SGPR", target, now)
-    if now.limiter is Limiter.LDS:
-        return _fewer(demand.lds_bytes, lambda n: replace(demand, lds_bytes=n), "", target, now)
-    if now.limiter is Limiter.WORKGROUP:
-        return _other_block(demand, target, now)
-    return None
+    if now.limiter in _AMOUNTS:
+        name, one, many = _AMOUNTS[now.limiter]
+        have: int = getattr(demand, name)
 
+        def waves(count: int) -> int:
+            changed: dict[str, Any] = {name: count}
+            return occupancy(replace(demand, **changed), target).waves
 
-def _fewer(
-    have: int, asking: Callable[[int], Demand], unit: str, target: Target, now: Occupancy
-) -> NextStep | None:
-    def waves(count: int) -> int:
-        return occupancy(asking(count), target).waves
-
-    low = greatest_smaller(have, 1, now.waves, waves)
-    if low is None:
-        return None
-    change = have - low
-    plural = "" if change == 1 else "s"
-    what = f"{unit}{plural}" if unit else f"byte{plural} of LDS"
-    text = f"{change} fewer {what}: {now.waves} → {waves(low)} waves"
-    return NextStep(now.limiter, change, waves(low), text)
-
-
-def _other_block(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:
-    """Return the nearest smaller block of whole waves with which more waves fit."""
-    for threads in range(demand.workgroup - 1, 0, -1):
-        if threads % target.wavefront:
-            continue
-        smaller = min(demand.smallest_workgroup, threads)
-        held = occupancy(replace(demand, workgroup=threads, smallest_workgroup=smaller), target)
-        if held.waves > now.waves:
-            change = demand.workgroup - threads
-            text = f"blocks of {threads} threads: {now.waves} → {held.waves} waves"
-            return NextStep(Limiter.WORKGROUP, change, held.waves, text)
+        left = greatest_smaller(have, 1, now.waves, waves)
+        if left is None:
+            return None
+        change, more = have - left, waves(left)
+        text = f"{change} fewer {one if change == 1 else many}: {now.waves} → {more} waves"
+        return NextStep(now.limiter, change, more, text)
+    if now.limiter is Limiter.WORKGROUP:  # the nearest smaller block of whole waves
+        first = (demand.workgroup - 1) // target.wavefront * target.wavefront
+        for threads in range(first, 0, -target.wavefront):
+            smallest = min(demand.smallest_workgroup, threads)
+            smaller = replace(demand, workgroup=threads, smallest_workgroup=smallest)
+            more = occupancy(smaller, target).waves
+            if more > now.waves:
+                text = f"blocks of {threads} threads: {now.waves} → {more} waves"
+                return NextStep(now.limiter, demand.workgroup - threads, more, text)
     return None

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from scheduler.build.rocm.metadata import Resources as AmdResources
 from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.build.rocm.occupancy import Demand, occupancy
-from scheduler.isa.hazards import Hazard
+from scheduler.isa.hazards import Hazard, HazardKind, code_size_hazards
 from scheduler.isa.occupancy import Column, OccupancyRules, Resources
-from scheduler.isa.rocm.hazards import hazards
 from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
@@ -76,22 +75,30 @@ class AmdRules(OccupancyRules):
         gpu = amd_hardware(target)
         waves = -(-threads // gpu.wavefront)
         groups = gpu.lds_bytes // shared_bytes if shared_bytes else gpu.max_blocks_per_unit
-        held = max(1, groups) * waves / gpu.simds_per_cu
-        return max(0.25, min(float(gpu.max_waves_per_simd), held))
+        resident = max(1, groups) * waves / gpu.simds_per_cu
+        return max(0.25, min(float(gpu.max_waves_per_simd), resident))
 
     def registers(self, resources: Resources) -> int:
         return AmdResources(**resources).vgpr
 
     def waves_by_registers(self, resources: Resources, target: Target) -> int:
-        own = AmdResources(**resources)
-        demand = Demand(own.vgpr, 0, 0, workgroup=own.wavefront)
+        figures = AmdResources(**resources)
+        demand = Demand(figures.vgpr, 0, 0, workgroup=figures.wavefront)
         return max(1, occupancy(demand, target).by_vgpr)
 
     def spills(self, resources: Resources) -> bool:
         return bool(resources["vgpr_spills"] or resources["scratch_bytes"])
 
     def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:
-        return hazards(AmdResources(**resources), target.name)
+        figures = AmdResources(**resources)
+        found = []
+        if figures.vgpr_spills + figures.sgpr_spills:
+            text = f"{figures.vgpr_spills} VGPRs and {figures.sgpr_spills} SGPRs spilled"
+            found.append(Hazard(HazardKind.SPILLS, text))
+        if figures.scratch_bytes:
+            text = f"{figures.scratch_bytes} bytes of scratch memory per lane"
+            found.append(Hazard(HazardKind.SCRATCH, text))
+        return (*found, *code_size_hazards(figures.code_bytes, target.name))
 
     def next_steps(
         self,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from scheduler import targets
-from scheduler.build.rocm.metadata import parse_kernels, parse_resources
-from scheduler.isa.hazards import HazardKind
-from scheduler.isa.rocm.hazards import hazards
+from scheduler.build.rocm.metadata import Resources, parse_kernels, parse_resources
+from scheduler.isa.hazards import Hazard, HazardKind
+from scheduler.isa.rocm.rules import RULES
 from tests.unit.build.sources import GEMM
 from tests.unit.isa.conftest import ListingOf
 
@@ -37,6 +39,10 @@ __global__ void dynamic(float* x) {
 }
 extern "C" PT_EXPORT int none() { return 0; }
 """
+
+
+def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
+    return RULES.hazards(asdict(resources), targets.find(target))
 
 
 @pytest.mark.full

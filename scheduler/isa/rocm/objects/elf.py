@@ -39,29 +39,20 @@ def read(content: bytes, limits: ReadLimits) -> Image:
         machine = file["e_machine"]
         if machine != "EM_AMDGPU":
             raise UserError(f"built for {machine}, not for an AMD GPU")
-        gpu = _gpu(file["e_flags"])
+        number = file["e_flags"] & _MACHINE_BITS
+        gpu = next((gpu for gpu in AMD_GPUS if gpu.elf_machine == number), None)
+        if gpu is None:
+            known = ", ".join(sorted(gpu.processor for gpu in AMD_GPUS))
+            raise UserError(f"built for a GPU other than {known} (EF_AMDGPU_MACH {number:#x})")
         functions = _functions(file, gpu, limits)
         metadata = _metadata(file)
     except _FAULTS as error:
         raise UserError(f"incomplete ELF file: {error}") from None
-    return Image(gpu.processor, functions, metadata, _lines(file))
-
-
-def _lines(file: ELFFile) -> LineTable:
-    """Return the debug lines; empty if they cannot be read, as nothing else depends on them."""
     try:
-        return read_lines(file)
-    except (*_BROKEN, UnicodeDecodeError):
-        return LineTable()
-
-
-def _gpu(flags: int) -> AmdHardware:
-    number = flags & _MACHINE_BITS
-    found = next((gpu for gpu in AMD_GPUS if gpu.elf_machine == number), None)
-    if found is None:
-        known = ", ".join(sorted(gpu.processor for gpu in AMD_GPUS))
-        raise UserError(f"built for a GPU other than {known} (EF_AMDGPU_MACH {number:#x})")
-    return found
+        lines = read_lines(file)
+    except (*_BROKEN, UnicodeDecodeError):  # nothing else depends on them
+        lines = LineTable()
+    return Image(gpu.processor, functions, metadata, lines)
 
 
 def _functions(file: ELFFile, gpu: AmdHardware, limits: ReadLimits) -> tuple[FunctionCode, ...]:

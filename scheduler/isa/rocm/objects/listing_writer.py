@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,10 @@ def write_listing(
             raise UserError(f"invalid function name: {shorten(code.name)}")
     lines = [
         f'\t.amdgcn_target "amdgcn-amd-amdhsa--{image.processor}"',
-        *_files(image.lines),
+        *(
+            f'\t.file\t{number} "{folder}" "{name}"'
+            for number, (folder, name) in enumerate(image.lines.files)
+        ),
         "\t.text",
     ]
     left = limits.instructions
@@ -78,16 +81,18 @@ def write_listing(
     )
 
 
-def _files(lines: LineTable) -> Iterator[str]:
-    for number, (folder, name) in enumerate(lines.files):
-        yield f'\t.file\t{number} "{folder}" "{name}"'
-
-
 def _function(code: FunctionCode, number: int, image: Image, library: Any) -> Iterator[str]:
     held = descriptor.read(code.descriptor, amd_gpu(image.processor)) if code.descriptor else None
-    wavefront = held.wavefront if held else _wavefront_of(image)
+    if held:
+        wavefront = held.wavefront
+    else:  # that of the kernels, which call it
+        kernels = notes.kernel_entries(image.metadata)
+        wavefront = next((32 for kernel in kernels if kernel.get(".wavefront_size") == 32), 64)
     body = _trim_padding(list(_disassemble(code, library, image.processor, wavefront)))
-    labels = _labels(body, number)
+    # Branch targets that are instructions of the function.
+    there = {line.offset for line in body}
+    targets = {line.target for line in body if line.target is not None} & there
+    labels = {at: f".LBB{number}_{count}" for count, at in enumerate(sorted(targets), 1)}
     yield f"\t.type\t{code.name},@function ; -- Begin function {code.name}"
     yield f"{code.name}:"
     shown: SourceLocation | None = None
@@ -98,7 +103,10 @@ def _function(code: FunctionCode, number: int, image: Image, library: Any) -> It
         if place and place != shown:
             yield _loc(place, image.lines)
             shown = place
-        yield f"\t{_with_label(line, labels)}"
+        if line.target in labels:
+            yield f"\t{line.text.rpartition(' ')[0]} {labels[line.target]}"
+        else:
+            yield f"\t{line.text}"
     yield f".Lfunc_end{number}:"
     yield f"\t.size\t{code.name}, .Lfunc_end{number}-{code.name}"
     if held:
@@ -107,13 +115,6 @@ def _function(code: FunctionCode, number: int, image: Image, library: Any) -> It
             yield f"\t\t.amdhsa_{name} {value}"
         yield "\t.end_amdhsa_kernel"
     yield f"; codeLenInByte = {len(code.content)}"
-
-
-def _wavefront_of(image: Image) -> int:
-    """Return the wave size of functions that are no kernels: that of the kernels, which call
-    them."""
-    sizes: Iterable[Mapping[str, Any]] = notes.kernel_entries(image.metadata)
-    return next((32 for entry in sizes if entry.get(".wavefront_size") == 32), 64)
 
 
 def _disassemble(
@@ -131,13 +132,10 @@ def _disassemble(
             words = int(branch[3]) & 0xFFFF
             words -= (words & 0x8000) << 1
             target = offset + size + 4 * words
-        yield _Line(offset, _compiler_spelling(text), target)
-
-
-def _compiler_spelling(text: str) -> str:
-    for pattern, spelled in _SPELLINGS:
-        text = pattern.sub(spelled, text)
-    return text
+        spelling = text
+        for pattern, replacement in _SPELLINGS:
+            spelling = pattern.sub(replacement, spelling)
+        yield _Line(offset, spelling, target)
 
 
 def _trim_padding(body: list[_Line]) -> list[_Line]:
@@ -146,19 +144,6 @@ def _trim_padding(body: list[_Line]) -> list[_Line]:
         if not falls_through(body[last].text.partition(" ")[0]):
             return body[: last + 1]
     return body
-
-
-def _labels(body: Sequence[_Line], number: int) -> dict[int, str]:
-    """Return labels by offset, for branch targets that are instructions of the function."""
-    there = {line.offset for line in body}
-    targets = sorted({line.target for line in body if line.target is not None} & there)
-    return {offset: f".LBB{number}_{count}" for count, offset in enumerate(targets, 1)}
-
-
-def _with_label(line: _Line, labels: Mapping[int, str]) -> str:
-    if line.target is None or line.target not in labels:
-        return line.text
-    return f"{line.text.rpartition(' ')[0]} {labels[line.target]}"
 
 
 def _loc(place: SourceLocation, lines: LineTable) -> str:

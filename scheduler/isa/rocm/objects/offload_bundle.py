@@ -24,25 +24,20 @@ def unbundle(content: bytes, processor: str) -> bytes:
         raise UserError("a compressed bundle of code objects: unpack it with clang-offload-bundler")
     if not content.startswith(_MAGIC):
         return content
-    entries = dict(_entries(content))
-    for name, body in entries.items():
-        if re.search(rf"-{re.escape(processor)}(?::|$)", name) and body:
-            return body
-    held = one_line(", ".join(entries) or "nothing")
-    raise UserError(f"no code object for {processor} in the bundle, which holds {held}")
-
-
-def _entries(content: bytes) -> list[tuple[str, bytes]]:
+    entries: dict[str, bytes] = {}
     try:
         at = len(_MAGIC) + 8
         (count,) = struct.unpack_from("<Q", content, len(_MAGIC))
-        found = []
         for _ in range(min(count, _MOST_ENTRIES)):
             offset, size, length = _ENTRY.unpack_from(content, at)
             at += _ENTRY.size
             name = content[at : at + min(length, _LONGEST_NAME)].decode("utf-8", "replace")
             at += length
-            found.append((name, content[offset : offset + size]))
+            entries[name] = content[offset : offset + size]
     except struct.error:
         raise UserError("truncated bundle of code objects") from None
-    return found
+    for name, body in entries.items():
+        if re.search(rf"-{re.escape(processor)}(?::|$)", name) and body:
+            return body
+    held = one_line(", ".join(entries) or "nothing")
+    raise UserError(f"no code object for {processor} in the bundle, which holds {held}")
