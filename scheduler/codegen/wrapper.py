@@ -19,14 +19,15 @@ from typing import Any, TypeVar
 from scheduler.codegen import bundle_paths, wrapper_host, wrapper_loops
 from scheduler.codegen.jinja_env import load_template
 from scheduler.codegen.names import size_names
-from scheduler.codegen.program import StepKind, build_program, loop_ends
+from scheduler.codegen.program import StepKind
+from scheduler.codegen.wrapper_program import WrapperProgram
 from scheduler.ir.bindings import size_sources
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Constant, Guard, Relation, insert_constants
 from scheduler.ir.guards import guard_sizes, parse_guard, print_guard
-from scheduler.ir.index.functions import is_unbacked, symbol, unbacked_sizes
+from scheduler.ir.index.functions import is_unbacked, symbol
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.ir.operations import Assertion, size_buffer_name
+from scheduler.ir.operations import Assertion
 from scheduler.ir.random import BLOCKS, SEED, default_bindings
 from scheduler.ir.serialize import constant_from_json
 from scheduler.limits import MAX_ITERATIONS
@@ -57,14 +58,8 @@ class _Wrapper:
         used = {*self._symbols.values(), *wrapper_loops.loop_variables(manifest.get("loops", ()))}
         self._names = _variable_names(self._buffers, used)
         self._pools = _variable_names(manifest.get("pools", {}), used, "pool")
-        self._externs: Sequence[Mapping[str, Any]] = manifest["externs"]
-        self._loops: Sequence[Mapping[str, Any]] = manifest.get("loops", ())
-        places = [(tuple(loop["begin"]), tuple(loop["end"])) for loop in self._loops]
-        positions = [extern["position"] for extern in self._externs]
-        self._program = build_program(len(manifest["calls"]), positions, places)
-        self._ends = loop_ends(self._program)
-        self._aliases = {name for loop in self._loops for name in wrapper_loops.alias_buffers(loop)}
-        self._missing = self._find_missing()
+        self._program = WrapperProgram(manifest)
+        self._missing = self._program.missing
         outputs, mutations = manifest["outputs"], manifest.get("mutations", ())
         written = {each["output"] for each in mutations}
         self._returned = [name for i, name in enumerate(outputs) if i not in written]
@@ -82,10 +77,14 @@ class _Wrapper:
         symbols, kernels = self._manifest["graph"]["symbols"], self._manifest["kernels"]
         used = {*self._manifest["inputs"], *self._manifest["outputs"]}
         used.update(name for name, _ in self._written)
-        used.update(name for call in self._manifest["calls"] for name in self._buffers_of(call))
+        used.update(name for call in self._program.calls for name in self._program.buffers_of(call))
         used.update(name for e in self._manifest["externs"] for name in e.get("inputs", ()))
-        used.update(name for loop in self._loops for name in wrapper_loops.owned_buffers(loop))
-        used.update(name for loop in self._loops for name in wrapper_loops.condition_buffers(loop))
+        used.update(
+            name for loop in self._program.loops for name in wrapper_loops.owned_buffers(loop)
+        )
+        used.update(
+            name for loop in self._program.loops for name in wrapper_loops.condition_buffers(loop)
+        )
         tensors = [
             name for name in self._buffers if self._kind(name) in _INPUT_KINDS and name in used
         ]
@@ -123,7 +122,7 @@ class _Wrapper:
             drawn=[(repr(name), value) for name, value in default_bindings(self._symbols).items()],
             body=list(self._body(tensors)),
             library=json.dumps(libraries[0]) if len(libraries) == 1 else by_target,
-            loops=bool(self._loops),
+            loops=bool(self._program.loops),
             limit=MAX_ITERATIONS,
             cutedsl=any(kernel["source"].endswith(".py") for kernel in kernels.values()),
             outputs=repr(self._map_returned(self._key, lambda _: None)),
@@ -192,27 +191,34 @@ class _Wrapper:
 
     def _program_lines(self) -> Iterator[str]:
         """Yield the lines of all steps, each followed by what frees memory after it."""
-        last = self._last_uses()
+
+        def pointer_of(name: str) -> str:
+            pool = self._storage.get(name)
+            return self._names[name] if pool is None else self._pools[pool]
+
+        last = self._program.last_uses(pointer_of)
         allocated: set[str] = set()
         position = depth = 0
-        while position < len(self._program):
-            kind, number = self._program[position]
+        while position < len(self._program.steps):
+            kind, number = self._program.steps[position]
             lines: Iterable[str] = ()
             if kind is StepKind.EXTERN:
-                lines = self._extern_lines(self._externs[number], allocated)
+                lines = self._extern_lines(self._program.externs[number], allocated)
             elif kind is StepKind.CALL:
-                lines = self._call_lines(self._manifest["calls"][number], allocated)
+                lines = self._call_lines(self._program.calls[number], allocated)
             elif kind is StepKind.END:
                 depth -= 1
-                ends = wrapper_loops.end_lines(self._loops[number], number, self._loop_texts)
+                ends = wrapper_loops.end_lines(
+                    self._program.loops[number], number, self._loop_texts
+                )
                 lines = ("    " + line for line in ends)
-            elif self._is_loop_missing(number):
-                position = self._ends[position]
+            elif self._program.is_loop_missing(number):
+                position = self._program.ends[position]
                 lines = [f"# {escape_comment(self._loop_title(number))} is left out: it needs that"]
             else:
                 lines = self._loop_begin(number, position, allocated)
             yield from ("    " * depth + line if line else line for line in list(lines))
-            depth += kind is StepKind.BEGIN and self._program[position].kind is StepKind.BEGIN
+            depth += kind is StepKind.BEGIN and self._program.steps[position].kind is StepKind.BEGIN
             for pointer in last.get(position, ()):
                 yield f"run.device.free({pointer})"
             position += 1
@@ -268,60 +274,24 @@ class _Wrapper:
             extern, self._buffers, self._result, self._symbols.__getitem__, store
         )
 
-    def _find_missing(self) -> dict[str, Mapping[str, Any]]:
-        """Return buffers that are not filled, each with the extern that it depends on. For an
-        extern of an old bundle, which does not list its outputs, all later buffers count."""
-        missing: dict[str, Mapping[str, Any]] = {}
-        unknown: Mapping[str, Any] | None = None
-        for kind, number in self._program:
-            if kind is StepKind.EXTERN:
-                extern = self._externs[number]
-                if wrapper_host.host_function(extern, self._buffers):
-                    causes = [missing[name] for name in extern["inputs"] if name in missing]
-                    missing.update((name, causes[0]) for name in extern["outputs"] if causes)
-                    continue
-                missing.update(dict.fromkeys(extern.get("outputs", ()), extern))
-                unknown = unknown or (None if extern.get("outputs") else extern)
-                continue
-            if kind is StepKind.CALL:
-                call = self._manifest["calls"][number]
-                arguments = list(self._pointers(call))
-                read = [name for name, writes in arguments if not writes]
-                read += self._unbacked_size_buffers(call)
-                written = [name for name, writes in arguments if writes]
-            else:
-                loop = self._loops[number]
-                read, written = wrapper_loops.reads_and_writes(loop, at_end=kind is StepKind.END)
-                read += map(size_buffer_name, unbacked_sizes(parse_expr(loop.get("steps", "0"))))
-            missing_reads = [name for name in read if name in missing]
-            cause = missing[missing_reads[0]] if missing_reads else unknown
-            if cause is not None:
-                missing.update(dict.fromkeys(written, cause))
-        return missing
-
     # -- loops -----------------------------------------------------------------------------------
 
     def _loop_title(self, number: int) -> str:
-        loop = self._loops[number]
+        loop = self._program.loops[number]
         return f"{shorten(loop['node'])}, {shorten(loop['op'])}"
-
-    def _is_loop_missing(self, number: int) -> bool:
-        return any(
-            name in self._missing for name in wrapper_loops.result_buffers(self._loops[number])
-        )
 
     def _loop_begin(self, number: int, position: int, allocated: set[str]) -> Iterator[str]:
         """Allocate all memory that the loop needs, so that no step allocates it; then begin the
         loop."""
-        for kind, inner in self._program[position : self._ends[position]]:
+        for kind, inner in self._program.steps[position : self._program.ends[position]]:
             if kind is StepKind.CALL:
-                call = self._manifest["calls"][inner]
-                yield from self._allocations(self._buffers_of(call), allocated)
+                call = self._program.calls[inner]
+                yield from self._allocations(self._program.buffers_of(call), allocated)
             elif kind is StepKind.BEGIN:
-                names = wrapper_loops.owned_buffers(self._loops[inner])
+                names = wrapper_loops.owned_buffers(self._program.loops[inner])
                 yield from self._allocations(names, allocated)
         yield f"# {escape_comment(self._loop_title(number))}"
-        yield from wrapper_loops.begin_lines(self._loops[number], number, self._loop_texts)
+        yield from wrapper_loops.begin_lines(self._program.loops[number], number, self._loop_texts)
 
     @property
     def _loop_texts(self) -> wrapper_loops.LoopTexts:
@@ -332,21 +302,6 @@ class _Wrapper:
         buffer = self._buffers[whole]
         stride = self._to_python(buffer["stride"][0])
         return f"({stride}) * {DType.from_label(buffer['dtype']).itemsize}"
-
-    def _unbacked_size_buffers(self, call: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the buffers of the data-dependent sizes that a call takes."""
-        for value, is_buffer in self._arguments(call):
-            if not is_buffer:
-                yield from map(size_buffer_name, unbacked_sizes(parse_expr(value)))
-
-    def _is_call_missing(self, call: Mapping[str, Any]) -> bool:
-        return any(name in self._missing for name, writes in self._pointers(call) if writes)
-
-    def _pointers(self, call: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-        """Yield the buffers passed to a call, and whether it writes them."""
-        for arg in self._manifest["kernels"][call["kernel"]]["args"]:
-            if arg["type"] == "ptr":
-                yield call["args"][arg["name"]], bool(arg.get("output"))
 
     def _missing_reason(self, extern: Mapping[str, Any]) -> str:
         op, node = shorten(extern["op"]), shorten(extern["node"])
@@ -367,7 +322,11 @@ class _Wrapper:
 
     def _allocations(self, names: Sequence[str], allocated: set[str]) -> Iterator[str]:
         for name in names:
-            if self._kind(name) in _INPUT_KINDS or name in allocated or name in self._aliases:
+            if (
+                self._kind(name) in _INPUT_KINDS
+                or name in allocated
+                or name in self._program.aliases
+            ):
                 continue
             allocated.add(name)
             buffer = self._buffers[name]
@@ -387,10 +346,10 @@ class _Wrapper:
             yield f"{self._names[name]} = {self._pools[pool]}  # {about}"
 
     def _call_lines(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
-        if self._is_call_missing(call):
+        if self._program.is_call_missing(call):
             yield f"# {escape_comment(shorten(call['kernel']))} is left out: it needs that"
             return
-        yield from self._allocations(self._buffers_of(call), allocated)
+        yield from self._allocations(self._program.buffers_of(call), allocated)
         nodes = ", ".join(shorten(node) for node in call.get("nodes", ()))
         yield f"# {escape_comment(nodes)}"
         yield from _fallback_comment(call)
@@ -406,19 +365,10 @@ class _Wrapper:
 
     def _kernel(self, call: Mapping[str, Any]) -> str:
         args = [
-            self._names[value] if is_buffer else self._to_python(value)
-            for value, is_buffer in self._arguments(call)
+            self._names[value] if arg["type"] == "ptr" else self._to_python(value)
+            for value, arg in self._program.arguments(call)
         ]
         return f"run.kernel({', '.join([repr(call['kernel']), *args])})"
-
-    def _buffers_of(self, call: Mapping[str, Any]) -> list[str]:
-        return [value for value, is_buffer in self._arguments(call) if is_buffer]
-
-    def _arguments(self, call: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-        """Yield each kernel argument's value, and whether it is a buffer: a size may have the same
-        name as a buffer."""
-        for arg in self._manifest["kernels"][call["kernel"]]["args"]:
-            yield call["args"][arg["name"]], arg["type"] == "ptr"
 
     # -- expressions -----------------------------------------------------------------------------
 
@@ -431,43 +381,6 @@ class _Wrapper:
     def _tuple(self, items: Sequence[str]) -> str:
         comma = "," if len(items) == 1 else ""
         return f"({', '.join(self._to_python(item) for item in items)}{comma})"
-
-    # -- memory ----------------------------------------------------------------------------------
-
-    def _last_uses(self) -> dict[int, list[str]]:
-        """Return the memory to free after each step of the order: intermediates after their last
-        use, and never within a loop."""
-        last: dict[str, int] = {}
-        kept = {name for loop in self._loops for name in wrapper_loops.owned_buffers(loop)}
-        kept |= self._aliases | set(self._manifest["outputs"])
-        left_out: set[int] = set()
-        outermost_end: dict[int, int] = {}  # of the loops around a step
-        for begin, end in sorted(self._ends.items()):
-            for position in range(begin, end + 1):
-                outermost_end.setdefault(position, end)
-            if self._is_loop_missing(self._program[begin].number):
-                left_out.update(range(begin, end + 1))
-        for position, (kind, number) in enumerate(self._program):
-            if position in left_out:
-                continue
-            names: Sequence[str] = ()
-            if kind is StepKind.CALL:
-                call = self._manifest["calls"][number]
-                names = () if self._is_call_missing(call) else self._buffers_of(call)
-            elif kind is StepKind.EXTERN:
-                names = self._externs[number].get("inputs", ())
-            else:
-                names = wrapper_loops.condition_buffers(self._loops[number])
-            for name in names:
-                if self._kind(name) == "intermediate" and name not in kept:
-                    pool = self._storage.get(name)
-                    pointer = self._pools[pool] if pool is not None else self._names[name]
-                    if kind is StepKind.CALL or pointer in last:
-                        last[pointer] = outermost_end.get(position, position)
-        frees: dict[int, list[str]] = {}
-        for pointer, position in last.items():
-            frees.setdefault(position, []).append(pointer)
-        return frees
 
     def _result(self, name: str) -> str:
         if name in self._missing:
