@@ -7,14 +7,16 @@ candidates; then successive halving ranks the best of each problem, with no comp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
+from itertools import cycle
 
 from scheduler.benchmark.measure import wrong_result
-from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.timing import Samples, TimingPlan
+from scheduler.benchmark.measurement import Measurement
+from scheduler.benchmark.timing import Sampler, Samples, TimingPlan
 from scheduler.errors import Rejected, Stage
+from scheduler.runtime.device import Timing
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.decision import decide
@@ -32,18 +34,28 @@ _FINALS_SHARE = 0.8
 
 
 class MeasuringTimer:
-    """Checks and times with an evaluator, which its creator closes; closes the pool."""
+    """Checks and times with an evaluator, which its creator closes; closes the pool.
+
+    ``measured`` has, by kernel, the results of an earlier attempt at the run: they are reused until
+    the last rounds, which compare, so that all their candidates are timed together.
+    """
 
     from_cache = 0
 
     def __init__(
-        self, evaluator: Evaluator, pool: CompilePool, plan: TimingPlan, meter: Meter
+        self,
+        evaluator: Evaluator,
+        pool: CompilePool,
+        plan: TimingPlan,
+        meter: Meter,
+        measured: Mapping[str, Measurement | Rejected] | None = None,
     ) -> None:
         self._evaluator = evaluator
         self._pool = pool
         self._plan = plan
         self._screening = replace(plan, min_samples=2, max_samples=4, budget_s=plan.budget_s / 4)
         self._meter = meter
+        self._measured = measured or {}
 
     def limit(self) -> str:
         return self._meter.no_more_compiles()
@@ -123,11 +135,17 @@ class MeasuringTimer:
 
     def _screen(self, state: ProblemState, index: int) -> Samples | Rejected:
         candidate = state.candidate(index)
+        earlier = self._measured.get(candidate.request.kernel)
+        if isinstance(earlier, Rejected):
+            return earlier
+        if earlier is not None:
+            state.checks[index] = earlier.check
+            return screen(candidate.key, _replay(earlier), self._screening, state.floor_ns)
         check = self._evaluator.check(candidate, self._meter.left_s)
-        if isinstance(check, Check) and not check.passed:
-            return wrong_result(check)
         if isinstance(check, Rejected):
             return check
+        if not check.passed:
+            return wrong_result(check)
         state.checks[index] = check
         sample = self._evaluator.sampler({candidate.key: candidate}, self._meter.left_s)
         return screen(candidate.key, sample, self._screening, state.floor_ns)
@@ -203,6 +221,21 @@ class MeasuringTimer:
             if wrong is None:
                 return
             state.rejected[index] = wrong
+
+
+def _replay(measurement: Measurement) -> Sampler:
+    """Return a sampler that repeats the samples of a measurement, which are of one launch each."""
+    readings = measurement.readings
+    launches = cycle(
+        Timing(ns, {name: values[i] for name, values in readings.items() if i < len(values)})
+        for i, ns in enumerate(measurement.samples_ns)
+    )
+
+    def sample(_: str, batch: int) -> Timing:
+        launch = next(launches)
+        return replace(launch, total_ns=launch.total_ns * batch)
+
+    return sample
 
 
 def _trial_s(state: ProblemState, states: Sequence[ProblemState]) -> float:

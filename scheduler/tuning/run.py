@@ -29,7 +29,6 @@ from scheduler.tuning.modelled.timer import ModelTimer, ModelTools
 from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem
-from scheduler.tuning.resume import ResumedEvaluator
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.tuner import Event, Timer, Tuner, TuningResult
 from scheduler.tuning.warm_start import COLD_START, WarmStart
@@ -122,8 +121,7 @@ def tune(
         )
         timer: Timer
         if model_tools is None:
-            evaluator = ResumedEvaluator(bench, options.measured)
-            timer = MeasuringTimer(evaluator, pool, setting.plan, meter)
+            timer = MeasuringTimer(bench, pool, setting.plan, meter, options.measured)
         else:
             gate = EmulationGate(bench, run_on, plan.lowered)
             timer = ModelTimer(gate, pool, model_tools, meter)
