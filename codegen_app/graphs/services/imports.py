@@ -137,36 +137,35 @@ def _record(
         node_count=len(content["nodes"]),
         imported_by_id=actor.pk if actor is not None else None,
     )
-    GraphNode.objects.bulk_create(
-        (_node(graph, position, node) for position, node in enumerate(content["nodes"])),
-        batch_size=500,
-    )
-    return graph
-
-
-def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
-    origin = node["origin"]
-    arguments = sanitize.storable_json({"args": node["args"], "kwargs": node["kwargs"]})
+    rows = []
     keys = ("file", "line", "function", "code")
-    frames = [
-        dict(zip(keys, sanitize.storable_json(frame), strict=True)) for frame in origin["frames"]
-    ]
-    model_frame = own_frame(frames)
-    source = f"{model_frame['file']}:{model_frame['line']}" if model_frame else ""
-    return GraphNode(
-        graph=graph,
-        position=position,
-        name=node["name"],
-        target=node["target"],
-        arguments=arguments,
-        inputs=list(dict.fromkeys(_references(arguments))),
-        outputs=node["outputs"],
-        module_path=sanitize.storable_text(origin["module_path"], 500),
-        module_type=sanitize.storable_text(origin["module_type"], 300),
-        torch_function=sanitize.storable_text(origin["torch_function"], 300),
-        source=sanitize.storable_text(source, 500),
-        frames=frames,
-    )
+    for position, node in enumerate(content["nodes"]):
+        origin = node["origin"]
+        arguments = sanitize.storable_json({"args": node["args"], "kwargs": node["kwargs"]})
+        frames = [
+            dict(zip(keys, sanitize.storable_json(frame), strict=True))
+            for frame in origin["frames"]
+        ]
+        frame = own_frame(frames)
+        source = f"{frame['file']}:{frame['line']}" if frame else ""
+        rows.append(
+            GraphNode(
+                graph=graph,
+                position=position,
+                name=node["name"],
+                target=node["target"],
+                arguments=arguments,
+                inputs=list(dict.fromkeys(_references(arguments))),
+                outputs=node["outputs"],
+                module_path=sanitize.storable_text(origin["module_path"], 500),
+                module_type=sanitize.storable_text(origin["module_type"], 300),
+                torch_function=sanitize.storable_text(origin["torch_function"], 300),
+                source=sanitize.storable_text(source, 500),
+                frames=frames,
+            )
+        )
+    GraphNode.objects.bulk_create(rows, batch_size=500)
+    return graph
 
 
 def _references(argument: Any) -> Iterable[str]:

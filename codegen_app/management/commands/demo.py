@@ -12,7 +12,7 @@ from argparse import ArgumentParser
 from contextlib import suppress
 from itertools import chain
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -91,7 +91,15 @@ class Command(BaseCommand):
         var = settings.VAR_DIR
         preparation.check_disk(var)
         with (var / "demo.lock").open("a+") as lock:
-            _hold(lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.seek(0)
+                process = lock.read().strip()
+                raise UserError(f"the demo runs already, as process {process}") from None
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
             preparation.check_port(host, port)
             settings.ROOT_BECAUSE = privileges.leave_root(var, self._print)
             ours = postgres.cluster_for(var) if preparation.database_is_ours() else None
@@ -185,15 +193,3 @@ class Command(BaseCommand):
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.1)
         raise UserError(f"the web server does not answer: see {supervisor.log_of('web')}")
-
-
-def _hold(lock: IO[str]) -> None:
-    """One demo at a time in a folder."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        raise UserError(f"the demo runs already, as process {lock.read().strip()}") from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()

@@ -33,32 +33,26 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         """Write the file, or say what became of its choices."""
         file: Path | None = options["file"]
+        if options["do"] == "import" and file is None:
+            raise CommandError("give the file to import")
         try:
             if options["do"] == "export":
-                self._export(file)
-            elif file is None:
-                raise CommandError("give the file to import")
-            else:
-                self._import(file, options["why"])
+                content = selection_io.export()
+                text = json.dumps(content, indent=1, ensure_ascii=False)
+                if file is None:
+                    self.stdout.write(text)
+                    return
+                file.write_text(f"{text}\n", encoding="utf-8")
+                self.stdout.write(f"{len(content['selections'])} selections are in {file}")
+            elif file is not None:
+                if file.stat().st_size > settings.SELECTIONS_FILE_MAX_BYTES:
+                    limit = settings.SELECTIONS_FILE_MAX_BYTES >> 20
+                    raise CommandError(f"{file} has more than {limit} MiB")
+                found = selection_io.import_text(file.read_bytes(), None, options["why"])
+                self.stdout.write(f"{found.new} new selections, {found.known} already selected")
+                for line in found.left:
+                    self.stdout.write(f"skipped: {one_line(line)}")
         except UserError as error:
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}") from None
-
-    def _export(self, file: Path | None) -> None:
-        content = selection_io.export()
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        if file is None:
-            self.stdout.write(text)
-            return
-        file.write_text(f"{text}\n", encoding="utf-8")
-        self.stdout.write(f"{len(content['selections'])} selections are in {file}")
-
-    def _import(self, file: Path, why: str) -> None:
-        if file.stat().st_size > settings.SELECTIONS_FILE_MAX_BYTES:
-            limit = settings.SELECTIONS_FILE_MAX_BYTES >> 20
-            raise CommandError(f"{file} has more than {limit} MiB")
-        found = selection_io.import_text(file.read_bytes(), None, why)
-        self.stdout.write(f"{found.new} new selections, {found.known} already selected")
-        for line in found.left:
-            self.stdout.write(f"skipped: {one_line(line)}")

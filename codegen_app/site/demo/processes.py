@@ -67,8 +67,13 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self.logs.mkdir(parents=True, exist_ok=True)
-        for pid in _marked(self._mark):
-            _kill(pid)
+        # What a killed supervisor left behind has the same mark in its environment.
+        variable = f"{_MARK}={self._mark}".encode()
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with suppress(OSError):  # it ended meanwhile, or belongs to another user
+                    if variable in (folder / "environ").read_bytes().split(b"\0"):
+                        _kill(int(folder.name))
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
     def start(self, program: Program) -> None:
@@ -140,8 +145,8 @@ class Supervisor:
                 running.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 continue  # it is ended with the rest
-        while left := descendants(os.getpid()):
-            for pid in left:
+        while remaining := descendants(os.getpid()):
+            for pid in remaining:
                 _kill(pid)
             for running in self._running:
                 running.process.poll()
@@ -188,18 +193,6 @@ def descendants(root: int) -> list[int]:
         below = children.get(waiting.pop(), [])
         found += below
         waiting += below
-    return found
-
-
-def _marked(mark: str) -> list[int]:
-    """Return processes whose environment has a supervisor's mark."""
-    variable = f"{_MARK}={mark}".encode()
-    found: list[int] = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(OSError):  # it ended meanwhile, or belongs to another user
-                if variable in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
     return found
 
 

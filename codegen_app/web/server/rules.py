@@ -7,6 +7,7 @@ A URL that is not in the table is a page to read. The views also check their per
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,13 +118,13 @@ class RulesMiddleware:
         return self.get_response(request)
 
     def process_view(
-        self, request: HttpRequest, _view: Any, _args: Any, given: dict[str, Any]
+        self, request: HttpRequest, _view: Any, _args: Any, view_kwargs: dict[str, Any]
     ) -> HttpResponseBase | None:
         """Return the refusal, or None to call the view."""
         name, rule = rule_of(request)
         if request.method not in rule.methods:
             return HttpResponseNotAllowed(rule.methods)
-        if any("\0" in value for value in given.values() if isinstance(value, str)):
+        if any("\0" in value for value in view_kwargs.values() if isinstance(value, str)):
             raise Http404("there is no such page")
         if rule.permission:
             if not request.user.is_authenticated:
@@ -131,7 +132,10 @@ class RulesMiddleware:
             if not request.user.has_perm(rule.permission):
                 raise PermissionDenied(denial(rule.permission))
         limit = bodies.upload_limits().get(name, bodies.DEFAULT_LIMIT)
-        if _length(request) > limit:
+        length = 0  # Django also treats an invalid length as an empty body
+        with suppress(ValueError):
+            length = int(request.META.get("CONTENT_LENGTH") or 0)
+        if length > limit:
             return errors.error_response(request, 413, errors.request_too_large(limit))
         if _has_nul(request.GET) or (rule.is_form and _has_nul(request.POST)):
             return errors.error_response(request, 400, _NUL_ERROR)
@@ -154,13 +158,6 @@ def denial(permission: str) -> str:
     return f"Your account lacks the permission “{title}”."
 
 
-def _has_nul(given: QueryDict) -> bool:
+def _has_nul(query: QueryDict) -> bool:
     """Return whether a name or a value holds NUL, which the database cannot store in text."""
-    return any("\0" in text for name, values in given.lists() for text in (name, *values))
-
-
-def _length(request: HttpRequest) -> int:
-    try:
-        return int(request.META.get("CONTENT_LENGTH") or 0)
-    except ValueError:
-        return 0  # Django also treats it as an empty body
+    return any("\0" in text for name, values in query.lists() for text in (name, *values))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -94,16 +94,10 @@ class WaitressWorker(Worker):  # type: ignore[misc]
                 body: Iterable[bytes] = application(environ, start_recorded)
             finally:
                 took = timedelta(seconds=time.monotonic() - began)
-                self.log.access(response, _request(environ), {**environ, **_raw(environ)}, took)
+                headers = [(k[5:], v) for k, v in environ.items() if k.startswith("HTTP_")]
+                uri = environ.get("REQUEST_URI") or environ.get("PATH_INFO", "")
+                request = SimpleNamespace(headers=headers)
+                self.log.access(response, request, {**environ, "RAW_URI": uri}, took)
             return body
 
         return answer
-
-
-def _request(environ: Mapping[str, Any]) -> SimpleNamespace:
-    headers = [(key[5:], value) for key, value in environ.items() if key.startswith("HTTP_")]
-    return SimpleNamespace(headers=headers)
-
-
-def _raw(environ: Mapping[str, Any]) -> dict[str, Any]:
-    return {"RAW_URI": environ.get("REQUEST_URI") or environ.get("PATH_INFO", "")}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django import template
@@ -52,7 +54,10 @@ def hidden_others(context: Context, *own: str) -> SafeString:
     """Render the address's parameters except these as hidden fields of a form; ``places`` stands
     for the parameters that hold the start of the list."""
     field = '<input type="hidden" name="{}" value="{}">'
-    return format_html_join("", field, _other_params(context["request"], *own))
+    left_out = {*own, "as", *(_POSITION_PARAMS if "places" in own else ())}
+    lists = context["request"].GET.lists()
+    params = ((key, value) for key, values in lists if key not in left_out for value in values)
+    return format_html_join("", field, params)
 
 
 @register.simple_tag(takes_context=True)
@@ -61,13 +66,6 @@ def without_table(context: Context) -> str:
     list."""
     table = dict.fromkeys(("sort", "filter", "column", "as"), "")
     return replace_query(context["request"], **table, **_RESET_POSITION)
-
-
-def _other_params(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
-    """Return the address's parameters except these, one pair per value, as hidden form fields."""
-    left_out = {*own, "as", *(_POSITION_PARAMS if "places" in own else ())}
-    lists = request.GET.lists()
-    return [(key, value) for key, values in lists if key not in left_out for value in values]
 
 
 @register.simple_tag(takes_context=True)
@@ -138,39 +136,34 @@ def _cell(column: Column[Any], row: Any) -> SafeString:
     css = _NUMBER if column.kind.is_number else _CLASSES.get(column.kind, "")
     hover = column.hover(row) if column.hover else ""
     after = column.after(row) if column.after else ""
+    is_emulated = column.emulated is not None and column.emulated(row)
+    text = format_value(column.kind, column.value(row))
+    if url := column.link(row) if column.link and text else "":
+        text = format_html('<a href="{}">{}</a>', url, text)
     return format_html(
         "<td{}{}>{}{}{}</td>",
         css,
         format_html(' title="{}"', hover) if hover else "",
-        _linked(column, row, format_value(column.kind, column.value(row))),
+        text,
         format_html(' <span class="note">{}</span>', after) if after else "",
-        format_html(" {}", kiln.emulated(flag=True)) if _is_emulated(column, row) else "",
+        format_html(" {}", kiln.emulated(flag=True)) if is_emulated else "",
     )
 
 
-def _is_emulated(column: Column[Any], row: Any) -> bool:
-    return bool(column.emulated and column.emulated(row))
-
-
-def _linked(column: Column[Any], row: Any, text: SafeString | str) -> SafeString | str:
-    url = column.link(row) if column.link and text else ""
-    return format_html('<a href="{}">{}</a>', url, text) if url else text
+_FORMATS: dict[Kind, Callable[[Any], SafeString | str]] = {
+    Kind.TIME: kiln.microseconds,
+    Kind.SHARE: partial(kiln.grouped, digits=1),
+    Kind.RATIO: partial(kiln.grouped, digits=3),
+    Kind.WHOLE: kiln.grouped,
+    Kind.KERNEL: kiln.kernel_name,
+    Kind.STATE: kiln.status,
+}
 
 
 def format_value(kind: Kind, value: Any) -> SafeString | str:
     """Format a value for display; empty for None."""
     if value is None:
         return ""
-    if kind is Kind.TIME:
-        return kiln.microseconds(value)
-    if kind is Kind.SHARE:
-        return kiln.grouped(value, 1)
-    if kind is Kind.RATIO:
-        return kiln.grouped(value, 3)
-    if kind is Kind.WHOLE:
-        return kiln.grouped(value)
-    if kind is Kind.KERNEL:
-        return kiln.kernel_name(str(value))
-    if kind is Kind.STATE:
-        return kiln.status(str(value))
+    if kind in _FORMATS:
+        return _FORMATS[kind](value)
     return kiln.ago(value) if isinstance(value, datetime) else str(value)

@@ -10,7 +10,8 @@ from codegen_app.tuning.queries.measured_columns import time_columns
 from codegen_app.web.tables import Column, Kind
 
 
-def _builds(row: GraphRow) -> str | None:
+def build_counts(row: GraphRow) -> str | None:
+    """Return the builds per target: done, rejected and open."""
     each = (
         f"{builds.target} {builds.done}/{builds.rejected}/{builds.open}" for builds in row.builds
     )
@@ -24,7 +25,7 @@ GRAPHS: tuple[Column[GraphRow], ...] = (
     Column("scheduled", "Scheduled", lambda row: row.template_nodes, Kind.WHOLE),
     Column("externs", "Externs", lambda row: row.externs, Kind.WHOLE),
     Column("kernels", "Kernels", lambda row: row.kernels, Kind.WHOLE),
-    Column("builds", "Builds", _builds, note="done / rejected / open, per target"),
+    Column("builds", "Builds", build_counts, note="done / rejected / open, per target"),
     Column(
         "measured",
         "Measured nodes",
@@ -56,7 +57,7 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
             f"of the sum of medians; {page.measured} nodes",
         ),
         *(replace(column, shown=False) for column in others),
-        Column("kernel", "Kernel", _kernel, Kind.CODE),
+        Column("kernel", "Kernel", kernel_text, Kind.CODE),
         Column("op", "Op and problem", lambda row: f"{row.op} {row.problem}".strip() or None),
         Column("candidates", "Candidates", lambda row: row.candidates, Kind.WHOLE),
         Column(
@@ -70,11 +71,13 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
     )
 
 
-def _kernel(row: ScheduledRow) -> str | None:
+def kernel_text(row: ScheduledRow) -> str | None:
+    """Return the kernel that serves a node, or why it has none."""
     return row.serving.kernel if row.serving else row.extern_reason or None
 
 
-def _lines(row: ViewNode) -> str | None:
+def kernel_names(row: ViewNode) -> str | None:
+    """Return the kernels that compute a node."""
     return " ".join(dict.fromkeys(lines.kernel for lines in row.computed)) or None
 
 
@@ -82,7 +85,7 @@ NODES: tuple[Column[ViewNode], ...] = (
     Column("node", "Node", lambda row: row.name, Kind.CODE),
     Column("op", "Op", lambda row: row.op, Kind.CODE),
     Column("kind", "Kind", lambda row: row.kind),
-    Column("lines", "Kernel lines", _lines, Kind.CODE, note="by kernel name"),
+    Column("lines", "Kernel lines", kernel_names, Kind.CODE, note="by kernel name"),
     Column("module", "Module", lambda row: row.module or None, Kind.CODE),
     Column("line", "Model line", lambda row: row.source or None, Kind.CODE),
 )

@@ -59,7 +59,8 @@ class OpList:
         return bool(self.words or self.made_by or self.core)
 
 
-def _computed_by(row: OpRow) -> str:
+def computed_by(row: OpRow) -> str:
+    """Return the family of rules that generates its kernels, or why there is none."""
     if row.kernel:
         return row.kernel
     return f"reference only: {row.reason}" if row.reason else "not supported"
@@ -76,7 +77,7 @@ COLUMNS: tuple[Column[OpRow], ...] = (
         shown=False,
     ),
     Column("core", "Core ATen", lambda row: "core" if row.core else None, shown=False),
-    Column("by", "Kernel family", _computed_by, note="lowering rules that generate its kernels"),
+    Column("by", "Kernel family", computed_by, note="lowering rules that generate its kernels"),
     Column("types", "Types", lambda row: " ".join(row.dtypes) or None, Kind.CODE),
     Column("samples", "Samples", lambda row: row.samples or None, Kind.WHOLE, note="in OpInfo"),
     Column("entries", "OpInfo entries", lambda row: ", ".join(row.entries) or None, Kind.CODE),

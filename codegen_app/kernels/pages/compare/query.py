@@ -13,7 +13,6 @@ from codegen_app.kernels.models import Build
 from codegen_app.kernels.pages.compare.profile import ProfileRow, profile_rows
 from codegen_app.kernels.pages.compare.verdict import TimeComparison, comparable_times, verdicts
 from codegen_app.platform import files
-from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
 from codegen_app.workers.models import State
 from scheduler import targets
@@ -185,8 +184,28 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     )
     times = comparable_times(rows)
     labels = _labels(rows)
+    sides = []
+    for row, label in zip(rows, labels, strict=True):
+        result = times.get(row.pk)
+        sides.append(
+            Side(
+                build=row.pk,
+                label=label,
+                kernel=row.kernel.name,
+                url=f"{row.kernel.get_absolute_url()}?build={row.pk}",
+                target=row.target,
+                flags=tuple(row.flags),
+                toolchain=f"{row.toolchain} {row.toolchain_version}",
+                config=row.kernel.config,
+                metrics=metrics_of(result),
+                emulated=bool(result and result.emulated),
+                origin=result.origin if result else "",
+                device=result.environment.device_name if result else "",
+                bindings=result.bindings if result else {},
+            )
+        )
     return ComparePage(
-        sides=tuple(_side(row, label, times) for row, label in zip(rows, labels, strict=True)),
+        sides=tuple(sides),
         verdicts=verdicts(rows, labels, times),
         profile=profile_rows(
             (left, right),
@@ -263,25 +282,6 @@ def _labels(builds: Sequence[Build]) -> list[str]:
     if len({_label(build, shorter) for build in builds}) == len(builds):
         naming_parts = shorter
     return [_label(build, naming_parts or ["target"]) for build in builds]
-
-
-def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> Side:
-    result = results.get(build.pk)
-    return Side(
-        build=build.pk,
-        label=label,
-        kernel=build.kernel.name,
-        url=f"{build.kernel.get_absolute_url()}?build={build.pk}",
-        target=build.target,
-        flags=tuple(build.flags),
-        toolchain=f"{build.toolchain} {build.toolchain_version}",
-        config=build.kernel.config,
-        metrics=metrics_of(result),
-        emulated=bool(result and result.emulated),
-        origin=result.origin if result else "",
-        device=result.environment.device_name if result else "",
-        bindings=result.bindings if result else {},
-    )
 
 
 @dataclass(frozen=True)

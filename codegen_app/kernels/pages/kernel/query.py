@@ -311,7 +311,13 @@ def kernel_page(
     shown_view = view if view in views else next(iter(views), "")
     digests = {digest for row in builds for digest in (row.listing_digest, row.intermediate_digest)}
     paths = dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
-    listing = _listing(build, paths, shown_view)
+    listing = None  # or its file is missing
+    if build is not None:
+        is_first = not views or shown_view == views[0]
+        digest = build.listing_digest if is_first else build.intermediate_digest
+        with suppress(FileNotFoundError):
+            if digest in paths:
+                listing = _cached_listing(paths[digest], digest, build.target)
     here = [row for row in rows if build and row.build == build.id and row.is_shown]
     newest = max(here, key=_finished, default=None)
     modelled_row = next((row for row in here if row.id == model_id), newest)
@@ -380,19 +386,6 @@ def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
     file = asked or build.listing
     assert file is not None
     return _cached_listing(file.path, file.digest, build.target)
-
-
-def _listing(build: BuildRow | None, paths: Mapping[str, str], view: str) -> ListingView | None:
-    """Return the text of the build shown as its listing; None if its file is missing."""
-    if build is None:
-        return None
-    is_first = not build.views or view == build.views[0]
-    digest = build.listing_digest if is_first else build.intermediate_digest
-    if digest not in paths:
-        return None
-    with suppress(FileNotFoundError):
-        return _cached_listing(paths[digest], digest, build.target)
-    return None
 
 
 def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> Iterator[ResourceRow]:

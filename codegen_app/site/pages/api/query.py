@@ -80,29 +80,26 @@ _MEANINGS = {
 
 def api_page(schema: Mapping[str, Any]) -> ApiPage:
     """Build the page from the OpenAPI description, without a query."""
-    operations = [
-        _operation(path, method, part)
-        for path, methods in schema["paths"].items()
-        for method, part in methods.items()
-    ]
+    operations = []
+    for path, methods in schema["paths"].items():
+        for method, part in methods.items():
+            answers = (
+                Answer(str(status), _MEANINGS.get(str(status), "")) for status in part["responses"]
+            )
+            operation = Operation(
+                anchor=part["operationId"],
+                method=method.upper(),
+                path=path,
+                summary=part.get("summary", ""),
+                description=" ".join(part.get("description", "").split()),
+                scope="ingest" if method == "post" else "read",
+                parameters=tuple(map(_parameter, part.get("parameters", ()))),
+                body=part.get("requestBody", {}).get("description", ""),
+                answers=tuple(answers),
+            )
+            operations.append(operation)
     formats = tuple((name, kind.title) for name, kind in importer.FORMATS.items())
     return ApiPage(schema["info"]["description"], tuple(operations), formats)
-
-
-def _operation(path: str, method: str, part: Mapping[str, Any]) -> Operation:
-    return Operation(
-        anchor=part["operationId"],
-        method=method.upper(),
-        path=path,
-        summary=part.get("summary", ""),
-        description=" ".join(part.get("description", "").split()),
-        scope="ingest" if method == "post" else "read",
-        parameters=tuple(map(_parameter, part.get("parameters", ()))),
-        body=part.get("requestBody", {}).get("description", ""),
-        answers=tuple(
-            Answer(str(status), _MEANINGS.get(str(status), "")) for status in part["responses"]
-        ),
-    )
 
 
 def _parameter(part: Mapping[str, Any]) -> Parameter:

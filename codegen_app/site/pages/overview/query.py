@@ -73,6 +73,17 @@ def overview(graph: int | None = None) -> Overview:
     graphs = Graph.objects.only("name", "state", "digest").filter(pk__in=keys)
     selected = sorted(graphs, key=lambda row: row.pk != graph)
     shown = overview_summary(selected[0]) if selected else None
+    # The most frequent rejections of configurations that the legality rules allowed.
+    rejections = []
+    for what, rejected in (
+        ("build", Build.objects.filter(state__in=_REJECTED)),
+        ("measurement", Candidate.objects.filter(state__in=_REJECTED).exclude(stage="rule")),
+    ):
+        counted = rejected.order_by().values("stage", "reason").annotate(count=Count("pk"))
+        rejections += [
+            RejectionCount(what, row["stage"], row["reason"], row["count"])
+            for row in counted.order_by("-count", "reason")[:6]
+        ]
     return Overview(
         glance=shown,
         offered=_offered_graph(rows, usual, shown),
@@ -81,7 +92,7 @@ def overview(graph: int | None = None) -> Overview:
         graphs=rows,
         runs=run_rows(TuningRun.objects.all()[:12]),
         workers=workers,
-        rejections=_rejections(),
+        rejections=tuple(rejections),
         changes=changes,
     )
 
@@ -97,19 +108,3 @@ def _offered_graph(
     if usual.id == shown.graph or not (is_newer or not shown.measured.measured):
         return None
     return OfferedGraph(usual.id, usual.name, reverse("overview"), is_newer)
-
-
-def _rejections() -> tuple[RejectionCount, ...]:
-    """Return the most frequent rejections of configurations that the legality rules allowed (2
-    queries)."""
-    rejections = []
-    for what, rows in (
-        ("build", Build.objects.filter(state__in=_REJECTED)),
-        ("measurement", Candidate.objects.filter(state__in=_REJECTED).exclude(stage="rule")),
-    ):
-        counted = rows.order_by().values("stage", "reason").annotate(count=Count("pk"))
-        rejections += [
-            RejectionCount(what, row["stage"], row["reason"], row["count"])
-            for row in counted.order_by("-count", "reason")[:6]
-        ]
-    return tuple(rejections)

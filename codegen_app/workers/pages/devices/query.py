@@ -143,6 +143,13 @@ def devices() -> Devices:
         origins[imported.environment][str(imported)] = None
     environments = Environment.objects.annotate(count=Count("results")).order_by("-first_seen_at")
     workers = worker_rows()
+    target_rows = []
+    for name in targets.names():
+        target = targets.find(name)
+        facts = target.facts()
+        target_rows.append(
+            build_row(TargetRow, target, matrix=facts.get("matrix", ""), facts=facts)
+        )
     return Devices(
         workers=workers,
         fences=_sandbox_rows(workers),
@@ -157,7 +164,7 @@ def devices() -> Devices:
             )
             for row in environments
         ),
-        targets=tuple(map(_target_row, map(targets.find, targets.names()))),
+        targets=tuple(target_rows),
         kiln=kiln_version(),
         generator=generator(),
     )
@@ -173,15 +180,3 @@ def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
         if worker.alive and worker.fence and row not in rows:
             rows.append(row)
     return tuple(rows)
-
-
-def _target_row(target: targets.Target) -> TargetRow:
-    facts = target.facts()
-    return TargetRow(
-        name=target.name,
-        family=target.family,
-        wavefront=target.wavefront,
-        matrix=facts.get("matrix", ""),
-        emulates=target.emulates,
-        facts=facts,
-    )
