@@ -34,31 +34,29 @@ from codegen_app.tracking.queries import alert_rows
 from codegen_app.web.forms.tables import TableForm
 from codegen_app.web.page import Crumb, get_or_404, render_page, sentence
 from codegen_app.web.require_permission import actor, require_permission
-from codegen_app.web.table_view import tsv_response, wants_tsv
+from codegen_app.web.table_view import render_table_page, wants_tsv
 from codegen_app.web.tables import paged_table
 from scheduler.errors import UserError
 
 
 def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The list: open alerts unless the address says otherwise, with the table's parameters."""
-    address, asks = AlertsForm(request.GET), TableForm(request.GET, COLUMNS)
+    address, form = AlertsForm(request.GET), TableForm(request.GET, COLUMNS)
     narrowed = address.alert_filter()
-    if asks.asked.is_arranged or wants_tsv(request):
-        page, table = alert_table(narrowed, asks.asked, request.user)
+    if form.asked.is_arranged or wants_tsv(request):
+        page, table = alert_table(narrowed, form.asked, request.user)
     else:
         page = alert_list(narrowed, request.user)
-        table = paged_table("alerts", COLUMNS, page.alerts, asks.asked, page.found)
-    if wants_tsv(request):
-        return tsv_response(table)
-    return render_page(
+        table = paged_table("alerts", COLUMNS, page.alerts, form.asked, page.found)
+    return render_table_page(
         request,
         "tracking/alerts.html",
         page,
+        table,
+        form,
         as_json=as_json,
         title="Alerts",
         address=address,
-        table=table,
-        table_address=asks,
         **({} if as_json else _controls(request)),
     )
 

@@ -11,8 +11,7 @@ from codegen_app.tracking.pages.history.query import MAX_BESIDE
 from codegen_app.tracking.pages.series.columns import COLUMNS
 from codegen_app.tracking.pages.series.query import PERIODS, series_list, series_table
 from codegen_app.web.forms.tables import TableForm
-from codegen_app.web.page import render_page
-from codegen_app.web.table_view import tsv_response, wants_tsv
+from codegen_app.web.table_view import render_table_page, wants_tsv
 from codegen_app.web.tables import paged_table
 
 
@@ -25,23 +24,21 @@ def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         first, *others = dict.fromkeys(together)
         beside = ",".join(map(str, others[:MAX_BESIDE]))
         return redirect(reverse("series", args=[first]) + (f"?with={beside}" if beside else ""))
-    asks = TableForm(request.GET, COLUMNS)
-    if asks.asked.is_arranged or wants_tsv(request):
-        page, table = series_table(address.filters, asks.asked)
+    form = TableForm(request.GET, COLUMNS)
+    if form.asked.is_arranged or wants_tsv(request):
+        page, table = series_table(address.filters, form.asked)
     else:
         page = series_list(address.filters, address.cleaned_data.get("after"))
-        table = paged_table("series", COLUMNS, page.rows, asks.asked, page.found)
-    if wants_tsv(request):
-        return tsv_response(table)
-    return render_page(
+        table = paged_table("series", COLUMNS, page.rows, form.asked, page.found)
+    return render_table_page(
         request,
         "tracking/series.html",
         page,
+        table,
+        form,
         as_json=as_json,
         title="Series",
         address=address,
-        table=table,
-        table_address=asks,
         periods=PERIODS,
         most_together=MAX_BESIDE + 1,
     )

@@ -18,9 +18,9 @@ from codegen_app.tuning.pages.node.query import CandidateRow, NodePage, node_pag
 from codegen_app.tuning.pages.run.candidate_columns import columns, parameter_key
 from codegen_app.web.forms.query import NodeForm
 from codegen_app.web.forms.tables import TableForm
-from codegen_app.web.page import Crumb, get_or_404, render_page
-from codegen_app.web.table_view import tsv_response, wants_tsv
-from codegen_app.web.tables import build_table as made
+from codegen_app.web.page import Crumb, get_or_404
+from codegen_app.web.table_view import render_table_page
+from codegen_app.web.tables import build_table
 
 _OTHER_PARAMS = ("x", "y", "colour", "across", "down", "cell", "target", "sizes", "language")
 _TABLE_PARAMS = ("sort", "filter")
@@ -38,15 +38,15 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     explored = _explorer_view(request.GET, page, rows)
     names = sorted(name for name in explored.found.keys if name != LANGUAGE)
     all_columns = columns(page, names)
-    asks = TableForm(request.GET, all_columns)
-    table = made("candidates", all_columns, rows, asks.asked, page=ROWS)
-    if wants_tsv(request):
-        return tsv_response(table)
+    form = TableForm(request.GET, all_columns)
+    table = build_table("candidates", all_columns, rows, form.asked, page=ROWS)
     inner = bool(request.headers.get("HX-Request"))
-    return render_page(
+    return render_table_page(
         request,
         "tuning/node/linked.html" if inner else "tuning/node.html",
         replace(page, explorer=explored.found),
+        table,
+        form,
         as_json=as_json,
         title=f"{page.name} · {page.op}",
         stages=[Crumb(page.graph, page.graph_url), Crumb(f"{page.name} {page.op}")],
@@ -55,10 +55,8 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
         next=page.next,
         times=TimesForm(request.GET, page.buckets, *_OTHER_PARAMS, *_TABLE_PARAMS),
         explored=explored,
-        table=table,
         matching=matching_rows(table, "position"),
         parameters=[(name, parameter_key(name)) for name in names],
-        table_address=asks,
         language=language,
         roofline=charts.roofline(page.limits),
     )

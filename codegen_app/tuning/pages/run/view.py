@@ -24,10 +24,10 @@ from codegen_app.tuning.services import ledger
 from codegen_app.web.forms.query import RunForm
 from codegen_app.web.forms.reasons import ReasonForm
 from codegen_app.web.forms.tables import TableForm
-from codegen_app.web.page import Crumb, get_or_404, render_page
+from codegen_app.web.page import Crumb, get_or_404
 from codegen_app.web.require_permission import actor, require_permission
-from codegen_app.web.table_view import tsv_response, wants_tsv
-from codegen_app.web.tables import build_table as made
+from codegen_app.web.table_view import render_table_page
+from codegen_app.web.tables import build_table
 
 
 def tuning_run(
@@ -46,17 +46,17 @@ def tuning_run(
     inner = bool(request.headers.get("HX-Request"))
     explored = _explorer_view(request.GET, page, language)
     all_columns = columns(page, _parameters(page))
-    asks = TableForm(request.GET, all_columns)
+    form = TableForm(request.GET, all_columns)
     rows = (
         row for row in page.ledger if (everything or row.kernel) and language in ("", row.language)
     )
-    table = made("ledger", all_columns, rows, asks.asked, page=ROWS)
-    if wants_tsv(request):
-        return tsv_response(table)
-    return render_page(
+    table = build_table("ledger", all_columns, rows, form.asked, page=ROWS)
+    return render_table_page(
         request,
         "tuning/run/inner.html" if inner else "tuning/run.html",
         replace(page, explorer=explored.found if explored else None),
+        table,
+        form,
         as_json=as_json,
         title=f"Run {pk} of {page.run.graph}",
         stages=[Crumb(page.run.graph, page.run.graph_url), Crumb(f"run {pk}")],
@@ -69,9 +69,7 @@ def tuning_run(
         language=language,
         explored=explored,
         inner=inner,
-        table=table,
         matching=matching_rows(table, "id"),
-        table_address=asks,
     )
 
 

@@ -17,12 +17,11 @@ from codegen_app.tuning.services import selection_io
 from codegen_app.tuning.services import selections as services
 from codegen_app.web.forms.reasons import ReasonForm
 from codegen_app.web.forms.tables import TableForm
-from codegen_app.web.page import render_page
 from codegen_app.web.pagecache.reader import TICKETED, is_cached_request
 from codegen_app.web.require_permission import actor, require_permission
 from codegen_app.web.server import bodies
-from codegen_app.web.table_view import tsv_response, wants_tsv
-from codegen_app.web.tables import build_table as made
+from codegen_app.web.table_view import render_table_page
+from codegen_app.web.tables import build_table
 from scheduler.errors import UserError
 
 _MAX_REPORTED = 10  # lines of a file that are reported one by one
@@ -37,16 +36,14 @@ def selections(
 ) -> HttpResponse:
     """The current and earlier selections of every problem. The forms are invalid submissions."""
     request.path = reverse("selections")  # the page's links use it, also after an error
-    page, asks = selectors.selections(), TableForm(request.GET, COLUMNS)
-    table = made("selections", COLUMNS, page.buckets, asks.asked)
-    if wants_tsv(request):
-        return tsv_response(table)
-    return render_page(
+    page, form = selectors.selections(), TableForm(request.GET, COLUMNS)
+    table = build_table("selections", COLUMNS, page.buckets, form.asked)
+    return render_table_page(
         request,
         "tuning/selections.html",
         page,
-        table=table,
-        table_address=asks,
+        table,
+        form,
         as_json=as_json,
         title="Selections",
         status=422 if importing or errors else 200,
