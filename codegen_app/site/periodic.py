@@ -67,7 +67,6 @@ class PeriodicThread:
         self._thread = threading.Thread(target=self._run, name="rounds", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:

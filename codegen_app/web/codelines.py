@@ -15,7 +15,6 @@ ROWS = 25  # lines laid out at once, in a fraction of a frame's time
 
 
 def highlight_python(text: str) -> SafeString:
-    """Return a Python text, highlighted."""
     html = highlight_lines(text, PythonLexer())
     return chunk_lines([code_row("L", n, line) for n, line in enumerate(html, 1)])
 

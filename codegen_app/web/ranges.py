@@ -39,7 +39,6 @@ class FilePart:
         return True
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

@@ -165,6 +165,5 @@ def can_make(file_digest: str, node_name: str, recorded: KernelRecord, target: s
 
 @lru_cache(maxsize=4096)
 def default_kernel(file_digest: str, node_name: str) -> str:
-    """Return the name of the default kernel of a node of that file."""
     prepared = scheduled(file_digest)
     return prepared.backend.default(prepared.node(node_name)).name

@@ -18,11 +18,9 @@ class Command(BaseCommand):
     help = "Write a backup to a folder, or update the backup in it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Where to."""
         parser.add_argument("folder", type=Path)
 
     def handle(self, *_: Any, folder: Path, **__: Any) -> None:
-        """Say what is done, and what the storage had not."""
         try:
             backup = create_backup(folder, self.stdout.write)
         except (UserError, MachineError) as error:

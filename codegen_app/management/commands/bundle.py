@@ -19,7 +19,6 @@ class Command(BaseCommand):
     help = "Write the bundle of a graph (kernels, manifest, wrapper) as a zip file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which graph, to which file, and by whose times."""
         parser.add_argument(
             "graph", type=int, help="number of the graph, as in the URL of its page"
         )
@@ -27,7 +26,6 @@ class Command(BaseCommand):
         parser.add_argument("--times", default="", help="shape bucket, as named on the page")
 
     def handle(self, **options: Any) -> None:
-        """Pack it, and say where it is."""
         graph = Graph.objects.select_related("file").filter(pk=options["graph"]).first()
         if graph is None:
             raise CommandError(f"no graph {options['graph']}")

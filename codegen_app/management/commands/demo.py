@@ -63,7 +63,6 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Where to serve."""
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument(
@@ -71,7 +70,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_: Any, host: str, port: int, no_models: bool = False, **__: Any) -> None:
-        """Run until it is stopped; a user's mistake or a lack is one line."""
         self._imports = not no_models
         self._recorded = models.RecordedResults(samples.results())
         self._stop = _Stop()

@@ -22,7 +22,6 @@ class Command(BaseCommand):
     help = "Export finished runs (by default, all that were measured here) for import_results."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which runs, and where to."""
         parser.add_argument("file", type=Path, help="results.json, or compressed as .json.gz")
         parser.add_argument(
             "--run",
@@ -34,7 +33,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        """Write the file, and say what is in it."""
         file: Path = options["file"]
         numbers: list[int] = options["run"]
         rows = TuningRun.objects.select_related("graph", "imported").order_by("pk")

@@ -23,12 +23,10 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """How many series, and which."""
         parser.add_argument("--series", type=int, default=generated_history.SERIES)
         parser.add_argument("--seed", type=int, default=0, help="seed of the random history")
 
     def handle(self, *, series: int, seed: int, **_: Any) -> None:
-        """Store them, and say how many points that made."""
         if not 1 <= series <= _MAX_SERIES:
             raise CommandError(f"--series {series}: 1 to {_MAX_SERIES}")
         if not 0 <= seed < 2**32:

@@ -21,11 +21,9 @@ class Command(BaseCommand):
     help = "List the changes found in imported histories, and whether the commit changed the code."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The files that were imported: they have the commits' subjects."""
         parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
 
     def handle(self, **options: Any) -> None:
-        """A line for each change, the false alarms marked, and how many code changes there were."""
         try:
             runs = [run for file in options["files"] for run in results_file.read(file).runs]
         except UserError as error:

@@ -25,14 +25,12 @@ class Command(BaseCommand):
     help = "Import a torch.export file (.pt2); its kernels are compiled for the given targets."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The file, its name, and the targets."""
         parser.add_argument("file", type=Path)
         parser.add_argument("--name", help="name of the graph (default: the file name)")
         parser.add_argument("--model-name", default="", help="which model, if the file has several")
         parser.add_argument("--target", action="append", help="target to compile for; repeatable")
 
     def handle(self, **options: Any) -> None:
-        """Import, and say where it is shown."""
         file: Path = options["file"]
         if not file.is_file():
             raise CommandError(f"{file} does not exist")

@@ -18,7 +18,6 @@ class Command(BaseCommand):
     help = "Import recorded results (results.json); their models must be imported already."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which files, and how far their texts are trusted."""
         parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
         parser.add_argument(
             "--with-sources",
@@ -30,7 +29,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        """Import file by file, and say where each run is shown."""
         for file in options["files"]:
             try:
                 done = result_import.import_file(

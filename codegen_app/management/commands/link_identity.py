@@ -18,13 +18,11 @@ class Command(BaseCommand):
     help = "Link the user SUBJECT of the provider to the account NAME."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Whom, and to what."""
         parser.add_argument("name", help="the Kiln account")
         parser.add_argument("subject", help="the provider's id of the user (claim sub)")
         parser.add_argument("--remove", action="store_true", help="remove the link")
 
     def handle(self, *_: Any, name: str, subject: str, remove: bool, **__: Any) -> None:
-        """One line."""
         if settings.OIDC is None:
             raise CommandError("no provider: set KILN_OIDC_ISSUER")
         user = User.objects.filter(username=name).first()

@@ -19,11 +19,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # there is no table yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Where from."""
         parser.add_argument("folder", type=Path)
 
     def handle(self, *_: Any, folder: Path, **__: Any) -> None:
-        """Say what is done."""
         try:
             found = restore(folder, self.stdout.write)
         except (UserError, MachineError) as error:

@@ -26,7 +26,6 @@ class Command(BaseCommand):
     help = "Tune a graph, given by name or by a prefix of its hash, or cancel a run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """What to tune, on what, at which sizes, within which budget."""
         parser.add_argument("graph", nargs="?")
         parser.add_argument("--cancel", type=int, metavar="RUN", help="cancel this run")
         parser.add_argument("--node", help="tune this scheduled node (default: all)")
@@ -57,7 +56,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        """Ask for the run, and say where it is shown."""
         try:
             if options["cancel"] is not None:
                 self._cancel(options["cancel"], options["why"])

@@ -17,12 +17,10 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which policy, and whether to count only."""
         parser.add_argument("--policy", metavar="NAME", help="apply this policy only")
         parser.add_argument("--dry-run", action="store_true", help="only count")
 
     def handle(self, *_: Any, policy: str | None, dry_run: bool, **__: Any) -> None:
-        """One line for each policy."""
         rows = RetentionPolicy.objects.order_by("name")
         if policy is not None:
             rows = rows.filter(name=policy)

@@ -21,7 +21,6 @@ class Command(BaseCommand):
     help = "Export the current selections, or import selections from a file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """What to do, and with which file."""
         parser.add_argument("do", choices=("export", "import"))
         parser.add_argument(
             "file", type=Path, nargs="?", help="file (default for export: standard output)"
@@ -31,7 +30,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        """Write the file, or say what became of its choices."""
         file: Path | None = options["file"]
         if options["do"] == "import" and file is None:
             raise CommandError("give the file to import")

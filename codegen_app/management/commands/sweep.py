@@ -19,11 +19,9 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Whether to count only."""
         parser.add_argument("--dry-run", action="store_true", help="only count")
 
     def handle(self, *_: Any, dry_run: bool, **__: Any) -> None:
-        """One line for each kind."""
         found = retention.sweep_host(dry_run=dry_run)
         try:
             found |= retention.sweep(dry_run=dry_run, at_most=_ALL)

@@ -55,7 +55,6 @@ class Cluster:
         return self.home / "lock"
 
     def url(self, database: str) -> str:
-        """Return the URL of a database of this cluster."""
         return f"postgresql://postgres@/{database}?host={self.sockets}"
 
 

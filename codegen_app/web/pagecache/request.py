@@ -48,7 +48,6 @@ class Key:
 
 
 def page_key(request: HttpRequest, reader: Reader) -> Key:
-    """Return the key of the requested page."""
     theme = request.COOKIES.get("theme", "")
     return Key(
         path=request.path,

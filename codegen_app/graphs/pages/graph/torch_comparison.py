@@ -98,7 +98,6 @@ def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
 
 
 def comparison_view(row: TorchComparison, *, torch_here: bool = True) -> TorchView:
-    """Return the view of one row."""
     if row.state == State.QUEUED:
         why = row.reason if torch_here else "none online; start one with torch"
         return TorchView(TorchOutcome.WAITS, "waiting for a worker with torch", why, (), torch_here)

@@ -52,7 +52,6 @@ class ImportGraphForm(forms.Form):
     )
 
     def chosen_name(self) -> str:
-        """Return the name of the graph."""
         name: str = self.cleaned_data["name"]
         stem = Path(self.cleaned_data["file"].name or "graph").stem
         return name or default_name(stem, self.cleaned_data["model_name"])[:200]

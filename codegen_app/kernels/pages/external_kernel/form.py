@@ -81,5 +81,4 @@ class UploadKernelForm(forms.Form):
         return data
 
     def chosen(self) -> Board:
-        """Return the board."""
         return self._boards[self.cleaned_data["board"]]

@@ -47,7 +47,6 @@ def listing_lines(request: HttpRequest, name: str, build: int, first: int) -> Ht
 
 
 def kernel_source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
-    """The source as a file."""
     kernel = get_object_or_404(GeneratedKernel, name=name, source_file=file)
     return download(kernel.source, f"{kernel.name}.{file.rpartition('.')[2]}", TEXT_FILE)
 
