@@ -41,9 +41,13 @@ def _find_account(provider: Provider, person: Person) -> User | None:
 
 def _create_account(provider: Provider, person: Person) -> User:
     digest = hashlib.sha256(person.subject.encode()).hexdigest()[:8]
-    own = _INVALID_IN_USERNAME.sub("", person.username)[:120] or f"user-{digest}"
+    preferred = _INVALID_IN_USERNAME.sub("", person.username)[:120] or f"user-{digest}"
     # The first free name is used.
-    for name in (own, *(f"{own}-{number}" for number in range(2, _TRIES)), f"{own}-{digest}"):
+    for name in (
+        preferred,
+        *(f"{preferred}-{number}" for number in range(2, _TRIES)),
+        f"{preferred}-{digest}",
+    ):
         try:
             with transaction.atomic():
                 if User.objects.filter(username__iexact=name).exists():
@@ -55,7 +59,7 @@ def _create_account(provider: Provider, person: Person) -> User:
         except IntegrityError:  # the name was just taken, or this person signed in twice at once
             if known := _find_account(provider, person):
                 return known
-    raise SignInError(f"No name is free for an account called {own}: ask an administrator")
+    raise SignInError(f"No name is free for an account called {preferred}: ask an administrator")
 
 
 def _give_groups(user: User, provider: Provider, person: Person) -> None:
@@ -66,7 +70,7 @@ def _give_groups(user: User, provider: Provider, person: Person) -> None:
     if missing := decided - set(rows):
         log.warning("KILN_OIDC_GROUPS: there is no group %s", ", ".join(sorted(missing)))
     present = set(user.groups.filter(name__in=decided).values_list("name", flat=True))
-    if more := granted & set(rows) - present:
-        user.groups.add(*(rows[name] for name in sorted(more)))
-    if less := present - granted:
-        user.groups.remove(*(rows[name] for name in sorted(less)))
+    if added := granted & set(rows) - present:
+        user.groups.add(*(rows[name] for name in sorted(added)))
+    if removed := present - granted:
+        user.groups.remove(*(rows[name] for name in sorted(removed)))

@@ -135,12 +135,12 @@ def _claims(code: str, pending: PendingSignIn, callback: str) -> dict[str, Any]:
         raise SignInError(f"{_provider().name} sent no user identity", counts=True)
     claims = dict(found)
     groups = {_provider().groups_claim} if _provider().groups else set()
-    needed = {"email", "preferred_username"} | groups
-    if needed - set(claims) and client.server_metadata.get("userinfo_endpoint"):
-        more = client.userinfo(token=token)
-        if more.get("sub") != claims["sub"]:
+    required = {"email", "preferred_username"} | groups
+    if required - set(claims) and client.server_metadata.get("userinfo_endpoint"):
+        userinfo = client.userinfo(token=token)
+        if userinfo.get("sub") != claims["sub"]:
             raise SignInError(f"{_provider().name} sent two different user identities", counts=True)
-        claims = {**more, **claims}
+        claims = {**userinfo, **claims}
     return claims
 
 
@@ -169,8 +169,8 @@ _client_cache: dict[Provider | str, Any] = {}
 def _client(*, kept: bool = True) -> Any:
     """Return a client with the provider's metadata, which are fetched again after an hour."""
     provider = _provider()
-    client, until, of = _client_cache.get("client", (None, 0.0, None))
-    if kept and of == provider and time.monotonic() < until:
+    client, until, cached_provider = _client_cache.get("client", (None, 0.0, None))
+    if kept and cached_provider == provider and time.monotonic() < until:
         return client
     client = DjangoOAuth2App(
         None,

@@ -139,7 +139,7 @@ def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     nothing, if they are used up."""
     # A worker also sends heartbeats and fetches files.
     is_worker = Scope.WORKER in token.scopes
-    most = {
+    rates = {
         "requests": settings.WORKER_REQUESTS_A_MINUTE
         if is_worker
         else settings.API_REQUESTS_A_MINUTE,
@@ -147,11 +147,11 @@ def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     }
     costs = {"request_cost": requests, "point_cost": points}
     with connection.cursor() as cursor:
-        cursor.execute(_SPEND, {**most, **costs, "id": token.pk})
+        cursor.execute(_SPEND, {**rates, **costs, "id": token.pk})
         found = cursor.fetchone()
     if found is None or found[0]:
         return
     short = {"requests": requests - found[1], "points": points - found[2]}
-    what = max(short, key=lambda name: short[name] / most[name])
-    seconds = max(1, math.ceil(60 * short[what] / most[what]))
-    raise RateError(f"{most[what]} {what} per minute", seconds)
+    what = max(short, key=lambda name: short[name] / rates[name])
+    seconds = max(1, math.ceil(60 * short[what] / rates[what]))
+    raise RateError(f"{rates[what]} {what} per minute", seconds)

@@ -32,9 +32,9 @@ def action_reason(request: HttpRequest) -> str:
     return request.POST.get("why", "").strip()[:200] or "in the admin"
 
 
-def format_summary(count: int, one: str, many: str, done: str) -> str:
+def format_summary(count: int, singular: str, plural: str, done: str) -> str:
     """Return ``3 builds are queued again``; rows that were over already are not counted."""
-    return f"{count} {one} is {done}." if count == 1 else f"{count} {many} are {done}."
+    return f"{count} {singular} is {done}." if count == 1 else f"{count} {plural} are {done}."
 
 
 class ReleaseMixin(_Mixin):

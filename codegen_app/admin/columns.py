@@ -17,21 +17,21 @@ _WIDE = 60  # characters of a text in a list
 _NUMBER = "_num"  # ends the names of columns that the style sheet aligns to the right
 
 
-def text(field: str, title: str, most: int = _WIDE) -> Shown:
-    """Return a text column, cut to ``most`` characters; the tooltip has the whole text."""
+def text(field: str, title: str, max_length: int = _WIDE) -> Shown:
+    """Return a text column, cut to ``max_length`` characters; the tooltip has the whole text."""
 
     def shown(row: Any) -> SafeString | str:
         whole = str(_value(row, field) or "")
-        if len(whole) <= most:
+        if len(whole) <= max_length:
             return whole
-        return format_html('<span title="{}">{}…</span>', whole, whole[: most - 1])
+        return format_html('<span title="{}">{}…</span>', whole, whole[: max_length - 1])
 
     return _column(shown, field, title)
 
 
-def code(field: str, title: str, most: int = _WIDE) -> Shown:
+def code(field: str, title: str, max_length: int = _WIDE) -> Shown:
     """Return a column of names or digests, in the font of code."""
-    inner = text(field, title, most)
+    inner = text(field, title, max_length)
 
     def shown(row: Any) -> SafeString:
         return format_html("<code>{}</code>", inner(row))
@@ -101,13 +101,13 @@ def pairs(field: str, title: str) -> Shown:
 
 
 def _value(row: Any, field: str) -> Any:
-    def of(one: Any, name: str) -> Any:
-        return None if one is None else getattr(one, name)
+    def of(value: Any, name: str) -> Any:
+        return None if value is None else getattr(value, name)
 
     return reduce(of, field.split("__"), row)
 
 
 def _column(shown: Any, field: str, title: str, kind: str = "") -> Shown:
     shown.__name__ = field + kind
-    made: Shown = admin.display(description=title, ordering=field)(shown)
-    return made
+    column: Shown = admin.display(description=title, ordering=field)(shown)
+    return column

@@ -12,8 +12,8 @@ def own_frame(frames: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 
     A frame in torch (``torch/nn/modules/linear.py``) does not identify the calling model.
     """
-    own = [frame for frame in frames if "/torch/" not in f"/{frame['file']}"]
-    return next(iter([*own[-1:], *frames[-1:]]), None)
+    outside_torch = [frame for frame in frames if "/torch/" not in f"/{frame['file']}"]
+    return next(iter([*outside_torch[-1:], *frames[-1:]]), None)
 
 
 Lines: TypeAlias = tuple[tuple[int, int], ...]

@@ -23,17 +23,19 @@ def storable_json(value: Any) -> Any:
     return value
 
 
-def storable_text(text: str, most: int) -> str:
+def storable_text(text: str, max_length: int) -> str:
     """Return a text for display, shortened to a column of that length."""
-    return shorten(_UNSTORABLE.sub(_escape, text), most)
+    return shorten(_UNSTORABLE.sub(_escape, text), max_length)
 
 
-def check_names(what: str, names: Iterable[str], most: int) -> None:
+def check_names(what: str, names: Iterable[str], max_length: int) -> None:
     """Raise ``UserError`` for names that cannot be stored unchanged: two shortened names could be
     equal."""
     for name in names:
-        if len(name) > most:
-            raise UserError(f"{what}: a name of more than {most} characters ({one_line(name, 40)})")
+        if len(name) > max_length:
+            raise UserError(
+                f"{what}: a name of more than {max_length} characters ({one_line(name, 40)})"
+            )
         if _UNSTORABLE.search(name):
             raise UserError(f"{what}: a name with a NUL or half a character ({one_line(name, 40)})")
 

@@ -30,12 +30,12 @@ _CLEANUP_EVERY = timedelta(hours=1)
 log = logging.getLogger(__name__)
 
 
-def take_turn(name: str, every: timedelta) -> bool:
+def take_turn(name: str, interval: timedelta) -> bool:
     """Return whether the round of that name is due, and this process takes it.
 
     A time in the future comes from a clock that was set back, and counts as long ago.
     """
-    due = Q(begun_at__lt=Now() - every) | Q(begun_at__gt=Now() + every)
+    due = Q(begun_at__lt=Now() - interval) | Q(begun_at__gt=Now() + interval)
     if Round.objects.filter(due, name=name).update(begun_at=Now()):
         return True
     if Round.objects.filter(name=name).exists():
@@ -48,14 +48,14 @@ def run_due() -> None:
     """Run the rounds that are due."""
     # A digest, since a round's name has no room for every host's name.
     host = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:16]
-    for name, every, job in (
+    for name, interval, job in (
         ("look after", EVERY, periodic_jobs.run_maintenance),
         ("missing data", _MISSING_EVERY, periodic_jobs.check_missing_data),
         ("roll up", EVERY, rollup.roll_up_due),
         ("clear out", _CLEANUP_EVERY, periodic_jobs.clean_up),
         (f"clear out {host}", _CLEANUP_EVERY, periodic_jobs.clean_up_host),
     ):
-        if take_turn(name, every):
+        if take_turn(name, interval):
             job()
 
 

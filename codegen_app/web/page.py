@@ -35,12 +35,11 @@ class Crumb:
 
 
 def with_json_view(
-    route: str, view: View, name: str, how: CachePolicy | None = None
+    route: str, view: View, name: str, policy: CachePolicy | None = None
 ) -> list[URLPattern]:
-    """Return the URL patterns of a page and of its JSON view; ``how`` is the page's cache policy,
-    if any."""
-    if how is not None:
-        view = cached(view, how)
+    """Return the URL patterns of a page and of its JSON view; ``policy`` caches the page."""
+    if policy is not None:
+        view = cached(view, policy)
     json_route = f"{route}.json" if route else "overview.json"
     return [
         path(json_route, view, {"as_json": True}, name=f"{name}_json"),
@@ -57,9 +56,9 @@ def render_page(
     title: str,
     stages: Sequence[Crumb] = (),
     status: int = 200,
-    **extra: Any,
+    **context: Any,
 ) -> HttpResponse:
-    """Render the page, or its data (a dataclass) as JSON. ``extra`` is only for the template; its
+    """Render the page, or its data (a dataclass) as JSON. ``context`` is only for the template; its
     ``address`` is the form of the page's parameters, whose errors are shown."""
     if as_json:
         return JsonResponse(asdict(data, dict_factory=_with_time), json_dumps_params={"indent": 1})
@@ -74,7 +73,7 @@ def render_page(
             "stages": stages,
             "json_url": f"{address}.json" + (f"?{query}" if query else ""),
             **({"csrf_token": TOKEN} if is_cached_request(request) else {}),
-            **extra,
+            **context,
         },
         status=status,
     )

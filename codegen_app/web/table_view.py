@@ -31,7 +31,7 @@ def render_table_page(
     *,
     as_json: bool,
     title: str,
-    **extra: Any,
+    **context: Any,
 ) -> HttpResponse:
     """Render a page (``render_page``) with its table, which ``table_form`` asks for; or return the
     table as TSV if the request asks for that."""
@@ -45,5 +45,5 @@ def render_table_page(
         title=title,
         table=table,
         table_address=table_form,
-        **extra,
+        **context,
     )

@@ -173,26 +173,26 @@ def build_table(
     name: str,
     columns: Sequence[Column[Row]],
     rows: Iterable[Row],
-    asks: TableQuery,
+    query: TableQuery,
     page: int = 0,
 ) -> Table[Row]:
     """Return the table for a query; ``page`` is the number of rows per page, 0 for all."""
-    every = list(rows)
-    found = filter_and_sort(columns, every, asks)
-    start = min(asks.start, len(found)) if page else 0
-    names = asks.columns or tuple(
+    unfiltered = list(rows)
+    found = filter_and_sort(columns, unfiltered, query)
+    start = min(query.start, len(found)) if page else 0
+    names = query.columns or tuple(
         column.key
         for column in columns
         if column.shown
-        and (not column.sparse or any(column.value(row) is not None for row in every))
+        and (not column.sparse or any(column.value(row) is not None for row in unfiltered))
     )
     return Table(
         name=name,
         columns=columns,
         chosen=[column for column in columns if column.key in names],
         rows=found[start : start + page] if page else found,
-        asked=asks,
-        total=len(every),
+        asked=query,
+        total=len(unfiltered),
         matching=len(found),
         start=start,
         page=page,
@@ -201,35 +201,35 @@ def build_table(
 
 
 def paged_table(
-    name: str, columns: Sequence[Column[Row]], rows: Sequence[Row], asks: TableQuery, total: int
+    name: str, columns: Sequence[Column[Row]], rows: Sequence[Row], query: TableQuery, total: int
 ) -> Table[Row]:
     """Return the table if ``rows`` are already one page out of ``total``, sorted and sliced by the
     database: the query only selects the columns."""
-    shown = build_table(name, columns, rows, replace(asks, sort="", filter="", conditions=()))
+    shown = build_table(name, columns, rows, replace(query, sort="", filter="", conditions=()))
     return replace(shown, total=total, matching=total)
 
 
 def filter_and_sort(
-    columns: Sequence[Column[Row]], rows: Iterable[Row], asks: TableQuery
+    columns: Sequence[Column[Row]], rows: Iterable[Row], query: TableQuery
 ) -> list[Row]:
     """Return rows that satisfy every condition, sorted as asked. Rows without a value come last in
     either direction; the sort is stable."""
     by_key = {column.key: column for column in columns}
     texts = [column for column in columns if not column.kind.is_number]
-    kept = [
+    matching = [
         row
         for row in rows
-        if all(_matches(condition, by_key, texts, row) for condition in asks.conditions)
+        if all(_matches(condition, by_key, texts, row) for condition in query.conditions)
     ]
-    if not asks.sort:
-        return kept
-    value = by_key[asks.sort].value
-    valued = [(found, row) for row in kept if (found := value(row)) is not None]
+    if not query.sort:
+        return matching
+    value = by_key[query.sort].value
+    valued = [(found, row) for row in matching if (found := value(row)) is not None]
     valued.sort(
         key=lambda pair: pair[0].lower() if isinstance(pair[0], str) else pair[0],
-        reverse=asks.descending,
+        reverse=query.descending,
     )
-    return [row for _, row in valued] + [row for row in kept if value(row) is None]
+    return [row for _, row in valued] + [row for row in matching if value(row) is None]
 
 
 def _matches(

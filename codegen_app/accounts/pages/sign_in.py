@@ -37,9 +37,9 @@ class Login(LoginView):
             raise PermissionDenied("Password login is disabled: sign in with the provider.")
         return super().dispatch(request, *args, **kwargs)
 
-    def get_context_data(self, **given: Any) -> dict[str, Any]:
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Add the provider's button, which returns to the same page."""
-        context = super().get_context_data(**given)
+        context = super().get_context_data(**kwargs)
         after = context.get(self.redirect_field_name) or ""
         query = f"?{urlencode({'next': after})}" if after else ""
         return context | {
@@ -122,10 +122,10 @@ def _callback_url() -> str:
 
 def _own_url(request: HttpRequest, address: str) -> str:
     """Return an address of this site; "" for any other."""
-    ours = url_has_allowed_host_and_scheme(
+    is_own = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return address if ours else ""
+    return address if is_own else ""
 
 
 def _back_to_login(request: HttpRequest, line: str, after: str) -> HttpResponse:

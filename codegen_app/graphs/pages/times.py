@@ -20,10 +20,10 @@ class TimesForm(forms.Form):
         error_messages={"invalid_choice": "No measurements on %(value)s."},
     )
 
-    def __init__(self, given: Mapping[str, str], buckets: Sequence[Bucket], *others: str) -> None:
+    def __init__(self, params: Mapping[str, str], buckets: Sequence[Bucket], *others: str) -> None:
         names = [bucket.name for bucket in buckets]
-        super().__init__({"times": given.get("times") or next(iter(names), "")})
-        self.kept: HiddenParams = hidden_params(given, others)
+        super().__init__({"times": params.get("times") or next(iter(names), "")})
+        self.kept: HiddenParams = hidden_params(params, others)
         field = self.fields["times"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(name, name) for name in names]

@@ -93,8 +93,8 @@ def candidates(file_digest: str, node_name: str, target: str = "") -> CandidateS
     node = prepared.node(node_name)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
     found = backend.candidates(node)
-    every = (prepared.backend.default(node), *found.callers)
-    return CandidateSet({caller.name: caller for caller in every}, found.rejected)
+    callers = (prepared.backend.default(node), *found.callers)
+    return CandidateSet({caller.name: caller for caller in callers}, found.rejected)
 
 
 @lru_cache(maxsize=64)

@@ -100,8 +100,8 @@ class Command(BaseCommand):
             lock.flush()
             preparation.check_port(host, port)
             settings.ROOT_BECAUSE = privileges.leave_root(var, self._print)
-            ours = postgres.cluster_for(var) if preparation.database_is_ours() else None
-            self._database = DatabaseServer(ours, self._print)
+            cluster = postgres.cluster_for(var) if preparation.database_is_ours() else None
+            self._database = DatabaseServer(cluster, self._print)
             try:
                 self._database.start()
                 self._stop.check()

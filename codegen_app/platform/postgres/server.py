@@ -88,8 +88,10 @@ def is_running(cluster: Cluster) -> bool:
 def is_ready(cluster: Cluster) -> bool:
     """Return whether the server accepts connections; this is tested, since its file may be
     outdated."""
-    asked = f"host={cluster.sockets} user=postgres dbname=postgres connect_timeout={_ASK_LIMIT_S}"
-    return PGconn.ping(asked.encode()) == Ping.OK
+    conninfo = (
+        f"host={cluster.sockets} user=postgres dbname=postgres connect_timeout={_ASK_LIMIT_S}"
+    )
+    return PGconn.ping(conninfo.encode()) == Ping.OK
 
 
 def stop_at_once(cluster: Cluster) -> None:

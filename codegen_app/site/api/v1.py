@@ -348,7 +348,7 @@ def _answer(request: HttpRequest, status: int, line: str) -> HttpResponse:
     return api.create_response(request, {"error": one_line(line, 1_000)}, status=status)
 
 
-def _refuse(request: HttpRequest, error: Any, status: int) -> HttpResponse:
+def _error_response(request: HttpRequest, error: Any, status: int) -> HttpResponse:
     return _answer(request, status, str(error))
 
 
@@ -364,7 +364,7 @@ for _kind, _status in (
     (leases.LeaseOverError, 409),
     (sessions.SessionError, 409),
 ):
-    api.add_exception_handler(_kind, partial(_refuse, status=_status))
+    api.add_exception_handler(_kind, partial(_error_response, status=_status))
 
 
 @api.exception_handler(ingest.KeyReusedError)

@@ -34,8 +34,8 @@ _TUNABLE = {
 }
 
 
-def actions(query: str, at: str, account: Account, most: int) -> list[Hit]:
-    """Return at most ``most`` actions; ``at`` is the address of the current page, "" for none."""
+def actions(query: str, at: str, account: Account, limit: int) -> list[Hit]:
+    """Return at most ``limit`` actions; ``at`` is the address of the current page, "" for none."""
     try:
         place = resolve(urlsplit(at).path)
     except Resolver404:
@@ -46,10 +46,10 @@ def actions(query: str, at: str, account: Account, most: int) -> list[Hit]:
             key, what = _TUNABLE[place.url_name]
             here = Hit("action", f"Retune this {what}", _retune_url(what, place.kwargs[key]))
             found += [here] if _matches(query, here) else []
-        found += _retune_named(query, place, most)
+        found += _retune_named(query, place, limit)
     found += _compare_here(query, at, place)
     found += [hit for hit in _static_actions(account) if _matches(query, hit)]
-    return found[:most]
+    return found[:limit]
 
 
 def _has_permission(account: Account, permission: str) -> bool:
@@ -77,7 +77,7 @@ def _retune_url(what: str, key: object) -> str:
     return f"{reverse('retune')}?{urlencode({what: key})}"
 
 
-def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hit]:
+def _retune_named(query: str, place: ResolverMatch | None, limit: int) -> list[Hit]:
     """Match ``retune op17``: nodes, those of the displayed graph first, graphs and kernels (3
     queries)."""
     match = _RETUNE.fullmatch(query.strip())
@@ -90,19 +90,19 @@ def _retune_named(query: str, place: ResolverMatch | None, most: int) -> list[Hi
         nodes.filter(problem__isnull=False)
         .select_related("graph")
         .only("name", "op", "graph__name")
-        .order_by("-pk")[: 10 * most]
+        .order_by("-pk")[: 10 * limit]
     )
     rows.sort(key=lambda row: (row.name.lower() != name.lower(), row.graph_id != here))
     found = [
         Hit("action", f"Retune {row.name}", _retune_url("node", row.pk), f"{row.op} of {row.graph}")
-        for row in rows[:most]
+        for row in rows[:limit]
     ]
-    graphs = Graph.objects.filter(name__icontains=name).order_by("-pk").only("name")[:most]
+    graphs = Graph.objects.filter(name__icontains=name).order_by("-pk").only("name")[:limit]
     found += [
         Hit("action", f"Retune {row.name}", _retune_url("graph", row.pk), "all nodes of the graph")
         for row in graphs
     ]
-    kernels = GeneratedKernel.objects.filter(name__istartswith=name).only("name")[:most]
+    kernels = GeneratedKernel.objects.filter(name__istartswith=name).only("name")[:limit]
     return found + [
         Hit(
             "action",

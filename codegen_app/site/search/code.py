@@ -26,7 +26,7 @@ _MAX_KERNELS = 5_000  # kernels whose values of a parameter are counted
 _LISTED_FROM = 3  # for more instructions than these, kernels would be mixed up
 
 
-def parameters(query: str, most: int) -> list[Hit]:
+def parameters(query: str, limit: int) -> list[Hit]:
     """Find kernels with ``BLOCK_K=128``; for a parameter's name alone (``BLOCK_K``) its values."""
     match = _PARAMETER.fullmatch(query)
     name, text = (match[1], match[2]) if match else (query, "")
@@ -42,7 +42,7 @@ def parameters(query: str, most: int) -> list[Hit]:
         rows = GeneratedKernel.objects.filter(condition).order_by("-pk")
         return [
             Hit("kernel", row.name, row.get_absolute_url(), f"{name}={text}, {row.template}")
-            for row in rows.only("name", "config", "template")[:most]
+            for row in rows.only("name", "config", "template")[:limit]
         ]
     if not _NAME.fullmatch(name):
         return []
@@ -59,19 +59,19 @@ def parameters(query: str, most: int) -> list[Hit]:
             )
             for value, count in counts.most_common()
         ]
-    return hits[:most]
+    return hits[:limit]
 
 
 def _spellings(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, name.lower(), name.upper())))
 
 
-def instructions(query: str, most: int) -> list[Hit]:
+def instructions(query: str, limit: int) -> list[Hit]:
     """Find instructions by part of their names, each with the number of builds that have it."""
     if not _MNEMONIC.fullmatch(query):
         return []
     found = Mnemonic.objects.filter(name__icontains=query).order_by("name")
-    names = dict(found.values_list("pk", "name")[:most])
+    names = dict(found.values_list("pk", "name")[:limit])
     counts = dict(
         InstructionUse.objects.filter(mnemonic__in=names)
         .order_by()
@@ -84,7 +84,7 @@ def instructions(query: str, most: int) -> list[Hit]:
     ]
 
 
-def with_instruction(query: str, most: int) -> list[Hit]:
+def with_instruction(query: str, limit: int) -> list[Hit]:
     """Find builds with an instruction, if the query identifies one."""
     if not _MNEMONIC.fullmatch(query):
         return []
@@ -105,7 +105,7 @@ def with_instruction(query: str, most: int) -> list[Hit]:
             f"{use.build.kernel.get_absolute_url()}?build={use.build_id}",
             f"{use.count} times {use.mnemonic.name} on {use.build.target}",
         )
-        for use in found[:most]
+        for use in found[:limit]
     ]
 
 

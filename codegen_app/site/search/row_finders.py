@@ -22,27 +22,27 @@ _RUN = re.compile(r"(?:run\s*)?#?(\d{1,18})", re.IGNORECASE)
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 
 
-def graphs(query: str, most: int) -> list[Hit]:
+def graphs(query: str, limit: int) -> list[Hit]:
     """Find graphs by name or the beginning of the digest."""
     rows = Graph.objects.filter(Q(name__icontains=query) | _digest("digest", query))
-    found = rows.order_by("-pk").only("name", "digest", "node_count")[:most]
+    found = rows.order_by("-pk").only("name", "digest", "node_count")[:limit]
     return [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes, {row.digest[:12]}")
         for row in found
     ]
 
 
-def scheduled(query: str, most: int) -> list[Hit]:
+def scheduled(query: str, limit: int) -> list[Hit]:
     """Find scheduled nodes by name, op, or the words of their problem."""
     matching = Q(name__iexact=query) | Q(op__icontains=query) | Q(name__istartswith=query)
     rows = TemplateNode.objects.filter(matching).select_related("graph").order_by("-pk")
     return [
         Hit("node", f"{row.name} {row.op}", row.get_absolute_url(), f"{row.kind} of {row.graph}")
-        for row in rows.only("name", "op", "kind", "graph__name")[:most]
+        for row in rows.only("name", "op", "kind", "graph__name")[:limit]
     ]
 
 
-def graph_nodes(query: str, most: int) -> list[Hit]:
+def graph_nodes(query: str, limit: int) -> list[Hit]:
     """Find calls of models by name or op."""
     rows = GraphNode.objects.filter(Q(name__icontains=query) | Q(target__icontains=query))
     found = rows.select_related("graph").order_by("-pk")
@@ -53,21 +53,21 @@ def graph_nodes(query: str, most: int) -> list[Hit]:
             _node_url(row.graph_id, row.name),
             f"{row.target} of {row.graph}",
         )
-        for row in found.only("name", "target", "graph__name")[:most]
+        for row in found.only("name", "target", "graph__name")[:limit]
     ]
 
 
-def modules(query: str, most: int) -> list[Hit]:
+def modules(query: str, limit: int) -> list[Hit]:
     """Find module paths of models, each once per graph."""
-    return _distinct_hits("module_path", "module", query, most)
+    return _distinct_hits("module_path", "module", query, limit)
 
 
-def sources(query: str, most: int) -> list[Hit]:
+def sources(query: str, limit: int) -> list[Hit]:
     """Find lines of models' sources (``mlp.py``, ``mlp.py:12``), each once per graph."""
-    return _distinct_hits("source", "source line", query, most)
+    return _distinct_hits("source", "source line", query, limit)
 
 
-def _distinct_hits(field: str, kind: str, query: str, most: int) -> list[Hit]:
+def _distinct_hits(field: str, kind: str, query: str, limit: int) -> list[Hit]:
     rows = (
         GraphNode.objects.filter(**{f"{field}__icontains": query})
         .order_by()
@@ -76,11 +76,11 @@ def _distinct_hits(field: str, kind: str, query: str, most: int) -> list[Hit]:
     )
     return [
         Hit(kind, row[field], _node_url(row["graph"], row["first"]), f"of {row['graph__name']}")
-        for row in rows[:most]
+        for row in rows[:limit]
     ]
 
 
-def kernels(query: str, most: int) -> list[Hit]:
+def kernels(query: str, limit: int) -> list[Hit]:
     """Find kernels by name, template, or the beginning of the source hash."""
     matching = (
         Q(name__icontains=query) | Q(template__iexact=query) | _digest("source_digest", query)
@@ -88,11 +88,11 @@ def kernels(query: str, most: int) -> list[Hit]:
     rows = GeneratedKernel.objects.filter(matching).order_by("-pk")
     return [
         Hit("kernel", row.name, row.get_absolute_url(), row.template)
-        for row in rows.only("name", "template")[:most]
+        for row in rows.only("name", "template")[:limit]
     ]
 
 
-def runs(query: str, most: int) -> list[Hit]:
+def runs(query: str, limit: int) -> list[Hit]:
     """Find runs by number (``run 12``), device, target, reason, or the graph's name."""
     numbered = _RUN.fullmatch(query.strip())
     matching = (
@@ -100,10 +100,10 @@ def runs(query: str, most: int) -> list[Hit]:
     )
     if numbered:
         matching = Q(pk=int(numbered[1]))
-    return _run_hits(TuningRun.objects.filter(matching), most)
+    return _run_hits(TuningRun.objects.filter(matching), limit)
 
 
-def series(query: str, most: int) -> list[Hit]:
+def series(query: str, limit: int) -> list[Hit]:
     """Find series by problem."""
     rows = Series.objects.filter(problem__icontains=query).order_by("-pk")
     return [
@@ -113,11 +113,11 @@ def series(query: str, most: int) -> list[Hit]:
             reverse("series", args=[row.pk]),
             f"{row.metric}, {row.device_name}",
         )
-        for row in rows.only("problem", "metric", "device_name")[:most]
+        for row in rows.only("problem", "metric", "device_name")[:limit]
     ]
 
 
-def people(query: str, most: int) -> list[Hit]:
+def people(query: str, limit: int) -> list[Hit]:
     """Find accounts by name; each links to the alerts assigned to it."""
     rows = User.objects.filter(is_active=True, username__icontains=query).order_by("username")
     return [
@@ -127,20 +127,20 @@ def people(query: str, most: int) -> list[Hit]:
             f"{reverse('alerts')}?{urlencode({'assignee': name, 'state': 'all'})}",
             "alerts assigned to this user",
         )
-        for name in rows.values_list("username", flat=True)[:most]
+        for name in rows.values_list("username", flat=True)[:limit]
     ]
 
 
-def latest(most: int) -> list[Hit]:
+def latest(limit: int) -> list[Hit]:
     """Return the newest graphs and runs, for an empty query (2 queries)."""
-    newest = Graph.objects.order_by("-pk").only("name", "node_count")[:most]
+    newest = Graph.objects.order_by("-pk").only("name", "node_count")[:limit]
     found = [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes") for row in newest
     ]
-    return found + _run_hits(TuningRun.objects.all(), most)
+    return found + _run_hits(TuningRun.objects.all(), limit)
 
 
-def _run_hits(rows: QuerySet[TuningRun], most: int) -> list[Hit]:
+def _run_hits(rows: QuerySet[TuningRun], limit: int) -> list[Hit]:
     newest = rows.select_related("graph").order_by("-pk")
     return [
         Hit(
@@ -149,7 +149,7 @@ def _run_hits(rows: QuerySet[TuningRun], most: int) -> list[Hit]:
             row.get_absolute_url(),
             f"{row.graph}, {row.device}, {row.target}, {row.state}",
         )
-        for row in newest.only("device", "target", "state", "graph__name")[:most]
+        for row in newest.only("device", "target", "state", "graph__name")[:limit]
     ]
 
 

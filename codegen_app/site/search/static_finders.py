@@ -28,16 +28,16 @@ _PAGES = (
 )
 
 
-def pages(query: str, most: int) -> list[Hit]:
+def pages(query: str, limit: int) -> list[Hit]:
     """Find pages by their names and aliases; all pages for an empty query."""
     return [
         Hit("page", title, reverse(name))
         for name, title, words in _PAGES
         if query.lower() in f"{title} {words}".lower()
-    ][:most]
+    ][:limit]
 
 
-def find_targets(query: str, most: int) -> list[Hit]:
+def find_targets(query: str, limit: int) -> list[Hit]:
     """Find targets by name: each links to the kernels with their resources there."""
     hits = []
     for name in targets.names():
@@ -45,16 +45,16 @@ def find_targets(query: str, most: int) -> list[Hit]:
         if query.lower() in name.lower() and not target.emulates:
             url = f"{reverse('kernels')}?{urlencode({'target': name})}"
             hits.append(Hit("target", name, url, "registers and occupancy of kernels there"))
-    return hits[:most]
+    return hits[:limit]
 
 
-def ops(query: str, most: int) -> list[Hit]:
+def ops(query: str, limit: int) -> list[Hit]:
     """Find ops by name, those that begin with the query first."""
     word = query.lower().removeprefix("aten.")
     found = sorted((not name.startswith(word), name) for name in _op_names() if word in name)
     return [
         Hit("op", name, f"{reverse('ops')}?{urlencode({'words': name})}", "what computes it")
-        for _, name in found[:most]
+        for _, name in found[:limit]
     ]
 
 

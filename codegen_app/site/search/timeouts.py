@@ -14,27 +14,27 @@ _QUERY_CANCELED = "57014"  # PostgreSQL's query_canceled
 
 
 def run_finders(
-    finders: Iterable[Finder], query: str, most: int, limit_ms: int
+    finders: Iterable[Finder], query: str, limit: int, limit_ms: int
 ) -> tuple[Group, ...]:
-    """Return the results of each finder, at most ``most``; empty ones are left out."""
+    """Return the results of each finder, at most ``limit``; empty ones are left out."""
     with transaction.atomic():
         before = _set_statement_timeout(f"{limit_ms}ms")
-        found = tuple(_run_finder(finder, query, most) for finder in finders)
+        found = tuple(_run_finder(finder, query, limit) for finder in finders)
         _set_statement_timeout(before)
     return tuple(group for group in found if group.hits or group.is_cut)
 
 
-def _run_finder(finder: Finder, query: str, most: int) -> Group:
+def _run_finder(finder: Finder, query: str, limit: int) -> Group:
     # A cancelled query rolls back only itself.
     savepoint = transaction.atomic() if finder.asks_database else nullcontext()
     try:
         with savepoint:
-            hits = finder.find(query, most + 1)
+            hits = finder.find(query, limit + 1)
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") != _QUERY_CANCELED:
             raise
         return Group(finder.key, finder.title, (), is_cut=True)
-    return Group(finder.key, finder.title, tuple(hits[:most]), more=len(hits) > most)
+    return Group(finder.key, finder.title, tuple(hits[:limit]), more=len(hits) > limit)
 
 
 def _set_statement_timeout(limit: str) -> str:

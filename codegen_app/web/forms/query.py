@@ -15,9 +15,9 @@ HiddenParams: TypeAlias = list[tuple[str, str]]
 """Parameters of an address with their values."""
 
 
-def hidden_params(given: Mapping[str, str], names: Iterable[str]) -> HiddenParams:
+def hidden_params(params: Mapping[str, str], names: Iterable[str]) -> HiddenParams:
     """Return these parameters of the address as hidden fields of another form."""
-    return [(name, value) for name in names if (value := given.get(name, ""))]
+    return [(name, value) for name in names if (value := params.get(name, ""))]
 
 
 class Number(forms.IntegerField):
@@ -61,8 +61,8 @@ class QueryForm(forms.Form):
     """Parameters of a page's address, all optional. The page reports each invalid one (``lines``)
     and is shown as without it."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        super().__init__(given)
+    def __init__(self, params: Mapping[str, str]) -> None:
+        super().__init__(params)
         self.full_clean()
 
     def number(self, name: str) -> int | None:

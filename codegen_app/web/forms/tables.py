@@ -26,16 +26,16 @@ class TableForm(QueryForm):
     start = Number()
 
     def __init__(
-        self, given: Mapping[str, str], columns: Sequence[Column[Any]], by: str = ""
+        self, params: Mapping[str, str], columns: Sequence[Column[Any]], by: str = ""
     ) -> None:
         self._columns, self._by = columns, by
         self.asked = asked(columns, by, "", ())
-        super().__init__(given)
+        super().__init__(params)
 
     def clean(self) -> dict[str, Any]:
         """Report and ignore names that are not the table's columns."""
         cleaned = super().clean() or {}
-        given = {
+        query = {
             "sort": str(cleaned.get("sort") or self._by),
             "text": str(cleaned.get("filter", "")),
             "chosen": cleaned.get("column", []),
@@ -44,11 +44,11 @@ class TableForm(QueryForm):
         errors = []
         for name, nothing in without.items():
             try:
-                asked(self._columns, **{**without, name: given[name]})
+                asked(self._columns, **{**without, name: query[name]})
             except TableQueryError as error:
                 errors.append(f"{_NAMES[name]}: {error}.")
-                given[name] = nothing
-        found: TableQuery = asked(self._columns, **given)
+                query[name] = nothing
+        found: TableQuery = asked(self._columns, **query)
         self.asked = replace(found, start=cleaned.get("start") or 0)
         if errors:
             raise forms.ValidationError(errors)

@@ -55,7 +55,7 @@ class CachePolicy:
         return min(max(_MIN_AGE_S, _COST_FACTOR * entry.cost_s), _MAX_AGE_S)
 
 
-def cached(view: View, how: CachePolicy) -> View:
+def cached(view: View, policy: CachePolicy) -> View:
     """Return the view with cached pages. Downloads, errors and form submissions are not cached."""
 
     @wraps(view)
@@ -66,7 +66,7 @@ def cached(view: View, how: CachePolicy) -> View:
             or reader.has_messages(request)
         ):
             return view(request, *args, **kwargs)
-        return _Page(view, how, request, args, kwargs).answer()
+        return _Page(view, policy, request, args, kwargs).answer()
 
     return answer
 
@@ -76,7 +76,7 @@ class _Page:
     """One request for a cached page."""
 
     view: View
-    how: CachePolicy
+    policy: CachePolicy
     request: HttpRequest
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -90,8 +90,8 @@ class _Page:
             entry = _store.get(key)
             if entry is not None and self._serves(entry, version, key, exact=exact):
                 return _response(self.request, entry)
-            with _store.rendering(key) as ours:
-                if ours:
+            with _store.rendering(key) as is_first:
+                if is_first:
                     return self._render(key, version if exact else _versions.now(exact=True))
             _store.wait(key)
             entry = _store.get(key)
@@ -102,22 +102,23 @@ class _Page:
 
     def _serves(self, entry: Entry, version: Version, key: Key, *, exact: bool) -> bool:
         age = time.monotonic() - entry.rendered_at
-        if self.how.seconds is not None and age >= self.how.seconds:
+        if self.policy.seconds is not None and age >= self.policy.seconds:
             return not exact and _store.is_rendering(key)
         if entry.version.holds(version):
             return True
-        traced = self.how.trace is not None and entry.version.rest_holds(version)
+        traced = self.policy.trace is not None and entry.version.rest_holds(version)
         if traced and entry.trace == self._trace():
             entry.version = version
             return True
         return not exact and (
-            age < self.how.max_age_s(entry) or (age < 2 * _MAX_AGE_S and _store.is_rendering(key))
+            age < self.policy.max_age_s(entry)
+            or (age < 2 * _MAX_AGE_S and _store.is_rendering(key))
         )
 
     def _trace(self) -> str:
-        if self.how.trace is None:
+        if self.policy.trace is None:
             return ""
-        return self.how.trace(**{k: v for k, v in self.kwargs.items() if k != "as_json"})
+        return self.policy.trace(**{k: v for k, v in self.kwargs.items() if k != "as_json"})
 
     def _render(self, key: Key, version: Version) -> HttpResponse:
         """Render the page, and cache it if it is for all."""
@@ -174,10 +175,10 @@ def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
 def _fill_marks(content: bytes, request: HttpRequest) -> bytes:
     """Return a page with this reader's values, marked as secrets: they are not compressed."""
     mark = compressed.SECRET.encode()
-    own = {
+    values = {
         name: reader.value_of(name, request) for name in reader.MARKS if name.encode() in content
     }
-    return _MARKS.sub(lambda found: mark + own[found[0].decode()] + mark, content)
+    return _MARKS.sub(lambda found: mark + values[found[0].decode()] + mark, content)
 
 
 class FreshMiddleware:

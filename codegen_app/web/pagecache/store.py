@@ -79,12 +79,12 @@ class Store:
     def rendering(self, key: Hashable) -> Iterator[bool]:
         """Yield whether this thread is to render the page; False if another does."""
         with self._lock:
-            ours = key not in self._rendering
+            is_first = key not in self._rendering
             done = self._rendering.setdefault(key, Event())
         try:
-            yield ours
+            yield is_first
         finally:
-            if ours:
+            if is_first:
                 with self._lock:
                     del self._rendering[key]
                 done.set()

@@ -92,7 +92,7 @@ def create_triggers(using: str = "default", **_: Any) -> None:
 def watched_models() -> list[type[models.Model]]:
     """Return the models whose changes are counted: all of ours but a few, accounts and their
     rights."""
-    ours = apps.get_app_config("codegen_app").get_models(include_auto_created=True)
-    shown = [model for model in ours if model._meta.model_name not in _UNWATCHED]
+    all_models = apps.get_app_config("codegen_app").get_models(include_auto_created=True)
+    watched = [model for model in all_models if model._meta.model_name not in _UNWATCHED]
     rights = [User.groups.through, User.user_permissions.through, Group.permissions.through]
-    return [*shown, User, *rights]
+    return [*watched, User, *rights]

@@ -55,7 +55,7 @@ def read_version() -> Version:
         cursor.execute(_LOCKS, [LockClass.PAGE_CHANGES])
         locks = cursor.fetchall()
     under_way = {
-        name: frozenset(holder for of, holder in locks if of == number)
+        name: frozenset(holder for lock_number, holder in locks if lock_number == number)
         for name, number in LOCK_OF.items()
     }
     return Version(work, rest, under_way[WORK], under_way[REST])

@@ -320,10 +320,10 @@ def nothing_yet(missing: str, command: str = "", url: str = "", link: str = "") 
 
 
 @register.simple_tag
-def line_links(lines: Sequence[tuple[int, int]], url: str, most: int = 0) -> SafeString:
-    """Render links to ranges of a source's lines, (first, last) each; beyond ``most`` a single
+def line_links(lines: Sequence[tuple[int, int]], url: str, limit: int = 0) -> SafeString:
+    """Render links to ranges of a source's lines, (first, last) each; beyond ``limit`` a single
     one."""
-    shown = lines[:most] if most else lines
+    shown = lines[:limit] if limit else lines
     links = [
         format_html(
             '<a class="line" href="{}#L{}">{}</a>',

@@ -50,11 +50,11 @@ def table_bar(
 
 
 @register.simple_tag(takes_context=True)
-def hidden_others(context: Context, *own: str) -> SafeString:
+def hidden_others(context: Context, *excluded: str) -> SafeString:
     """Render the address's parameters except these as hidden fields of a form; ``places`` stands
     for the parameters that hold the start of the list."""
     field = '<input type="hidden" name="{}" value="{}">'
-    left_out = {*own, "as", *(_POSITION_PARAMS if "places" in own else ())}
+    left_out = {*excluded, "as", *(_POSITION_PARAMS if "places" in excluded else ())}
     lists = context["request"].GET.lists()
     params = ((key, value) for key, values in lists if key not in left_out for value in values)
     return format_html_join("", field, params)

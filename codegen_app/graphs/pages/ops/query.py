@@ -86,7 +86,7 @@ COLUMNS: tuple[Column[OpRow], ...] = (
 
 
 def op_list(
-    words: str = "", made_by: str = "", core: bool = False, asks: TableQuery | None = None
+    words: str = "", made_by: str = "", core: bool = False, query: TableQuery | None = None
 ) -> tuple[OpList, Table[OpRow]]:
     """Return a table of the ops that have all of these words, are computed by kernels (``KERNEL``)
     or only by the reference (``REFERENCE``), and belong to Core ATen if ``core`` is set
@@ -100,17 +100,17 @@ def op_list(
         and (made_by != REFERENCE or row.reason)
         and (row.core or not core)
     ]
-    every = [row for row, _ in _rows()]
-    shown = build_table("ops", COLUMNS, found, asks or TableQuery(), PAGE_SIZE)
+    ops = [row for row, _ in _rows()]
+    shown = build_table("ops", COLUMNS, found, query or TableQuery(), PAGE_SIZE)
     page = OpList(
         words=words,
         made_by=made_by,
         core=core,
         torch=catalogue()["torch"],
-        total=len(every),
-        kernels=sum(bool(row.kernel) for row in every),
-        references=sum(bool(row.reason) for row in every),
-        core_total=sum(row.core for row in every),
+        total=len(ops),
+        kernels=sum(bool(row.kernel) for row in ops),
+        references=sum(bool(row.reason) for row in ops),
+        core_total=sum(row.core for row in ops),
         found=shown.matching,
         start=shown.start,
         ops=tuple(shown.rows),

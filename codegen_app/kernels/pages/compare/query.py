@@ -251,8 +251,8 @@ def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
     found: dict[str, dict[str, int]] = {}
     for name, built_for, pk in rows.values_list("kernel__name", "target", "pk"):
         found.setdefault(built_for, {})[name] = pk
-    usual = sorted(found, key=lambda name: (bool(targets.find(name).emulates), name))
-    for built_for in [target] if target else usual:
+    ranked = sorted(found, key=lambda name: (bool(targets.find(name).emulates), name))
+    for built_for in [target] if target else ranked:
         if all(name in found.get(built_for, {}) for name in kernels):
             return [found[built_for][name] for name in kernels]
     raise Build.DoesNotExist(
@@ -300,10 +300,10 @@ def _listing(build: Build) -> _Listing | None:
         text = files.read(build.listing.path, build.listing.digest).decode(errors="replace")
         target = targets.find(build.target)
         reader = reader_of(target)
-        every = reader.parse(text).functions
+        functions = reader.parse(text).functions
         # The runtime's functions (assertions, prints) belong to no line of the source.
-        ours = [row for row in every if any(each.source_line for each in row.instructions)]
-        return _Listing(target, reader, reader.dialect_of(text), tuple(ours or every))
+        of_source = [row for row in functions if any(line.source_line for line in row.instructions)]
+        return _Listing(target, reader, reader.dialect_of(text), tuple(of_source or functions))
     return None
 
 
@@ -339,17 +339,19 @@ def _pair_functions(
 def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
     """Return the figures of the device function with the most registers on each side; for different
     vendors only the figures that all have."""
-    sides = [rules_of(targets.find(build.target)) for build in builds]
+    vendor_rules = [rules_of(targets.find(build.target)) for build in builds]
     figures = [_largest_function(build) for build in builds]
-    if len(set(sides) - {None}) > 1:
+    if len(set(vendor_rules) - {None}) > 1:
         figures = [
-            rules.comparable(own, targets.find(build.target)) if rules and own else {}
-            for rules, own, build in zip(sides, figures, builds, strict=True)
+            rules.comparable(figure, targets.find(build.target)) if rules and figure else {}
+            for rules, figure, build in zip(vendor_rules, figures, builds, strict=True)
         ]
-        names = dict.fromkeys(name for own in figures for name in own)
+        names = dict.fromkeys(name for figure in figures for name in figure)
     else:
-        names = dict.fromkeys(name for rules in sides if rules for name in rules.numbers)
-    return tuple(ResourceRow(name, _figures([own.get(name) for own in figures])) for name in names)
+        names = dict.fromkeys(name for rules in vendor_rules if rules for name in rules.numbers)
+    return tuple(
+        ResourceRow(name, _figures([figure.get(name) for figure in figures])) for name in names
+    )
 
 
 def _figures(values: Sequence[int | None]) -> tuple[Figure, ...]:

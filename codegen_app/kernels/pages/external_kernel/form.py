@@ -53,9 +53,9 @@ class UploadKernelForm(forms.Form):
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
-        most = settings.FOREIGN_KERNEL_MAX_BYTES
-        if file.size > most:
-            raise forms.ValidationError(f"The file is larger than {filesizeformat(most)}.")
+        limit = settings.FOREIGN_KERNEL_MAX_BYTES
+        if file.size > limit:
+            raise forms.ValidationError(f"The file is larger than {filesizeformat(limit)}.")
         return file
 
     def clean(self) -> dict[str, Any]:

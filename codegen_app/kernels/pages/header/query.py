@@ -49,13 +49,15 @@ def header_page(kernel: str, build: int, file: str) -> HeaderPage:
         raise FileNotFoundError(file)
     content = path.read_bytes()
     recorded = view.headers[file]
-    own = [(line.header_line, at) for at, line in enumerate(view.lines, 1) if line.header == file]
+    included = [
+        (line.header_line, at) for at, line in enumerate(view.lines, 1) if line.header == file
+    ]
     return HeaderPage(
         *(kernel, build, Build.objects.values_list("target", flat=True).get(pk=build), file),
         text=content.decode(),
         is_same=hashlib.md5(content, usedforsecurity=False).hexdigest() == recorded
         if recorded
         else None,
-        counts=dict(Counter(line for line, _ in own)),  # asdict cannot copy a Counter
-        first=dict(reversed(own)),
+        counts=dict(Counter(line for line, _ in included)),  # asdict cannot copy a Counter
+        first=dict(reversed(included)),
     )

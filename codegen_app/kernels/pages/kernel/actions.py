@@ -29,8 +29,10 @@ def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
     if form.is_valid():
         names, flags = form.cleaned_data["target"], form.cleaned_data["flags"]
         try:
-            made = [builds.request_build(kernel, name, flags, actor(request)) for name in names]
-            return redirect(f"{kernel.get_absolute_url()}?build={made[0].pk}")
+            requested = [
+                builds.request_build(kernel, name, flags, actor(request)) for name in names
+            ]
+            return redirect(f"{kernel.get_absolute_url()}?build={requested[0].pk}")
         except UserError as error:
             form.add_error(None, str(error))
     request.path = kernel.get_absolute_url()  # the page's links use it

@@ -382,8 +382,8 @@ def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
         kernel__name=name, pk=build_id, listing__isnull=False
     )
     title = recipe_of(targets.find(build.target), build.kernel.source_file).intermediate_title
-    asked = build.intermediate if view and view == title.lower() else None
-    file = asked or build.listing
+    intermediate = build.intermediate if view and view == title.lower() else None
+    file = intermediate or build.listing
     assert file is not None
     return _cached_listing(file.path, file.digest, build.target)
 
@@ -466,7 +466,7 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
     recipe = recipe_of(targets.find(build.target), kernel.source_file)
     is_done = build.state == State.DONE
     lacks_code = is_done and bool(recipe.code_object_file) and build.code_object is None
-    between = build.intermediate if build.intermediate_id != build.listing_id else None
+    intermediate = build.intermediate if build.intermediate_id != build.listing_id else None
     titles = (recipe.listing_title, recipe.intermediate_title)
 
     def url(file: str) -> str:
@@ -481,14 +481,14 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
         diagnostics=tuple(build.diagnostics),
         log=build.log or build.detail,
         listing_digest=build.listing.digest if build.listing else "",
-        intermediate_digest=between.digest if between else "",
-        views=tuple(title.lower() for title in titles) if between else (),
+        intermediate_digest=intermediate.digest if intermediate else "",
+        views=tuple(title.lower() for title in titles) if intermediate else (),
         remark=recipe.without_code_object if lacks_code else "",
         listing_title=recipe.intermediate_title if lacks_code else recipe.listing_title,
         intermediate_title=recipe.intermediate_title,
         code_object_title=recipe.code_object_title,
         listing_url=url(recipe.listing_file) if build.listing else "",
-        intermediate_url=url(recipe.intermediate_file) if between else "",
+        intermediate_url=url(recipe.intermediate_file) if intermediate else "",
         code_object_url=url(recipe.code_object_file) if build.code_object else "",
         library_url=url(recipe.library_file) if build.library_id else "",
         offline_url=url("kernel.html") if build.listing else "",

@@ -121,7 +121,7 @@ class KernelList:
 
 
 def kernel_list(
-    asks: TableQuery, language: str = "", times: str = "", target: str = ""
+    query: TableQuery, language: str = "", times: str = "", target: str = ""
 ) -> tuple[KernelList, Table[KernelRow]]:
     """Return the kernels that the address asks for (12 queries), ``PAGE_SIZE`` at a time, in one
     language if given. ``times`` names the bucket, ``target`` the one whose builds' registers are
@@ -134,8 +134,8 @@ def kernel_list(
     counts = _counts_by(Build.objects.filter(state=State.DONE), "target")
     if target not in counts:
         gpus = [name for name in counts if not targets.find(name).emulates and name != "cpu"]
-        usual = max(gpus or counts, key=lambda name: (counts[name], name), default="")
-        target = bucket.target if bucket is not None and bucket.target in gpus else usual
+        default_target = max(gpus or counts, key=lambda name: (counts[name], name), default="")
+        target = bucket.target if bucket is not None and bucket.target in gpus else default_target
     costs = _costs(found, bucket)
     measured = _kernel_times(found, bucket)
     built = Build.objects.filter(target=target, state=State.DONE).order_by("created_at", "pk")
@@ -144,8 +144,12 @@ def kernel_list(
         for kernel, figures in (built.values_list("kernel", "resources") if target else ())
     }
     nodes_of, builds_of, results_of = (
-        _counts_by(of, "kernel")
-        for of in (KernelUse.objects.all(), Build.objects.all(), BenchmarkResult.objects.all())
+        _counts_by(queryset, "kernel")
+        for queryset in (
+            KernelUse.objects.all(),
+            Build.objects.all(),
+            BenchmarkResult.objects.all(),
+        )
     )
     kernels = GeneratedKernel.objects.order_by("name").values_list(
         "pk", "name", "template", "config", "source_file"
@@ -168,11 +172,11 @@ def kernel_list(
         for pk, name, template, config, file in kernels
     ]
     shown = build_table(
-        "kernels", COLUMNS, (r for r in rows if language in ("", r.language)), asks, PAGE_SIZE
+        "kernels", COLUMNS, (r for r in rows if language in ("", r.language)), query, PAGE_SIZE
     )
     languages = tuple(sorted({row.language for row in rows}))
     page = KernelList(
-        query=asks.filter,
+        query=query.filter,
         language=language,
         languages=languages,
         total=shown.matching,
@@ -186,8 +190,8 @@ def kernel_list(
     return page, shown
 
 
-def _counts_by(rows: QuerySet[Any], by: str) -> dict[Any, int]:
-    return dict(rows.order_by().values_list(by).annotate(Count("pk")))
+def _counts_by(rows: QuerySet[Any], field: str) -> dict[Any, int]:
+    return dict(rows.order_by().values_list(field).annotate(Count("pk")))
 
 
 def _costs(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
@@ -213,9 +217,9 @@ def _kernel_times(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int
     """Return the times in the bucket, each for the problem where it is longest (1 query)."""
     if bucket is None:
         return {}
-    every = GeneratedKernel.objects.values_list("pk", flat=True)
+    all_kernels = GeneratedKernel.objects.values_list("pk", flat=True)
     slowest: dict[int, BenchmarkResult] = {}
-    for (_, kernel), counts in serving.measurements(found.nodes, bucket, every).items():
+    for (_, kernel), counts in serving.measurements(found.nodes, bucket, all_kernels).items():
         result = counts.result
         if kernel not in slowest or result.median_ns > slowest[kernel].median_ns:
             slowest[kernel] = result

@@ -76,10 +76,10 @@ def palette(query: str, at: str, account: actions.Account) -> SearchResult:
     the actions for the page ``at``, the pages, and the newest objects."""
     query = query.strip()
     doing = Finder(
-        "actions", "Actions", lambda text, most: actions.actions(text, at, account, most)
+        "actions", "Actions", lambda text, limit: actions.actions(text, at, account, limit)
     )
     if not query:
-        newest = Finder("latest", "Newest", lambda _, most: row_finders.latest(most // 2))
+        newest = Finder("latest", "Newest", lambda _, limit: row_finders.latest(limit // 2))
         found = run_finders((doing, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
         pages = Group("pages", "Pages", tuple(static_finders.pages("", _MAX_PAGES)))
         return SearchResult("", (*found, pages), PALETTE_LIMIT)

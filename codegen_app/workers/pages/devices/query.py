@@ -173,8 +173,8 @@ def devices() -> Devices:
 def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
     """Return the isolation of file readers, on this machine, and of live workers; equal rows
     once."""
-    own = tuple(asdict(part) for part in in_force().parts)
-    rows = [SandboxRow(f"web processes on {socket.gethostname()}", own)]
+    parts = tuple(asdict(part) for part in in_force().parts)
+    rows = [SandboxRow(f"web processes on {socket.gethostname()}", parts)]
     for worker in workers:
         row = SandboxRow(f"workers on {worker.host}", worker.fence)
         if worker.alive and worker.fence and row not in rows:
