@@ -46,10 +46,11 @@ def fast_form(call: Call) -> tuple[str, tuple[Value, ...]] | None:
     """Return the ``kiln/fast.h`` function that computes an f32 call, and its arguments; None if
     nothing there is faster."""
     if call.op == "add":
-        for one, other in (call.args, call.args[::-1]):
-            known = isinstance(other, Call) and other.op in ("erf", "tanh")
-            if isinstance(other, Call) and known and isinstance(one, Const) and one.value == 1:
-                return f"one_plus_{other.op}", other.args
+        for constant, function in (call.args, call.args[::-1]):
+            if not isinstance(function, Call) or function.op not in ("erf", "tanh"):
+                continue
+            if isinstance(constant, Const) and constant.value == 1:
+                return f"one_plus_{function.op}", function.args
         return None
     name = _FAST_FUNCTIONS.get(call.op)
     return None if name is None else (name, call.args)

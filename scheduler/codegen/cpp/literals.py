@@ -14,18 +14,18 @@ _INT_FORM = {DType.I64: "INT64_C({})", DType.U64: "UINT64_C({})", DType.U32: "{}
 def literal(value: int | float | complex | bool, dtype: DType) -> str:
     """Return the literal of ``value`` in the type that holds ``dtype`` inside kernels. Integers
     wrap as a conversion in C++ does."""
-    held = dtype.compute_dtype
-    if held is DType.BOOL:
+    compute = dtype.compute_dtype
+    if compute is DType.BOOL:
         return "true" if value else "false"
     if isinstance(value, complex):
-        parts = (_float(part, held.real) for part in (value.real, value.imag))
-        return f"{held.cpp}({', '.join(parts)})"
-    if held.is_float:
-        return _float(float(value), held)
-    wrapped, form = wrap_integer(int(value), held), _INT_FORM.get(held, "{}")
+        parts = (_float(part, compute.real) for part in (value.real, value.imag))
+        return f"{compute.cpp}({', '.join(parts)})"
+    if compute.is_float:
+        return _float(float(value), compute)
+    wrapped, form = wrap_integer(int(value), compute), _INT_FORM.get(compute, "{}")
     if wrapped >= 0:
         return form.format(wrapped)
-    if wrapped == -(1 << (held.itemsize * 8 - 1)) and held.itemsize >= 4:
+    if wrapped == -(1 << (compute.itemsize * 8 - 1)) and compute.itemsize >= 4:
         # The lowest integer has no literal: -2147483648 negates a number that does not fit.
         return f"(-{form.format(-(wrapped + 1))} - 1)"
     return f"({form.format(wrapped)})"

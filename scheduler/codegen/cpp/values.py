@@ -13,21 +13,22 @@ from scheduler.ir.values import Call
 
 
 def convert(text: str, source: DType, target: DType) -> str:
-    """Return ``text``, a held value of ``source``, as an element of ``target`` (rounded to it)."""
-    held = source.compute_dtype
-    if held is target:
+    """Return ``text``, a value in the compute type of ``source``, rounded to an element of
+    ``target``."""
+    compute = source.compute_dtype
+    if compute is target:
         return text
     if target is DType.BOOL:
         return f"{text} != 0"
-    if held.is_complex and not target.is_complex:
-        return convert(f"kiln::real({text})", held.real, target)
+    if compute.is_complex and not target.is_complex:
+        return convert(f"kiln::real({text})", compute.real, target)
     if target.is_float and target.compute_dtype is not target:
-        single = text if held is DType.F32 else f"static_cast<float>({text})"
+        single = text if compute is DType.F32 else f"static_cast<float>({text})"
         return f"kiln::from_float<{target.cpp}>({single})"
-    if held.is_float and not target.is_float and target.itemsize < 4:
+    if compute.is_float and not target.is_float and target.itemsize < 4:
         # Out of range is undefined for a narrow target; a cast through 32 bits wraps as in torch.
         return f"static_cast<{target.cpp}>(static_cast<int32_t>({text}))"
-    if held.is_float and target.is_unsigned:
+    if compute.is_float and target.is_unsigned:
         return f"kiln::to_unsigned<{target.cpp}>({text})"
     return f"static_cast<{target.cpp}>({text})"
 
@@ -38,7 +39,8 @@ def upcast(text: str, dtype: DType) -> str:
 
 
 def bit_cast(text: str, source: DType, target: DType) -> str:
-    """Return the bits of ``text``, a held value of ``source``, as a held value of ``target``."""
+    """Return the bits of ``text``, a value in the compute type of ``source``, as a value in that of
+    ``target``."""
     element = convert(text, source, source)
     if source.is_integer:  # a literal of a narrow integer is an int
         element = f"static_cast<{source.cpp}>({element})"
@@ -93,8 +95,8 @@ class ValuePrinter(values.ValuePrinter):
 
     def index_read(self, name: str, value: str, size: str, *, wrap: bool) -> str:
         helper = "kiln::wrap_index" if wrap else "kiln::clamp_index"
-        held = f"static_cast<{self.index_type}>({helper}({value}, {size}))"
-        return f"const {self.index_type} {name} = {held};"
+        index = f"static_cast<{self.index_type}>({helper}({value}, {size}))"
+        return f"const {self.index_type} {name} = {index};"
 
     def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
         self.lines.add(f"if ({condition}) {{", ())

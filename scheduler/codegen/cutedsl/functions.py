@@ -11,30 +11,21 @@ import re
 from collections.abc import Mapping
 
 from scheduler.ir.dtypes import DType
+from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call
 
 _OPERATORS: Mapping[str, str] = {
-    "add": "{} + {}",
-    "sub": "{} - {}",
-    "mul": "{} * {}",
-    "truediv": "{} / {}",
+    **{
+        name: f"{{}} {function.operator} {{}}"
+        for name, function in FUNCTIONS.items()
+        if function.operator and function.arity == 2
+    },
     "neg": "-{}",
-    "eq": "{} == {}",
-    "ne": "{} != {}",
-    "lt": "{} < {}",
-    "le": "{} <= {}",
-    "gt": "{} > {}",
-    "ge": "{} >= {}",
     "logical_and": "{} & {}",
     "logical_or": "{} | {}",
     "logical_xor": "{} ^ {}",
     "logical_not": "~{}",
-    "bitwise_and": "{} & {}",
-    "bitwise_or": "{} | {}",
-    "bitwise_xor": "{} ^ {}",
     "bitwise_not": "~{}",
-    "lshift": "{} << {}",
-    "rshift": "{} >> {}",
     "where": "select({}, {}, {})",
     "reciprocal": "1 / {}",
 }

@@ -90,11 +90,14 @@ def to_statement(
     return _substitute(statement, {**reindexing, **inner_reindexing})
 
 
-def _match_axes(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
-    """Return each own variable over ``axes``, or None if they make a different number of steps."""
-    if [axis.size for axis in own] == [axis.size for axis in axes]:
-        return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
-    steps = numel(own)
+def _match_axes(
+    member: tuple[Axis, ...], axes: tuple[Axis, ...]
+) -> dict[sympy.Symbol, Expr] | None:
+    """Return each variable of a member's axes over ``axes``, or None if they make a different
+    number of steps."""
+    if [axis.size for axis in member] == [axis.size for axis in axes]:
+        return {old.var: axis.var for old, axis in zip(member, axes, strict=True)}
+    steps = numel(member)
     if steps == 0 or not is_equal(steps, numel(axes)):
         return None  # empty loops match only if every one is empty
     flat: Expr = _ZERO
@@ -102,7 +105,7 @@ def _match_axes(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Sym
         flat = flat * axis.size + axis.var
     reindexing: dict[sympy.Symbol, Expr] = {}
     step: Expr = sympy.Integer(1)
-    for position, axis in reversed(list(enumerate(own))):
+    for position, axis in reversed(list(enumerate(member))):
         quotient = FloorDiv(flat, step)
         reindexing[axis.var] = quotient if position == 0 else Mod(quotient, axis.size)
         step = step * axis.size
@@ -113,10 +116,9 @@ def _substitute(statement: Statement, reindexing: dict[sympy.Symbol, Expr]) -> S
     reindexing = {old: new for old, new in reindexing.items() if old != new}
     if not reindexing:
         return statement
-
-    made = Substitution(reindexing)
-    stored = made.apply(statement.store.value)
-    value = stored if statement.kind is None else made.apply(statement.value)
+    substitution = Substitution(reindexing)
+    stored = substitution.apply(statement.store.value)
+    value = stored if statement.kind is None else substitution.apply(statement.value)
     index = tuple(substitute_expr(part, reindexing) for part in statement.store.index)
     return replace(
         statement, value=value, store=replace(statement.store, index=index, value=stored)

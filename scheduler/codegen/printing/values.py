@@ -309,8 +309,8 @@ class ValuePrinter(ABC):
 
     @abstractmethod
     def convert(self, text: str, source: DType, target: DType) -> str:
-        """Return ``text``, a held value of ``source``, as an element of ``target`` (rounded to
-        it)."""
+        """Return ``text``, a value in the compute type of ``source``, rounded to an element of
+        ``target``."""
 
     @abstractmethod
     def upcast(self, text: str, dtype: DType) -> str:
@@ -338,7 +338,7 @@ class ValuePrinter(ABC):
 
     @abstractmethod
     def definition(self, dtype: DType, name: str, text: str) -> str:
-        """Return the statement that names a held value."""
+        """Return the statement that names a value in its compute type."""
 
     @abstractmethod
     def variable(self, dtype: DType, name: str, text: str) -> str:

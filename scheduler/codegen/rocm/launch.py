@@ -109,12 +109,15 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
         blocks: Expr,
         threads: int,
         lds_bytes: int = 0,
-        more: tuple[str, ...] = (),
         parts: int = 1,
+        *,
+        workspace: bool = False,
     ) -> Launch:
-        """Return a launch of a function that takes all arguments of the kernel, and ``more``;
-        ``parts`` blocks share the work of one block."""
-        names = (*(arg.name for arg in self.kernel.args), *more)
+        """Return a launch of a function that takes all arguments of the kernel, and the
+        ``workspace`` if it uses one; ``parts`` blocks share the work of one block."""
+        names = tuple(arg.name for arg in self.kernel.args)
+        if workspace:
+            names = (*names, "workspace")
         grid = (self.rename_symbols(blocks), as_expr(parts), as_expr(1))
         return Launch(function, grid, (threads, 1, 1), lds_bytes, names)
 
@@ -137,16 +140,16 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
             host=self.host(blocks),
             **context,
         )
-        more = () if workspace_bytes is None else ("workspace",)
-        launch = self.make_launch(KERNEL_FUNCTION, blocks, threads, lds_bytes, more)
-        room = as_expr(0) if workspace_bytes is None else workspace_bytes
-        return self.finish_render(text, (launch,), room)
+        workspace = workspace_bytes is not None
+        launch = self.make_launch(KERNEL_FUNCTION, blocks, threads, lds_bytes, workspace=workspace)
+        return self.finish_render(text, (launch,), workspace_bytes)
 
     def finish_render(
-        self, text: str, launches: Iterable[Launch], workspace_bytes: Expr
+        self, text: str, launches: Iterable[Launch], workspace_bytes: Expr | None = None
     ) -> RenderedTemplate:
         """Return a kernel's source, with marks, and these launches."""
         source, origins = self.marks.finish(text)
         values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
-        room = self.rename_symbols(workspace_bytes)
-        return RenderedTemplate(source, self.kernel.args, values, tuple(launches), room, origins)
+        workspace = self.rename_symbols(workspace_bytes or as_expr(0))
+        args = self.kernel.args
+        return RenderedTemplate(source, args, values, tuple(launches), workspace, origins)

@@ -17,7 +17,6 @@ from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Lowered, Pointwise, Scatter, Store
 from scheduler.ir.values import Const, Load, Masked
 from scheduler.targets import Target
@@ -54,14 +53,14 @@ class ScatterTemplate(LaunchTemplate):
 
     @cached_property
     def interface(self) -> InterfaceSpec:
-        both = (self.begin, self.sources)
-        inputs = dict.fromkeys(name for nest in both for name in nest.inputs)
+        nests = (self.begin, self.sources)
+        inputs = dict.fromkeys(name for nest in nests for name in nest.inputs)
         return InterfaceSpec(
             tuple(inputs),
             self.begin.outputs,
-            tuple(sorted({name for nest in both for name in nest.symbols()})),
+            tuple(sorted({name for nest in nests for name in nest.symbols()})),
             self.begin.outer_numel,
-            any(nest.needs_64_bits() for nest in both),
+            any(nest.needs_64_bits() for nest in nests),
         )
 
     def configs(self) -> Sequence[Config]:
@@ -98,7 +97,7 @@ class ScatterTemplate(LaunchTemplate):
             self.make_launch(_BEGIN, blocks, threads),
             self.make_launch(KERNEL_FUNCTION, source_blocks, threads),
         )
-        return self.finish_render(text, launches, as_expr(0))
+        return self.finish_render(text, launches)
 
     def _print_sources(self) -> NestPrinter:
         """Print the update of a source's destination, if its condition holds."""

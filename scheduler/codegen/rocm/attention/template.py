@@ -181,7 +181,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         )
         if workspace is None:
             return rendered
-        combine = self.make_launch(_COMBINE, combined, _COMBINE_THREADS, 0, ("workspace",))
+        combine = self.make_launch(_COMBINE, combined, _COMBINE_THREADS, workspace=True)
         return replace(rendered, launches=(*rendered.launches, combine))
 
     @cached_property

@@ -10,7 +10,6 @@ from typing import ClassVar
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import upcast
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.rocm.reduction.accumulators import (
     accumulate,
     accumulate_unordered,
@@ -44,7 +43,6 @@ class ReductionBody:
     def __init__(
         self,
         printer: NestPrinter,
-        memory: Mapping[str, Memory],
         vector: int,
         columns: int = 0,
         begin: str = "",
@@ -61,7 +59,6 @@ class ReductionBody:
         self.end = "cut.last" if self.cut else "rend"
         self.stride = f"kLanes{each}"
         self.accumulators: dict[str, str] = {}
-        self._memory = memory
         self._points: dict[str, Load] = {}
         self._exponentials: dict[str, SumOfExponentials] = {}
         self._tops: dict[str, str] = {}  # by reduction name: the one that gives its result too
@@ -257,10 +254,10 @@ class ReductionBody:
             result += f".about({self.printer.values.value(self._points[name])})"
         elif finds_index(statement.kind):
             dtype, result = DType.I64, f"static_cast<int64_t>({result}.index)"
-        for held in (dtype.compute_dtype, dtype):
-            self.printer.values.bind(Accumulator(held, name), result)
+        for read_as in (dtype.compute_dtype, dtype):
+            self.printer.values.bind(Accumulator(read_as, name), result)
             if anonymous:
-                self.printer.values.bind(Accumulator(held), result)
+                self.printer.values.bind(Accumulator(read_as), result)
 
     def new_row(self) -> str:
         """Return the name for a value of a row."""
@@ -280,8 +277,9 @@ class ReductionBody:
             declared = "" if self.columns else f"const {dtype.cpp} "
             values.lines.add(f"{declared}{name}{self.column} = {text};")
             if store_if and store.buffer in self.nest.outputs:
-                place = f"{self._memory[store.buffer].pointer}[{values.store_offset(store)}]"
-                values.lines.add(f"if ({store_if}) {place} = {name}{self.column};")
+                pointer, offset = values.pointer(store.buffer), values.store_offset(store)
+                write = values.write(pointer, offset, f"{name}{self.column}")
+                values.lines.add(f"if ({store_if}) {write}")
         self.bind_row(statement, name)
 
     def bind_row(self, statement: Statement, name: str) -> None:

@@ -122,9 +122,9 @@ def _default_columns(problem: ReductionProblem) -> Split | None:
     usual = _most_split(problem, split, _BLOCKS_A_UNIT * units)
     if not problem.shared_streams:
         return usual
-    more = _most_split(problem, split, _STREAMING_COLUMNS_A_UNIT * units)
-    enough = steps >= _FEWEST_COLUMN_STEPS * more.lanes * more.split
-    return more if enough else usual
+    streaming = _most_split(problem, split, _STREAMING_COLUMNS_A_UNIT * units)
+    enough = steps >= _FEWEST_COLUMN_STEPS * streaming.lanes * streaming.split
+    return streaming if enough else usual
 
 
 def _most_split(problem: ReductionProblem, split: Split, most: int) -> Split:

@@ -65,8 +65,8 @@ def render_functions(
         host=template.host(rows),
         **context,
     )
-    more = ("workspace",) if split > 1 else ()
     launches = (
-        template.make_launch(f.name, f.blocks, threads, f.scratch, more, f.parts) for f in functions
+        template.make_launch(f.name, f.blocks, threads, f.scratch, f.parts, workspace=split > 1)
+        for f in functions
     )
     return template.finish_render(text, launches, workspace)

@@ -129,11 +129,11 @@ class ReductionProblem(RowProblem):
         found: dict[tuple[str, tuple[Expr, ...]], Access] = {}
         rows = {s.store.buffer for s in self.nest.statements if s.kind is not None or not s.inner}
         for statement in (s for stage in self.shared_stages for s in stage.loop):
-            places = [(load.buffer, load.index) for load in loads(statement.value)]
-            found |= {p: self.nest.access(*p) for p in places if p[0] not in rows}
+            keys = [(load.buffer, load.index) for load in loads(statement.value)]
+            found |= {key: self.nest.access(*key) for key in keys if key[0] not in rows}
             if statement.kind is None:
-                place = statement.store.buffer, statement.store.index
-                found[place] = self.nest.access(*place)
+                key = statement.store.buffer, statement.store.index
+                found[key] = self.nest.access(*key)
         return tuple(found.values())
 
     @property

@@ -6,13 +6,12 @@ together; threads without a row read as the first row's do, and store nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.rocm.reduction.body import ReductionBody
 from scheduler.codegen.rocm.reduction.problem import ReductionProblem
 from scheduler.codegen.rocm.reduction.stages import Stage
@@ -48,16 +47,15 @@ class RowBody(ReductionBody):
         problem: ReductionProblem,
         version: LoopVersion,
         printer: NestPrinter,
-        memory: Mapping[str, Memory],
         *,
         has_scratch: bool,
     ) -> None:
-        super().__init__(printer, memory, version.vector)
+        super().__init__(printer, version.vector)
         self._problem = problem
         self._stages = version.stages(problem)
         looping = sum(bool(stage.loop) for stage in self._stages)
         streamed = problem.streamed_buffers(kept=version.steps > 0 or looping == 1)
-        printer.streamed_pointers = {memory[name].pointer for name in streamed}
+        printer.streamed_pointers = {printer.values.pointer(name) for name in streamed}
         width, cut = version.vector, version.cut
         self._kept = problem.shared_loads(width, cut=cut) if version.steps else []
         # Elements that only a later loop reads (weights of a norm), as far as registers allow:

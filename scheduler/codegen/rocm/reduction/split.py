@@ -124,8 +124,8 @@ def render_split(
         return 0 < number < len(plans) and plans[number].only_combines
 
     def function(number: int, plan: LaunchPlan) -> DeviceFunction:
-        own = split if plan.loops else _gather_split(split)
-        packs = problem.column_packs[own.columns] if own.columns else None
+        divided = split if plan.loops else _gather_split(split)
+        packs = problem.column_packs[divided.columns] if divided.columns else None
         conditions = packs.conditions(template.index, "kColumns") if packs else []
 
         def body(version: Split, indent: int) -> str:
@@ -135,25 +135,24 @@ def render_split(
                 pack = problem.row_packs[version.vector].pack(cut=version.cut)
             printer = template.printer(pack, indent)
             printer.streamed_pointers = streamed
-            plan.print(SplitBody(printer, template.memory, version, partials))
+            plan.print(SplitBody(printer, version, partials))
             return str(printer.lines)
 
-        choices = versions if plan.loops else [([], own)]
-        text = body(own, 2) if conditions else print_versions(choices, body)
+        choices = versions if plan.loops else [([], divided)]
+        text = body(divided, 2) if conditions else print_versions(choices, body)
         suffix, about = plan.describe(number)
-        several = len(plans) > 1
         return DeviceFunction(
-            f"KERNEL_NAME_{suffix}" if several else KERNEL_FUNCTION,
-            about if several else "",
+            f"KERNEL_NAME_{suffix}" if len(plans) > 1 else KERNEL_FUNCTION,
+            about if len(plans) > 1 else "",
             text,
-            own,
-            ceil_div(problem.nest.outer_numel, own.rows_a_block),
-            own.split if plan.loops else 1,
-            scratch_bytes(problem, own),
+            divided,
+            ceil_div(problem.nest.outer_numel, divided.rows_a_block),
+            divided.split if plan.loops else 1,
+            scratch_bytes(problem, divided),
             plan.loops,
-            own.vector if own.columns else own.lanes * own.vector,
+            divided.vector if divided.columns else divided.lanes * divided.vector,
             " && ".join(conditions),
-            body(replace(own, strided=True), 2) if conditions else "",
+            body(replace(divided, strided=True), 2) if conditions else "",
             follows(number),
             follows(number + 1),
         )

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.rocm.reduction.accumulators import accumulator_bytes
 from scheduler.codegen.rocm.reduction.body import ReductionBody
 from scheduler.codegen.rocm.reduction.configs import Split
@@ -45,14 +44,8 @@ def plan_partials(stages: tuple[Stage, ...]) -> Partials:
 class SplitBody(ReductionBody):
     """Prints one device function: the stages in execution order."""
 
-    def __init__(
-        self,
-        printer: NestPrinter,
-        memory: Mapping[str, Memory],
-        split: Split,
-        partials: Partials,
-    ) -> None:
-        super().__init__(printer, memory, split.vector, split.columns, "rbegin")
+    def __init__(self, printer: NestPrinter, split: Split, partials: Partials) -> None:
+        super().__init__(printer, split.vector, split.columns, "rbegin")
         self.split = split
         self._partials = partials
 

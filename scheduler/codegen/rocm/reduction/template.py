@@ -115,7 +115,7 @@ class ReductionTemplate(LoopTemplate):
         if key not in self._bodies:
             packs = self.problem.row_packs[version.vector]
             printer = self.printer(packs.pack(cut=version.cut), indent)
-            RowBody(self.problem, version, printer, self.memory, has_scratch=has_scratch).print()
+            RowBody(self.problem, version, printer, has_scratch=has_scratch).print()
             self._bodies[key] = str(printer.lines)
         return self._bodies[key]
 

@@ -45,7 +45,7 @@ def column_functions(
         def body(version: Split) -> str:
             pack = packs.pack(strided=STRIDED_COLUMN if version.strided else "")
             printer = template.printer(pack, 2 if conditions else 1, fast=False)
-            print_body(SplitBody(printer, template.memory, version, partials))
+            print_body(SplitBody(printer, version, partials))
             return str(printer.lines)
 
         return DeviceFunction(

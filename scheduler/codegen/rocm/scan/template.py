@@ -93,7 +93,7 @@ class ScanTemplate(LoopTemplate):
             def body(version: Split, indent: int) -> str:
                 packs = self.problem.row_packs[version.vector]
                 printer = self.printer(packs.pack(cut=version.cut), indent, fast=False)
-                parts = SplitBody(printer, self.memory, version, partials)
+                parts = SplitBody(printer, version, partials)
                 if saves:
                     reduce_part(Stage(tuple(statement for _, statement in scans), ()), parts)
                 else:
