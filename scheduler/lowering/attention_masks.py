@@ -131,22 +131,19 @@ def combine_mask(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DT
         if not rest:
             return Mask(causal, _fold_additive(added, held), False)
         return Mask(False, _fold_additive(steps, held), False)
-    sums = tuple(_to_additive(step, held) for step in steps)
+    # A step that adds a finite number becomes a plain additive mask, for rows that may see nothing:
+    # the differences between the row's scores are preserved, and minus infinity is unchanged.
+    sums = tuple(
+        call("where", step.seen, 0, bound_mask(const(step.fill, held)))
+        if isinstance(step, Hidden) and step.added and math.isfinite(step.fill)
+        else step
+        for step in steps
+    )
     if sums != steps:
         return combine_mask(sums, row, column, ranges, held)
     # In a fully hidden row, another added value would count beside the number.
     alone = len(numbers) == 1 and not added
     return Mask(False, _fold_additive(steps, held), False) if alone else None
-
-
-def _to_additive(step: Hidden | Value, held: DType) -> Hidden | Value:
-    """Convert a step that adds a finite number to a plain additive mask, for rows that may see
-    nothing: the differences between the row's scores are preserved, and minus infinity is
-    unchanged."""
-    if not isinstance(step, Hidden) or not step.added or not math.isfinite(step.fill):
-        return step
-    kept, fill = const(0, held), bound_mask(const(step.fill, held))
-    return call("where", step.seen, kept, fill)
 
 
 def _fold_additive(steps: Sequence[Hidden | Value], held: DType) -> Value | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import sympy
 
-from scheduler.ir.graph import Expr
 from scheduler.ir.values import Cast, Value, call, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
@@ -142,11 +141,17 @@ def _normalized(
     if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
         return made, *kept, running_mean, running_var
     number = reduced_count(input, (0, *range(2, input.rank)))
+
+    def unbiased(index: Index) -> Value:
+        value = variance.at(index)
+        count, rest = (Cast(index_value(n), value.dtype) for n in (number, number - 1))
+        return value * (count / rest)
+
     return (
         made,
         *kept,
         _running_average(b, running_mean, average.at, momentum),
-        _running_average(b, running_var, lambda i: _unbiased(variance.at(i), number), momentum),
+        _running_average(b, running_var, unbiased, momentum),
     )
 
 
@@ -169,11 +174,6 @@ def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
 def _vector(b: Builder, output: int, read: Callable[[Index], Value]) -> Tensor:
     meta = b.meta(output)
     return b.pointwise(meta.size, meta.dtype, read)
-
-
-def _unbiased(value: Value, number: Expr) -> Value:
-    whole, less = (Cast(index_value(n), value.dtype) for n in (number, number - 1))
-    return value * (whole / less)
 
 
 def _running_average(

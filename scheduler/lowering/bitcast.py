@@ -32,9 +32,19 @@ def bitcast(b: Builder, tensor: Tensor, target: DType) -> Tensor:
     if source is target:
         return tensor
     if source.is_complex:
-        return bitcast(b, _complex_parts(b, tensor), target)
+        parts, two = view_as_real(b, tensor), sympy.Integer(2)
+        size = (*tensor.size[:-1], tensor.size[-1] * 2)
+        interleaved = parts.view(size, lambda i: (*i[:-1], FloorDiv(i[-1], two), Mod(i[-1], two)))
+        return bitcast(b, interleaved, target)
     if target.is_complex:
-        return _pairs_as_complex(bitcast(b, tensor, target.real))
+        reals = bitcast(b, tensor, target.real)
+        pairs = simplify(FloorDiv(reals.size[-1], sympy.Integer(2)))
+
+        def at(index: Index) -> Value:
+            parts = (reals.at((*index[:-1], index[-1] * 2 + which)) for which in range(2))
+            return call("complex", *parts)
+
+        return Tensor((*reals.size[:-1], pairs), target, at, "", reals.nodes)
     if source is DType.BOOL:
         return bitcast(b, lazy_unary(tensor, DType.U8, lambda x: trees.cast(x, DType.U8)), target)
     if target is DType.BOOL:
@@ -91,22 +101,3 @@ def _join(tensor: Tensor, target: DType) -> Tensor:
         return _cast(joined, whole, target)
 
     return Tensor((*tensor.size[:-1], size), target, at, "", tensor.nodes)
-
-
-def _complex_parts(b: Builder, tensor: Tensor) -> Tensor:
-    """The real and imaginary parts of complex numbers, interleaved."""
-    parts = view_as_real(b, tensor)
-    two = sympy.Integer(2)
-    size = (*tensor.size[:-1], tensor.size[-1] * 2)
-    return parts.view(size, lambda i: (*i[:-1], FloorDiv(i[-1], two), Mod(i[-1], two)))
-
-
-def _pairs_as_complex(tensor: Tensor) -> Tensor:
-    """Pairs of neighbours as complex numbers."""
-    size = simplify(FloorDiv(tensor.size[-1], sympy.Integer(2)))
-
-    def at(index: Index) -> Value:
-        parts = (tensor.at((*index[:-1], index[-1] * 2 + which)) for which in range(2))
-        return call("complex", *parts)
-
-    return Tensor((*tensor.size[:-1], size), tensor.dtype.complex, at, "", tensor.nodes)

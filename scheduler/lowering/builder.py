@@ -230,15 +230,11 @@ class Builder:
 
     def _loops_as_it_lies(self, buffer: Buffer) -> tuple[tuple[Axis, ...], Index]:
         """Loops over a buffer in its memory order, innermost last, and the index they form."""
-        dims = self._memory_order(buffer)
+        dims = list(range(len(buffer.size)))
+        if buffer.stride != layout.contiguous_strides(buffer.size):
+            dims.sort(key=lambda d: -layout.size_hint(buffer.stride[d], self.hints))
         axes, ordered = self.loops([buffer.size[d] for d in dims], "i")
         return axes, tuple(ordered[dims.index(d)] for d in range(len(buffer.size)))
-
-    def _memory_order(self, buffer: Buffer) -> list[int]:
-        dims = list(range(len(buffer.size)))
-        if buffer.stride == layout.contiguous_strides(buffer.size):
-            return dims
-        return sorted(dims, key=lambda d: -layout.size_hint(buffer.stride[d], self.hints))
 
     def reduction(
         self,

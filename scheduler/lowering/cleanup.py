@@ -40,14 +40,15 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     }
     inputs = tuple(n for n, buffer in buffers.items() if buffer.kind is BufferKind.INPUT)
     computed = {name for op in operations for name in op.nodes}
-    without_work = frozenset(
-        node
-        for node, before, after in b.writes
-        if node not in computed
-        and (after.buffer in buffers or _has_same_elements(b, before, after))
-    )
+    without_work = set()
+    for node, before, after in b.writes:
+        _, index = b.loops(before.size, "i")
+        # Equal trees have equal elements.
+        is_unchanged = 0 in before.size or before.at(index) == after.at(index)
+        if node not in computed and (after.buffer in buffers or is_unchanged):
+            without_work.add(node)
     return Lowered(
-        *(b.graph, buffers, tuple(operations), inputs, tuple(names), without_work),
+        *(b.graph, buffers, tuple(operations), inputs, tuple(names), frozenset(without_work)),
         nonzero=tuple(b.nonzero),
         assertions=assertions,
     )
@@ -73,12 +74,6 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
         Assertion(buffer, place, node, message)
         for place, (node, message, _) in enumerate(b.assertions)
     )
-
-
-def _has_same_elements(b: Builder, one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one shape have provably equal elements: their trees are equal."""
-    _, index = b.loops(one.size, "i")
-    return 0 in one.size or one.at(index) == other.at(index)
 
 
 def _output(b: Builder, name: str, tensor: Tensor) -> str:

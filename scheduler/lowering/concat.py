@@ -171,7 +171,7 @@ def diff(
     for order in range(n):
         length = whole.size[at] - 1
         if length.is_negative:
-            return _empty_result(b, dtype)
+            return Tensor(b.meta().size, dtype, lambda _: const(0, dtype))
         later, before = (slice_dim(whole, at, start, length) for start in (_ONE, _ZERO))
 
         def less(index: Index, later: Tensor = later, before: Tensor = before) -> Value:
@@ -182,9 +182,3 @@ def diff(
         # Higher-order differences read each element repeatedly: from memory at every second order.
         whole = materialize(b, made) if order % 2 or order == n - 1 else made
     return whole
-
-
-def _empty_result(b: Builder, dtype: DType) -> Tensor:
-    """A result without elements."""
-    zero = const(0, dtype)
-    return Tensor(b.meta().size, dtype, lambda _: zero)

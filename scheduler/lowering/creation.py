@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr, TensorMeta
+from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Cast, IndexValue, Value, call, const, index_value, upcast
 from scheduler.lowering import trees
@@ -57,7 +57,14 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
     """``start + step * i``."""
     meta = b.meta()
     if isinstance(start, Tensor) or isinstance(step, Tensor):
-        return _late_arange(meta, start, step)
+        # Bounds known only at run time: computed in float64 or int64, as in torch.
+        kind = DType.F64 if promoted_type((start, step)).is_float else DType.I64
+
+        def read(index: Index) -> Value:
+            first, by = (element(one, (), kind) for one in (start, step))
+            return trees.cast(first + by * upcast(index_value(index[0]), kind), meta.dtype)
+
+        return Tensor(meta.size, meta.dtype, read)
     if isinstance(start, float) or isinstance(step, float):
         first, by = const(start, meta.dtype), const(step, meta.dtype)
         return Tensor(
@@ -70,18 +77,6 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
         )
     held = meta.dtype.compute_dtype
     return Tensor(meta.size, meta.dtype, lambda i: Cast(index_value(begin + by_int * i[0]), held))
-
-
-def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
-    """arange with bounds known only at run time: computed in float64 or int64, as in torch."""
-    kind = DType.F64 if promoted_type((start, step)).is_float else DType.I64
-
-    def read(index: Index) -> Value:
-        first, by = (element(one, (), kind) for one in (start, step))
-        place = upcast(index_value(index[0]), kind)
-        return trees.cast(first + by * place, meta.dtype)
-
-    return Tensor(meta.size, meta.dtype, read)
 
 
 def linspace(b: Builder, start: Argument, end: Argument, steps: int, **_: Any) -> Tensor:
@@ -140,7 +135,13 @@ def spaced_values(
             return upcast(function(only), dtype)
         first, last = bound(start), bound(end)
         if dtype not in _NARROW and not (isinstance(start, Tensor) or isinstance(end, Tensor)):
-            step: Value = const(_width(start, end, dtype) / (steps - 1), held)
+            low_number: Any = start
+            high_number: Any = end
+            if dtype.is_inexact:
+                span = (high_number - low_number) * 1.0
+            else:
+                span = float(int(high_number) - int(low_number))
+            step: Value = const(span / (steps - 1), held)
         else:
             width = rounded(last - first)
             step = stepped(width / stepped(const(steps - 1, held)))
@@ -156,10 +157,6 @@ def spaced_values(
         return upcast(function(value), dtype)
 
     return materialize(b, Tensor(meta.size, dtype, read))
-
-
-def _width(start: Any, end: Any, dtype: DType) -> complex:
-    return (end - start) * 1.0 if dtype.is_inexact else float(int(end) - int(start))
 
 
 def triangle_indices(lower: bool) -> Callable[..., Tensor]:

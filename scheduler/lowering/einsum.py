@@ -98,7 +98,13 @@ def summed_product(b: Builder, operands: Sequence[tuple[Tensor, Labels]], result
         made = _contract_pair(b, x, y, needed, order, dtype)
         parts = [made, *rest]
     (one,) = parts
-    return _permute_result(_sum_unused(b, one, set(result), dtype), result)
+    part = _sum_unused(b, one, set(result), dtype)
+    if part.labels == result:
+        return part.tensor
+    # Permute to the result's order and restore dimensions of one element.
+    sizes = dict(zip(part.labels, part.tensor.size, strict=True))
+    size = tuple(sizes.get(label, _ONE) for label in result)
+    return part.tensor.view(size, lambda i: tuple(i[result.index(label)] for label in part.labels))
 
 
 def _normalize_operand(tensor: Tensor, labels: Labels) -> Part:
@@ -198,15 +204,6 @@ def _products(
             accumulate=held,
         )
     return b.pointwise(size, dtype, lambda index: product(index, ()))
-
-
-def _permute_result(part: Part, result: Labels) -> Tensor:
-    """Permute to the result's order and restore dimensions of one element."""
-    sizes = dict(zip(part.labels, part.tensor.size, strict=True))
-    if part.labels == result:
-        return part.tensor
-    size = tuple(sizes.get(label, _ONE) for label in result)
-    return part.tensor.view(size, lambda i: tuple(i[result.index(label)] for label in part.labels))
 
 
 def tensordot(

@@ -63,11 +63,6 @@ def _padded(x: Value, size: Expr, padding: int, aligned: bool) -> Value:
     return x if padding == _ZEROS else _clipped(x, size)
 
 
-def _inside(x: Value, size: Expr) -> Value:
-    low = x >= 0
-    return trees.all_of(low, x < _size_value(size, x.dtype))
-
-
 class _Sampler:
     """Reads for one output position; ``places`` are integers held as floats."""
 
@@ -76,17 +71,13 @@ class _Sampler:
 
     def read(self, known: Index, places: list[Value]) -> Value:
         """The element at the position; 0 outside the input."""
-        conditions = [
-            _inside(place, size) for place, size in zip(places, self.input.size[2:], strict=True)
-        ]
-        value = self._at(
-            known, [trees.cast(self._near(p, d), DType.I64) for d, p in enumerate(places)]
-        )
+        conditions: list[Value] = []
+        clamped = []  # to a range that an integer can hold
+        for place, size in zip(places, self.input.size[2:], strict=True):
+            conditions += [place >= 0, place < _size_value(size, place.dtype)]
+            clamped.append(trees.cast(_clipped(place, size), DType.I64))
+        value = self._at(known, clamped)
         return trees.masked_value(trees.all_of(*conditions), value, const(0, self.held))
-
-    def _near(self, place: Value, d: int) -> Value:
-        """Clamp the position to a range that an integer can hold."""
-        return _clipped(place, self.input.size[2 + d])
 
     def _at(self, known: Index, places: list[Value]) -> Value:
         if not places:

@@ -45,19 +45,19 @@ def cond(
         yes, no = (b.inline_subgraph(branch, operands) for branch in (true_fn, false_fn))
     finally:
         b.externs_inside = outside
-    return tuple(_select_branch(b, pred, one, other) for one, other in zip(yes, no, strict=True))
-
-
-def _select_branch(b: Builder, pred: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    agree = len(yes.size) == len(no.size) and all(map(b.may_be_equal, yes.size, no.size))
-    if not agree or yes.dtype is not no.dtype:
-        raise Unsupported("its branches return results of different shapes")
     test = upcast(pred.at((_ZERO,) * pred.rank), DType.BOOL)
+    results = []
+    for one, other in zip(yes, no, strict=True):
+        same_rank = len(one.size) == len(other.size)
+        agree = same_rank and all(map(b.may_be_equal, one.size, other.size))
+        if not agree or one.dtype is not other.dtype:
+            raise Unsupported("its branches return results of different shapes")
 
-    def read(index: Index) -> Value:
-        return call("where", test, yes.at(index), no.at(index))
+        def read(index: Index, one: Tensor = one, other: Tensor = other) -> Value:
+            return call("where", test, one.at(index), other.at(index))
 
-    return materialize(b, Tensor(yes.size, yes.dtype, read))
+        results.append(materialize(b, Tensor(one.size, one.dtype, read)))
+    return tuple(results)
 
 
 def while_loop(

@@ -54,17 +54,16 @@ def ratio(size: Expr, made: Expr, scale: float | None, aligned: bool = False) ->
     """The ratio of one dimension as torch computes it: ``1 / scale`` if a scale is given."""
     if aligned:
         one = bool(made.is_Integer and made <= 1)
-        above, below = (_ZERO, _ONE) if one else (size - 1, _at_least_one(made - 1))
+        last = made - 1
+        above, below = size - 1, last if last.is_Integer else sympy.Max(last, _ONE)
+        if one:
+            above, below = _ZERO, _ONE
         return Ratio(size, made, above, below, None, True)
     if scale is None or scale <= 0:
         return Ratio(size, made, size, made, None, False)
     exact = Fraction(1 / float(scale)).limit_denominator(_DENOMINATOR)
     above, below = sympy.Integer(exact.numerator), sympy.Integer(exact.denominator)
     return Ratio(size, made, above, below, float(scale), False)
-
-
-def _at_least_one(size: Expr) -> Expr:
-    return size if size.is_Integer else sympy.Max(size, _ONE)
 
 
 def fraction(above: Expr, below: Expr, dtype: DType) -> Value:

@@ -122,10 +122,6 @@ def _lay_out(store: Store, value: Array, scope: Scope, dtype: str = "") -> Array
     return out
 
 
-def _pointwise(operation: Pointwise, scope: Scope) -> dict[str, Array]:
-    return _store(operation.results, scope.with_grid(*operation.points))
-
-
 def _reduction(operation: Reduction, scope: Scope) -> dict[str, Array]:
     inner = scope.with_grid(*operation.loops)
     outer = inner.shape[: len(operation.axes)]
@@ -369,7 +365,7 @@ def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
 
 
 _RULES: dict[type, Callable[[Any, Scope], dict[str, Array]]] = {
-    Pointwise: _pointwise,
+    Pointwise: lambda op, scope: _store(op.results, scope.with_grid(*op.points)),
     Reduction: _reduction,
     Scan: _scan,
     Scatter: _scatter,

@@ -101,7 +101,10 @@ class Loop:
         b = self._b
         after = tuple(_buffer(b, x.size, x.dtype) for x in carried)
         steps = self._steps
-        stacked = [_stack(b, steps, x) for x in made] if steps is not None else []
+        stacked = []
+        for x in made if steps is not None else ():
+            stride = (_stride(x.size, x.dtype), *layout.contiguous_strides(x.size))
+            stacked.append(_buffer(b, (steps, *x.size), x.dtype, stride))
         b.add(
             LoopEnd(
                 name=self._begin.name + END_SUFFIX,
@@ -136,11 +139,6 @@ def _buffer(
 ) -> Tensor:
     rows = layout.contiguous_strides(size) if stride is None else stride
     return b.tensor(b.buffer(dtype, size, rows))
-
-
-def _stack(b: Builder, steps: Expr, part: Tensor) -> Tensor:
-    stride = (_stride(part.size, part.dtype), *layout.contiguous_strides(part.size))
-    return _buffer(b, (steps, *part.size), part.dtype, stride)
 
 
 def _sliceable(b: Builder, x: Tensor) -> Tensor:

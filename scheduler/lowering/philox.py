@@ -11,7 +11,6 @@ from typing import Any
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, symbol
 from scheduler.ir.index.simplify import product
 from scheduler.ir.random import BLOCKS
@@ -64,44 +63,31 @@ def philox_rand(
         def word(number: Value) -> Value:
             return call("philox_word", counter, thread, _number(seed), number)
 
-        if meta.dtype is DType.F64:
-            return _double(word, which)
-        return _single(word(which), meta.dtype)
+        if meta.dtype is DType.F64:  # 53 bits from two consecutive words
+            low = which * 2
+            high = call("lshift", word(low + 1), 21)
+            bits: Value = Cast(call("bitwise_xor", word(low), high), DType.F64)
+            return _below_one(bits * 2.0 ** (-53) + 2.0 ** (-54), DType.F64)
+        # 32 bits as a number between 0 and 1, rounded to float32, then to the type
+        bits = round_exactly(Cast(word(which), DType.F32), DType.F32)
+        scaled = bits * const(2.0 ** (-32), DType.F32) + const(2.0 ** (-33), DType.F32)
+        return _below_one(scaled, meta.dtype)
+
+    def consumed(_: Index) -> Value:
+        """The numbers consumed. Every call counts as four numbers, whatever the type."""
+        rounds = call("floordiv", index_value(count - 1), threads * _PER_CALL)
+        return (rounds + 1) * _PER_CALL
 
     values = b.pointwise(meta.size, meta.dtype, read)
-    return values, b.pointwise((), DType.I64, lambda _: _consumed(count, threads))
+    return values, b.pointwise((), DType.I64, consumed)
 
 
 def _number(tensor: Tensor) -> Value:
     return upcast(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
 
 
-def _consumed(count: Expr, threads: Value) -> Value:
-    """The numbers consumed. Every call counts as four numbers, whatever the type."""
-    by_round = threads * Const(_PER_CALL, DType.I64)
-    rounds = call("floordiv", index_value(count - 1), by_round)
-    more = rounds + Const(1, DType.I64)
-    return more * Const(_PER_CALL, DType.I64)
-
-
-def _single(word: Value, dtype: DType) -> Value:
-    """32 bits as a number between 0 and 1, rounded to float32, then to the type; 1 becomes 0."""
-    f32 = DType.F32
-    whole = round_exactly(Cast(word, f32), f32)
-    scaled = whole * const(2.0 ** (-32), f32)
-    return _below_one(scaled + const(2.0 ** (-33), f32), dtype)
-
-
-def _double(word: Any, which: Value) -> Value:
-    """53 bits from two consecutive words."""
-    low = which * Const(2, DType.I64)
-    high = call("lshift", word(low + Const(1, DType.I64)), Const(21, DType.I64))
-    whole = Cast(call("bitwise_xor", word(low), high), DType.F64)
-    scaled = whole * 2.0 ** (-53)
-    return _below_one(scaled + 2.0 ** (-54), DType.F64)
-
-
 def _below_one(value: Value, dtype: DType) -> Value:
+    """A number rounded to the type; 1 becomes 0."""
     held = dtype.compute_dtype
     if dtype is not DType.F64:
         value = upcast(round_exactly(round_exactly(value, DType.F32), dtype), held)

@@ -68,15 +68,12 @@ def materialize(b: Builder, tensor: Tensor) -> Tensor:
     """The tensor in a separate buffer, unless reading it costs no more than a view."""
     _, index = b.loops(tensor.size, "i")
     value = tensor.at(index)
-    if value.dtype.compute_dtype is tensor.dtype.compute_dtype and _is_free(value):
+    is_free = isinstance(value, IndexValue | Const | Load)
+    if isinstance(value, Cast) and isinstance(value.value, IndexValue):
+        is_free = value.dtype is value.dtype.compute_dtype
+    if is_free and value.dtype.compute_dtype is tensor.dtype.compute_dtype:
         return tensor
     return b.pointwise(tensor.size, tensor.dtype, tensor.at)
-
-
-def _is_free(value: Value) -> bool:
-    if isinstance(value, Cast):
-        return isinstance(value.value, IndexValue) and value.dtype is value.dtype.compute_dtype
-    return isinstance(value, IndexValue | Const | Load)
 
 
 def promoted_type(args: Sequence[Argument]) -> DType:
@@ -165,9 +162,12 @@ def identity_on_integers(op: str) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
         if not self.dtype.is_float:
             return self
-        if decimals:
-            return elementwise(b, (self,), lambda x: _round_decimals(x, decimals))
-        return elementwise(b, (self,), lambda x: call(op, x))
+        if not decimals:
+            return elementwise(b, (self,), lambda x: call(op, x))
+        ten = 10.0 ** abs(decimals)
+        if decimals > 0:
+            return elementwise(b, (self,), lambda x: call("round", x * ten) / ten)
+        return elementwise(b, (self,), lambda x: call("round", x / ten) * ten)
 
     return rule
 
@@ -175,13 +175,6 @@ def identity_on_integers(op: str) -> Callable[..., Tensor]:
 def sign(b: Builder, self: Tensor) -> Tensor:
     """-1, 0 or 1; a boolean is its own sign."""
     return self if self.dtype is DType.BOOL else elementwise(b, (self,), lambda x: call("sign", x))
-
-
-def _round_decimals(x: Value, decimals: int) -> Value:
-    """round(x * 10^d) / 10^d, dividing first if d is negative."""
-    ten = const(10.0 ** abs(decimals), x.dtype)
-    there, back = ("mul", "truediv") if decimals > 0 else ("truediv", "mul")
-    return call(back, call("round", call(there, x, ten)), ten)
 
 
 def binary(op: str) -> Callable[..., Tensor]:

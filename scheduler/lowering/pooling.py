@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Poolings: reductions over a window."""
+"""Poolings, which are reductions over a window, and their gradients."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from scheduler.ir.index.functions import Mod
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import layout, trees
-from scheduler.lowering.adaptive_windows import AdaptiveWindows
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.reductions import accumulator_type, divide_by_count
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
-from scheduler.lowering.windows import Window, expand_to_rank, make_window
+from scheduler.lowering.windows import (
+    AdaptiveWindows,
+    InverseWindow,
+    Window,
+    expand_to_rank,
+    inverse_window,
+    make_window,
+)
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
@@ -40,22 +46,19 @@ def _pool(
     meta = b.meta(output)
     lead = tensor.rank - len(view.kernel)
     held = accumulator_type(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
+    least = fill
+    if fill and not held.is_float:
+        has_sign = not held.is_unsigned and held is not DType.BOOL
+        least = -(1 << (8 * held.itemsize - 1)) if has_sign else 0
 
     def read(index: Index, tap: Index) -> Value:
         place = view.place(index[lead:], tap)
         value = upcast(tensor.at((*index[:lead], *place)), held)
-        return trees.masked_value(view.inside(place), value, _fill(fill, held))
+        return trees.masked_value(view.inside(place), value, const(least, held))
 
     return b.reduction(
         meta.size, view.kernel, kind, read, dtype=meta.dtype, accumulate=held, after=after
     )
-
-
-def _fill(value: float, dtype: DType) -> Value:
-    if dtype.is_float or value == 0:
-        return const(value, dtype)
-    low = 0 if dtype.is_unsigned or dtype is DType.BOOL else -(1 << (8 * dtype.itemsize - 1))
-    return const(low, dtype)
 
 
 def max_pool(rank: int) -> Callable[..., Any]:
@@ -74,20 +77,16 @@ def max_pool(rank: int) -> Callable[..., Any]:
         assert b.node is not None
         if len(b.node.outputs) == 1:
             return values
-        return values, _max_indices(b, self, view)
+        lead = self.rank - rank
+
+        def after(acc: Value, index: Index) -> Value:
+            """The flat position of the maximum in the input's plane."""
+            start = view.place(index[lead:], (_ZERO,) * rank)
+            return _plane_position(acc, start, view.kernel, view.dilation, view.input)
+
+        return values, _pool(b, self, view, ReductionKind.ARGMAX, -math.inf, output=1, after=after)
 
     return rule
-
-
-def _max_indices(b: Builder, tensor: Tensor, view: Window) -> Tensor:
-    """The flat position of each maximum in the input's plane."""
-    lead = tensor.rank - len(view.kernel)
-
-    def after(acc: Value, index: Index) -> Value:
-        start = view.place(index[lead:], (_ZERO,) * len(view.kernel))
-        return _plane_position(acc, start, view.kernel, view.dilation, view.input)
-
-    return _pool(b, tensor, view, ReductionKind.ARGMAX, -math.inf, output=1, after=after)
 
 
 def _plane_position(
@@ -210,5 +209,146 @@ def adaptive_max(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
             raise Unsupported("adaptive pooling of integers is not supported")
         values = _adaptive(b, self, rank, ReductionKind.MAX, -math.inf, lambda _, acc, __: acc)
         return values, _adaptive(b, self, rank, ReductionKind.ARGMAX, -math.inf, position, 1)
+
+    return rule
+
+
+# Gradients: each element of the input sums over the windows that touch it. Nothing is written to
+# computed positions, and every run gives the same sums.
+
+
+def _sum_over_windows(
+    b: Builder,
+    self: Tensor,
+    taps: tuple[Expr, ...],
+    touched: Callable[[Index, Index], tuple[Index, Value]],
+    gradient: Callable[[Index, Index, Index], Value],
+) -> Tensor:
+    """The sum over the windows that touch each position. ``touched`` returns a window and whether
+    it touches; ``gradient`` its contribution: (leading index, window, position)."""
+    lead = self.rank - len(taps)
+    held = accumulator_type(self.dtype)
+
+    def read(index: Index, tap: Index) -> Value:
+        position = index[lead:]
+        windows, meets = touched(position, tap)
+        return trees.masked_value(meets, gradient(index[:lead], windows, position), const(0, held))
+
+    return b.reduction(
+        self.size, taps, ReductionKind.SUM, read, dtype=b.meta().dtype, accumulate=held
+    )
+
+
+def _argmax_gradient(
+    grad_output: Tensor, indices: Tensor, size: tuple[Expr, ...], held: DType
+) -> Callable[[Index, Index, Index], Value]:
+    """A window's gradient if the given position is its maximum."""
+
+    def gradient(leading: Index, windows: Index, position: Index) -> Value:
+        place = (*leading, *windows)
+        flat = sympy.Add(
+            *(p * s for p, s in zip(position, layout.contiguous_strides(size), strict=True))
+        )
+        same = call("eq", upcast(indices.at(place), DType.I64), index_value(flat))
+        return call("where", same, upcast(grad_output.at(place), held), 0)
+
+    return gradient
+
+
+def _touching_window(seen: InverseWindow) -> Callable[[Index, Index], tuple[Index, Value]]:
+    """The window that touches a position, and whether it does."""
+
+    def touched(position: Index, tap: Index) -> tuple[Index, Value]:
+        windows, _, meets = seen.at(position, tap)
+        return windows, meets
+
+    return touched
+
+
+def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(
+        b: Builder,
+        grad_output: Tensor,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Tensor:
+        kernel = expand_to_rank(kernel_size, rank)
+        view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding)
+        held = accumulator_type(self.dtype)
+        seen = inverse_window(view)
+
+        def gradient(leading: Index, windows: Index, _: Index) -> Value:
+            value = upcast(grad_output.at((*leading, *windows)), held)
+            if divisor_override:
+                return divide_by_count(value, sympy.Integer(divisor_override))
+            return divide_by_count(value, averaged_count(view, windows, count_include_pad))
+
+        return _sum_over_windows(b, self, seen.taps, _touching_window(seen), gradient)
+
+    return rule
+
+
+def max_pool_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(
+        b: Builder,
+        grad_output: Tensor,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
+        indices: Tensor,
+    ) -> Tensor:
+        kernel = expand_to_rank(kernel_size, rank)
+        view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
+        seen, held = inverse_window(view), accumulator_type(self.dtype)
+
+        gradient = _argmax_gradient(grad_output, indices, view.input, held)
+        return _sum_over_windows(b, self, seen.taps, _touching_window(seen), gradient)
+
+    return rule
+
+
+def _adaptive_windows(
+    self: Tensor, grad_output: Tensor, rank: int
+) -> tuple[AdaptiveWindows, AdaptiveWindows, Callable[[Index, Index], tuple[Index, Value]]]:
+    """The pooling's windows, their inverse, and the function for those that touch a position."""
+    lead = self.rank - rank
+    windows = AdaptiveWindows(self.size[lead:], grad_output.size[lead:])
+    turned = windows.inverse
+
+    def touched(position: Index, tap: Index) -> tuple[Index, Value]:
+        place = turned.place(position, tap)
+        return place, turned.inside(position, place)
+
+    return windows, turned, touched
+
+
+def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
+        windows, turned, touched = _adaptive_windows(self, grad_output, rank)
+        held = accumulator_type(self.dtype)
+
+        def gradient(leading: Index, place: Index, _: Index) -> Value:
+            value = upcast(grad_output.at((*leading, *place)), held)
+            return divide_by_count(value, windows.count(place))
+
+        return _sum_over_windows(b, self, turned.taps, touched, gradient)
+
+    return rule
+
+
+def adaptive_max_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+        windows, turned, touched = _adaptive_windows(self, grad_output, rank)
+        held = accumulator_type(self.dtype)
+        gradient = _argmax_gradient(grad_output, indices, windows.input, held)
+        return _sum_over_windows(b, self, turned.taps, touched, gradient)
 
     return rule

@@ -131,16 +131,6 @@ def _blend(tensor: Tensor, known: Index, taps: list[Taps], held: DType) -> Value
     return result
 
 
-def _triangle(distance: Value) -> Value:
-    return call("maximum", 1 - distance, 0)
-
-
-def _keys(distance: Value) -> Value:
-    """Keys' cubic convolution with A = -1/2, used by torch's antialiasing and by PIL."""
-    far = call("where", _below(distance, 2), cubic_far(distance, -0.5), 0)
-    return call("where", _below(distance, 1), cubic_near(distance, -0.5), far)
-
-
 def _below(value: Value, bound: float) -> Value:
     return value < bound
 
@@ -182,7 +172,6 @@ def _filtered(
     above, below = int(along.above), int(along.below)
     widest = max(above, below)
     taps = sympy.Integer(tap_count(along, reach))
-    shape = _triangle if reach == 1 else _keys
 
     def first(place: Expr) -> Expr:
         """floor(center - support + 1/2)."""
@@ -195,7 +184,11 @@ def _filtered(
         away = (2 * pixel + 1) * below - (2 * place + 1) * above
         distance = call("abs", fraction(away, sympy.Integer(2 * widest), held))
         low = index_value(pixel) >= index_value(0)
-        return pixel, shape(distance), trees.all_of(low, trees.less_than(pixel, along.size))
+        factor = call("maximum", 1 - distance, 0)  # a triangle
+        if reach == 2:  # Keys' cubic convolution with A = -1/2, as in torch's antialiasing and PIL
+            far = call("where", distance < 2, cubic_far(distance, -0.5), 0)
+            factor = call("where", distance < 1, cubic_near(distance, -0.5), far)
+        return pixel, factor, trees.all_of(low, trees.less_than(pixel, along.size))
 
     def total(index: Index, inner: Index) -> Value:
         _, value, inside = weight(index[0], inner[0])

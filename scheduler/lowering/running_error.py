@@ -78,7 +78,11 @@ class _Analysis:
         if isinstance(value, Cast):
             return self._cast(value, scope)
         if isinstance(value, Masked):
-            return self._masked(value, scope)
+            condition = evaluate_tree(value.condition, scope)
+            inside = self.analyze(value.value, restrict_scope(condition, scope))
+            other = self.analyze(value.other, restrict_scope(~condition, scope))
+            exact, error = (np.where(condition, a, b) for a, b in zip(inside, other, strict=True))
+            return exact, error
         if isinstance(value, Call):
             return self._call(value, scope)
         exact = evaluate_tree(value, scope)
@@ -104,13 +108,6 @@ class _Analysis:
             return exact, moved + (_rounding(exact, target) if source.is_integer else _ZERO)
         narrower = target.eps > source.compute_dtype.eps or target.eps > source.eps
         return exact, error + (target.eps * _size(exact) if narrower else _ZERO)
-
-    def _masked(self, value: Masked, scope: Scope) -> tuple[Array, Array]:
-        condition = evaluate_tree(value.condition, scope)
-        inside = self.analyze(value.value, restrict_scope(condition, scope))
-        other = self.analyze(value.other, restrict_scope(~condition, scope))
-        exact, error = (np.where(condition, a, b) for a, b in zip(inside, other, strict=True))
-        return exact, error
 
     def _call(self, value: Call, scope: Scope) -> tuple[Array, Array]:
         function = FUNCTIONS[value.op]

@@ -91,16 +91,11 @@ def scalar_rule(combine: Callable[..., Value]) -> Callable[..., Scalar]:
     return rule
 
 
-def _select(condition: Value, yes: Value, no: Value) -> Value:
-    yes, no = _promote((yes, no))
-    return call("where", condition, yes, no)
-
-
 negative = arithmetic("neg")
 identity = scalar_rule(lambda value: value)
 to_float = scalar_rule(lambda value: upcast(value, DType.F64))
 logical_not = scalar_rule(lambda value: ~upcast(value, DType.BOOL))
-select = scalar_rule(_select)
+select = scalar_rule(lambda condition, *values: call("where", condition, *_promote(values)))
 
 
 def round_op(b: Builder, number: Any, ndigits: int | None = None) -> Scalar:

@@ -34,23 +34,17 @@ def partition_point(
 ) -> Tensor:
     """The number of ``length`` elements that are ``before`` the value at each index. The predicate
     must hold for a prefix of the elements."""
-    step = _first_step(length)
+    step = _BLOCK
+    if length.is_Integer:
+        step = 1
+        while step * _BLOCK < int(length) and step < _BLOCK ** (_STEPS - 1):
+            step *= _BLOCK
     found: Tensor | None = None
     while True:
         found = _refine_count(b, size, length, before, step, found)
         if step == 1:
             return found
         step //= _BLOCK
-
-
-def _first_step(length: Expr) -> int:
-    """The block length of the first step."""
-    if not length.is_Integer:
-        return _BLOCK
-    step = 1
-    while step * _BLOCK < int(length) and step < _BLOCK ** (_STEPS - 1):
-        step *= _BLOCK
-    return step
 
 
 def _refine_count(

@@ -93,7 +93,10 @@ def evaluate_tree(value: Value, scope: Scope) -> Array:
             return scope.roundings.perturb(cast, value.dtype, value.dtype.eps)
         return cast
     if isinstance(value, Masked):
-        return _masked(value, scope)
+        condition = evaluate_tree(value.condition, scope)
+        inside = evaluate_tree(value.value, restrict_scope(condition, scope))
+        outside = evaluate_tree(value.other, restrict_scope(~condition, scope))
+        return np.where(condition, inside, outside)
     if isinstance(value, Accumulator):
         assert scope.accumulators is not None
         return scope.accumulators[value.name]
@@ -116,14 +119,6 @@ _RANGED = (DType.F16, DType.BF16, DType.F32, DType.F64)
 EXACT = frozenset(
     ("neg", "abs", "sign", "maximum", "minimum", "where", "copysign", "floor", "ceil", "trunc")
 )
-
-
-def _masked(value: Masked, scope: Scope) -> Array:
-    condition = evaluate_tree(value.condition, scope)
-    inside = evaluate_tree(value.value, restrict_scope(condition, scope))
-    return np.where(
-        condition, inside, evaluate_tree(value.other, restrict_scope(~condition, scope))
-    )
 
 
 def restrict_scope(condition: Array, scope: Scope) -> Scope:

@@ -43,8 +43,11 @@ def is_contiguous(
     tensor: TensorMeta, memory_format: object, symbols: Mapping[str, SymbolInfo]
 ) -> bool | None:
     """Whether ``contiguous`` returns the tensor itself."""
-    order = _order(memory_format, len(tensor.size))
-    if order is None:
+    rank = len(tensor.size)
+    order = _ORDERS.get(str(memory_format), ())
+    if memory_format in (None, "contiguous_format"):
+        order = tuple(reversed(range(rank)))
+    if len(order) != rank:
         return None
     return _at_all_sizes(
         lambda size, stride: _is_in_order(size, stride, order),
@@ -60,17 +63,10 @@ def is_converted_in_place(
     if memory_format in (None, "preserve_format"):
         return True
     return _at_all_sizes(
-        lambda size, stride: _suggested(size, stride) == memory_format,
+        lambda size, stride: _suggested_format(size, stride) == memory_format,
         (tensor.size, tensor.stride),
         symbols,
     )
-
-
-def _order(memory_format: object, dims: int) -> tuple[int, ...] | None:
-    if memory_format in (None, "contiguous_format"):
-        return tuple(reversed(range(dims)))
-    order = _ORDERS.get(str(memory_format))
-    return order if order is not None and len(order) == dims else None
 
 
 def _at_all_sizes(
@@ -132,7 +128,7 @@ def _is_in_order(size: Sizes, stride: Sizes, order: Sizes) -> bool:
     return True
 
 
-def _suggested(size: Sizes, stride: Sizes) -> str:
+def _suggested_format(size: Sizes, stride: Sizes) -> str:
     """ATen's ``suggest_memory_format``."""
     for name, order in _ORDERS.items():
         if len(order) == len(size) and _is_like(size, stride, order):

@@ -1,4 +1,4 @@
-"""Rows of pooling over windows, and of its gradients."""
+"""Rows of pooling over windows, and of its rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import pooling as ref
 from scheduler.ir.reference.constraints import plane_indices
 from scheduler.lowering import pooling as rules
-from scheduler.lowering import pooling_backward as gradients
 
 ROWS = (
     op(
@@ -111,7 +110,7 @@ ROWS = (
             f"aten.avg_pool{rank}d_backward",
             "grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, "
             "divisor_override",
-            gradients.avg_pool_backward(rank),
+            rules.avg_pool_backward(rank),
             ref.avg_pool_backward(rank),
         )
         for rank in (2, 3)
@@ -120,7 +119,7 @@ ROWS = (
         op(
             f"aten.max_pool{rank}d_with_indices_backward",
             "grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices",
-            gradients.max_pool_backward(rank),
+            rules.max_pool_backward(rank),
             ref.max_pool_backward(rank),
             requires=plane_indices(rank),
         )
@@ -130,7 +129,7 @@ ROWS = (
         op(
             f"aten._adaptive_avg_pool{rank}d_backward",
             "grad_output, self",
-            gradients.adaptive_avg_backward(rank),
+            rules.adaptive_avg_backward(rank),
             ref.adaptive_avg_backward(rank),
         )
         for rank in (2, 3)
@@ -139,7 +138,7 @@ ROWS = (
         op(
             f"aten.adaptive_max_pool{rank}d_backward",
             "grad_output, self, indices",
-            gradients.adaptive_max_backward(rank),
+            rules.adaptive_max_backward(rank),
             ref.max_pool_backward(rank),
             requires=plane_indices(rank),
         )

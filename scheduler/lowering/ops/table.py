@@ -60,14 +60,14 @@ def table() -> tuple[TableRow, ...]:
     """All ops by name: every row, and ops of Core ATen without a row."""
     core = set(catalogue()["core"])
     known = {target for row in ROWS for target in row.targets}
-    rows = [_row(row, core) for row in ROWS if row.name.startswith("aten.")]
+    rows = [
+        _described(row.name, tuple(row.signatures), not core.isdisjoint(row.targets), row)
+        for row in ROWS
+        if row.name.startswith("aten.")
+    ]
     missing = sorted(t for t in core if functional_target(t) not in known)
     rows += [_described(t, (t.split(".", 2)[2],), True, None) for t in missing]
     return tuple(sorted(rows, key=lambda row: row.name))
-
-
-def _row(op: Op, core: set[str]) -> TableRow:
-    return _described(op.name, tuple(op.signatures), not core.isdisjoint(op.targets), op)
 
 
 def _described(name: str, overloads: tuple[str, ...], core: bool, op: Op | None) -> TableRow:
