@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator import atomic_operations
 from scheduler.isa.rocm.emulator.addresses import (
@@ -65,7 +64,13 @@ def _apply_in_order(
 ) -> Words:
     """Return the old values [words, n]. Lanes with the same address are applied one after
     another."""
-    rank = _ranks(flat)
+    # ``rank``: how many earlier lanes have the same address.
+    order = np.argsort(flat, kind="stable")
+    place = np.arange(len(flat))
+    begins = np.ones(len(flat), bool)
+    begins[1:] = np.diff(flat[order]) != 0
+    rank = np.empty(len(flat), np.int64)
+    rank[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     last = int(rank.max()) if len(rank) else 0
     if last == 0:
         old = space.fetch(g, index, flat, transfer)
@@ -78,18 +83,6 @@ def _apply_in_order(
         space.put(g, index, flat[lanes], transfer, operation.apply(old, values[:, lanes]))
         result[:, lanes] = old
     return result
-
-
-def _ranks(flat: Addresses) -> npt.NDArray[np.int64]:
-    """Return how many earlier lanes have the same address."""
-    order = np.argsort(flat, kind="stable")
-    ordered = flat[order]
-    place = np.arange(len(flat))
-    begins = np.ones(len(flat), bool)
-    begins[1:] = ordered[1:] != ordered[:-1]
-    ranks = np.empty(len(flat), np.int64)
-    ranks[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
-    return ranks
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:

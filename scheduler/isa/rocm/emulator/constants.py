@@ -24,18 +24,9 @@ def constant_bits(operand: Operand, kind: Type) -> int:
     literal of a 64-bit float is its upper half, as in the encoding."""
     value = operand.value
     if isinstance(value, float):
-        return _float_bits(value, kind)
+        form = "<d" if kind in _64 else "<e" if kind in _16 else "<f"
+        bits = int.from_bytes(struct.pack(form, value), "little")
+        return bits >> 16 if kind is Type.BF16 else bits
     if kind is Type.F64 and operand.literal and 0 <= value <= _M32:
         return value << 32
     return value & (_M64 if kind in _64 else 0xFFFF if bit_width(kind) == 16 else _M32)
-
-
-def _float_bits(value: float, kind: Type) -> int:
-    if kind in _64:
-        return int.from_bytes(struct.pack("<d", value), "little")
-    single = int.from_bytes(struct.pack("<f", value), "little")
-    if kind is Type.BF16:
-        return single >> 16
-    if kind in _16:
-        return int.from_bytes(struct.pack("<e", value), "little")
-    return single

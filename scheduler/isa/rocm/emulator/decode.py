@@ -119,7 +119,9 @@ class DecodedProgram:
                     self._unknown[at - 1] = instruction.mnemonic
                 return self._run(first, at, steps, control)
             if find_opcode(name).row.effect is not Effect.NOTHING:
-                steps.append((at - 1, self._step(at - 1, instruction, name)))
+                if at - 1 not in self._steps:
+                    self._steps[at - 1] = self._decode(at - 1, instruction, name)
+                steps.append((at - 1, self._steps[at - 1]))
             if at in self._starts or _writes_exec(instruction):
                 break
         ending = Ending.FALLS if at < len(self._instructions) else Ending.ENDS
@@ -130,33 +132,24 @@ class DecodedProgram:
     ) -> StraightRun:
         unknown = [(at, self._unknown[at]) for at in range(first, end) if at in self._unknown]
         places = tuple(place for place, _ in steps)
-        own = tuple(step for _, step in steps)
-        return StraightRun(first, end, own, places, control, tuple(unknown))
-
-    def _step(self, index: int, instruction: Instruction, name: str) -> Step:
-        step = self._steps.get(index)
-        if step is None:
-            step = self._steps[index] = self._decode(index, instruction, name)
-        return step
+        functions = tuple(step for _, step in steps)
+        return StraightRun(first, end, functions, places, control, tuple(unknown))
 
     def _decode(self, index: int, instruction: Instruction, name: str) -> Step:
         try:
             if "::" in instruction.operands:
                 return self._dual(instruction)
-            operands = parse(self._link(index, instruction))
-            step = self._table_step(index, instruction, name, operands)
+            text = instruction.operands
+            if "@" in text:
+                distance = pc_distance(self._instructions, index)
+                text = link_operands(text, self._addresses, distance)
+            step = self._table_step(index, instruction, name, parse(text))
             if step is not None:
                 return step
         except (UnreadableError, *DECODE_ERRORS):
             pass
         self._unknown[index] = instruction.mnemonic
         return self._zeros(parse(instruction.operands), name)
-
-    def _link(self, index: int, instruction: Instruction) -> str:
-        if "@" not in instruction.operands:
-            return instruction.operands
-        distance = pc_distance(self._instructions, index)
-        return link_operands(instruction.operands, self._addresses, distance)
 
     def _table_step(
         self, index: int, instruction: Instruction, name: str, operands: Operands

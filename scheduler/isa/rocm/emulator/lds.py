@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from scheduler.isa.rocm.emulator.addresses import AddressFunction, lds_address
+from scheduler.isa.rocm.emulator.addresses import lds_address
 from scheduler.isa.rocm.emulator.operands import Operands
 from scheduler.isa.rocm.emulator.sources import row_of
 from scheduler.isa.rocm.emulator.spaces import LDS
@@ -42,39 +42,27 @@ def _pair(match: re.Match[str], operands: Operands, accumulation: int, index: in
     unit = size * (64 if match[2] else 1)
     offsets = [operands.number(name) * unit for name in ("offset0", "offset1")]
     transfer = Transfer(size)
-    if match[1] == "read":
+    reads = match[1] == "read"
+    if reads:
         target, address = operands.operands
-        at = lds_address(address, 0, accumulation)
-        return _load_two(at, offsets, row_of(target, accumulation), transfer, index)
-    address, one, other = operands.operands
+        row = row_of(target, accumulation)
+        rows = [row, row + transfer.words]
+    else:
+        address, *data = operands.operands
+        one, other = (row_of(operand, accumulation) for operand in data)
+        rows = [one, other]
     at = lds_address(address, 0, accumulation)
-    rows = [row_of(one, accumulation), row_of(other, accumulation)]
-    return _store_two(at, offsets, rows, transfer, index)
 
-
-def _load_two(
-    at: AddressFunction, offsets: list[int], row: int, transfer: Transfer, index: int
-) -> Step:
     def step(g: Group) -> None:
         start = at(g)
-        first, second = start + offsets[0], start + offsets[1]
-        g.record(index, first, transfer.size, second)
-        values = LDS.load(g, index, first, transfer)
-        others = LDS.load(g, index, second, transfer)
-        write_lanes(g, row, transfer, values)
-        write_lanes(g, row + transfer.words, transfer, others)
-
-    return step
-
-
-def _store_two(
-    at: AddressFunction, offsets: list[int], rows: list[int], transfer: Transfer, index: int
-) -> Step:
-    def step(g: Group) -> None:
-        start = at(g)
-        first, second = start + offsets[0], start + offsets[1]
-        g.record(index, first, transfer.size, second)
-        LDS.store(g, index, first, transfer, read_lanes(g, rows[0], transfer))
-        LDS.store(g, index, second, transfer, read_lanes(g, rows[1], transfer))
+        places = [start + offset for offset in offsets]
+        g.record(index, places[0], size, places[1])
+        if reads:
+            loaded = [LDS.load(g, index, place, transfer) for place in places]
+            for row, values in zip(rows, loaded, strict=True):
+                write_lanes(g, row, transfer, values)
+        else:
+            for row, place in zip(rows, places, strict=True):
+                LDS.store(g, index, place, transfer, read_lanes(g, row, transfer))
 
     return step

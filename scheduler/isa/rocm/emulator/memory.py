@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -166,7 +166,8 @@ class Memory:
         if region is not None:
             offsets = addresses - region.address
             for word in range(count):
-                self._pool_at(region, offsets + 4 * word, values[word])
+                positions = self._positions(region, offsets + 4 * word)  # may replace the pool
+                self._pool[positions] = values[word]
             return _NONE
         raw = np.ascontiguousarray(values.T).view(np.uint8).reshape(len(addresses), -1)
         return self.store_bytes(addresses, raw.T)
@@ -174,29 +175,23 @@ class Memory:
     def load_bytes(self, addresses: Addresses, size: int, out: npt.NDArray[np.uint8]) -> Addresses:
         """Load into [size, n], with any alignment; return the addresses outside."""
         out[:] = 0
-        return self._each_region(
-            addresses, size, lambda byte, lanes, at: self._take(out, byte, lanes, at)
-        )
+        outside = np.zeros(len(addresses), bool)
+        for byte, lanes, at in self._bytes_inside(addresses, size, outside):
+            out[byte, lanes] = self._bytes[at]
+        return addresses[outside]
 
     def store_bytes(self, addresses: Addresses, values: npt.NDArray[np.uint8]) -> Addresses:
         """Write [size, n] bytes at [n] addresses; return those outside all regions."""
-        return self._each_region(
-            addresses, len(values), lambda byte, lanes, at: self._put(values, byte, lanes, at)
-        )
-
-    def _take(self, out: npt.NDArray[np.uint8], byte: int, lanes: Addresses, at: Addresses) -> None:
-        out[byte, lanes] = self._bytes[at]
-
-    def _put(
-        self, values: npt.NDArray[np.uint8], byte: int, lanes: Addresses, at: Addresses
-    ) -> None:
-        self._bytes[at] = values[byte, lanes]
-
-    def _each_region(
-        self, addresses: Addresses, size: int, move: Callable[[int, Addresses, Addresses], None]
-    ) -> Addresses:
-        """Call ``move(byte, lanes, positions in the pool)`` for all bytes inside a region."""
         outside = np.zeros(len(addresses), bool)
+        for byte, lanes, at in self._bytes_inside(addresses, len(values), outside):
+            self._bytes[at] = values[byte, lanes]
+        return addresses[outside]
+
+    def _bytes_inside(
+        self, addresses: Addresses, size: int, outside: npt.NDArray[np.bool_]
+    ) -> Iterator[tuple[int, Addresses, Addresses]]:
+        """Yield (byte, lanes, positions in the pool) of all bytes inside a region, and set
+        ``outside`` [n] for addresses that have others."""
         starts = np.asarray(self._starts, np.int64)
         for byte in range(size):
             each = addresses + byte
@@ -211,9 +206,8 @@ class Memory:
                     inside[lanes] = True
                     offsets = each[lanes] - region.address
                     slots = self._slots(region, offsets)
-                    move(byte, lanes, slots * PAGE + (offsets & (PAGE - 1)))
+                    yield byte, lanes, slots * PAGE + (offsets & (PAGE - 1))
             outside |= ~inside
-        return addresses[outside]
 
     def _one_region(self, addresses: Addresses, size: int) -> Region | None:
         """Return the region that contains all of them, or None."""
@@ -240,23 +234,14 @@ class Memory:
         slots = self._slots(region, offsets)
         return (slots << 10) + ((offsets & (PAGE - 1)) >> 2)
 
-    def _pool_at(self, region: Region, offsets: Addresses, values: Words) -> None:
-        positions = self._positions(region, offsets)
-        self._pool[positions] = values
-
-    def _reuse_pages(self, region: Region, pages: Addresses) -> Addresses:
-        """Give zeroed pages of unmapped regions to a region that begins with zeros; return the
-        pages that still have none."""
-        count = min(len(pages), len(self._free))
-        slots, self._free = self._free[:count], self._free[count:]
-        for slot in slots:
-            self._bytes[slot * PAGE : (slot + 1) * PAGE] = 0
-        region.table[pages[:count]] = slots
-        return pages[count:]
-
     def _make_pages(self, region: Region, pages: Addresses) -> None:
-        if region.fill is None and self._free:
-            pages = self._reuse_pages(region, pages)
+        if region.fill is None and self._free:  # zeroed pages of unmapped regions
+            count = min(len(pages), len(self._free))
+            slots, self._free = self._free[:count], self._free[count:]
+            for slot in slots:
+                self._bytes[slot * PAGE : (slot + 1) * PAGE] = 0
+            region.table[pages[:count]] = slots
+            pages = pages[count:]
         needed = self._used + len(pages)
         if needed > self._limit:
             raise MemoryLimitError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -35,14 +35,19 @@ _NAMED: Mapping[str, tuple[int, int]] = MappingProxyType(
         **{"execz": (EXECZ, 1), "src_execz": (EXECZ, 1)},
     }
 )
-_APERTURES = frozenset(["src_shared_base", "src_private_base"])
 # The emulator's choice for the upper halves of generic addresses of LDS and of scratch.
 SHARED_APERTURE, PRIVATE_APERTURE = 0x0001_0000, 0x0002_0000
+_APERTURES = {"src_shared_base": SHARED_APERTURE, "src_private_base": PRIVATE_APERTURE}
 
 _REGISTER = re.compile(r"([vas]|ttmp)(?:(\d+)|\[(\d+)(?::(\d+))?\])(\.l|\.h)?")
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}")
 _DECIMAL = re.compile(r"-?\d{1,20}")
 _FLOAT = re.compile(r"-?\d{1,20}\.\d{0,20}(?:e[-+]?\d{1,3})?")
+_CONSTANTS: tuple[tuple[re.Pattern[str], Callable[[str], int | float], bool], ...] = (
+    (_HEXADECIMAL, lambda text: int(text, 16), True),
+    (_DECIMAL, int, False),
+    (_FLOAT, float, False),
+)
 _WRAPPED = re.compile(r"(abs|neg|sext|lit|lit64)\((.*)\)")
 _MAX_REGISTER = 1024
 _MAX_LENGTH = 200
@@ -89,7 +94,8 @@ def parse(text: str) -> Operands:
     modifiers: dict[str, tuple[int, ...]] = {}
     words: set[str] = set()
     for position, word in enumerate(_split(parts[-1], " \t")):
-        if position == 0 and not _is_modifier(word):
+        is_modifier = ":" in word and "[" not in word.partition(":")[0]
+        if position == 0 and not is_modifier:
             operands.append(parse_operand(word))
             continue
         name, colon, value = word.partition(":")
@@ -99,10 +105,6 @@ def parse(text: str) -> Operands:
         else:
             modifiers[name] = numbers
     return Operands(tuple(operands), modifiers, frozenset(words))
-
-
-def _is_modifier(word: str) -> bool:
-    return ":" in word and "[" not in word.partition(":")[0]
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:
@@ -151,45 +153,35 @@ def parse_operand(text: str) -> Operand:
         return replace(parse_operand(text[1:-1]), absolute=True)
     if (text.startswith("-") and text[1:2].isalpha()) or text.startswith("-|"):
         return replace(parse_operand(text[1:]), negative=True)
-    return _register(text) or _constant(text) or _named(text)
+    for pattern, read, literal in _CONSTANTS:
+        if pattern.fullmatch(text):
+            return Operand(RegisterFile.CONSTANT, value=read(text), literal=literal, text=text)
+    if text in _APERTURES:
+        return Operand(RegisterFile.CONSTANT, value=_APERTURES[text] << 32, literal=True, text=text)
+    if text == "off":
+        return Operand(RegisterFile.OFF, text=text)
+    return _parse_register(text) or Operand(RegisterFile.OTHER, text=text)
 
 
-def _register(text: str) -> Operand | None:
+def _parse_register(text: str) -> Operand | None:
+    """Parse registers by number or by name; None for others, and for numbers that do not exist."""
+    bare, _, half = text.partition(".")
+    if bare in _NAMED and half in ("", "l", "h"):
+        index, count = _NAMED[bare]
+        return Operand(RegisterFile.SCALAR, index, count, half=half, text=text)
     match = _REGISTER.fullmatch(text)
     if not match:
         return None
     first = int((match[2] or match[3])[:6])
     last = int(match[4][:6]) if match[4] else first
     if last < first or last >= _MAX_REGISTER:
-        return Operand(RegisterFile.OTHER, text=text)
-    half = (match[5] or "").lstrip(".")
+        return None
+    file = RegisterFile.SCALAR
     if match[1] in "va":
-        return Operand(RegisterFile(match[1]), first, last - first + 1, half=half, text=text)
-    if match[1] == "ttmp":
-        first, last = first + TTMP, last + TTMP
-    if last >= NULL or (match[1] == "s" and last >= VCC):
-        return Operand(RegisterFile.OTHER, text=text)
-    return Operand(RegisterFile.SCALAR, first, last - first + 1, half=half, text=text)
-
-
-def _constant(text: str) -> Operand | None:
-    if _HEXADECIMAL.fullmatch(text):
-        return Operand(RegisterFile.CONSTANT, value=int(text, 16), literal=True, text=text)
-    if _DECIMAL.fullmatch(text):
-        return Operand(RegisterFile.CONSTANT, value=int(text), text=text)
-    if _FLOAT.fullmatch(text):
-        return Operand(RegisterFile.CONSTANT, value=float(text), text=text)
-    return None
-
-
-def _named(text: str) -> Operand:
-    bare, _, half = text.partition(".")
-    if bare in _NAMED and half in ("", "l", "h"):
-        index, count = _NAMED[bare]
-        return Operand(RegisterFile.SCALAR, index, count, half=half, text=text)
-    if text in _APERTURES:
-        aperture = SHARED_APERTURE if text == "src_shared_base" else PRIVATE_APERTURE
-        return Operand(RegisterFile.CONSTANT, value=aperture << 32, literal=True, text=text)
-    if text == "off":
-        return Operand(RegisterFile.OFF, text=text)
-    return Operand(RegisterFile.OTHER, text=text)
+        file = RegisterFile(match[1])
+    else:
+        if match[1] == "ttmp":
+            first, last = first + TTMP, last + TTMP
+        if last >= NULL or (match[1] == "s" and last >= VCC):
+            return None
+    return Operand(file, first, last - first + 1, half=(match[5] or "").lstrip("."), text=text)

@@ -75,10 +75,11 @@ def program_of(listing: str, name: str, processor: str = "") -> Program:
         raise UserError(f"the listing has no function {name!r}")
     target = _TARGET.search(listing)
     gpu = amd_gpu(target[1] if target else processor)
-    directives = _directives(listing, name)
+    descriptors = {match[1]: match[2] for match in reversed([*_DESCRIPTOR.finditer(listing)])}
     fields, arguments = _metadata(listing, name)
-    if directives is None:
+    if name not in descriptors:
         raise UserError(f"{name}: no kernel descriptor (.amdhsa_kernel) in the listing")
+    directives = {match[1]: int(match[2], 0) for match in _DIRECTIVE.finditer(descriptors[name])}
     lds = directives.get("group_segment_fixed_size", 0)
     scratch = directives.get("private_segment_fixed_size", 0)
     wave32 = directives.get("wavefront_size32", 1 if gpu.wavefront == 32 else 0)
@@ -98,35 +99,25 @@ def program_of(listing: str, name: str, processor: str = "") -> Program:
     )
 
 
-def _directives(listing: str, name: str) -> dict[str, int] | None:
-    for match in _DESCRIPTOR.finditer(listing):
-        if match[1] == name:
-            return {each[1]: int(each[2], 0) for each in _DIRECTIVE.finditer(match[2])}
-    return None
-
-
 def _metadata(listing: str, name: str) -> tuple[dict[str, int], tuple[KernelArgument, ...]]:
     """Return the kernel's own numbers, and its arguments."""
     block = _METADATA.search(listing)
     if not block:
         return {}, ()
     for item in _KERNEL.split(block[1].partition("amdhsa.kernels:")[2])[1:]:
-        own = re.sub(r"^ {6,}.*$", "", item, flags=re.MULTILINE)
-        fields = {match[1]: match[2].strip("'\"") for match in _FIELD.finditer(own)}
+        of_kernel = re.sub(r"^ {6,}.*$", "", item, flags=re.MULTILINE)
+        fields = {match[1]: match[2].strip("'\"") for match in _FIELD.finditer(of_kernel)}
         if fields.get("name") != name:
             continue
         text = item.partition(".args:")[2]
         text = re.split(r"^ {4}\.", text, maxsplit=1, flags=re.MULTILINE)[0]
-        arguments = [_argument(each) for each in _ARGUMENT.split(text)[1:]]
+        arguments = []
+        for part in _ARGUMENT.split(text)[1:]:
+            argument = {match[1]: match[2] for match in _FIELD.finditer(part)}
+            offset, size = argument.get("offset", ""), argument.get("size", "")
+            if offset.isdecimal() and size.isdecimal():
+                kind, label = argument.get("value_kind", "by_value"), argument.get("name", "")
+                arguments.append(KernelArgument(int(offset), int(size), kind, label.strip("'\"")))
         numbers = {key: int(value) for key, value in fields.items() if value.isdecimal()}
-        return numbers, tuple(each for each in arguments if each is not None)
+        return numbers, tuple(arguments)
     return {}, ()
-
-
-def _argument(text: str) -> KernelArgument | None:
-    fields = {match[1]: match[2] for match in _FIELD.finditer(text)}
-    offset, size = fields.get("offset", ""), fields.get("size", "")
-    if not offset.isdecimal() or not size.isdecimal():
-        return None
-    name = fields.get("name", "").strip("'\"")
-    return KernelArgument(int(offset), int(size), fields.get("value_kind", "by_value"), name)

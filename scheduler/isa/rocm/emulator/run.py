@@ -12,8 +12,7 @@ from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator import groups
 from scheduler.isa.rocm.emulator.constant_tables import place_tables
 from scheduler.isa.rocm.emulator.control import Ending
-from scheduler.isa.rocm.emulator.decode import DECODE_ERRORS, decode_program
-from scheduler.isa.rocm.emulator.decode import StraightRun as Stretch
+from scheduler.isa.rocm.emulator.decode import DECODE_ERRORS, StraightRun, decode_program
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits
 from scheduler.isa.rocm.emulator.log import Segment, build_trace
@@ -57,12 +56,6 @@ def run(
     Raises:
         UserError: the launch does not fit the kernel.
     """
-    _check(program, launch, blocks)
-    with np.errstate(all="ignore"):
-        return _Runner(program, launch, memory, blocks, limits, values, traced).run()
-
-
-def _check(program: Program, launch: Launch, blocks: Sequence[int]) -> None:
     name = program.function.name
     if min(*launch.grid, *launch.block) < 1 or launch.threads > _MAX_THREADS:
         raise UserError(f"{name}: invalid block {launch.block} or grid {launch.grid}")
@@ -70,6 +63,8 @@ def _check(program: Program, launch: Launch, blocks: Sequence[int]) -> None:
         raise UserError(f"{name}: {launch.dynamic_lds_bytes} bytes of dynamic LDS are not possible")
     if not blocks or min(blocks) < 0 or max(blocks) >= launch.blocks:
         raise UserError(f"{name}: the blocks to run must be below {launch.blocks}")
+    with np.errstate(all="ignore"):
+        return _Runner(program, launch, memory, blocks, limits, values, traced).run()
 
 
 class _Runner:
@@ -119,8 +114,19 @@ class _Runner:
         self.memory.write(at + room + 256, image)
         self.code = decode_program(self.program, addresses)
         try:
-            ready = [self._start_group(at)]
-            self._run_groups(ready)
+            machine = self.machine
+            lane_words = self.code.registers + machine.scratch_words
+            if len(self.waves) * self.program.lanes * lane_words > self.limits.registers:
+                raise UserError(
+                    f"{self.program.function.name}: {len(self.waves)} waves exceed the limit of "
+                    "registers and scratch: choose fewer blocks"
+                )
+            group = Group(machine, list(range(len(self.waves))), self.slots, self.code.registers)
+            if machine.scratch_words:
+                shape = (group.count, group.lanes, machine.scratch_words)
+                group.scratch = np.zeros(shape, np.uint32)
+            init_waves(self.program, self.launch, group, self.waves, at)
+            self._run_groups([group])
         finally:
             self.memory.unmap(region)
         unknown = Counter(self.machine.unknown.values())
@@ -130,20 +136,6 @@ class _Runner:
             if self.machine.traced
         )
         return EmulationResult(traces, dict(unknown), self.machine.findings(), self.cut)
-
-    def _start_group(self, at: int) -> Group:
-        each = self.code.registers + self.machine.scratch_words
-        if len(self.waves) * self.program.lanes * each > self.limits.registers:
-            raise UserError(
-                f"{self.program.function.name}: {len(self.waves)} waves exceed the limit of "
-                "registers and scratch: choose fewer blocks"
-            )
-        group = Group(self.machine, list(range(len(self.waves))), self.slots, self.code.registers)
-        if self.machine.scratch_words:
-            shape = (group.count, group.lanes, self.machine.scratch_words)
-            group.scratch = np.zeros(shape, np.uint32)
-        init_waves(self.program, self.launch, group, self.waves, at)
-        return group
 
     def _run_groups(self, ready: list[Group]) -> None:
         """Advance the group that is furthest behind, until all have ended."""
@@ -169,45 +161,45 @@ class _Runner:
         """Run a group until it ends, diverges, waits, or reaches an instruction where others
         wait."""
         while True:
-            stretch = self.code.run_at(group.pc)
-            if not self._is_within_limits(group, stretch):
+            run = self.code.run_at(group.pc)
+            if not self._is_within_limits(group, run):
                 self._end(group, True)
                 return []
-            if stretch.unknown:
-                self.machine.unknown.update(stretch.unknown)
+            if run.unknown:
+                self.machine.unknown.update(run.unknown)
             active = group.active
-            failed = self._execute(group, stretch)
+            failed = self._execute(group, run)
             if failed is not None:
                 if self.machine.traced:
-                    group.segment.runs.append((stretch.first, failed + 1, active, False))
+                    group.segment.runs.append((run.first, failed + 1, active, False))
                 self._end(group, True)
                 return []
             if self.machine.traced:
-                group.segment.runs.append((stretch.first, stretch.end, active, False))
-            after = self._next_groups(group, stretch)
+                group.segment.runs.append((run.first, run.end, active, False))
+            after = self._next_groups(group, run)
             if after is not None:
                 return after
             if bound >= 0 and group.pc >= bound:
                 return [(group, False)]
 
-    def _execute(self, group: Group, stretch: Stretch) -> int | None:
+    def _execute(self, group: Group, run: StraightRun) -> int | None:
         """Run its instructions; return the one that failed, if any."""
         at = 0
         try:
-            for at, step in enumerate(stretch.steps):  # noqa: B007 - the one that fails
+            for at, step in enumerate(run.steps):  # noqa: B007 - the one that fails
                 step(group)
         except MemoryLimitError:
             self.cut = "more memory was touched than may be"
-            return stretch.places[at]
+            return run.places[at]
         except DECODE_ERRORS:  # invalid operands: the result would be meaningless
-            index = stretch.places[at]
+            index = run.places[at]
             self.machine.unknown[index] = self.program.function.instructions[index].mnemonic
             return index
         return None
 
-    def _next_groups(self, group: Group, stretch: Stretch) -> list[tuple[Group, bool]] | None:
+    def _next_groups(self, group: Group, run: StraightRun) -> list[tuple[Group, bool]] | None:
         """Return where it continues; None: the group unchanged, at its new instruction."""
-        control = stretch.control
+        control = run.control
         if control.ending is Ending.FALLS or control.ending is Ending.JUMPS:
             group.pc = control.target
             return None
@@ -215,12 +207,13 @@ class _Runner:
             assert control.condition is not None
             chosen = control.condition(group)
             if isinstance(chosen, int):
-                group.pc = control.target if chosen else stretch.end
+                group.pc = control.target if chosen else run.end
                 return None
-            return self._split(group, chosen, control.target, stretch.end)
+            return self._split(group, chosen, control.target, run.end)
         if control.ending is Ending.BARRIER:
-            group.pc = stretch.end
-            if self._has_whole_blocks(group):
+            group.pc = run.end
+            present = Counter(group.blocks.tolist())
+            if all(count == self.alive[block] for block, count in present.items()):
                 return None
             return [(group, True)]
         self._end(group, control.ending is Ending.CUT)
@@ -253,10 +246,6 @@ class _Runner:
                 result += several
         return result
 
-    def _has_whole_blocks(self, group: Group) -> bool:
-        present = Counter(group.blocks.tolist())
-        return all(present[block] == self.alive[block] for block in present)
-
     def _release(self, parked: list[Group], forced: bool) -> list[Group]:
         """Return the groups at a barrier whose blocks have all arrived."""
         present: Counter[int] = Counter()
@@ -272,8 +261,8 @@ class _Runner:
             parked.remove(group)
         return result
 
-    def _is_within_limits(self, group: Group, stretch: Stretch) -> bool:
-        length = stretch.end - stretch.first
+    def _is_within_limits(self, group: Group, run: StraightRun) -> bool:
+        length = run.end - run.first
         self.calls -= length
         self.steps -= length * group.count
         if self.calls < 0 or self.steps < 0:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.operands import EXEC, NULL, Operand, Operands, RegisterFile
+from scheduler.isa.rocm.emulator.operands import EXEC, NULL, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, read_scalar
 from scheduler.isa.rocm.emulator.state import OUTSIDE, Group, Value, collapse, map_waves
 from scheduler.isa.rocm.instruction_set.memory import DATA_SIZES
@@ -32,8 +32,8 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
     first = target.index
     if first + count > EXEC:
         raise UnreadableError(target.text)
-    at = _address(operands, base, read_scalar(base, 64), match[1] is not None)
-    signed = match[2][0] == "s"
+    at = _address(operands, read_scalar(base, 64), match[1] is not None)
+    signed, sign = match[2][0] == "s", 1 << (8 * size - 1)
 
     def step(g: Group) -> None:
         address = at(g)
@@ -52,19 +52,15 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
         for word in range(count):
             values: Value = collapse(words[word].tolist())
             if signed:
-                values = map_waves(lambda value: _extended(value, 8 * size), values)
+                values = map_waves(lambda value: (value ^ sign) - sign & 0xFFFF_FFFF, values)
             if first != NULL:
                 g.s[first + word] = values
 
     return step
 
 
-def _extended(value: int, bits: int) -> int:
-    return value - ((value >> (bits - 1)) << bits) & 0xFFFF_FFFF
-
-
 def _address(
-    operands: Operands, base: Operand, start: Callable[[Group], Value], buffer: bool
+    operands: Operands, start: Callable[[Group], Value], buffer: bool
 ) -> Callable[[Group], Value]:
     """Return a function for a 64-bit base (the lower 48 bits of a buffer's descriptor) plus
     offsets."""
@@ -76,7 +72,6 @@ def _address(
         assert isinstance(value, int)
         parts, fixed = [], fixed + value
     mask = (1 << 48) - 1 if buffer else (1 << 64) - 1
-    del base
 
     def at(*values: int) -> int:
         return ((values[0] & mask) + sum(values[1:]) + fixed) & ((1 << 64) - 1)

@@ -39,15 +39,6 @@ def _source(operand: Operand, kind: Type) -> Callable[[Group], Value]:
     return signed
 
 
-def _simm16(operand: Operand) -> Operand:
-    """Return the constant of ``s_movk_i32`` and similar ones: 16 bits with a sign, in either
-    notation."""
-    if operand.file is not RegisterFile.CONSTANT or not isinstance(operand.value, int):
-        return operand
-    value = ((operand.value & 0xFFFF) ^ 0x8000) - 0x8000
-    return replace(operand, value=value, literal=False)
-
-
 def store_scalar(operand: Operand, bits: int) -> Callable[[Group, Value], None]:
     """Return a function that writes a scalar result of 32 or 64 bits (already truncated)."""
     if operand.file is not RegisterFile.SCALAR or operand.index + bits // 32 > EXEC + 2:
@@ -55,24 +46,15 @@ def store_scalar(operand: Operand, bits: int) -> Callable[[Group, Value], None]:
     index = operand.index
     if index == NULL:
         return _discard
-    if index in (EXEC, EXEC + 1):
-        return _store_exec(index, bits)
-    if bits == 64:
-        return lambda g, value: g.set_pair(index, value)
+    is_exec = index in (EXEC, EXEC + 1)
 
-    def store(g: Group, value: Value) -> None:
-        g.s[index] = value
-
-    return store
-
-
-def _store_exec(index: int, bits: int) -> Callable[[Group, Value], None]:
     def store(g: Group, value: Value) -> None:
         if bits == 64:
             g.set_pair(index, value)
         else:
             g.s[index] = value
-        g.refresh()
+        if is_exec:
+            g.refresh()
 
     return store
 
@@ -86,8 +68,13 @@ def step_of(row: ScalarRow, operands: Operands) -> Step:
         sources = [*results, *sources]
     if len(sources) != len(row.sources):
         raise UnreadableError(row.name)
-    if "k_" in row.name and row.name.endswith("_i32"):
-        sources[-1] = _simm16(sources[-1])
+    takes_simm16 = "k_" in row.name and row.name.endswith("_i32")
+    last = sources[-1]
+    takes_simm16 = "k_" in row.name and row.name.endswith("_i32")
+    if takes_simm16 and last.file is RegisterFile.CONSTANT and isinstance(last.value, int):
+        # 16 bits with a sign, in either notation.
+        value = ((last.value & 0xFFFF) ^ 0x8000) - 0x8000
+        sources[-1] = replace(last, value=value, literal=False)
     reads = [_source(each, kind) for each, kind in zip(sources, row.sources, strict=True)]
     if row.reads:
         reads.append(lambda g: g.scc)

@@ -148,18 +148,11 @@ def read_source(operand: Operand, kind: Type, accumulation: int, half: int = 0) 
         if kind is Type.I32:
             return lambda g: g.vi[row]
     if operand.file is RegisterFile.CONSTANT:
-        fixed = reinterpret(
-            apply_modifiers(read_raw(operand, bit_width(kind), 0, kind, half), operand, kind), kind
-        )
-        return _read_once(fixed)
+        bits = apply_modifiers(read_raw(operand, bit_width(kind), 0, kind, half), operand, kind)
+        value = reinterpret(bits, kind)(None)  # type: ignore[arg-type] # it ignores the state
+        return lambda _: value
     read = read_raw(operand, bit_width(kind), accumulation, kind, half)
     return reinterpret(apply_modifiers(read, operand, kind), kind)
-
-
-def _read_once(read: Read) -> Read:
-    """Read a constant once."""
-    value = read(None)  # type: ignore[arg-type] # a constant does not look at the state
-    return lambda _: value
 
 
 def read_mask(operand: Operand) -> Read:
@@ -176,11 +169,12 @@ def read_mask(operand: Operand) -> Read:
 def write_result(operand: Operand, kind: Type, accumulation: int, half: int, keeps: bool) -> Write:
     """Write a result to active lanes. For 16 bits ``half`` says which half of the register is
     written, ``keeps`` whether the other one is unchanged (or becomes zero)."""
-    if kind is Type.MASK:
-        return _write_mask(operand)
     if operand.file is RegisterFile.SCALAR and operand.index == NULL:
         return _discard
-    if operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
+    if kind is Type.MASK and operand.file is RegisterFile.SCALAR:
+        index = operand.index
+        return lambda g, result: g.set_mask(index, result)
+    if kind is Type.MASK or operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         raise UnreadableError(operand.text)
     row = row_of(operand, accumulation)
     bits = bit_width(kind)
@@ -190,15 +184,6 @@ def write_result(operand: Operand, kind: Type, accumulation: int, half: int, kee
         return _write_pair(row)
     at = {"l": 0, "h": 1}.get(operand.half, half)
     return _write_half(row, kind, at, keeps or bool(operand.half))
-
-
-def _write_mask(operand: Operand) -> Write:
-    if operand.file is not RegisterFile.SCALAR:
-        raise UnreadableError(operand.text)
-    index = operand.index
-    if index == NULL:
-        return _discard
-    return lambda g, result: g.set_mask(index, result)
 
 
 def _write_word(row: int, kind: Type) -> Write:

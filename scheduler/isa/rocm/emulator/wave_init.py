@@ -103,7 +103,8 @@ def init_waves(
     ``at``, the dispatch packet after it."""
     packet_at = at + -(-max(program.kernarg_bytes, 1) // 256) * 256
     position = _user_registers(program, group, at, packet_at)
-    ids = [_block_id(launch, block) for block, _ in waves]
+    x, y, _ = launch.grid
+    ids = [(block % x, block // x % y, block // (x * y)) for block, _ in waves]
     columns: list[Value] = [collapse([each[axis] for each in ids]) for axis in range(3)]
     if program.gpu.block_ids_in_trap_registers:
         group.s[TTMP + 9] = columns[0]
@@ -114,7 +115,18 @@ def init_waves(
             if program.directives.get(f"system_sgpr_workgroup_id_{letter}", default):
                 group.s[position] = columns[axis]
                 position += 1
-    _lanes(program, launch, group, waves)
+    # Thread ids in v0 (packed on GFX90A and later), and the active lanes.
+    thread = np.array([wave for _, wave in waves])[:, None] * group.lanes + np.arange(group.lanes)
+    x, y, _ = launch.block
+    axes = (thread % x, thread // x % y, thread // (x * y))
+    used = program.directives.get("system_vgpr_workitem_id", 0)
+    packed = sum(axes[axis] << (10 * axis) for axis in range(used + 1) if axis < 3)
+    group.v[0] = np.asarray(packed).astype(np.uint32)
+    masks = [
+        int(sum(1 << lane for lane in np.nonzero(active)[0].tolist()))
+        for active in thread < launch.threads
+    ]
+    group.set_exec(collapse(masks))
 
 
 def _user_registers(program: Program, group: Group, at: int, packet_at: int) -> int:
@@ -145,22 +157,3 @@ def _user_registers(program: Program, group: Group, at: int, packet_at: int) -> 
             group.s[position + number] = value
         position += length
     return asked.get("user_sgpr_count", position)
-
-
-def _block_id(launch: Launch, block: int) -> tuple[int, int, int]:
-    x, y, _ = launch.grid
-    return block % x, block // x % y, block // (x * y)
-
-
-def _lanes(program: Program, launch: Launch, group: Group, waves: list[tuple[int, int]]) -> None:
-    """Set thread ids in v0 (packed on GFX90A and later), and the active lanes."""
-    numbers = np.array([wave for _, wave in waves])[:, None] * group.lanes
-    thread = numbers + np.arange(group.lanes)
-    x, y, _ = launch.block
-    axes = (thread % x, thread // x % y, thread // (x * y))
-    used = program.directives.get("system_vgpr_workitem_id", 0)
-    packed = sum(axes[axis] << (10 * axis) for axis in range(used + 1) if axis < 3)
-    group.v[0] = np.asarray(packed).astype(np.uint32)
-    on = thread < launch.threads
-    values = [int(sum(1 << lane for lane in np.nonzero(row)[0].tolist())) for row in on]
-    group.set_exec(collapse(values))
