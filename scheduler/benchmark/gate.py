@@ -29,13 +29,13 @@ def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str,
             case.tolerances[name],
         ):
             continue
-        found = compare_output(
+        check = compare_output(
             *(got, expected, case.tolerances[name], name, case.carried.get(name)),
             dtype=case.buffers[name].dtype,
         )
-        if found.ratio > worst.ratio or not found.passed:
-            worst = found
-            if not found.passed:
+        if check.ratio > worst.ratio or not check.passed:
+            worst = check
+            if not check.passed:
                 break
     if damaged:
         detail = f"wrote outside its outputs: {', '.join(damaged)}"
@@ -55,12 +55,12 @@ def is_sorted_order(got: Array, expected: Array, keys: Array, tolerance: Toleran
     if (np.diff(np.sort(got, axis=-1), axis=-1) == 0).any():
         return False
     reference = np.take_along_axis(keys, expected, -1)
-    found = np.take_along_axis(keys, got, -1)
-    if _Comparison(found, reference, tolerance, None, np.inf).misplaced():
+    sorted_keys = np.take_along_axis(keys, got, -1)
+    if _Comparison(sorted_keys, reference, tolerance, None, np.inf).misplaced():
         return False
     bound = 2 * tolerance.bound(reference, tolerance.scale(keys))
     with np.errstate(invalid="ignore"):
-        off = np.where(np.isfinite(reference), np.abs(found - reference), 0.0)
+        off = np.where(np.isfinite(reference), np.abs(sorted_keys - reference), 0.0)
     return bool((off <= bound).all())
 
 
@@ -135,13 +135,15 @@ class _Comparison:
         """Return the error for misplaced NaNs and infinities, or an empty string."""
         wrong = 0
         for start, got, expected in _chunks(self._got, self._expected):
-            held = self._clamp(expected)
-            special, due = ~np.isfinite(got), ~np.isfinite(held)
+            clamped = self._clamp(expected)
+            special, expected_special = ~np.isfinite(got), ~np.isfinite(clamped)
             if np.iscomplexobj(expected):
                 # Which parts are not finite depends on the order of a product's terms, as in torch.
-                wrong += int(np.count_nonzero(special != due))
+                wrong += int(np.count_nonzero(special != expected_special))
                 continue
-            differs = (special | due) & ~((got == held) | (np.isnan(got) & np.isnan(held)))
+            differs = (special | expected_special) & ~(
+                (got == clamped) | (np.isnan(got) & np.isnan(clamped))
+            )
             if not differs.any():
                 continue
             bound, may_be_special = self._bound(expected, start)
@@ -167,8 +169,8 @@ class _Comparison:
             if ratio[at] <= worst.ratio and start:
                 continue
             worst = Check(True, float(error[at]), float(bound[at]), float(ratio[at]), True)
-            place = ", ".join(str(int(i)) for i in np.unravel_index(start + at, self._got.shape))
-            detail = f"{name}[{place}] is {got[at]:.6g}, the reference {expected[at]:.6g}"
+            position = ", ".join(str(int(i)) for i in np.unravel_index(start + at, self._got.shape))
+            detail = f"{name}[{position}] is {got[at]:.6g}, the reference {expected[at]:.6g}"
         return worst if worst.ratio <= 1 else replace(worst, passed=False, detail=detail)
 
 

@@ -93,28 +93,28 @@ def link_or_copy(file: Path, to: Path) -> None:
 
 
 def _stage_files(
-    handed: Path,
+    input_folder: Path,
     bundle: Bundle,
     device: str,
     target: str,
     inputs: Mapping[str, Array],
 ) -> None:
-    copy = handed / BUNDLE
+    copy = input_folder / BUNDLE
     copy.mkdir()
     for name in (bundle_paths.MANIFEST, bundle_paths.GRAPH):
         link_or_copy(bundle.folder / name, copy / name)
     for kernel in bundle.manifest.kernels:
         name = bundle.library(kernel, target).name
-        place = copy / bundle_paths.build_folder(kernel, target)
-        place.mkdir(parents=True)
-        library = library_for(bundle, kernel, target, device, place)
-        if library.parent != place:
-            link_or_copy(library, place / name)
+        build_folder = copy / bundle_paths.build_folder(kernel, target)
+        build_folder.mkdir(parents=True)
+        library = library_for(bundle, kernel, target, device, build_folder)
+        if library.parent != build_folder:
+            link_or_copy(library, build_folder / name)
         else:
-            library.rename(place / name)
-    (handed / INPUTS).mkdir()
+            library.rename(build_folder / name)
+    (input_folder / INPUTS).mkdir()
     for number, value in enumerate(inputs.values()):
-        np.save(handed / INPUTS / f"{number}.npy", value)
+        np.save(input_folder / INPUTS / f"{number}.npy", value)
 
 
 def _read_outputs(
@@ -125,16 +125,16 @@ def _read_outputs(
         raise InvalidAnswerError("sent an invalid answer")
     if "status" in answer:
         raise DeviceError(str(answer["status"]), str(answer.get("message", "")))
-    reasons, known = answer.get("missing"), answer.get("bindings")
+    reasons, answered = answer.get("missing"), answer.get("bindings")
     reasons = reasons if isinstance(reasons, dict) else {}
-    known = known if isinstance(known, dict) else {}
+    answered = answered if isinstance(answered, dict) else {}
     outputs = dict.fromkeys(bundle.manifest.outputs)
     missing = {name: str(reasons[name]) for name in outputs if name in reasons}
     sizes = backed_bindings(bindings)
     data_dependent = {
-        name: known[name]
+        name: answered[name]
         for name in bundle.manifest.symbols
-        if is_unbacked(name) and type(known.get(name)) is int and 0 <= known[name] < INT64_END
+        if is_unbacked(name) and type(answered.get(name)) is int and 0 <= answered[name] < INT64_END
     }
     bind_unbacked(sizes, bundle.manifest.symbols, data_dependent)
     values = {}

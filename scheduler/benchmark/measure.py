@@ -92,21 +92,24 @@ class Bench:
             if self._cancellation.cancelled:
                 raise Cancelled
             try:
-                if self._worker is None:
-                    assert self._case is not None, "use() a case first"
-                    self._worker = BenchmarkWorker(self._device)
-                    self._worker.open(self._case, self._copies)
-                return step(self._worker)
-            except WorkerLostError as gone:
+                return step(self._opened())
+            except WorkerLostError as error:
                 self._kill_worker()
                 if self._cancellation.cancelled:
                     raise Cancelled from None
-                if not gone.interrupted:
+                if not error.interrupted:
                     raise
                 if kills == MAX_KILLS:
-                    reason = f"{gone.rejected.reason}, {MAX_KILLS} times"
-                    raise WorkerLostError(replace(gone.rejected, reason=reason)) from None
+                    reason = f"{error.rejected.reason}, {MAX_KILLS} times"
+                    raise WorkerLostError(replace(error.rejected, reason=reason)) from None
         raise AssertionError("the last one raises")
+
+    def _opened(self) -> BenchmarkWorker:
+        if self._worker is None:
+            assert self._case is not None, "use() a case first"
+            self._worker = BenchmarkWorker(self._device)
+            self._worker.open(self._case, self._copies)
+        return self._worker
 
     def interrupt(self) -> None:
         """Kill the process from another thread: the pending request fails at once."""
@@ -147,13 +150,13 @@ def check_candidate(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> 
     while True:
         try:
             answer = bench.ask(candidate, limits.check_s, op="check")
-        except WorkerLostError as gone:
-            crashes[gone.rejected.stage] += 1
-            if gone.rejected.stage is not Stage.CRASH:
-                return gone.rejected
+        except WorkerLostError as error:
+            crashes[error.rejected.stage] += 1
+            if error.rejected.stage is not Stage.CRASH:
+                return error.rejected
             if crashes[Stage.CRASH] >= MAX_CRASHES:
-                reason = f"{gone.rejected.reason}, {MAX_CRASHES} times: quarantined"
-                return Rejected(Stage.CRASH, reason, gone.rejected.detail)
+                reason = f"{error.rejected.reason}, {MAX_CRASHES} times: quarantined"
+                return Rejected(Stage.CRASH, reason, error.rejected.detail)
         else:
             try:
                 return decode(default_codec(), answer.get("check"), Check, "answer")
@@ -161,22 +164,22 @@ def check_candidate(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> 
                 return Rejected(Stage.CRASH, f"the kernel overwrote the answer: {error}")
 
 
-def is_inaccurate(found: Check | Rejected) -> bool:
+def is_inaccurate(result: Check | Rejected) -> bool:
     """Whether a kernel ran correctly but its results exceed the bound."""
-    return isinstance(found, Check) and not found.passed and found.guard_intact
+    return isinstance(result, Check) and not result.passed and result.guard_intact
 
 
-def wrong_result(found: Check) -> Rejected:
+def wrong_result(check: Check) -> Rejected:
     """The rejection of a candidate that did not pass the gate."""
-    reason = f"wrong result: error {found.max_error:.3g}, bound {found.bound:.3g}"
-    return Rejected(Stage.CHECK, reason, found.detail)
+    reason = f"wrong result: error {check.max_error:.3g}, bound {check.bound:.3g}"
+    return Rejected(Stage.CHECK, reason, check.detail)
 
 
 def summarise(
     key: str,
     device: str,
     bindings: Mapping[str, int],
-    seen: Samples,
+    samples: Samples,
     checked: Check,
     emulated: bool,
     moved_bytes: int = 0,
@@ -185,18 +188,18 @@ def summarise(
 
     ``moved_bytes`` is a lower bound of the bytes that the problem moves.
     """
-    if not seen.kept:
-        why = ", ".join(sorted({reason for _, reason in seen.rejected}))
+    if not samples.kept:
+        why = ", ".join(sorted({reason for _, reason in samples.rejected}))
         return Rejected(Stage.RUN, f"no valid sample: {why}")
     return Measurement(
         kernel=key,
         device=device,
         bindings=dict(bindings),
-        samples_ns=tuple(seen.kept),
-        batch=seen.batch,
-        readings={name: tuple(values) for name, values in seen.readings.items()},
-        metrics=compute_metrics(MetricInputs(seen.kept, moved_bytes, seen.readings)),
-        rejected=tuple(seen.rejected),
+        samples_ns=tuple(samples.kept),
+        batch=samples.batch,
+        readings={name: tuple(values) for name, values in samples.readings.items()},
+        metrics=compute_metrics(MetricInputs(samples.kept, moved_bytes, samples.readings)),
+        rejected=tuple(samples.rejected),
         check=checked,
         emulated=emulated,
     )
@@ -208,8 +211,8 @@ def sampler(bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limi
     def sample(key: str, batch: int) -> Timing | Rejected:
         try:
             answer = bench.ask(candidates[key], limits.run_s, op="time", batch=batch)
-        except WorkerLostError as gone:
-            return gone.rejected
+        except WorkerLostError as error:
+            return error.rejected
         try:
             return decode(default_codec(), answer, Timing, "answer")
         except UserError as error:

@@ -111,5 +111,5 @@ METRICS: Mapping[str, MetricRow] = {
 
 def compute_metrics(facts: MetricInputs) -> dict[str, Metric]:
     """Return all metrics for which the inputs have data, the time first."""
-    found = {name: row.figure(facts, row.unit) for name, row in METRICS.items()}
-    return {name: metric for name, metric in found.items() if metric is not None}
+    metrics = {name: row.figure(facts, row.unit) for name, row in METRICS.items()}
+    return {name: metric for name, metric in metrics.items() if metric is not None}

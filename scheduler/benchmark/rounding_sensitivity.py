@@ -27,22 +27,26 @@ def rounding_bounds(
     finite range in a run, or returns to it: the result may then be NaN or infinite. An element near
     the end of its type's range that overflows is treated as moved to the end.
     """
-    moved = {
+    deviations = {
         name: np.zeros(np.shape(value))
         for name, value in expected.items()
         if np.issubdtype(np.asarray(value).dtype, np.floating)
     }
     for _ in range(_DRAWS):
-        made = run()
-        for name, most in moved.items():
-            if name not in made or np.shape(made[name]) != most.shape:
+        results = run()
+        for name, largest in deviations.items():
+            if name not in results or np.shape(results[name]) != largest.shape:
                 continue  # a data-dependent size may differ
-            one, exact = np.asarray(made[name]), np.asarray(expected[name])
+            got, exact = np.asarray(results[name]), np.asarray(expected[name])
             end = overflow_threshold(dtypes.get(name))
             with np.errstate(invalid="ignore"):
-                near = np.isinf(one) & (np.abs(exact) >= end / 2) & (np.sign(one) == np.sign(exact))
-                one = np.where(near & np.isfinite(exact), np.copysign(end, exact), one)
-                off = np.where(np.isfinite(one) == np.isfinite(exact), np.abs(one - exact), np.inf)
-            np.maximum(most, np.nan_to_num(off, nan=0.0, posinf=np.inf), out=most)
+                near = np.isinf(got) & (np.abs(exact) >= end / 2) & (np.sign(got) == np.sign(exact))
+                got = np.where(near & np.isfinite(exact), np.copysign(end, exact), got)
+                deviation = np.where(
+                    np.isfinite(got) == np.isfinite(exact), np.abs(got - exact), np.inf
+                )
+            np.maximum(largest, np.nan_to_num(deviation, nan=0.0, posinf=np.inf), out=largest)
     with np.errstate(over="ignore"):
-        return {name: (_FACTOR * most).astype(np.float32) for name, most in moved.items()}
+        return {
+            name: (_FACTOR * largest).astype(np.float32) for name, largest in deviations.items()
+        }

@@ -38,11 +38,11 @@ class TimingPlan:
             return self.max_batch
         return max(1, min(self.max_batch, round(self.min_sample_ns / single_ns)))
 
-    def done(self, seen: Samples) -> bool:
+    def done(self, samples: Samples) -> bool:
         """Whether a candidate has enough samples."""
-        if seen.count >= self.max_samples:
+        if samples.count >= self.max_samples:
             return True
-        return seen.count >= self.min_samples and seen.spent_ns >= self.budget_s * 1e9
+        return samples.count >= self.min_samples and samples.spent_ns >= self.budget_s * 1e9
 
 
 # Rounds of short kernels end within seconds; a slow kernel (an emulated GEMM takes a second) must

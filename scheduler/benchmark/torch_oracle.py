@@ -62,9 +62,9 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         why = " ".join(str(error).split())[:300]
         return [unchecked_finding(name, bindings, "", f"torch cannot run it: {why}")]
     constants = {each.place: each.value for each in graph.constant_outputs}
-    own: list[int | None] = insert_constants(graph.returned_outputs, dict.fromkeys(constants))
-    if len(returned) != len(own):
-        reason = f"torch returns {len(returned)} values, Kiln {len(own)}"
+    places: list[int | None] = insert_constants(graph.returned_outputs, dict.fromkeys(constants))
+    if len(returned) != len(places):
+        reason = f"torch returns {len(returned)} values, Kiln {len(places)}"
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
     findings = []
     for place, constant in sorted(constants.items()):  # torch returns exactly the value and type
@@ -80,7 +80,7 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         return [unchecked_finding(name, bindings, "", f"no reference: {error}")]
     got = {
         place: _array(value)
-        for place, value in zip(own, returned, strict=True)
+        for place, value in zip(places, returned, strict=True)
         if place is not None
     }
     got |= {written.output: after[written.input] for written in graph.mutations}
@@ -113,7 +113,11 @@ def _run(
     from torch.utils import _pytree  # noqa: PLC0415 -- as above
 
     program = torch_program.load(file, graph)
-    weights = {one.name: one for one in graph.inputs if one.kind is not InputKind.USER}
+    weights = {
+        graph_input.name: graph_input
+        for graph_input in graph.inputs
+        if graph_input.kind is not InputKind.USER
+    }
     state = {**program.state_dict, **program.constants}
     with torch.no_grad():
         for name, one in weights.items():
@@ -122,20 +126,23 @@ def _run(
                 tensor.copy_(torch.from_numpy(np.asarray(inputs[name])))
         inputs |= {name: _array(state[one.source_name]) for name, one in weights.items()}
         module = program.module()
-        given = {
-            one.name: _tensor(graph, one.name, inputs[one.name], bindings)
-            for one in graph.inputs
-            if one.name not in weights
+        user_inputs = {
+            graph_input.name: _tensor(graph, graph_input.name, inputs[graph_input.name], bindings)
+            for graph_input in graph.inputs
+            if graph_input.name not in weights
         }
         flat = [
-            given.get(spec.arg.name, getattr(spec.arg, "value", None))
+            user_inputs.get(spec.arg.name, getattr(spec.arg, "value", None))
             for spec in program.graph_signature.input_specs
             if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT
         ]
         arguments, keywords = _pytree.tree_unflatten(flat, program.call_spec.in_spec)
         returned = _pytree.tree_leaves(module(*arguments, **keywords))
-    own = {**state, **dict(module.named_parameters()), **dict(module.named_buffers())}
-    tensors = {**given, **{name: own[one.source_name] for name, one in weights.items()}}
+    updated = {**state, **dict(module.named_parameters()), **dict(module.named_buffers())}
+    tensors = {
+        **user_inputs,
+        **{name: updated[one.source_name] for name, one in weights.items()},
+    }
     # A tensor that shares memory with a written tensor is written too.
     written = {_storage_pointer(tensors[mutation.input]) for mutation in graph.mutations}
     mutated = {mutation.input for mutation in graph.mutations}

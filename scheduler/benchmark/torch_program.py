@@ -28,7 +28,7 @@ def load(file: Path, graph: Graph) -> Any:
         models = [member for member in members if member.parts[1:2] == ("models",)]
         weights = [member for member in members if member.parts[1:3] == ("data", "weights")]
         has_weights = any(member.suffix != ".json" for member in weights)
-        needs_weights = any(one.kind is not InputKind.USER for one in graph.inputs)
+        needs_weights = any(graph_input.kind is not InputKind.USER for graph_input in graph.inputs)
         if has_weights or not weights or not models or not needs_weights:
             if not models:  # written by torch before 2.8
                 return torch.export.load(file)
@@ -57,15 +57,17 @@ def _without_weights(model: bytes, graph: Graph) -> Any:
     not_persistent = {buffer.buffer_name for buffer in buffers if not buffer.persistent}
     state: dict[str, Any] = {}
     constants: dict[str, Any] = {}
-    for one in graph.inputs:
-        if one.kind is InputKind.USER:
+    for graph_input in graph.inputs:
+        if graph_input.kind is InputKind.USER:
             continue
-        meta = graph.tensors[one.name]
+        meta = graph.tensors[graph_input.name]
         size = [evaluate(length, {}) for length in meta.size]
         stride = [evaluate(step, {}) for step in meta.stride]
         zeros = torch.empty_strided(size, stride, dtype=torch_type(meta.dtype)).zero_()
-        if one.kind is InputKind.PARAMETER:
+        if graph_input.kind is InputKind.PARAMETER:
             zeros = torch.nn.Parameter(zeros, requires_grad=False)
-        is_constant = one.kind is InputKind.CONSTANT or one.source_name in not_persistent
-        (constants if is_constant else state)[one.source_name] = zeros
+        is_constant = (
+            graph_input.kind is InputKind.CONSTANT or graph_input.source_name in not_persistent
+        )
+        (constants if is_constant else state)[graph_input.source_name] = zeros
     return serialize.ExportedProgramDeserializer().deserialize(program, state, constants, b"")

@@ -90,12 +90,12 @@ def with_data_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:
     if not any(map(is_unbacked, bindings)):
         return bindings
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
-    found: Bindings = {}
+    sizes: Bindings = {}
     try:
-        reference.run(graph, inputs, bindings, missing={}, sizes=found)
+        reference.run(graph, inputs, bindings, missing={}, sizes=sizes)
     except (UserError, UnsupportedOpError):
         return bindings  # the check of the whole graph reports the reason
-    return {**bindings, **found}
+    return {**bindings, **sizes}
 
 
 def rebuild_schedule(bundle: Bundle) -> Schedule:
@@ -149,13 +149,13 @@ def _check_kernels(
                         case.save(Path(folder))
                         del case  # the worker has it now; it may be several GiB
                         bench.use(Path(folder))
-                        found = check_candidate(bench, candidate, limits)
-                    if not is_inaccurate(found):
+                        result = check_candidate(bench, candidate, limits)
+                    if not is_inaccurate(result):
                         break
             except UserError as error:
                 yield Finding(call.kernel, bindings, "", None, 0.0, 0.0, 0.0, str(error))
                 continue
-            yield finding_of(call.kernel, bindings, "", found)
+            yield finding_of(call.kernel, bindings, "", result)
 
 
 def _check_graph(
@@ -185,20 +185,22 @@ def _check_graph(
         for value, _, name in outputs
         if value in expected.missing
     ]
-    known = [(value, buffer, name) for value, buffer, name in outputs if value in expected.values]
-    if outputs and not known:
+    checked_outputs = [
+        (value, buffer, name) for value, buffer, name in outputs if value in expected.values
+    ]
+    if outputs and not checked_outputs:
         why = next(iter(expected.missing.values()))
         rejected = Rejected(Stage.CHECK, f"no output has a reference: {why}")
         return [finding_of(WHOLE_GRAPH, bindings, "", rejected)]
     got = run_sandboxed(bundle, device, device_target(device), bindings, inputs)
-    for value, buffer, name in known:
+    for value, buffer, name in checked_outputs:
         if buffer in got.missing:
             findings.append(
                 unchecked_finding(WHOLE_GRAPH, bindings, name, f"needs {got.missing[buffer]}")
             )
             continue
-        found = expected.check(value, got.values[buffer], name)
-        findings.append(finding_of(WHOLE_GRAPH, bindings, name, found))
+        check = expected.check(value, got.values[buffer], name)
+        findings.append(finding_of(WHOLE_GRAPH, bindings, name, check))
     return findings
 
 
@@ -240,8 +242,8 @@ def graph_tolerance(plan: Schedule, bindings: Bindings) -> Tolerance:
                 times.pop()
             continue
         for name in node.writes:
-            own = node_tolerance(node, plan.lowered.buffers[name].dtype, bindings)
-            steps.append(Tolerance(times[-1] * own.relative, times[-1] * own.absolute))
+            tolerance = node_tolerance(node, plan.lowered.buffers[name].dtype, bindings)
+            steps.append(Tolerance(times[-1] * tolerance.relative, times[-1] * tolerance.absolute))
     return chain_tolerance(steps)
 
 
@@ -255,18 +257,18 @@ def device_target(device: str) -> str:
         opened.close()
 
 
-def finding_of(name: str, bindings: Bindings, output: str, found: Check | Rejected) -> Finding:
+def finding_of(name: str, bindings: Bindings, output: str, result: Check | Rejected) -> Finding:
     """Return the finding for the result of a comparison."""
-    if isinstance(found, Rejected):
-        detail = ": ".join([found.stage, found.reason, *found.detail.strip().splitlines()[-1:]])
+    if isinstance(result, Rejected):
+        detail = ": ".join([result.stage, result.reason, *result.detail.strip().splitlines()[-1:]])
         return Finding(name, bindings, output, False, float("inf"), 0.0, float("inf"), detail)
     return Finding(
         name,
         bindings,
         output,
-        found.passed,
-        found.max_error,
-        found.bound,
-        found.ratio,
-        found.detail,
+        result.passed,
+        result.max_error,
+        result.bound,
+        result.ratio,
+        result.detail,
     )

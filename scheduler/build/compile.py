@@ -143,8 +143,8 @@ class _CommandRunner:
     @property
     def has_source_error(self) -> bool:
         """Whether the tools found an error at a line of the source."""
-        found = self.recipe.diagnostics(self.log)
-        return any(diagnostic.severity == "error" for diagnostic in found)
+        diagnostics = self.recipe.diagnostics(self.log)
+        return any(diagnostic.severity == "error" for diagnostic in diagnostics)
 
     def check_free_space(self) -> None:
         """Raise ``MachineError`` if a build may run out of room: without it, tools fail in

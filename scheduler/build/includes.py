@@ -34,17 +34,17 @@ def included_headers(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
     text = _SPLICE.sub("", source)
     if _INDIRECT_READ.search(text):
         return _all_headers()
-    found: dict[Path, str] = {}
-    waiting = [(text, HEADERS)]
-    while waiting:
-        text, here = waiting.pop()
+    headers: dict[Path, str] = {}
+    pending = [(text, HEADERS)]
+    while pending:
+        text, here = pending.pop()
         for angled, quoted in _INCLUDE.findall(text):
-            for place in (here, *(HEADERS / folder for folder in folders)):
-                file = Path(normpath(place / (angled or quoted)))
-                if file not in found and HEADERS in file.parents and file.is_file():
-                    found[file] = file.read_text()
-                    waiting.append((found[file], file.parent))
-    return found
+            for folder_of_name in (here, *(HEADERS / folder for folder in folders)):
+                file = Path(normpath(folder_of_name / (angled or quoted)))
+                if file not in headers and HEADERS in file.parents and file.is_file():
+                    headers[file] = file.read_text()
+                    pending.append((headers[file], file.parent))
+    return headers
 
 
 def headers_digest() -> str:

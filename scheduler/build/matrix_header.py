@@ -67,7 +67,7 @@ def render_header() -> str:
                 "if",
                 dict.fromkeys(gpu.matrix_macro for gpu in GPUS if matrix_set in gpu.matrix_sets),
             ),
-            *(render_struct(one) for one in rows),
+            *(render_struct(row) for row in rows),
             "#endif\n",
         ]
     parts.append(_TABLES)  # the instructions of each processor, and which one is used for a type
@@ -76,13 +76,15 @@ def render_header() -> str:
         if gpu.matrix_instructions:
             same.setdefault(gpu.matrix_instructions, {})[gpu.matrix_macro] = None
     for position, (instructions, macros) in enumerate(same.items()):
-        uses = " ".join(f"\\\n  X({one.name}, {one.call})" for one in instructions)
+        uses = " ".join(
+            f"\\\n  X({instruction.name}, {instruction.call})" for instruction in instructions
+        )
         parts.append(_conditional("if" if position == 0 else "elif", macros))
         parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
         parts += [
-            f"template <>\nstruct Select<{_cpp(one.compute_type)}, {one.m}> {{\n"
-            f"  static constexpr bool kAvailable = true;\n  using type = {one.name};\n}};\n"
-            for one in best_instructions(instructions)
+            f"template <>\nstruct Select<{_cpp(best.compute_type)}, {best.m}> {{\n"
+            f"  static constexpr bool kAvailable = true;\n  using type = {best.name};\n}};\n"
+            for best in best_instructions(instructions)
         ]
     parts += ["#endif\n", "}  // namespace kiln::instruction\n"]
     return "\n".join(parts)

@@ -66,8 +66,8 @@ class Recipe(ABC):
     def files(self) -> tuple[str, ...]:
         """The files that may be kept of a build: listing, code object, library and intermediate
         file."""
-        kept = (self.listing_file, self.code_object_file, self.library_file)
-        return tuple(name for name in (*kept, self.intermediate_file) if name)
+        names = (self.listing_file, self.code_object_file, self.library_file)
+        return tuple(name for name in (*names, self.intermediate_file) if name)
 
     def files_with(self, toolchain: Toolchain) -> tuple[str, ...]:  # noqa: ARG002 - all make all
         """Return the files that a build with this compiler has."""
@@ -167,17 +167,18 @@ def recipe_of(target: Target, source_file: str = "") -> Recipe:
     if source_file in ("", recipe.source_file):
         return recipe
     others: Iterable[Recipe] = map(load_part, backend.recipes)
-    found = next((one for one in others if one.source_file == source_file), None)
-    if found is None:
+    recipe_for_file = next((one for one in others if one.source_file == source_file), None)
+    if recipe_for_file is None:
         raise UserError(f"{source_file} cannot be built for {target.name}: choose another target")
-    return found
+    return recipe_for_file
 
 
 def can_build(target: Target, source_file: str) -> bool:
     """Whether the target has a recipe for such sources."""
     backend = backend_of(target)
     return any(
-        load_part(one).source_file == source_file for one in (backend.recipe, *backend.recipes)
+        load_part(recipe_name).source_file == source_file
+        for recipe_name in (backend.recipe, *backend.recipes)
     )
 
 

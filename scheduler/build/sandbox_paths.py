@@ -19,9 +19,9 @@ _SCRIPT_BYTES = 1 << 16
 def places(toolchain: Toolchain, *folders: Path) -> Sandbox:
     """Return the sandbox of a toolchain's programs, working in these folders."""
     programs = dict.fromkeys(map(Path, toolchain.programs))
-    own = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
+    headers = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
     fence = programs_sandbox(tuple(programs), *folders)
-    read = (*fence.read, HEADERS, own, *toolchain.extra_read_paths)
+    read = (*fence.read, HEADERS, headers, *toolchain.extra_read_paths)
     return Sandbox(read=read, write=fence.write, execute=fence.execute)
 
 
@@ -31,17 +31,25 @@ def programs_sandbox(programs: tuple[Path, ...], *folders: Path) -> Sandbox:
     A driver that is a script may start the programs that it names, and the machine's basic
     utilities.
     """
-    found = tuple(dict.fromkeys(path for one in programs for path in _resolve_program(one)))
+    executables = tuple(
+        dict.fromkeys(path for program in programs for path in _resolve_program(program))
+    )
     wheel = _ziglang_folder()
-    ours = tuple(one for one in found if wheel in one.parents)
-    others = tuple(one for one in found if one not in ours)
-    read = (wheel / "lib",) if wheel is not None and ours else ()
+    bundled = tuple(path for path in executables if wheel in path.parents)
+    others = tuple(path for path in executables if path not in bundled)
+    read = (wheel / "lib",) if wheel is not None and bundled else ()
     if not others:  # it needs nothing of the machine
-        return Sandbox(read=read, write=folders, execute=found)
-    homes = tuple(one.parent.parent for one in others)
-    own = (home / name for home in homes if home not in _SHARED_PREFIXES for name in ("bin", "lib"))
-    small = _SMALL_PROGRAMS if any(map(_is_script, others)) else ()
-    return Sandbox(read=read, write=folders, execute=(*found, *own, *SYSTEM_LIBRARIES, *small))
+        return Sandbox(read=read, write=folders, execute=executables)
+    homes = tuple(path.parent.parent for path in others)
+    installed = (
+        home / name for home in homes if home not in _SHARED_PREFIXES for name in ("bin", "lib")
+    )
+    utilities = _SMALL_PROGRAMS if any(map(_is_script, others)) else ()
+    return Sandbox(
+        read=read,
+        write=folders,
+        execute=(*executables, *installed, *SYSTEM_LIBRARIES, *utilities),
+    )
 
 
 def _resolve_program(program: Path) -> tuple[Path, ...]:

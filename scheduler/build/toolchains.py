@@ -86,13 +86,13 @@ def pick_toolchain(
     """Return the first compiler that builds such sources for the target (see ``recipe_of``). Raises
     ``UserError`` with every reason if none does."""
     recipe, reasons = recipe_of(target, source_file), []
-    for one in found:
-        if isinstance(one, AbsentToolchain):
-            reasons.append(f"{one.name}: {one.reason}")
-        elif obstacle := recipe.obstacle(one):
-            reasons.append(f"{one.name}: {obstacle}")
+    for toolchain in found:
+        if isinstance(toolchain, AbsentToolchain):
+            reasons.append(f"{toolchain.name}: {toolchain.reason}")
+        elif obstacle := recipe.obstacle(toolchain):
+            reasons.append(f"{toolchain.name}: {obstacle}")
         else:
-            return one
+            return toolchain
     raise UserError(f"no compiler for {target.name} ({'; '.join(reasons)}); {recipe.remedy}")
 
 
@@ -136,15 +136,15 @@ def _find_system(search: Search) -> ToolchainResult:
     driver = shutil.which("clang++", path=search.path) if search.path else None
     if not driver:
         return AbsentToolchain("system", "no clang++ in PATH")
-    found = _probe_driver("system", Path(driver), search)
-    if isinstance(found, AbsentToolchain):
-        return found
+    toolchain = _probe_driver("system", Path(driver), search)
+    if isinstance(toolchain, AbsentToolchain):
+        return toolchain
     targets = query_driver("system", Path(driver), "--print-targets", search.cache)
     if isinstance(targets, AbsentToolchain):
         return targets
     if "amdgcn" not in targets:
         return AbsentToolchain("system", f"{driver} was built without the AMDGPU target")
-    return found
+    return toolchain
 
 
 def _probe_driver(name: str, driver: Path, search: Search) -> ToolchainResult:
@@ -195,9 +195,9 @@ def query_driver(
     except OSError:
         return AbsentToolchain(name, f"{file} does not exist")
     key = digest(str(file), str(stat.st_size), str(stat.st_mtime_ns), question)
-    known = cache.note(key) if cache else None
-    if known is not None:
-        return known
+    cached = cache.note(key) if cache else None
+    if cached is not None:
+        return cached
     try:
         with tempfile.TemporaryDirectory() as folder:
             command = [*(driver or (str(file),)), question]

@@ -69,8 +69,8 @@ def _kernel(at: str, name: str, kernel: KernelText) -> None:
     _text(f"{at}.source_file", kernel.source_file, 40, empty=False)
     _text(f"{at}.source", kernel.source, 2**24, empty=False)
     _json(f"{at}.config", kernel.config)
-    found = hashlib.sha256(kernel.source.encode()).hexdigest()
-    require(found == kernel.source_digest, f"{at}.source_digest", "does not match the source")
+    digest = hashlib.sha256(kernel.source.encode()).hexdigest()
+    require(digest == kernel.source_digest, f"{at}.source_digest", "does not match the source")
     for arg in kernel.args:
         _text(f"{at}.args", f"{arg.name}{arg.dtype}", 200)
     for launch in kernel.launches:
@@ -144,8 +144,8 @@ def _device(at: str, device: DeviceInfo, run: RunRecord) -> None:
 
 def _task(at: str, task: TaskRecord, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
     _digest(f"{at}.problem", task.problem)
-    found = hashlib.sha256(task.text.encode("utf-8", "surrogatepass")).hexdigest()
-    require(found == task.problem, f"{at}.text", "does not match the digest of the problem")
+    digest = hashlib.sha256(task.text.encode("utf-8", "surrogatepass")).hexdigest()
+    require(digest == task.problem, f"{at}.text", "does not match the digest of the problem")
     _text(f"{at}.node", task.node, 200)
     _text(f"{at}.title", task.title, 300)
     _text(f"{at}.reason", task.reason, 500)
@@ -155,62 +155,69 @@ def _task(at: str, task: TaskRecord, run: RunRecord, kernels: Mapping[str, Kerne
     _finite(f"{at}.spent_s", (task.spent_s,), least=0.0)
     _json(f"{at}.operands", [vars(operand) for operand in task.operands])
     for operand in task.operands:
-        known = operand.dtype in {dtype.label for dtype in DType}
-        require(known, f"{at}.operands", f"{operand.dtype[:40]!r} is not an element type")
+        is_known = operand.dtype in {dtype.label for dtype in DType}
+        require(is_known, f"{at}.operands", f"{operand.dtype[:40]!r} is not an element type")
     _json(f"{at}.shape", task.shape and vars(task.shape))
     require(len(task.candidates) <= MOST_CANDIDATES, f"{at}.candidates", "too many")
-    _require_unique(at, "position", (one.position for one in task.candidates))
-    _require_unique(at, "kernel", (one.kernel for one in task.candidates if one.kernel))
-    _require_unique(at, "chosen", (True for one in task.candidates if one.chosen))
+    _require_unique(at, "position", (record.position for record in task.candidates))
+    _require_unique(at, "kernel", (record.kernel for record in task.candidates if record.kernel))
+    _require_unique(at, "chosen", (True for record in task.candidates if record.chosen))
     for place, candidate in enumerate(task.candidates):
         _candidate(f"{at}.candidates[{place}]", candidate, run, kernels)
 
 
 def _candidate(
-    at: str, one: CandidateRecord, run: RunRecord, kernels: Mapping[str, KernelText]
+    at: str, candidate: CandidateRecord, run: RunRecord, kernels: Mapping[str, KernelText]
 ) -> None:
-    require(0 <= one.position < 2**30, f"{at}.position", "invalid position")
-    require(one.state in STATES, f"{at}.state", f"{one.state[:40]!r} is not a final state")
-    _text(f"{at}.reason", one.reason, 500)
-    _text(f"{at}.detail", one.detail, 2**20)
-    _text(f"{at}.description", one.description, 300)
-    _json(f"{at}.config", one.config)
-    _json(f"{at}.call", one.call)
-    _json(f"{at}.line_origins", [vars(origin) for origin in one.line_origins])
-    failed = one.state in {REJECTED, QUARANTINED}
-    require(not failed or bool(one.reason), f"{at}.reason", f"required if {one.state}")
+    state = candidate.state
+    require(0 <= candidate.position < 2**30, f"{at}.position", "invalid position")
+    require(state in STATES, f"{at}.state", f"{state[:40]!r} is not a final state")
+    _text(f"{at}.reason", candidate.reason, 500)
+    _text(f"{at}.detail", candidate.detail, 2**20)
+    _text(f"{at}.description", candidate.description, 300)
+    _json(f"{at}.config", candidate.config)
+    _json(f"{at}.call", candidate.call)
+    _json(f"{at}.line_origins", [vars(origin) for origin in candidate.line_origins])
+    failed = state in {REJECTED, QUARANTINED}
+    require(not failed or bool(candidate.reason), f"{at}.reason", f"required if {state}")
     stages = {"", *map(str, Stage)}
-    require(one.stage in stages, f"{at}.stage", f"{one.stage[:40]!r} is not a stage")
+    require(candidate.stage in stages, f"{at}.stage", f"{candidate.stage[:40]!r} is not a stage")
     require(
-        (one.timed is not None) == (one.state == DONE),
+        (candidate.timed is not None) == (state == DONE),
         f"{at}.timed",
-        f"does not fit state {one.state}",
+        f"does not fit state {state}",
     )
-    require(not one.chosen or one.state == DONE, f"{at}.chosen", f"does not fit state {one.state}")
     require(
-        bool(one.kernel) == (one.build is not None),
+        not candidate.chosen or state == DONE,
+        f"{at}.chosen",
+        f"does not fit state {state}",
+    )
+    require(
+        bool(candidate.kernel) == (candidate.build is not None),
         f"{at}.build",
         "kernel and build must be given together",
     )
-    known = not one.kernel or one.kernel in kernels
-    require(known, f"{at}.kernel", f"{one.kernel[:80]} is not in kernels")
-    needed = one.state in {DONE, QUARANTINED}
-    require(bool(one.kernel) or not needed, f"{at}.kernel", f"required if {one.state}")
-    if one.at_s is not None:
-        _finite(f"{at}.at_s", (one.at_s,), least=0.0, most=1e9)
-    if one.build is not None:
+    is_listed = not candidate.kernel or candidate.kernel in kernels
+    require(is_listed, f"{at}.kernel", f"{candidate.kernel[:80]} is not in kernels")
+    needed = state in {DONE, QUARANTINED}
+    require(bool(candidate.kernel) or not needed, f"{at}.kernel", f"required if {state}")
+    if candidate.at_s is not None:
+        _finite(f"{at}.at_s", (candidate.at_s,), least=0.0, most=1e9)
+    if candidate.build is not None:
         here = f"{at}.build"
         require(
-            0 <= one.build.compiler < len(run.compilers), f"{here}.compiler", "not in compilers"
+            0 <= candidate.build.compiler < len(run.compilers),
+            f"{here}.compiler",
+            "not in compilers",
         )
-        _text(f"{here}.code_digest", one.build.code_digest, 64)
-        _finite(f"{here}.duration_s", (one.build.duration_s,), least=0.0)
-        _json(f"{here}.resources", one.build.resources)
+        _text(f"{here}.code_digest", candidate.build.code_digest, 64)
+        _finite(f"{here}.duration_s", (candidate.build.duration_s,), least=0.0)
+        _json(f"{here}.resources", candidate.build.resources)
         rules = rules_of(find(run.target))
         if rules is not None and rules.figures is not None:
-            _figures(f"{here}.resources", one.build.resources, rules.figures)
-    if one.timed is not None:
-        _timed(f"{at}.timed", one.timed, run)
+            _figures(f"{here}.resources", candidate.build.resources, rules.figures)
+    if candidate.timed is not None:
+        _timed(f"{at}.timed", candidate.timed, run)
 
 
 def _figures(at: str, resources: Mapping[str, Mapping[str, Any]], kind: type) -> None:
@@ -301,5 +308,5 @@ def _moment(at: str, text: str) -> datetime:
 
 
 def _require_unique(at: str, field: str, values: Iterable[object]) -> None:
-    found = list(values)
-    require(len(set(found)) == len(found), f"{at}.candidates", f"duplicate {field}")
+    all_values = list(values)
+    require(len(set(all_values)) == len(all_values), f"{at}.candidates", f"duplicate {field}")

@@ -77,11 +77,11 @@ def restrict(sandbox: Sandbox) -> None:
 
     Raises ``OSError`` if Landlock is missing or cannot be applied.
     """
-    known = ABIVersion(version())
+    abi = ABIVersion(version())
     attributes = RulesetAttr()
-    attributes.handled_access_fs = get_supported_fs(known)
-    attributes.handled_access_net = get_supported_net(known)
-    attributes.scoped = get_supported_scope(known)
+    attributes.handled_access_fs = get_supported_fs(abi)
+    attributes.handled_access_net = get_supported_net(abi)
+    attributes.scoped = get_supported_scope(abi)
     try:
         ruleset = create_ruleset(attributes)
         try:
@@ -92,7 +92,7 @@ def restrict(sandbox: Sandbox) -> None:
                 ((*sandbox.devices, *_NULL_DEVICES), _DEVICE),
             ):
                 for path in dict.fromkeys(paths):
-                    _allow(ruleset, path, access & get_supported_fs(known))
+                    _allow(ruleset, path, access & get_supported_fs(abi))
             restrict_self(ruleset, None)
         finally:
             os.close(ruleset)

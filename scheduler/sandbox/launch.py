@@ -87,8 +87,8 @@ def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
             continue
         # At the soft limit a process gets SIGXCPU; it is killed at the hard limit.
         soft, hard = value, value + (5 if kind == resource.RLIMIT_CPU else 0)
-        own = resource.getrlimit(kind)[1]
-        if own != resource.RLIM_INFINITY:
-            soft, hard = min(soft, own), min(hard, own)
+        own_hard = resource.getrlimit(kind)[1]
+        if own_hard != resource.RLIM_INFINITY:
+            soft, hard = min(soft, own_hard), min(hard, own_hard)
         result.append((kind, (soft, hard)))
     return result

@@ -195,8 +195,8 @@ class Child:
                 searched = len(self._received)
                 if searched > max_bytes:
                     raise InvalidAnswerError(f"sent an answer of more than {max_bytes >> 20} MiB")
-                left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
-                if not selector.select(left):
+                remaining = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+                if not selector.select(remaining):
                     raise ChildTimeoutError
                 chunk = os.read(self._answers.fileno(), _CHUNK_BYTES)
                 if not chunk:

@@ -46,8 +46,8 @@ class _Windows:
 def _medians(values: Array, windows: _Windows) -> Array:
     ordered = np.sort(values[windows.places], axis=1)
     low, high = windows.middle
-    found: Array = (ordered[windows.rows, low] + ordered[windows.rows, high]) / 2
-    return found
+    medians: Array = (ordered[windows.rows, low] + ordered[windows.rows, high]) / 2
+    return medians
 
 
 @lru_cache(maxsize=256)  # a level that is long enough always has the same windows

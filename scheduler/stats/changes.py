@@ -86,13 +86,13 @@ def append_value(
     """
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{value} is not a measurement: must be above 0")
-    kept = settings.before + settings.after
-    logs = np.asarray((*level.logs, float(np.log(value)))[-kept:])
+    most_values = settings.before + settings.after
+    logs = np.asarray((*level.logs, float(np.log(value)))[-most_values:])
     level = Level(
         tuple(logs.tolist()),
-        (*level.revisions, revision)[-kept:],
+        (*level.revisions, revision)[-most_values:],
         level.appended + 1,
-        _last(level.earlier, kept - logs.size),
+        _last(level.earlier, most_values - logs.size),
     )
     short = len(level.logs) <= settings.least_before
     unchanged = Detection(Status.INSUFFICIENT if short else Status.STEADY)
@@ -145,12 +145,12 @@ def resume_level(
     """Rebuild the state of a series after ``values``: those since its last change (or since its
     first value, without a change), oldest first. ``appended`` is the total number of values if
     there were more; ``earlier`` are the values before, as many as there are."""
-    kept = settings.before + settings.after
+    most_values = settings.before + settings.after
     return Level(
-        logs=_logs(values[-kept:]),
-        revisions=tuple((revisions or ("",) * len(values))[-kept:]),
+        logs=_logs(values[-most_values:]),
+        revisions=tuple((revisions or ("",) * len(values))[-most_values:]),
         appended=len(values) if appended is None else appended,
-        earlier=_logs(_last(earlier, kept - len(values))),
+        earlier=_logs(_last(earlier, most_values - len(values))),
     )
 
 
@@ -169,13 +169,13 @@ def find_changes(
     settings: Settings = _DEFAULTS,
 ) -> tuple[tuple[int, Change], ...]:
     """Return every change of a whole series, each with the index of the value that showed it."""
-    level, found = Level(), []
+    level, changes = Level(), []
     for position, value in enumerate(values):
         revision = revisions[position] if revisions else ""
         level, detection = append_value(level, value, revision, floor, settings)
         if detection.change is not None:
-            found.append((position, detection.change))
-    return tuple(found)
+            changes.append((position, detection.change))
+    return tuple(changes)
 
 
 def _clearest_split(
@@ -192,16 +192,16 @@ def _clearest_split(
     passed, errors, split = best
     if passed < 1:
         return None
-    place = _locate_split(logs, boundaries, split, least, settings)
+    located = _locate_split(logs, boundaries, split, least, settings)
     # The last few values moved it there; they may be spikes or start another level: wait.
-    if logs.size - place < settings.sizes[0]:
+    if logs.size - located < settings.sizes[0]:
         return None
-    if place != split:
-        if not candidate_splits(logs, [place], settings.before, least.effect):
+    if located != split:
+        if not candidate_splits(logs, [located], settings.before, least.effect):
             return None
-        before = logs[max(0, place - settings.before) : place]
-        passed, errors = measure_shift(before, logs[place:], least, settings)
-    return (place, errors) if passed >= settings.at_place else None
+        before = logs[max(0, located - settings.before) : located]
+        passed, errors = measure_shift(before, logs[located:], least, settings)
+    return (located, errors) if passed >= settings.at_place else None
 
 
 def _locate_split(

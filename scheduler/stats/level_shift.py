@@ -46,19 +46,19 @@ def measure_shift(
     """Return how far the test was passed (1: just) and the standard errors; zeros if there is no
     shift. The sides' medians must differ by the least effect (``candidate_splits.py``)."""
     level = fit_reference(before, least.noise, settings)
-    found = _shift_from(level, after, settings)
-    if found[0] < 1:
-        return found
+    shift = _shift_from(level, after, settings)
+    if shift[0] < 1:
+        return shift
     drift = detrend(level, settings)
     if drift is None:
-        return found
+        return shift
     places = np.arange(after.size) * drift.slope * drift.noise
     straight = after - places
     if (median(straight) - drift.centre) * (median(after) - level.centre) <= 0:
         return 0.0, 0.0
     if abs(median(straight) - drift.centre) < least.effect:
         return 0.0, 0.0
-    return min(found, _shift_from(drift, straight, settings))
+    return min(shift, _shift_from(drift, straight, settings))
 
 
 def _shift_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
@@ -79,18 +79,18 @@ def _mean_test(level: Reference, distances: Array, settings: Settings) -> float:
     n, before = distances.size, level.cut.size
     cut = clip(distances, settings.cut)
     mean = float(cut.sum()) / n
-    own = max(level.spread, deviation(cut)) if n > 2 else level.spread
+    spread = max(level.spread, deviation(cut)) if n > 2 else level.spread
     ahead = 3 * (n + before) ** 2 / before**2 * (level.slope != 0)
     # The values that describe the noise: those before; after a short level also those after, once
     # they are many.
-    known = before if before >= settings.settled else before + 2 * max(0, n - settings.many)
-    alike = level.likeness
-    if known > before:
+    noise_samples = before if before >= settings.settled else before + 2 * max(0, n - settings.many)
+    likeness = level.likeness
+    if noise_samples > before:
         centred = cut - mean
-        alike = max(alike, variance_inflation(centred, float(centred @ centred)))
-    variance = alike * (level.spread**2 * (1 + ahead) / before + own**2 / n)
+        likeness = max(likeness, variance_inflation(centred, float(centred @ centred)))
+    variance = likeness * (level.spread**2 * (1 + ahead) / before + spread**2 / n)
     # Student's t as a normal deviate of the same probability (Wallace's approximation).
-    student, freedom = abs(mean - level.mean) / sqrt(variance), known - 1
+    student, freedom = abs(mean - level.mean) / sqrt(variance), noise_samples - 1
     scale = (8 * freedom + 1) / (8 * freedom + 3)
     return scale * sqrt(freedom * log1p(student**2 / freedom))
 

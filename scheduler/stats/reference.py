@@ -48,11 +48,11 @@ def fit_reference(before: Array, least_noise: float, settings: Settings) -> Refe
     gaps = ordered[1:] - ordered[:-1]
     gaps = gaps[gaps > 1e-9]
     quantum = float(gaps.min()) if gaps.size else 0.0  # the step of quantized values
-    own = max(NORMAL * median(np.abs(distances)), quantum / 2)
-    noise = max(own, least_noise)
+    own_noise = max(NORMAL * median(np.abs(distances)), quantum / 2)
+    noise = max(own_noise, least_noise)
     units = distances / noise
     return _make_reference(
-        centre, noise, units, clip(units, settings.cut), shown=own >= least_noise
+        centre, noise, units, clip(units, settings.cut), shown=own_noise >= least_noise
     )
 
 
@@ -89,8 +89,8 @@ def median(values: Array) -> float:
 
 def clip(values: Array, most: float) -> Array:
     """As NumPy's clip, which takes twice as long for so few values."""
-    found: Array = np.minimum(np.maximum(values, -most), most)
-    return found
+    clipped: Array = np.minimum(np.maximum(values, -most), most)
+    return clipped
 
 
 def _middle(ordered: Array) -> float:

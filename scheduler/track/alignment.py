@@ -76,8 +76,8 @@ class Window:
         """The robust standard deviation of a point's logarithm about its side's level."""
         off = np.concatenate([_log_deviations(self.before), _log_deviations(self.after)])
         spread = 1.4826 * float(np.median(np.abs(off))) if off.size > 2 else 0.0
-        own = [(point.high - point.low) / point.value / 4 for point in self.points]
-        return max(spread, float(np.median(own)), _LEAST_NOISE)
+        widths = [(point.high - point.low) / point.value / 4 for point in self.points]
+        return max(spread, float(np.median(widths)), _LEAST_NOISE)
 
     @cached_property
     def candidate_boundaries(self) -> frozenset[int]:

@@ -86,8 +86,10 @@ def _value(part: _T | Callable[[Evidence], _T], evidence: Evidence) -> _T:
     return part(evidence) if callable(part) else part
 
 
-def _names(found: tuple[Difference, ...]) -> str:
-    return ", ".join(dict.fromkeys(one.name or one.aspect.value for one in found))
+def _names(differences: tuple[Difference, ...]) -> str:
+    return ", ".join(
+        dict.fromkeys(difference.name or difference.aspect.value for difference in differences)
+    )
 
 
 def _code_or_parts(evidence: Evidence) -> tuple[Cause, ...]:
@@ -108,15 +110,15 @@ def _measure_again(evidence: Evidence) -> str:
 
 
 def _separate(evidence: Evidence) -> str:
-    one = evidence.before.nearest
+    before = evidence.before.nearest
     if Cause.COMPILER in evidence.code_causes:
         compiler = evidence.after.nearest.compiler
         return (
-            f"build {shorten_digest(one.revision) or 'the earlier source'} with {compiler.name} "
+            f"build {shorten_digest(before.revision) or 'the earlier source'} with {compiler.name} "
             f"{compiler.version}, and measure both builds"
         )
     return (
-        f"measure the earlier configuration ({one.configuration}) at "
+        f"measure the earlier configuration ({before.configuration}) at "
         f"{shorten_digest(evidence.after.nearest.revision) or 'the later revision'}"
     )
 

@@ -18,8 +18,12 @@ def code_object(
     """Make a code object from a build's hash, resources and listing ("" without one). It includes
     the hash of the instructions, and the mix of the longest inner loop of all device functions."""
     read = reader_of(target).parse(listing)
-    functions = [one for one in read.functions if one.instructions]
-    loops = [one.loop_instructions(loop) for one in functions if (loop := one.inner_loop())]
+    functions = [function for function in read.functions if function.instructions]
+    loops = [
+        function.loop_instructions(loop)
+        for function in functions
+        if (loop := function.inner_loop())
+    ]
     longest = max(loops, key=len, default=())
     return CodeObject(
         digest=digest,

@@ -177,21 +177,23 @@ def compare(
         if same.sum() >= LEAST_PAIRS:
             same_count = int(same.sum())
             floor = max(floor, noise_floor(one_side.select(same), other_side.select(same)))
-        found = ratios(one_side, other_side, floor)
-        rows += _rows(pairs, found, same, settings)
-        groups = _group_means(found, same, [(new.group, *new.groups) for _, new in pairs])
+        ratios_found = ratios(one_side, other_side, floor)
+        rows += _rows(pairs, ratios_found, same, settings)
+        groups = _group_means(ratios_found, same, [(new.group, *new.groups) for _, new in pairs])
     ordered = tuple(sorted(rows, key=SeriesRow.sort_key))
     return Comparison(ordered, groups, settings, floor, same_count)
 
 
 def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
-    found = {one.series: one for one in side}
-    if len(found) != len(side):
+    by_name = {series.series: series for series in side}
+    if len(by_name) != len(side):
         raise ValueError("duplicate series")
-    bad = next((one for one in side if not one.unusable and not (one.samples > 0).all()), None)
+    bad = next(
+        (series for series in side if not series.unusable and not (series.samples > 0).all()), None
+    )
     if bad is not None:
         raise ValueError(f"{bad.series}: samples must be above 0")
-    return found
+    return by_name
 
 
 def _not_comparable(one: MeasuredSeries, other: MeasuredSeries) -> str:
@@ -248,7 +250,7 @@ def _rows(
     # Plain numbers: reading thousands from an array one by one is slow.
     columns = (np.exp(found.logs), low, high, q, same, near)
     result = []
-    for (old, new), *figures in zip(pairs, *(one.tolist() for one in columns), strict=True):
+    for (old, new), *figures in zip(pairs, *(column.tolist() for column in columns), strict=True):
         ratio, ratio_low, ratio_high, chance, is_same, is_near = figures
         status, reason = Status.UNKNOWN, "the interval is too wide"
         if is_same:

@@ -67,10 +67,10 @@ def differences(before: Side, after: Side) -> tuple[Difference, ...]:
     return differences_of(window, findings(window))
 
 
-def differences_of(window: Window, found: dict[Aspect, Finding]) -> tuple[Difference, ...]:
+def differences_of(window: Window, by_aspect: dict[Aspect, Finding]) -> tuple[Difference, ...]:
     """Return the ``differences`` of sides whose ``findings`` are already known."""
     result: list[Difference] = []
-    for aspect, finding in found.items():
+    for aspect, finding in by_aspect.items():
         if finding.relation in {Relation.DIFFERS, Relation.ELSEWHERE}:
             result += _aspect_differences(aspect, finding, window)
             if aspect is Aspect.CODE and finding.relation is Relation.DIFFERS:
@@ -99,17 +99,17 @@ def environment_differences(
     same_readings = not has_telemetry_difference(one, other)
     if same and same_readings:
         return ()
-    found: list[Difference] = []
+    result: list[Difference] = []
     window = Window(Side((one,)), Side((other,)))
     if not same:
         for aspect in ENVIRONMENT:
             label = _LABELS.get(aspect)
             before, after = (label(one), label(other)) if label else ("", "")
             if before != after and (unknown or (before and after)):
-                found += _aspect_differences(aspect, Finding(Relation.DIFFERS, one, other), window)
+                result += _aspect_differences(aspect, Finding(Relation.DIFFERS, one, other), window)
     if not same_readings:
-        found += _telemetry_differences(window)
-    return tuple(found)
+        result += _telemetry_differences(window)
+    return tuple(result)
 
 
 def findings(window: Window) -> dict[Aspect, Finding]:
@@ -155,9 +155,9 @@ _DIGITS = 12
 
 
 def _telemetry_differences(window: Window) -> Iterator[Difference]:
-    for one in telemetry_differences(window.before, window.after):
-        before, after = f"{one.before:g}", f"{one.after:g}"
-        yield Difference(Aspect.READINGS, before, after, one.sentence, one.name)
+    for reading in telemetry_differences(window.before, window.after):
+        before, after = f"{reading.before:g}", f"{reading.after:g}"
+        yield Difference(Aspect.READINGS, before, after, reading.sentence, reading.name)
 
 
 def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference]:

@@ -75,7 +75,9 @@ class Evidence:
             errors = [_MEDIAN * self.window.noise / math.sqrt(size) for size in sizes]
         else:
             intervals = [side.interval for side in (self.before, self.after)]
-            errors = [(one.high - one.low) / one.median / _WIDTH for one in intervals]
+            errors = [
+                (interval.high - interval.low) / interval.median / _WIDTH for interval in intervals
+            ]
         return abs(math.log(self.ratio)) > _ERRORS * math.hypot(*errors)
 
     @cached_property
@@ -115,23 +117,31 @@ class Evidence:
             {bool(point.environment.driver) for point in self.window.points},
             {bool(point.environment.runtime) for point in self.window.points},
         )
-        even = all(len(each) == 1 for each in versions)
+        even = all(len(recorded) == 1 for recorded in versions)
         return True if known and even else None
 
     @cached_property
     def environment(self) -> tuple[Difference, ...]:
         """The environment's differences where the level moved."""
-        return tuple(one for one in self.differences if one.here and one.aspect in ENVIRONMENT)
+        return tuple(
+            difference
+            for difference in self.differences
+            if difference.here and difference.aspect in ENVIRONMENT
+        )
 
     @cached_property
     def code_differences(self) -> tuple[Difference, ...]:
         """The code's differences where the level moved."""
-        return tuple(one for one in self.differences if one.here and one.aspect not in ENVIRONMENT)
+        return tuple(
+            difference
+            for difference in self.differences
+            if difference.here and difference.aspect not in ENVIRONMENT
+        )
 
     @cached_property
     def code_causes(self) -> tuple[Cause, ...]:
         """The causes that made the code different: all inputs of the code objects that differ."""
-        found = []
+        causes = []
         # The source differs by more than the configuration that it is rendered from.
         edited = self.differs(Aspect.SOURCE)
         if self.differs(Aspect.HEADERS) and not self.differs(Aspect.COMPILER):
@@ -141,26 +151,26 @@ class Evidence:
             by_commit = edited and self.differs(Aspect.REVISION)
             edited = by_commit if unchanged is None else not unchanged
         if edited:
-            found.append(Cause.CODE)
+            causes.append(Cause.CODE)
         if self.differs(Aspect.CONFIGURATION):
-            found.append(Cause.TUNING)
+            causes.append(Cause.TUNING)
         if self.differs(Aspect.COMPILER):
-            found.append(Cause.COMPILER)
-        return tuple(found)
+            causes.append(Cause.COMPILER)
+        return tuple(causes)
 
     @cached_property
     def unrecorded_causes(self) -> tuple[Cause, ...]:
         """Further possible causes: inputs that are not recorded. Without a configuration on either
         side, tuning is not among them."""
         configured = any(point.configuration for point in self.window.points)
-        found = []
+        causes = []
         if not self.is_known(Aspect.SOURCE):
-            found.append(Cause.CODE)
+            causes.append(Cause.CODE)
         if configured and not self.is_known(Aspect.CONFIGURATION):
-            found.append(Cause.TUNING)
+            causes.append(Cause.TUNING)
         if not self.is_known(Aspect.COMPILER):
-            found.append(Cause.COMPILER)
-        return tuple(cause for cause in found if cause not in self.code_causes)
+            causes.append(Cause.COMPILER)
+        return tuple(cause for cause in causes if cause not in self.code_causes)
 
     @cached_property
     def earlier_choice_unchanged(self) -> bool | None:
@@ -189,7 +199,7 @@ class Evidence:
     @property
     def only_telemetry(self) -> bool:
         """Whether the environment differs only in clocks and throttling."""
-        return all(one.aspect is Aspect.READINGS for one in self.environment)
+        return all(difference.aspect is Aspect.READINGS for difference in self.environment)
 
     @property
     def clock_ratio(self) -> float:
@@ -200,4 +210,4 @@ class Evidence:
     @property
     def has_clock_change(self) -> bool:
         found = telemetry_differences(self.before, self.after)
-        return any(one.name.endswith("_mhz") for one in found)
+        return any(difference.name.endswith("_mhz") for difference in found)

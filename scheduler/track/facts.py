@@ -119,8 +119,8 @@ def facts_of(point: Point) -> dict[str, Any]:
 
 def configuration_of(facts: Mapping[str, Any]) -> str:
     """Return the kernel's configuration as one text; "" if unknown."""
-    found = _mapping(facts.get("config"))
-    return ", ".join(f"{name}={found[name]}" for name in sorted(found))
+    config = _mapping(facts.get("config"))
+    return ", ".join(f"{name}={config[name]}" for name in sorted(config))
 
 
 def environment_of(facts: Mapping[str, Any], device: str) -> Environment:
@@ -153,14 +153,14 @@ def parse_readings(clocks: Any) -> dict[str, float]:
     return readings
 
 
-def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[str, Any]]:
+def _resources(functions: Mapping[str, Any], target: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the resources of all device functions, or none."""
-    if not found:
+    if not functions:
         return {}
     gpu = target_of(target)
     rules = rules_of(gpu) if gpu else None
     kind = rules.figures if rules else None
-    for figures in found.values():
+    for figures in functions.values():
         if not isinstance(figures, Mapping):
             return {}
         if not all(isinstance(value, str) or _is_count(value) for value in figures.values()):
@@ -175,7 +175,7 @@ def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[st
                 decode(default_codec(), figures, kind, "resources")
             except UserError:
                 return {}
-    return found
+    return functions
 
 
 def _is_count(value: Any) -> bool:

@@ -175,16 +175,16 @@ class _Writer:
             InjectedKind.SPIKE,
             InjectedKind.DRIFT,
         )
-        found: dict[int, InjectedKind] = {}
-        for place in range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT):
-            near = [index for index in self.machine if abs(index - place) <= 2]
+        events: dict[int, InjectedKind] = {}
+        for slot in range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT):
+            near = [index for index in self.machine if abs(index - slot) <= 2]
             if near and self.rng.random() < 0.7:
                 continue
-            index = near[0] if near else place + int(self.rng.integers(-2, 3))
+            index = near[0] if near else slot + int(self.rng.integers(-2, 3))
             kind = kinds[int(self.rng.integers(len(kinds)))]
             if not near or kind not in {InjectedKind.SPIKE, InjectedKind.DRIFT, InjectedKind.MODE}:
-                found[index] = kind
-        return found
+                events[index] = kind
+        return events
 
     def _revision(self, index: int) -> Point:
         events = [kind for kind in (self.machine.get(index), self.own.get(index)) if kind]

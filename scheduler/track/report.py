@@ -27,11 +27,13 @@ def explain_difference(one: MeasuredSeries, other: MeasuredSeries) -> str:
     """Return the cause of a difference with its first reasons, or "" if a side is unknown."""
     if one.point is None or other.point is None:
         return ""
-    found = explain(Side((one.point,)), Side((other.point,)))
-    candidates = f" ({' or '.join(found.candidates)})" if len(found.candidates) > 1 else ""
-    telling = [each.sentence for each in found.differences if each.aspect not in _PLAIN]
-    reasons = "; ".join(telling[:_MOST_REASONS] or found.reasons[:1])
-    return f"{cause_text(found.cause)}{candidates}: {reasons}"
+    result = explain(Side((one.point,)), Side((other.point,)))
+    candidates = f" ({' or '.join(result.candidates)})" if len(result.candidates) > 1 else ""
+    telling = [
+        difference.sentence for difference in result.differences if difference.aspect not in _PLAIN
+    ]
+    reasons = "; ".join(telling[:_MOST_REASONS] or result.reasons[:1])
+    return f"{cause_text(result.cause)}{candidates}: {reasons}"
 
 
 def table_rows(comparison: Comparison) -> tuple[SeriesRow, ...]:

@@ -98,7 +98,7 @@ def _by_rules(
             yield _registers(old, new, target, rules)
         else:
             before_text, after_text = (
-                ", ".join(f"{one[name]:,}" for name in column.figures) for one in (old, new)
+                ", ".join(f"{figures[name]:,}" for name in column.figures) for figures in (old, new)
             )
             unit = _BYTES.get(column.unit, column.unit)
             yield FigureDifference(column.heading, before_text, after_text, f" {unit}".rstrip())
@@ -109,7 +109,7 @@ def _registers(
 ) -> FigureDifference:
     title = plural(target.words.register)
     have = str(rules.registers(old)), str(rules.registers(new))
-    before, after = (rules.waves_by_registers(one, target) for one in (old, new))
+    before, after = (rules.waves_by_registers(figures, target) for figures in (old, new))
     if before == after:
         return FigureDifference(title, *have)
     more = f", crossing the limit of {before} → {after} {_occupancy_unit(target.words, rules)}"

@@ -91,11 +91,11 @@ def _point(
         ),
         readings=readings,
         others={
-            _text(each.config): Alternative(
-                kernels[each.kernel].source_digest, each.build.code_digest
+            _text(record.config): Alternative(
+                kernels[record.kernel].source_digest, record.build.code_digest
             )
-            for each in task.candidates
-            if each.build and each.build.compiler == build.compiler
+            for record in task.candidates
+            if record.build and record.build.compiler == build.compiler
         },
     )
 

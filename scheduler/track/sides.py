@@ -141,8 +141,8 @@ class Side:
 
     def reading(self, name: str) -> float | None:
         """Return the median of a reading over the nearest points; None if it was not read."""
-        found = [point.readings[name] for point in self.near if name in point.readings]
-        return float(median(found)) if found else None
+        readings = [point.readings[name] for point in self.near if name in point.readings]
+        return float(median(readings)) if readings else None
 
 
 def sides_at(points: tuple[Point, ...], index: int) -> tuple[Side, Side]:

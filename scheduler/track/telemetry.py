@@ -62,7 +62,7 @@ def has_clocks(before: Side, after: Side) -> bool:
 
 def clock_changes(before: Side, after: Side) -> tuple[float, ...]:
     """Return the ratios, after to before, of the clocks that differ."""
-    return tuple(one.after / one.before for one in _clocks(before, after))
+    return tuple(clock.after / clock.before for clock in _clocks(before, after))
 
 
 def _common(before: Side, after: Side) -> list[str]:

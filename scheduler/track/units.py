@@ -25,12 +25,12 @@ class Scale:
 
 def scale_of(unit: str, magnitude: float) -> Scale:
     """Return the scale for figures about as large as ``magnitude``; only units of time change."""
-    known = _TIMES.get(unit)
-    if known is None or not magnitude or not math.isfinite(magnitude):
+    ns_per_unit = _TIMES.get(unit)
+    if ns_per_unit is None or not magnitude or not math.isfinite(magnitude):
         return Scale(1.0, unit)
-    in_ns = _rounded(abs(magnitude) * known)
-    shown, size = next((each for each in _SHOWN if in_ns >= each[1]), _SHOWN[-1])
-    return Scale(known / size, shown)
+    in_ns = _rounded(abs(magnitude) * ns_per_unit)
+    display_unit, size = next((each for each in _SHOWN if in_ns >= each[1]), _SHOWN[-1])
+    return Scale(ns_per_unit / size, display_unit)
 
 
 def format_value(value: float, unit: str) -> str:

@@ -85,8 +85,8 @@ class CudaRecipe(HipRecipe):
             return {}
         ptx = (directory / commands.PTX).read_text()
         sections = section_sizes((directory / commands.CUBIN).read_bytes())
-        found = parse_resources(usage.read_text(), ptx, target, sections)
-        return {name: asdict(one) for name, one in found.items()}
+        kernels = parse_resources(usage.read_text(), ptx, target, sections)
+        return {name: asdict(one) for name, one in kernels.items()}
 
 
 def _rewrite_lines(directory: Path) -> None:

@@ -51,7 +51,7 @@ def parse_resources(
     launches request, for kernels whose PTX does not give it."""
     threads = block_sizes(ptx)
     dynamic = dynamic_shared_bytes(ptx) if dynamic is None else dynamic
-    found = {}
+    resources = {}
     for match in _USAGE.finditer(usage):
         name, rest = match["name"], match["rest"]
         if name not in threads:
@@ -63,8 +63,8 @@ def parse_resources(
             shared_bytes=(int(shared[1]) if shared else 0) + dynamic.get(name, 0),
             threads=threads[name],
         )
-        held = occupancy(demand, target)
-        found[name] = Resources(
+        resident = occupancy(demand, target)
+        resources[name] = Resources(
             registers=demand.registers,
             shared_bytes=demand.shared_bytes,
             stack_bytes=int(match["stack"]),
@@ -72,24 +72,24 @@ def parse_resources(
             spill_load_bytes=int(match["loads"]),
             barriers=int(barriers[1]) if barriers else 0,
             threads=demand.threads,
-            occupancy_blocks_per_sm=held.blocks,
-            occupancy_warps_per_sm=held.warps,
-            limiter=held.limiter,
+            occupancy_blocks_per_sm=resident.blocks,
+            occupancy_warps_per_sm=resident.warps,
+            limiter=resident.limiter,
             code_bytes=sections.get(f".text.{name}", 0),
         )
-    return found
+    return resources
 
 
 def dynamic_shared_bytes(ptx: str) -> dict[str, int]:
     """Return the shared memory that the launches of each kernel request, as our header writes
     it."""
-    found, entry = {}, ""
+    sizes, entry = {}, ""
     for match in re.finditer(r"\.entry\s+(\w+)\(|// kiln_shared_bytes (\d+)", ptx):
         if match[1]:
             entry = match[1]
         else:
-            found[entry] = int(match[2])
-    return found
+            sizes[entry] = int(match[2])
+    return sizes
 
 
 def block_sizes(ptx: str) -> dict[str, int]:

@@ -29,14 +29,14 @@ class CudaToolchain(Toolchain):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        own = (command[0] for command in (self.ptxas, self.nvdisasm) if command)
-        return (*super().programs, *own)
+        extra = (command[0] for command in (self.ptxas, self.nvdisasm) if command)
+        return (*super().programs, *extra)
 
     def without_paths(self) -> CudaToolchain:
-        made = super().without_paths()
-        assert isinstance(made, CudaToolchain)
+        relative = super().without_paths()
+        assert isinstance(relative, CudaToolchain)
         return replace(
-            made,
+            relative,
             ptxas=("ptxas",) if self.ptxas else (),
             nvdisasm=("nvdisasm",) if self.nvdisasm else (),
         )
@@ -66,10 +66,10 @@ def _cuda_clang(clang: Toolchain) -> CudaToolchain:
 def _with_assembler(clang: Toolchain, search: Search) -> ToolchainResult:
     programs = {}
     for program in ("ptxas", "nvdisasm"):
-        found = nvidia_program(program, search)
-        if found is None:
+        path = nvidia_program(program, search)
+        if path is None:
             return AbsentToolchain(NAME, f"{program} is not installed: {EXTRA}")
-        programs[program] = found
+        programs[program] = path
     answer = query_driver(NAME, programs["ptxas"], "--version", search.cache)
     if isinstance(answer, AbsentToolchain):
         return answer
@@ -89,14 +89,14 @@ def nvidia_program(name: str, search: Search) -> Path | None:
     """Return the path of one of NVIDIA's programs: from a wheel, else from PATH."""
     # NVIDIA's wheels share the folder ``nvidia/cu13``.
     in_wheel = newest_in_package("nvidia", f"cu*/bin/{name}")
-    found = in_wheel or shutil.which(name, path=search.path or os.defpath)
-    return Path(found) if found else None
+    path = in_wheel or shutil.which(name, path=search.path or os.defpath)
+    return Path(path) if path else None
 
 
 def newest_in_package(package: str, pattern: str) -> Path | None:
     """Return the last file of an installed package that matches the pattern."""
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():
-        for found in sorted(Path(folder).glob(pattern), reverse=True):
-            return found
+        for path in sorted(Path(folder).glob(pattern), reverse=True):
+            return path
     return None

@@ -76,7 +76,7 @@ def main(name: str, arch: str, level: str) -> int:
 @contextmanager
 def _redirect_output(file: str) -> Iterator[None]:
     """Redirect this process's output, including that of compiled parts, to a file."""
-    kept = [os.dup(number) for number in (1, 2)]
+    saved = [os.dup(number) for number in (1, 2)]
     with Path(file).open("wb") as stream:
         for number in (1, 2):
             os.dup2(stream.fileno(), number)
@@ -85,7 +85,7 @@ def _redirect_output(file: str) -> Iterator[None]:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        for number, own in zip((1, 2), kept, strict=True):
+        for number, own in zip((1, 2), saved, strict=True):
             os.dup2(own, number)
 
 
@@ -155,7 +155,7 @@ def exported_function(name: str, module: types.ModuleType) -> str:
         f"{'void*' if kind == 'ptr' else _C_SCALARS[kind]} {arg}" for arg, kind, _ in arguments
     ]
     host = ", ".join([*typed, "void* workspace", "void* stream"])
-    given = ", ".join([*typed, "size_t* workspace_size, uint8_t* workspace, void* stream"])
+    parameters = ", ".join([*typed, "size_t* workspace_size, uint8_t* workspace, void* stream"])
     sizes = ", ".join(f"int64_t {arg}" for arg in integers) or "void"
     passed = ", ".join(integers)
 
@@ -174,7 +174,7 @@ def exported_function(name: str, module: types.ModuleType) -> str:
         function("workspace_bytes", read_constant(module, "WORKSPACE")),
         function("points", read_constant(module, "POINTS")),
         *(function(f"elements_of_{arg}", counts[arg]) for arg in pointers),
-        f"PT_EXPORT int {name}({given}) {{",
+        f"PT_EXPORT int {name}({parameters}) {{",
         "  if (workspace_size != NULL) {",
         f"    *workspace_size = (size_t)workspace_bytes({passed});",
         "    return 0;",
@@ -203,19 +203,21 @@ def shared_bytes(host: str) -> dict[str, int]:
     values, kernels = [m[2] for m in _SHARED_FIELD.finditer(body)], _LAUNCHED.findall(body)
     if len(values) != len(kernels):
         raise SourceError(f"{len(kernels)} launches have {len(values)} sizes of shared memory")
-    found = {}
+    sizes = {}
     for kernel, value in zip(kernels, values, strict=True):
         constants = re.search(_CONSTANT.format(value), body, re.MULTILINE)
         if constants is None:
             raise SourceError(f"the shared memory of {kernel} is not known before it is launched")
-        found[kernel] = int(constants[1])
-    return found
+        sizes[kernel] = int(constants[1])
+    return sizes
 
 
 def usage(output: str) -> str:
     """Return the resource usage that ptxas reported for each kernel, in its own format."""
-    found = _PTXAS.findall(output)
-    lines = (re.sub(r"^ptxas +\. ", "    ", line) for line in found if "Compile time" not in line)
+    messages = _PTXAS.findall(output)
+    lines = (
+        re.sub(r"^ptxas +\. ", "    ", line) for line in messages if "Compile time" not in line
+    )
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -229,8 +231,8 @@ def format_error(error: BaseException) -> str:
         line, text = error.lineno, error.msg
     first, _, rest = text.partition("\n")
     what = first if isinstance(error, SourceError) else f"{type(error).__name__}: {first}"
-    place = f"{SOURCE}:{line or 1}:1: "
-    return f"{place}error: {what}\n{rest}".rstrip()
+    location = f"{SOURCE}:{line or 1}:1: "
+    return f"{location}error: {what}\n{rest}".rstrip()
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ class CuteDSLRecipe(LibraryRecipe):
         usage, ptx = ((directory / name).read_text() for name in (child.USAGE, child.PTX))
         dynamic = json.loads((directory / child.SHARED).read_text())
         sections = section_sizes((directory / child.CUBIN).read_bytes())
-        found = parse_resources(usage, ptx, target, sections, dynamic)
-        return {name: asdict(one) for name, one in found.items()}
+        kernels = parse_resources(usage, ptx, target, sections, dynamic)
+        return {name: asdict(one) for name, one in kernels.items()}
 
 
 def _compact_listing(directory: Path) -> None:

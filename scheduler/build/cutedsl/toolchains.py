@@ -37,8 +37,8 @@ class CuteDSLToolchain(Toolchain):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        own = (command[0] for command in (self.python, self.nvdisasm) if command)
-        return (*super().programs, *own)
+        extra = (command[0] for command in (self.python, self.nvdisasm) if command)
+        return (*super().programs, *extra)
 
     @property
     def extra_read_paths(self) -> tuple[Path, ...]:
@@ -49,9 +49,9 @@ class CuteDSLToolchain(Toolchain):
         return (CHILD, runtime, *dict.fromkeys(folders), environment, *SYSTEM_FILES)
 
     def without_paths(self) -> CuteDSLToolchain:
-        made = super().without_paths()
-        assert isinstance(made, CuteDSLToolchain)
-        return replace(made, python=("python",), nvdisasm=("nvdisasm",), runtime=RUNTIME)
+        relative = super().without_paths()
+        assert isinstance(relative, CuteDSLToolchain)
+        return replace(relative, python=("python",), nvdisasm=("nvdisasm",), runtime=RUNTIME)
 
 
 def nvidia_compilers(search: Search) -> tuple[ToolchainResult, ...]:

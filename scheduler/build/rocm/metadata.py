@@ -102,7 +102,7 @@ def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
     """Return the resources of each kernel, with the compiler's occupancy: without dynamic LDS."""
     result = {}
     for name, kernel in parse_kernels(listing).items():
-        held = occupancy(kernel.demand(), target)
+        waves = occupancy(kernel.demand(), target)
         result[name] = Resources(
             vgpr=kernel.vgpr_count,
             agpr=kernel.agpr_count,
@@ -113,8 +113,8 @@ def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
             sgpr_spills=kernel.sgpr_spill_count,
             code_bytes=kernel.code_bytes,
             wavefront=kernel.wavefront_size,
-            occupancy_waves_per_simd=held.waves,
-            limiter=str(held.limiter),
+            occupancy_waves_per_simd=waves.waves,
+            limiter=str(waves.limiter),
         )
     return result
 

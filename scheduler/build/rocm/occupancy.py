@@ -88,9 +88,9 @@ def resident_groups(demand: Demand, target: Target, exact_lds: bool = False) -> 
     least 1. This is not ``occupancy`` times the SIMDs: a group may have fewer waves than there are
     SIMDs, and ``occupancy`` rounds up the waves per SIMD."""
     gpu = amd_hardware(target)
-    held = occupancy(demand, target, exact_lds)
+    allowed = occupancy(demand, target, exact_lds)
     waves = -(-demand.workgroup // gpu.wavefront)
-    slots = min(held.by_vgpr, held.by_sgpr) * gpu.simds_per_cu * _units(demand)
+    slots = min(allowed.by_vgpr, allowed.by_sgpr) * gpu.simds_per_cu * _units(demand)
     groups = _groups_of(waves, demand, gpu, _lds_bytes(demand, gpu, exact_lds))
     return max(1, min(groups, slots // waves))
 

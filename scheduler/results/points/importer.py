@@ -89,8 +89,8 @@ def _detect(text: str, name: str) -> tuple[Format, Any]:
             raise UserError(f"format: not {named.title}")
         return named, content
     for kind in FORMATS.values():
-        given = text if kind.is_text else content  # a log may be a text inside JSON
-        if kind.accepts(given):
-            return kind, given
-    known = ", ".join(kind.title for kind in FORMATS.values())
-    raise UserError(f"format: not recognized; expected one of: {known}")
+        candidate = text if kind.is_text else content  # a log may be a text inside JSON
+        if kind.accepts(candidate):
+            return kind, candidate
+    titles = ", ".join(kind.title for kind in FORMATS.values())
+    raise UserError(f"format: not recognized; expected one of: {titles}")

@@ -54,11 +54,11 @@ class SeriesKey:
     def digest(self) -> str:
         """The sha256 that identifies the series. Kiln's own problem counts by its hash, whatever
         its title; a name from outside never equals one."""
-        of = {name: getattr(self, name) for name in _KEY_FIELDS}
-        return digest_of(of | {"problem": "" if self.own else self.problem})
+        identity = {name: getattr(self, name) for name in _KEY_FIELDS}
+        return digest_of(identity | {"problem": "" if self.own else self.problem})
 
 
-_KEY_FIELDS = tuple(one.name for one in fields(SeriesKey))
+_KEY_FIELDS = tuple(key_field.name for key_field in fields(SeriesKey))
 
 
 @dataclass(frozen=True)

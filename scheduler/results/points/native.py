@@ -47,15 +47,15 @@ def accepts(content: Any) -> bool:
 
 def read(content: Any, context: ImportContext) -> Points:
     """Return the points of a document. Raises ``UserError`` naming the row and the field."""
-    whole = fields.as_object(content, "points")
-    fields.require(whole.get("kind") == KIND, "kind", f"expected {KIND!r}")
+    document = fields.as_object(content, "points")
+    fields.require(document.get("kind") == KIND, "kind", f"expected {KIND!r}")
     fields.require(
-        whole.get("schema") == SCHEMA, "schema", f"this version of Kiln supports only {SCHEMA}"
+        document.get("schema") == SCHEMA, "schema", f"this version of Kiln supports only {SCHEMA}"
     )
-    fields.reject_unknown(whole, ("kind", "schema", "defaults", "points"), "document")
-    defaults = fields.as_object(whole.get("defaults", {}), "defaults")
+    fields.reject_unknown(document, ("kind", "schema", "defaults", "points"), "document")
+    defaults = fields.as_object(document.get("defaults", {}), "defaults")
     fields.reject_unknown(defaults, _FIELDS, "defaults")
-    rows = fields.as_list(whole.get("points"), "points")
+    rows = fields.as_list(document.get("points"), "points")
     fields.require(1 <= len(rows) <= MOST_POINTS, "points", f"expected 1 to {MOST_POINTS} points")
     reader = _Reader(defaults, context)
     return Points(tuple(reader.point(row, f"points[{place}]") for place, row in enumerate(rows)))
@@ -67,8 +67,8 @@ class _Reader:
     call per part counts."""
 
     def __init__(self, defaults: Mapping[str, Any], context: ImportContext) -> None:
-        known = {name: getattr(context, name) for name in ("device", "target", "toolchain")}
-        self._defaults = {name: text for name, text in known.items() if text} | dict(defaults)
+        stated = {name: getattr(context, name) for name in ("device", "target", "toolchain")}
+        self._defaults = {name: text for name, text in stated.items() if text} | dict(defaults)
         self._shared = {id(value) for value in self._defaults.values()}
         self._context = context
         self._checked: dict[tuple[str, int], Any] = {}
@@ -81,37 +81,37 @@ class _Reader:
         self._nested_bytes = 0
 
     def point(self, row: Any, at: str) -> Point:
-        given = fields.as_object(row, at)
-        if not given.keys() <= _FIELDS:
-            fields.reject_unknown(given, _FIELDS, at)
-        one = self._defaults | given
-        if not one.keys() >= _DUE:
-            missing = next(name for name in (*_NEEDED, "value") if name not in one)
+        row_fields = fields.as_object(row, at)
+        if not row_fields.keys() <= _FIELDS:
+            fields.reject_unknown(row_fields, _FIELDS, at)
+        values = self._defaults | row_fields
+        if not values.keys() >= _DUE:
+            missing = next(name for name in (*_NEEDED, "value") if name not in values)
             raise UserError(f"{at}.{missing}: missing")
-        unit = fields.as_text(one.get("unit", ""), f"{at}.unit", 40)
-        value = fields.as_number(one["value"], f"{at}.value")
-        samples = self._check_once(_samples, one.get("samples", []), f"{at}.samples")
-        if (one.get("low") is None) != (one.get("high") is None):
+        unit = fields.as_text(values.get("unit", ""), f"{at}.unit", 40)
+        value = fields.as_number(values["value"], f"{at}.value")
+        samples = self._check_once(_samples, values.get("samples", []), f"{at}.samples")
+        if (values.get("low") is None) != (values.get("high") is None):
             raise UserError(f"{at}.low: low and high must be given together")
-        low, high = fields.as_bounds(one, ("low", "high"), value, at)
-        better = one.get("better", better_direction(unit))
+        low, high = fields.as_bounds(values, ("low", "high"), value, at)
+        better = values.get("better", better_direction(unit))
         if better not in ("lower", "higher"):
             raise UserError(f'{at}.better: expected "lower" or "higher"')
         measured_at = self._context.measured_at or self._context.now
-        if "measured_at" in one:
-            measured_at = self._moment(one["measured_at"], f"{at}.measured_at")
+        if "measured_at" in values:
+            measured_at = self._moment(values["measured_at"], f"{at}.measured_at")
         return Point(
-            series=self._series(one, unit, at),
+            series=self._series(values, unit, at),
             value=value,
             measured_at=measured_at,
-            revision=self._check_once(self._revision, one.get("revision"), f"{at}.revision"),
+            revision=self._check_once(self._revision, values.get("revision"), f"{at}.revision"),
             low=low,
             high=high,
-            n=fields.as_count(one.get("n", len(samples) or 1), f"{at}.n", MOST_N, least=1),
+            n=fields.as_count(values.get("n", len(samples) or 1), f"{at}.n", MOST_N, least=1),
             samples=samples,
             better=better,
             conditions=self._check_once(
-                self._conditions, one.get("conditions", {}), f"{at}.conditions"
+                self._conditions, values.get("conditions", {}), f"{at}.conditions"
             ),
         )
 
@@ -124,25 +124,25 @@ class _Reader:
             self._checked[key] = check(value, at)
         return self._checked[key]
 
-    def _series(self, one: Mapping[str, Any], unit: str, at: str) -> SeriesKey:
+    def _series(self, values: Mapping[str, Any], unit: str, at: str) -> SeriesKey:
         """Return the series' key, shared by its points, so that its hash is computed once."""
-        sizes = self._check_sizes(one.get("sizes", {}), f"{at}.sizes")
-        given = [one.get(name, "") for name in _TEXTS]
+        sizes = self._check_sizes(values.get("sizes", {}), f"{at}.sizes")
+        key_texts = [values.get(name, "") for name in _TEXTS]
         try:
-            same = (*given, *sorted(sizes.items()))
-            known = self._keys.get(same)
+            key_values = (*key_texts, *sorted(sizes.items()))
+            key = self._keys.get(key_values)
         except TypeError:  # a text of the wrong type: the check below names it
-            same, known = (), None
-        if known is None:
-            texts = dict(zip(_TEXTS, given, strict=True))
+            key_values, key = (), None
+        if key is None:
+            texts = dict(zip(_TEXTS, key_texts, strict=True))
             # Series of one batch differ in their problem, and agree in nearly all else.
-            if not same or not texts.items() <= self._texts:
+            if not key_values or not texts.items() <= self._texts:
                 for name, text in texts.items():
                     empty = name not in _NEEDED
                     fields.as_text(text, f"{at}.{name}", _TEXTS[name], empty=empty)
                 self._texts.update(texts.items())
-            known = self._keys[same] = SeriesKey(**texts | {"unit": unit}, sizes=sizes)
-        return known
+            key = self._keys[key_values] = SeriesKey(**texts | {"unit": unit}, sizes=sizes)
+        return key
 
     def _check_sizes(self, value: Any, at: str) -> dict[str, int]:
         """Check the names of sizes once; most numbers are small ones."""
@@ -167,8 +167,8 @@ class _Reader:
             self._moments[text] = moment
         return moment
 
-    def _conditions(self, given: Any, at: str) -> dict[str, Any]:
-        facts = fields.as_object(given, at)
+    def _conditions(self, value: Any, at: str) -> dict[str, Any]:
+        facts = fields.as_object(value, at)
         for name, fact in facts.items():
             kind = FACTS.get(name)
             if kind is None:
@@ -189,17 +189,17 @@ class _Reader:
         except (AttributeError, TypeError):  # not an object, or it contains lists and objects
             content = ()
         at = f"{at}.{name}"
-        whole = fields.as_object(fact, at)
-        if fields.is_flat_and_small(whole):
+        content_object = fields.as_object(fact, at)
+        if fields.is_flat_and_small(content_object):
             self._objects.add(content)
             return
-        self._nested_bytes += fields.json_size(whole, at)
+        self._nested_bytes += fields.json_size(content_object, at)
         if self._nested_bytes > _MOST_NESTED_BYTES:
             raise UserError(
                 f"{at}: nested objects have more than {_MOST_NESTED_BYTES} bytes in total:"
                 " split the batch"
             )
-        fields.require_json(whole, at)
+        fields.require_json(content_object, at)
 
     def _revision(self, value: Any, at: str) -> RevisionKey:
         context = self._context

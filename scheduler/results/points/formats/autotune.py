@@ -62,34 +62,34 @@ def _search(pattern: re.Pattern[str]) -> Callable[[str], _Found | None]:
     """Return the function that finds a pattern; its groups are the parts."""
 
     def find(text: str) -> _Found | None:
-        found = pattern.search(text)
-        return _Found(*found.span(), found.groups()) if found else None
+        match = pattern.search(text)
+        return _Found(*match.span(), match.groups()) if match else None
 
     return find
 
 
 def _choice(text: str) -> _Found | None:
-    found = _TIMED.search(text)
-    if found is None:
+    match = _TIMED.search(text)
+    if match is None:
         return None
-    reversed_name = _NAME_REVERSED.match(text[: found.start()][::-1])
+    reversed_name = _NAME_REVERSED.match(text[: match.start()][::-1])
     assert reversed_name is not None  # the pattern requires one character before it
     name = reversed_name[0][::-1]
-    before = found.start() - len(name)
+    before = match.start() - len(name)
     if name[0] == ":" and name != ":" and text[:before].endswith("]"):  # ``[rank0]:mm 0.1 ms``
         name = name[1:]
-    return _Found(found.start() - len(name), found.end(), (name, *found.groups()))
+    return _Found(match.start() - len(name), match.end(), (name, *match.groups()))
 
 
 def _end(text: str) -> _Found | None:
-    found = _END.search(text)
-    if found is None:
+    match = _END.search(text)
+    if match is None:
         return None
-    start = found.start()
+    start = match.start()
     for how in ("SingleProcess ", "SubProcess "):
         if text.endswith(how, 0, start):
-            return _Found(start - len(how), found.end())
-    return _Found(start, found.end())
+            return _Found(start - len(how), match.end())
+    return _Found(start, match.end())
 
 
 #: For each kind of line, a text that it contains, and the function that matches it.
@@ -282,13 +282,13 @@ def _match_kinds(text: str) -> dict[_Kind, _Found]:
 
 
 def _line(text: str) -> _Line | None:
-    found = _match_kinds(text)
-    if not found:
+    matches = _match_kinds(text)
+    if not matches:
         return None
-    kind, match = next(iter(found.items()))
+    kind, match = next(iter(matches.items()))
     # If the line is a text inside JSON, more follows it.
     rest = text[match.end :].partition('"')[0].strip().rstrip("\\").rstrip()
-    also = _match_kinds(rest).keys() | (found.keys() - {kind})
+    also = _match_kinds(rest).keys() | (matches.keys() - {kind})
     if kind is _Kind.HEAD and "(" not in rest.rpartition(")")[0][1:]:
         return None
     return _Line(kind, text[: match.start], (*match.parts, rest), frozenset(also))

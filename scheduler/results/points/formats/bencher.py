@@ -47,16 +47,16 @@ def read(content: Any, context: ImportContext) -> Points:
     rows = Rows(context)
     check_row_count(sum(len(one) for one in content.values() if isinstance(one, list)), "document")
     doubled = content.names if isinstance(content, fields.DuplicateKeys) else frozenset()
-    for name, given in content.items():
+    for name, benchmark in content.items():
         at = one_line(name, MAX_NAME) or '""'
         with rows.row(at):
             fields.require(name not in doubled, at, "occurs more than once in the file")
             fields.as_text(name, at, 500, empty=False)
-            if isinstance(given, list):
-                for problem, place, measures in _variants(name, at, given, rows):
+            if isinstance(benchmark, list):
+                for problem, place, measures in _variants(name, at, benchmark, rows):
                     _add(rows, problem, place, measures, is_open=True)
             else:
-                _add(rows, name, at, fields.as_object(given, at), is_open=False)
+                _add(rows, name, at, fields.as_object(benchmark, at), is_open=False)
     return rows.points()
 
 
@@ -65,22 +65,22 @@ def _variants(
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield name, position and measures of each set of parameters."""
     fields.require(bool(entries), at, "no measures")
-    found: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {}
+    variants: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {}
     count = 0  # number of measures
-    for number, given in enumerate(entries):
-        place = f"{at}[{number}]"
-        with rows.row(place):
-            one = fields.as_object(given, place)
-            fields.reject_unknown(one, ("parameters", "measures"), place)
-            problem = name + _parameters(one.get("parameters") or {}, f"{place}.parameters")
-            _, known = found.setdefault(problem, (place, {}))
-            for measure, named in fields.as_object(one.get("measures"), place).items():
-                values = fields.as_object(named, f"{place}.{one_line(measure, 80)}")
+    for number, entry in enumerate(entries):
+        entry_at = f"{at}[{number}]"
+        with rows.row(entry_at):
+            variant = fields.as_object(entry, entry_at)
+            fields.reject_unknown(variant, ("parameters", "measures"), entry_at)
+            problem = name + _parameters(variant.get("parameters") or {}, f"{entry_at}.parameters")
+            _, known = variants.setdefault(problem, (entry_at, {}))
+            for measure, named in fields.as_object(variant.get("measures"), entry_at).items():
+                values = fields.as_object(named, f"{entry_at}.{one_line(measure, 80)}")
                 count += measure not in known
-                rows.need_room(place, count)
+                rows.need_room(entry_at, count)
                 known.setdefault(measure, {}).update(values)
-    for problem, (place, measures) in found.items():
-        yield problem, place, measures
+    for problem, (entry_at, measures) in variants.items():
+        yield problem, entry_at, measures
 
 
 def _parameters(parameters: Any, at: str) -> str:
@@ -99,21 +99,21 @@ def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_o
     """Add the points of a benchmark. Value names besides the known three are metrics if
     ``is_open``, else errors."""
     fields.require(bool(measures), at, "no measures")
-    for measure, given in measures.items():
-        place = f"{at}.{one_line(measure, 80)}"
-        with rows.row(place):
-            one = fields.as_object(given, place)
+    for measure, value_set in measures.items():
+        measure_at = f"{at}.{one_line(measure, 80)}"
+        with rows.row(measure_at):
+            values = fields.as_object(value_set, measure_at)
             if not is_open:
-                fields.reject_unknown(one, (_VALUE, *_BOUNDS), place)
+                fields.reject_unknown(values, (_VALUE, *_BOUNDS), measure_at)
             metric, unit = _MEASURES.get(measure, (measure, ""))
-            others = sorted(one.keys() - {_VALUE, *_BOUNDS})
-            if _VALUE in one or not others:
-                value = fields.as_number(one.get(_VALUE), f"{place}.{_VALUE}")
-                low, high = fields.as_bounds(one, _BOUNDS, value, place)
+            others = sorted(values.keys() - {_VALUE, *_BOUNDS})
+            if _VALUE in values or not others:
+                value = fields.as_number(values.get(_VALUE), f"{measure_at}.{_VALUE}")
+                low, high = fields.as_bounds(values, _BOUNDS, value, measure_at)
                 bounds = {} if low is None or high is None else {"low": low, "high": high}
                 figure: dict[str, Any] = {"metric": metric, "unit": unit, "value": value, **bounds}
-                rows.add(place, make_point(rows.context, problem, place, **figure))
+                rows.add(measure_at, make_point(rows.context, problem, measure_at, **figure))
             for name in others:
-                value = fields.as_number(one[name], f"{place}.{one_line(name, 80)}")
+                value = fields.as_number(values[name], f"{measure_at}.{one_line(name, 80)}")
                 named: dict[str, Any] = {"metric": f"{metric}_{name}", "unit": unit, "value": value}
-                rows.add(place, make_point(rows.context, problem, place, **named))
+                rows.add(measure_at, make_point(rows.context, problem, measure_at, **named))

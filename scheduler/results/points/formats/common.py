@@ -101,14 +101,14 @@ class Rows:
     def points(self, *, once: bool = True) -> Points:
         """Return all points. If a benchmark may occur only ``once`` in a file, figures of the same
         name, metric and unit are all left out: the file does not say which of them counts."""
-        made = self._made
+        rows = self._made
         if once:
-            counts = Counter(_name(point) for _, point in made)
-            doubled = {at: point for at, point in made if counts[_name(point)] > 1}
-            made = self._made = [one for one in made if counts[_name(one[1])] == 1]
+            counts = Counter(_name(point) for _, point in rows)
+            doubled = {at: point for at, point in rows if counts[_name(point)] > 1}
+            rows = self._made = [one for one in rows if counts[_name(one[1])] == 1]
             for at, one in doubled.items():
                 self.leave_out(at, one.series.problem, "occurs more than once in the file")
-        return Points(tuple(point for _, point in made), tuple(self._left_out))
+        return Points(tuple(point for _, point in rows), tuple(self._left_out))
 
 
 def _name(point: Point) -> tuple[str, str, str]:
@@ -140,7 +140,7 @@ def make_point(
     value = fields.as_number(value, f"{at}.value")
     if unit == "ns":
         fields.require(value > 0, at, f"{value:g} ns is not a time: must be above 0")
-        fields.require(all(one >= 0 for one in more.get("samples", ())), at, "negative time")
+        fields.require(all(sample >= 0 for sample in more.get("samples", ())), at, "negative time")
     return Point(
         series=series,
         value=value,
@@ -158,12 +158,12 @@ def sample_fields(samples: Sequence[float], at: str, factor: float = 1.0) -> dic
     if not samples:
         raise UserError(f"{at}: no samples")
     step = -(-len(samples) // MOST_SAMPLES)
-    kept = tuple(fields.as_numbers([one * factor for one in samples[::step]], at))
-    interval = rank_interval(kept)
+    stored = tuple(fields.as_numbers([sample * factor for sample in samples[::step]], at))
+    interval = rank_interval(stored)
     return {
         "value": interval.median,
         "low": interval.low,
         "high": interval.high,
         "n": len(samples),
-        "samples": kept,
+        "samples": stored,
     }

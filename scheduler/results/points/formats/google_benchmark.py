@@ -62,8 +62,8 @@ class _Row:
 def read(content: Any, context: ImportContext) -> Points:
     """Read a point for each metric of each benchmark. Raises ``UserError`` naming the field for
     errors that concern the whole file."""
-    whole = fields.as_object(content, "document")
-    about = fields.as_object(whole["context"], "context")
+    document = fields.as_object(content, "document")
+    about = fields.as_object(document["context"], "context")
     when = None
     if date := about.get("date"):
         old = _OLD_DATE.fullmatch(date) if isinstance(date, str) else None
@@ -73,15 +73,15 @@ def read(content: Any, context: ImportContext) -> Points:
     host = about.get("host_name")
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))
-    given = benchmarks(whole)
-    check_row_count(len(given), "benchmarks")
+    numbered_rows = benchmarks(document)
+    check_row_count(len(numbered_rows), "benchmarks")
     rows = Rows(context)
     runs: dict[str, list[_Row]] = {}
-    for row in _rows(given, rows):
+    for row in _rows(numbered_rows, rows):
         runs.setdefault(row.name, []).append(row)
         rows.need_room(row.at, len(runs))
-    for found in runs.values():
-        for name, run in _by_series(found).items():
+    for same_name in runs.values():
+        for name, run in _by_series(same_name).items():
             _add_run(rows, name, run, when)
     return rows.points()
 
@@ -89,52 +89,52 @@ def read(content: Any, context: ImportContext) -> Points:
 # ---- rows
 
 
-def _rows(given: Sequence[tuple[str, Any]], rows: Rows) -> Iterator[_Row]:
+def _rows(numbered_rows: Sequence[tuple[str, Any]], rows: Rows) -> Iterator[_Row]:
     """Yield the rows that have figures."""
-    texts = (row.get("name") for _, row in given if isinstance(row, dict))
+    texts = (row.get("name") for _, row in numbered_rows if isinstance(row, dict))
     names = {name for name in texts if isinstance(name, str)}
-    for at, row in given:
+    for at, row in numbered_rows:
         name = (row.get("run_name") or row.get("name")) if isinstance(row, dict) else ""
         with rows.row(at, name):
-            one = fields.as_object(row, at)
+            entry = fields.as_object(row, at)
             name = fields.as_text(name, f"{at}.name", 500, empty=False)
-            failure = one.get("error_message") or one.get("skip_message")
-            failed = bool(one.get("error_occurred") or one.get("skipped") or failure)
+            failure = entry.get("error_message") or entry.get("skip_message")
+            failed = bool(entry.get("error_occurred") or entry.get("skipped") or failure)
             fields.require(not failed, at, str(failure or "the benchmark failed"))
-            yield _row(one, at, name, names, rows)
+            yield _row(entry, at, name, names, rows)
 
 
-def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows) -> _Row:
-    name, aggregate = _kind(one, at, name, names)
+def _row(entry: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows) -> _Row:
+    name, aggregate = _kind(entry, at, name, names)
     is_complexity = aggregate in _COMPLEXITIES
     fields.require(not is_complexity, at, f"a complexity coefficient ({aggregate}), not a time")
-    index = one.get("repetition_index")
-    made = _Row(
+    index = entry.get("repetition_index")
+    result = _Row(
         at,
         name,
         aggregate,
-        fields.as_text(one.get("label") or "", f"{at}.label", 500),
+        fields.as_text(entry.get("label") or "", f"{at}.label", 500),
         None if index is None else fields.as_count(index, f"{at}.repetition_index"),
-        fields.as_count(one.get("repetitions", 1), f"{at}.repetitions", MOST_N, least=1)
+        fields.as_count(entry.get("repetitions", 1), f"{at}.repetitions", MOST_N, least=1)
         if aggregate
         else 1,
     )
     if aggregate in ("", _MEDIAN, _MEAN):
-        made.figures["time"] = (_time(one, at, "real_time"), "ns")
+        result.figures["time"] = (_time(entry, at, "real_time"), "ns")
         with rows.row(at, name):
-            made.figures["cpu_time"] = (_time(one, at, "cpu_time"), "ns")
-        for counter, value in one.items():
+            result.figures["cpu_time"] = (_time(entry, at, "cpu_time"), "ns")
+        for counter, value in entry.items():
             if counter not in _KNOWN and isinstance(value, (int, float)):
-                rows.need_room(at, len(made.figures))
+                rows.need_room(at, len(result.figures))
                 with rows.row(at, name):
                     number = fields.as_number(value, f"{at}.{counter}")
-                    made.figures[counter] = (number, _UNITS.get(counter, ""))
-    return made
+                    result.figures[counter] = (number, _UNITS.get(counter, ""))
+    return result
 
 
-def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
+def _kind(entry: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
     """Return the benchmark's name, and the aggregate of its repetitions, "" for a run."""
-    if (kind := one.get("run_type")) is not None or "aggregate_name" in one:
+    if (kind := entry.get("run_type")) is not None or "aggregate_name" in entry:
         fields.require(
             kind in (None, "iteration", "aggregate"),
             f"{at}.run_type",
@@ -142,10 +142,10 @@ def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[
         )
         if kind == "iteration":
             return name, ""
-        aggregate = fields.as_text(one.get("aggregate_name"), f"{at}.aggregate_name", 100)
-        return (name if one.get("run_name") else name.removesuffix(f"_{aggregate}")), aggregate
-    if "big_o" in one or "rms" in one:
-        return name, _COMPLEXITIES["rms" in one]
+        aggregate = fields.as_text(entry.get("aggregate_name"), f"{at}.aggregate_name", 100)
+        return (name if entry.get("run_name") else name.removesuffix(f"_{aggregate}")), aggregate
+    if "big_o" in entry or "rms" in entry:
+        return name, _COMPLEXITIES["rms" in entry]
     old = _OLD_AGGREGATE.fullmatch(name)
     if old and {f"{old[1]}_mean", f"{old[1]}_stddev"} <= names:  # it always wrote both
         return old[1], old[2]
@@ -163,16 +163,16 @@ def _time(row: Mapping[str, Any], at: str, name: str) -> float:
 # ---- runs
 
 
-def _by_series(found: list[_Row]) -> dict[str, list[_Row]]:
+def _by_series(same_name: list[_Row]) -> dict[str, list[_Row]]:
     """Group rows of one name by the names of their series: if they belong to several runs, the
     label tells them apart. Repetitions of one run are numbered, and their labels may describe each
     outcome."""
-    numbers = Counter((row.aggregate, row.index) for row in found)
+    numbers = Counter((row.aggregate, row.index) for row in same_name)
     is_one_run = max(numbers.values()) == 1
-    if is_one_run or len({row.label for row in found}) == 1:
-        return {found[0].name: found}
+    if is_one_run or len({row.label for row in same_name}) == 1:
+        return {same_name[0].name: same_name}
     by_label: dict[str, list[_Row]] = {}
-    for row in found:
+    for row in same_name:
         by_label.setdefault(f"{row.name} {row.label}".rstrip(), []).append(row)
     return by_label
 
@@ -186,16 +186,16 @@ def _add_run(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> N
                 row.at, name, f"{row.aggregate}: no repetitions, median or mean in the file"
             )
         return
-    chosen = [row for row in run if row.aggregate == aggregate]
-    numbers = Counter(row.index for row in chosen)
+    selected = [row for row in run if row.aggregate == aggregate]
+    numbers = Counter(row.index for row in selected)
     is_old = not aggregate and set(numbers) == {None}  # repetitions were not numbered
     if max(numbers.values()) > 1 and not is_old:
-        for row in chosen:
+        for row in selected:
             rows.leave_out(row.at, name, "this name and label occur more than once in the file")
         return
     suffix = "_mean" if aggregate == _MEAN else ""
     by_metric: dict[str, list[_Row]] = {}
-    for row in chosen:
+    for row in selected:
         for metric in row.figures:
             by_metric.setdefault(metric, []).append(row)
     for metric, measured in by_metric.items():

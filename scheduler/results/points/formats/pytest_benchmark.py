@@ -34,19 +34,19 @@ _FACTS = {
 def read(content: Any, context: ImportContext) -> Points:
     """Read one point per benchmark. Raises ``UserError`` naming the field for errors in all
     rows."""
-    whole = fields.as_object(content, "document")
-    machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
-    context = _with_commit(whole, context)
+    document = fields.as_object(content, "document")
+    machine = fields.as_object(document.get("machine_info") or {}, "machine_info")
+    context = _with_commit(document, context)
     if not context.device:
         context = replace(context, device=_device(machine))
     rows = Rows(context)
-    when = _moment(whole.get("datetime"), "datetime", context)
+    when = _moment(document.get("datetime"), "datetime", context)
     facts = {}
     for fact, names in _FACTS.items():
         parts = [part for name in names if isinstance(part := machine.get(name), str) and part]
         if parts:
             facts[fact] = fields.as_text(" ".join(parts), "machine_info", 1_000)
-    for at, row in benchmarks(whole):
+    for at, row in benchmarks(document):
         with rows.row(at, _name(row)):
             rows.add(at, _point(row, at, rows.context, when, facts))
     return rows.points()
@@ -59,15 +59,17 @@ def _name(row: Any) -> Any:
 def _point(
     row: Any, at: str, context: ImportContext, when: datetime | None, facts: dict[str, Any]
 ) -> Point:
-    one = fields.as_object(row, at)
-    name = fields.as_text(_name(one), f"{at}.fullname", 500)
-    fields.require(bool(one.get("stats")), f"{at}.stats", "missing: the benchmark may have failed")
-    stats = fields.as_object(one["stats"], f"{at}.stats")
+    benchmark = fields.as_object(row, at)
+    name = fields.as_text(_name(benchmark), f"{at}.fullname", 500)
+    fields.require(
+        bool(benchmark.get("stats")), f"{at}.stats", "missing: the benchmark may have failed"
+    )
+    stats = fields.as_object(benchmark["stats"], f"{at}.stats")
     factor = NANOSECONDS["s"]
     data = fields.as_list(stats.get("data") or [], f"{at}.stats.data")
     if data:
-        here = f"{at}.stats.data"
-        figure = sample_fields(fields.as_numbers(data, here), here, factor)
+        data_at = f"{at}.stats.data"
+        figure = sample_fields(fields.as_numbers(data, data_at), data_at, factor)
     else:
         figure = {
             "value": fields.as_number(stats.get("median"), f"{at}.stats.median") * factor,
@@ -78,10 +80,10 @@ def _point(
     )
 
 
-def _with_commit(whole: dict[str, Any], context: ImportContext) -> ImportContext:
+def _with_commit(document: dict[str, Any], context: ImportContext) -> ImportContext:
     """Return the context with the commit and branch in the file, where none was given."""
-    commit = fields.as_object(whole.get("commit_info") or {}, "commit_info")
-    made = _moment(commit.get("author_time") or commit.get("time"), "commit_info.time", context)
+    commit = fields.as_object(document.get("commit_info") or {}, "commit_info")
+    moment = _moment(commit.get("author_time") or commit.get("time"), "commit_info.time", context)
     name = commit.get("id")
     if name == _UNVERSIONED:
         name = None
@@ -95,28 +97,28 @@ def _with_commit(whole: dict[str, Any], context: ImportContext) -> ImportContext
         return context
     revision = fields.as_text(name, "revision", 100)
     branch = context.branch or branch
-    return replace(context, revision=revision, revision_at=made, branch=branch)
+    return replace(context, revision=revision, revision_at=moment, branch=branch)
 
 
 def _device(machine: dict[str, Any]) -> str:
     """Return the processor's name; without one the host's, since machines of one architecture are
     different devices."""
     cpu = machine.get("cpu")
-    found = [(f"cpu.{name}", cpu.get(name)) for name in _PROCESSOR if isinstance(cpu, dict)]
+    names = [(f"cpu.{name}", cpu.get(name)) for name in _PROCESSOR if isinstance(cpu, dict)]
     if " " in str(machine.get("processor")):  # on Windows; other systems give an architecture
-        found.append(("processor", machine.get("processor")))
-    found.append(("node", machine.get("node")))
-    for name, text in found:
+        names.append(("processor", machine.get("processor")))
+    names.append(("node", machine.get("node")))
+    for name, text in names:
         if isinstance(text, str) and text.strip():
             return fields.as_text(text, f"machine_info.{name}", 200)
     return ""
 
 
-def _moment(given: Any, at: str, context: ImportContext) -> datetime | None:
-    if not given:
+def _moment(value: Any, at: str, context: ImportContext) -> datetime | None:
+    if not value:
         return None
     try:
-        moment = fields.as_timestamp(given, at)
+        moment = fields.as_timestamp(value, at)
     except UserError:
         if at != "datetime":  # git's date formats depend on its settings
             return None
