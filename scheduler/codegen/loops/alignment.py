@@ -8,8 +8,8 @@ few steps before and after the packs are processed one at a time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import sympy
 
@@ -51,19 +51,48 @@ class Pack:
 
 @dataclass(frozen=True)
 class Packs:
-    """The accesses that can move ``width`` steps along ``axis`` at once.
+    """Which of some accesses can move ``width`` steps along ``axis`` at once."""
 
-    Those in ``aligned`` do so if every size in ``sizes`` is a multiple of ``width``. Those in
-    ``cut`` do so wherever rows begin if packs begin where the offset ``lead`` is aligned; it is
-    None if rows cannot be divided there.
-    """
-
+    nest: LoopNest
     axis: Axis | None
     width: int
-    aligned: tuple[Access, ...] = ()
-    sizes: tuple[Expr, ...] = ()
-    lead: Affine | None = None
-    cut: tuple[Access, ...] = ()
+    accesses: tuple[Access, ...]
+
+    @cached_property
+    def _requirements(self) -> list[tuple[Access, tuple[Expr, ...]]]:
+        """Return the accesses that sizes can align, each with the sizes that must be multiples of
+        ``width``."""
+        if self.axis is None:
+            return []
+        needs = self.nest.alignment_requirements
+        found = ((access, needs(access, self.axis, self.width)) for access in self.accesses)
+        return [(access, sizes) for access, sizes in found if sizes is not None]
+
+    @cached_property
+    def aligned(self) -> tuple[Access, ...]:
+        """Return the accesses that can if every size in ``sizes`` is a multiple of ``width``."""
+        return tuple(access for access, _ in self._requirements)
+
+    @cached_property
+    def sizes(self) -> tuple[Expr, ...]:
+        """Return the sizes that must be multiples of ``width``, as far as they are unknown."""
+        return tuple(dict.fromkeys(size for _, sizes in self._requirements for size in sizes))
+
+    @cached_property
+    def lead(self) -> Affine | None:
+        """Return the offset that decides where rows are divided into packs; None if they cannot
+        be."""
+        return find_lead(self.nest, self.axis, self.width) if self.axis else None
+
+    @cached_property
+    def cut(self) -> tuple[Access, ...]:
+        """Return the accesses that can wherever rows begin, if packs begin where ``lead`` is
+        aligned."""
+        lead, axis = self.lead, self.axis
+        if lead is None or axis is None:
+            return ()
+        moves = partial(is_aligned_with, self.nest, lead=lead, axis=axis, width=self.width)
+        return tuple(access for access in self.accesses if moves(access))
 
     def conditions(self, index: IndexPrinter, width: str = "kVector") -> list[str]:
         """Return the conditions under which ``aligned`` are, as far as sizes are unknown."""
@@ -78,25 +107,6 @@ class Packs:
         if cut:
             return Pack(self.axis, self.width, self.cut, self.lead)
         return Pack(self.axis, self.width, self.aligned)
-
-
-def find_packs(
-    nest: LoopNest, axis: Axis | None, width: int, accesses: Sequence[Access] | None = None
-) -> Packs:
-    """Return the packs of some accesses (of all, by default) along ``axis``."""
-    if axis is None:
-        return Packs(axis, width)
-    candidates = nest.accesses if accesses is None else accesses
-    found = [(a, nest.alignment_requirements(a, axis, width)) for a in candidates]
-    lead = find_lead(nest, axis, width)
-    return Packs(
-        axis,
-        width,
-        tuple(access for access, sizes in found if sizes is not None),
-        tuple(dict.fromkeys(size for _, sizes in found for size in sizes or ())),
-        lead,
-        tuple(a for a in candidates if lead and is_aligned_with(nest, a, lead, axis, width)),
-    )
 
 
 def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:

@@ -12,7 +12,7 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops import template
-from scheduler.codegen.loops.alignment import Pack, Packs, find_packs
+from scheduler.codegen.loops.alignment import Pack, Packs
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.printing.index import IndexPrinter
@@ -65,7 +65,8 @@ class RowProblem:
     @cached_property
     def row_packs(self) -> Mapping[int, Packs]:
         """Return the packs along a row, by width."""
-        return {width: find_packs(self.nest, self.row_axis, width) for width in VECTORS}
+        accesses = self.nest.accesses
+        return {width: Packs(self.nest, self.row_axis, width, accesses) for width in VECTORS}
 
 
 class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):

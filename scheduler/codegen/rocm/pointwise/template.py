@@ -7,7 +7,7 @@ from functools import cached_property
 
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops import pointwise
-from scheduler.codegen.loops.alignment import Pack, Packs, find_packs
+from scheduler.codegen.loops.alignment import Pack, Packs
 from scheduler.codegen.loops.nest import MOST_STEPS, Access
 from scheduler.codegen.loops.pointwise import MAX_LOAD_BYTES, MIN_DEVICE_BLOCKS, VECTORS
 from scheduler.codegen.loops.precision import precision_roots
@@ -50,7 +50,8 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
     @cached_property
     def _packs(self) -> Mapping[int, Packs]:
         """Return the packs along the innermost axis by width."""
-        return {width: find_packs(self.nest, self.innermost, width) for width in VECTORS}
+        nest = self.nest
+        return {width: Packs(nest, self.innermost, width, nest.accesses) for width in VECTORS}
 
     def configs(self) -> Sequence[Config]:
         """Return the configurations of every language, then the squares: ``turned`` threads are

@@ -209,7 +209,7 @@ def _reject_narrow(width: int, widest: int) -> Rejected | None:
 def scratch_bytes(problem: ReductionProblem, split: Split) -> int:
     """Return LDS bytes to combine the widest value over a block's lanes; waves count as 32 lanes,
     so that the size is the same on every target."""
-    stages = problem.shared_stages
+    stages = problem.split_stages
     widest = max((accumulator_bytes(s, g) for g in stages for s in g.reductions), default=0)
     if split.columns:
         return THREADS * split.columns * widest if split.lanes > 1 else 0

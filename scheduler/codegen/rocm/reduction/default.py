@@ -89,7 +89,7 @@ def _default_row_split(problem: ReductionProblem) -> Split | None:
     units = compute_units(problem.targets)
     if rows >= units or steps < _LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
         return None
-    if rows >= _BUSY_UNITS * units and problem.shared_loops > 1 and len(problem.targets) == 1:
+    if rows >= _BUSY_UNITS * units and problem.split_loops > 1 and len(problem.targets) == 1:
         board = next(iter(boards(problem.targets[0].name)), None)
         if board and rows * steps * problem.bytes_a_step <= board.last_level_bytes:
             return None
@@ -98,7 +98,7 @@ def _default_row_split(problem: ReductionProblem) -> Split | None:
     row_bytes = steps * problem.bytes_a_step
     if row_bytes / _BLOCK_BYTES_US < _LAUNCH_US + rows * row_bytes / _DEVICE_BYTES_US:
         return None  # one block's extra time is less than the launch that shares add to each loop
-    blocks = _STREAMING_BLOCKS_A_UNIT if problem.shared_streams else _BLOCKS_A_UNIT
+    blocks = _STREAMING_BLOCKS_A_UNIT if problem.split_streams else _BLOCKS_A_UNIT
     split = _most_split(problem, Split(THREADS, vector), blocks * units)
     return split if split.split > 1 else None
 
@@ -120,7 +120,7 @@ def _default_columns(problem: ReductionProblem) -> Split | None:
     if steps < _LONG_COLUMN * lanes:
         return split
     usual = _most_split(problem, split, _BLOCKS_A_UNIT * units)
-    if not problem.shared_streams:
+    if not problem.split_streams:
         return usual
     streaming = _most_split(problem, split, _STREAMING_COLUMNS_A_UNIT * units)
     enough = steps >= _FEWEST_COLUMN_STEPS * streaming.lanes * streaming.split

@@ -35,7 +35,7 @@ def fastest_split(problem: ReductionProblem) -> Split | None:
     valid = [split for split in candidates if reject_split(problem, split) is None]
     if not valid:
         return None
-    rows, loops = max(problem.rows, 1), problem.shared_loops
+    rows, loops = max(problem.rows, 1), problem.split_loops
     estimate = partial(estimate_split, problem.steps, rows, loops)
     machines = [machine_of(target, DType.F32) for target in problem.targets]
     return minimax_candidate(valid, [partial(estimate, machine=machine) for machine in machines])

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from scheduler.codegen.loops.alignment import Packs, find_packs
+from scheduler.codegen.loops.alignment import Packs
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.rocm.loop import VECTORS, WIDEST_BYTES, RowProblem
 from scheduler.codegen.rocm.reduction.stages import (
     Stage,
+    find_stages,
     fuse_exponentials,
     fuse_moments,
-    split_stages,
 )
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Axis
@@ -36,7 +36,7 @@ class ReductionProblem(RowProblem):
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """Return the loops, and the statements that follow each."""
-        return split_stages(self.nest.statements)
+        return find_stages(self.nest.statements)
 
     @cached_property
     def reread_stages(self) -> tuple[Stage, ...]:
@@ -45,14 +45,14 @@ class ReductionProblem(RowProblem):
         return fuse_exponentials(self.stages)
 
     @cached_property
-    def shared_stages(self) -> tuple[Stage, ...]:
+    def split_stages(self) -> tuple[Stage, ...]:
         """Return the stages of rows that blocks share, or that lie side by side."""
         return fuse_exponentials(fuse_moments(self.stages))
 
     @property
-    def shared_loops(self) -> int:
+    def split_loops(self) -> int:
         """Return the number of their loops over a row."""
-        return sum(bool(stage.loop) for stage in self.shared_stages)
+        return sum(bool(stage.loop) for stage in self.split_stages)
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class ReductionProblem(RowProblem):
     def column_packs(self) -> Mapping[int, Packs]:
         """Return the packs of rows side by side, by width."""
         axis, accesses = self.column_axis, self.loop_accesses
-        return {width: find_packs(self.nest, axis, width, accesses) for width in VECTORS}
+        return {width: Packs(self.nest, axis, width, accesses) for width in VECTORS}
 
     @cached_property
     def widest_columns(self) -> int:
@@ -128,7 +128,7 @@ class ReductionProblem(RowProblem):
         and written one by one."""
         found: dict[tuple[str, tuple[Expr, ...]], Access] = {}
         rows = {s.store.buffer for s in self.nest.statements if s.kind is not None or not s.inner}
-        for statement in (s for stage in self.shared_stages for s in stage.loop):
+        for statement in (s for stage in self.split_stages for s in stage.loop):
             keys = [(load.buffer, load.index) for load in loads(statement.value)]
             found |= {key: self.nest.access(*key) for key in keys if key[0] not in rows}
             if statement.kind is None:
@@ -151,41 +151,41 @@ class ReductionProblem(RowProblem):
             for load in dict.fromkeys(part for s in stage.loop for part in loads(s.value))
         )
 
-    @cached_property
-    def _row_loads(self) -> Mapping[tuple[int, bool], Mapping[Load, list[int]]]:
-        """Return, for each width of packs and for rows cut or not, the reads that change along the
-        row, with the numbers of the stages whose loops do them."""
-        steps = {axis.var for axis in self.nest.inner}
-        found: dict[tuple[int, bool], dict[Load, list[int]]] = {
-            (width, cut): {} for width in VECTORS for cut in (False, True)
-        }
+    def _row_loads(self, width: int, cut: bool) -> Mapping[Load, list[int]]:
+        """Return the reads that change along the row and move in packs of that width (not masked,
+        for single elements), with the numbers of the stages whose loops do them."""
+        if (width, cut) in self._found_row_loads:
+            return self._found_row_loads[width, cut]
+        found: dict[Load, list[int]] = {}
+        self._found_row_loads[width, cut] = found
+        steps, axis = {axis.var for axis in self.nest.inner}, self.row_axis
+        packs = self.row_packs[width]
         for number, load in self._loop_loads:
             access = self.nest.access(load.buffer, load.index)
             changes = steps & {*access.offset.coefficients, *access.offset.nonlinear}
-            if not changes or load.buffer in self.nest.outputs:
-                continue
-            axis = self.row_axis
-            gathers = axis is not None and any(
-                self.nest.varies_along(part.value, axis) for part in load.indirect
-            )
-            for (width, cut), readers in found.items():
-                packs = self.row_packs[width]
-                packed = access in (packs.cut if cut else packs.aligned) and not gathers
-                legal = packed if width > 1 else not access.masked
-                if legal:
-                    readers.setdefault(load, []).append(number)
+            legal = not access.masked
+            if width > 1 and axis is not None:
+                legal = access in (packs.cut if cut else packs.aligned) and not any(
+                    self.nest.varies_along(part.value, axis) for part in load.indirect
+                )
+            if changes and legal and load.buffer not in self.nest.outputs:
+                found.setdefault(load, []).append(number)
         return found
+
+    @cached_property
+    def _found_row_loads(self) -> dict[tuple[int, bool], Mapping[Load, list[int]]]:
+        return {}
 
     def shared_loads(self, width: int, *, cut: bool) -> list[Load]:
         """Return reads that change along the row and occur in more than one loop."""
-        return [load for load, stages in self._row_loads[width, cut].items() if len(stages) > 1]
+        return [load for load, stages in self._row_loads(width, cut).items() if len(stages) > 1]
 
     def later_loads(self, width: int, *, cut: bool) -> Mapping[Load, int]:
         """Return reads of inputs that change along the row and occur in one loop only, not the
         first, with that loop's number."""
         return {
             load: stages[0]
-            for load, stages in self._row_loads[width, cut].items()
+            for load, stages in self._row_loads(width, cut).items()
             if len(stages) == 1 and stages[0] > 0 and load.buffer in self.nest.inputs
         }
 
@@ -213,10 +213,10 @@ class ReductionProblem(RowProblem):
         return frozenset(name for name, reads in inputs if is_read_once(name, reads))
 
     @property
-    def shared_streams(self) -> frozenset[str]:
+    def split_streams(self) -> frozenset[str]:
         """Return these buffers for rows that blocks share: a second loop reads everything again,
         unless both were fused."""
-        return self.streamed_buffers(kept=True) if self.shared_loops == 1 else frozenset()
+        return self.streamed_buffers(kept=True) if self.split_loops == 1 else frozenset()
 
     @property
     def is_amd(self) -> bool:

@@ -115,10 +115,10 @@ def render_split(
     template: LoopTemplate, problem: ReductionProblem, split: Split
 ) -> RenderedTemplate:
     """Return the kernel of a reduction that is divided that way."""
-    stages = problem.shared_stages
+    stages = problem.split_stages
     partials, plans = plan_partials(stages), _plan_launches(stages, split)
     versions = _versions(template, problem, split)
-    streamed = {template.memory[name].pointer for name in problem.shared_streams}
+    streamed = {template.memory[name].pointer for name in problem.split_streams}
 
     def follows(number: int) -> bool:
         return 0 < number < len(plans) and plans[number].only_combines
@@ -159,7 +159,7 @@ def render_split(
 
     return render_functions(
         template,
-        "reduction_shared",
+        "split_reduction",
         [function(number, plan) for number, plan in enumerate(plans)],
         THREADS,
         split.split,

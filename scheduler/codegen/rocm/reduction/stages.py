@@ -59,7 +59,7 @@ class Stage:
         return any(name not in self.exponentials for name in self.points)
 
 
-def split_stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
+def find_stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
     """Return the statements in as few loops as their dependencies allow, in order."""
     found: list[Stage] = []
     loop: list[Statement] = []

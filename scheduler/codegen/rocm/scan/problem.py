@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from scheduler.codegen.loops.alignment import Packs, find_packs
+from scheduler.codegen.loops.alignment import Packs
 from scheduler.codegen.rocm.loop import VECTORS, RowProblem
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.operations import Axis
@@ -29,7 +29,8 @@ class ScanProblem(RowProblem):
     @cached_property
     def column_packs(self) -> Mapping[int, Packs]:
         """Return the packs of neighbouring columns, by width."""
-        return {width: find_packs(self.nest, self.column_axis, width) for width in VECTORS}
+        axis, accesses = self.column_axis, self.nest.accesses
+        return {width: Packs(self.nest, axis, width, accesses) for width in VECTORS}
 
     def can_align(self, packs: Packs) -> bool:
         """Whether some sizes align packs for every access."""

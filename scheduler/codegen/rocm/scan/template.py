@@ -67,7 +67,7 @@ class ScanTemplate(LoopTemplate):
         if split.columns:
             return render_functions(
                 self,
-                "reduction_shared",
+                "split_reduction",
                 list(column_functions(self, self.problem, split, partials)),
                 COLUMN_THREADS,
                 split.split,
