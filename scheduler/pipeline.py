@@ -228,7 +228,7 @@ def build_kernels(
     cancellation: Cancellation | None = None,
 ) -> dict[tuple[str, str], Build | Rejected]:
     """Build every kernel for every target in parallel; results by (kernel, target)."""
-    places = [(kernel, target) for kernel in kernels for target in targets]
+    pairs = [(kernel, target) for kernel in kernels for target in targets]
     requests = [
         BuildRequest(
             *(kernel.source, kernel.symbol, target),
@@ -236,8 +236,8 @@ def build_kernels(
             flags,
             kernel.source_file,
         )
-        for kernel, target in places
+        for kernel, target in pairs
     ]
     results = build_all(requests, cache, workers or usable_cpus(), on_progress, cancellation)
-    keys = [(kernel.name, target.name) for kernel, target in places]
+    keys = [(kernel.name, target.name) for kernel, target in pairs]
     return dict(zip(keys, results, strict=True))

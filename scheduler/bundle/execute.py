@@ -95,12 +95,9 @@ class BundleRun:
             if kind is StepKind.EXTERN:
                 self._execute_extern(manifest.externs[number])
                 continue
-            if self._is_size_missing(manifest.calls[number]):
-                continue
-            call = manifest.calls[number].select_variant(self.bindings)
-            entry = manifest.kernels[call.kernel]
-            if not self._is_input_missing(call, entry):
-                self._launch(call, entry)
+            call = manifest.calls[number]
+            if not self._is_call_blocked(call):
+                self._launch(call.select_variant(self.bindings))
         self._device.synchronize()
         for name, assertions in groupby(manifest.assertions, attrgetter("buffer")):
             flags = None if name in self.missing else self.read(name)
@@ -204,30 +201,26 @@ class BundleRun:
         sizes = [size for expr in exprs for size in unbacked_sizes(expr)]
         return [size_buffer_name(size) for size in sizes if size not in self.bindings]
 
-    def _is_size_missing(self, call: KernelCall) -> bool:
-        """Whether a call needs a missing size; if so, mark its outputs as missing."""
+    def _is_call_blocked(self, call: KernelCall) -> bool:
+        """Whether a call needs a missing size or buffer; if so, mark its outputs as missing."""
         all_args = (call.args, *(variant.args for variant in call.variants))
         exprs = [v for args in all_args for v in args.values() if not isinstance(v, str)]
         missing = self._missing_sizes(exprs)
         if not missing:
-            return False
+            call = call.select_variant(self.bindings)
+        args = self._bundle.manifest.kernels[call.kernel].args
+        buffers = [(str(call.args[arg.name]), arg.is_output) for arg in args if arg.type == "ptr"]
+        if not missing:
+            missing = [
+                name for name, is_output in buffers if name in self.missing and not is_output
+            ]
+        if missing:
+            why = self.missing.get(missing[0], NO_SIZE)
+            self.missing.update((name, why) for name, is_output in buffers if is_output)
+        return bool(missing)
+
+    def _launch(self, call: KernelCall) -> None:
         entry = self._bundle.manifest.kernels[call.kernel]
-        why = self.missing.get(missing[0], NO_SIZE)
-        written = (str(call.args[arg.name]) for arg in entry.args if arg.is_output)
-        self.missing.update(dict.fromkeys(written, why))
-        return True
-
-    def _is_input_missing(self, call: KernelCall, entry: KernelEntry) -> bool:
-        """Whether a call reads a missing buffer; if so, mark its outputs as missing."""
-        buffers = [(str(call.args[a.name]), a.is_output) for a in entry.args if a.type == "ptr"]
-        why = next(
-            (self.missing[n] for n, writes in buffers if n in self.missing and not writes), ""
-        )
-        if why:
-            self.missing.update((name, why) for name, writes in buffers if writes)
-        return bool(why)
-
-    def _launch(self, call: KernelCall, entry: KernelEntry) -> None:
         kernel = self._kernels.get(call.kernel)
         if kernel is None:
             library = self._bundle.library(call.kernel, self._device.info.target)

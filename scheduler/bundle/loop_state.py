@@ -44,20 +44,20 @@ class LoopState:
         """
         ends = loop_ends(steps)
         begins = {end: begin for begin, end in ends.items()}
-        place = 0
-        while place < len(steps):
-            step = steps[place]
+        position = 0
+        while position < len(steps):
+            step = steps[position]
             if step.kind is StepKind.BEGIN:
                 loop = self._loops[step.number]
                 if is_blocked(loop, False) or not self._begin(step.number):
-                    place = ends[place]
+                    position = ends[position]
             elif step.kind is StepKind.END:
                 loop = self._loops[step.number]
                 if not is_blocked(loop, True) and self._next(step.number):
-                    place = begins[place]
+                    position = begins[position]
             else:
                 yield step
-            place += 1
+            position += 1
 
     def _begin(self, number: int) -> bool:
         self._steps[number] = 0

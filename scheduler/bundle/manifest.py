@@ -174,8 +174,8 @@ class Manifest:
         """Calls, externs and loops in execution order. Raises ``UserError`` if there is no valid
         order."""
         positions = [extern.position for extern in self.externs]
-        places = [(loop.begin, loop.end) for loop in self.loops]
-        return build_program(len(self.calls), positions, places)
+        loops = [(loop.begin, loop.end) for loop in self.loops]
+        return build_program(len(self.calls), positions, loops)
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as ``schema.json`` describes it."""

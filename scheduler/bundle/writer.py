@@ -180,12 +180,12 @@ def _write_kernel(
         build = builds.get((kernel.name, target))
         if build is None:
             continue
-        place = out / bundle_paths.build_folder(kernel.name, target)
-        place.mkdir()
+        folder = out / bundle_paths.build_folder(kernel.name, target)
+        folder.mkdir()
         for name in recipe_of(find(target), kernel.source_file).files:
             if (build.directory / name).is_file():
-                shutil.copyfile(build.directory / name, place / name)
-        (place / bundle_paths.BUILD_RECORD).write_text(build_record(build))
+                shutil.copyfile(build.directory / name, folder / name)
+        (folder / bundle_paths.BUILD_RECORD).write_text(build_record(build))
 
 
 def _json(data: Any) -> str:

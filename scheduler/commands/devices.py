@@ -13,12 +13,12 @@ from scheduler.runtime.modelled import modelled_devices
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No options of its own."""
+    """Add nothing: the command has no options."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the devices that can be opened, why others cannot, and those whose times are modelled;
-    what keeps kernels, compilers and readers of files to their own folders here. Exit status 0."""
+    """Print the available devices, why others are not available, the modelled devices, and the
+    protections of the sandbox. Exit status 0."""
     found, parts = probe(), sandbox.in_force().parts
     if arguments.json:
         present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]

@@ -58,8 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     written = written_names(bundle)
     names = [
         (name, buffer)
-        for place, buffer in enumerate(bundle.manifest.outputs)
-        for name in dict.fromkeys((bundle.graph.outputs[place], written.get(place, "")))
+        for index, buffer in enumerate(bundle.manifest.outputs)
+        for name in dict.fromkeys((bundle.graph.outputs[index], written.get(index, "")))
         if name
     ]
     outputs = {name: results.values[buffer] for name, buffer in names if buffer in results.values}

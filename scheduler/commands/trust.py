@@ -1,4 +1,4 @@
-"""Whether a bundle's native code may be run here: ours may, a stranger's after asking."""
+"""Whether a native bundle may run here: code from other machines only if the user agrees."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from scheduler.build.recipe import library_of
 from scheduler.bundle.reader import Bundle
 from scheduler.errors import UserError
 
-# Of this user, whatever folder builds are kept in.
+# One per user, independent of ``--cache``.
 _HOME = Path.home() / ".cache" / "kiln"
 _NOTE = "compiled here"
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """The option that answers the question in advance."""
+    """Add the option that answers the question in advance."""
     parser.add_argument(
         "--trust",
         action="store_true",

@@ -140,9 +140,9 @@ class CpuDevice:
         """Check the range of a copy: one outside an allocation would corrupt this process."""
         if nbytes == 0:
             return
-        place = bisect.bisect_right(self._starts, pointer) - 1
-        if place >= 0:
-            start = self._starts[place]
+        index = bisect.bisect_right(self._starts, pointer) - 1
+        if index >= 0:
+            start = self._starts[index]
             if pointer + nbytes <= start + self._blocks[start][0]:
                 return
         message = f"{nbytes} bytes at {pointer:#x} are not within one allocation"

@@ -13,7 +13,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.isa.rocm.emulator.launch import Launch as Emulated
 from scheduler.isa.rocm.emulator.limits import Limits
-from scheduler.isa.rocm.emulator.memory import PAGE, Filler, Memory
+from scheduler.isa.rocm.emulator.memory import PAGE, Memory
 from scheduler.isa.rocm.emulator.program import Program, program_of
 from scheduler.isa.rocm.emulator.run import EmulationResult, run
 from scheduler.runtime.device import DeviceError, DeviceInfo, LoadedKernel, Timing
@@ -173,10 +173,10 @@ class IsaDevice:
         pages = sum(-(-block.data.size // PAGE) for block in self._blocks.values())
         memory = Memory(pages=1 + pages + 64)
         starts = sorted(self._blocks)
-        regions = [
-            memory.map(hex(start), start, self._blocks[start].data.size, fill=self._filler(start))
-            for start in starts
-        ]
+        regions = []
+        for start in starts:
+            data = self._blocks[start].data
+            regions.append(memory.map(hex(start), start, data.size, fill=partial(_read, data)))
         waves_per_block = -(-launch.threads // program.lanes)
         count = max(1, _WAVES // waves_per_block)
         limits = replace(_LIMITS, waves=max(_LIMITS.waves, waves_per_block))
@@ -186,18 +186,14 @@ class IsaDevice:
         for region in regions:
             memory.copy_out(region, self._blocks[region.address].data)
 
-    def _filler(self, start: int) -> Filler:
-        data = self._blocks[start].data
-        return lambda offset, size: data[offset : offset + size].tobytes()
-
     def _slice(self, pointer: int, nbytes: int) -> Bytes:
         """Return a range of memory, which must lie within one block."""
         if nbytes == 0:
             return np.zeros(0, np.uint8)
         starts = sorted(self._blocks)
-        place = bisect.bisect_right(starts, pointer) - 1
-        if place >= 0:
-            block = self._blocks[starts[place]]
+        index = bisect.bisect_right(starts, pointer) - 1
+        if index >= 0:
+            block = self._blocks[starts[index]]
             offset = pointer - block.address
             if offset + nbytes <= block.data.size:
                 return block.data[offset : offset + nbytes]
@@ -235,6 +231,10 @@ class _EmulatedFunction:
             for arg, value in zip(self._kernel.args, args, strict=True)
             if arg.type != "ptr"
         }
+
+
+def _read(data: Bytes, offset: int, size: int) -> bytes:
+    return data[offset : offset + size].tobytes()
 
 
 def _check(program: Program, result: EmulationResult) -> None:

@@ -20,11 +20,15 @@ class Monitor:
     ``absence`` is the reason in one line."""
 
     def __init__(self, pci: str) -> None:
-        self._nvml = _library()
+        self._nvml: Any = None
         self._handle: Any = None
-        self.absence = "" if self._nvml else "the Python package cuda-bindings has no NVML"
-        if self._nvml is None:
+        self.absence = ""
+        try:
+            from cuda.bindings import nvml  # noqa: PLC0415 - an extra
+        except ImportError:
+            self.absence = "the Python package cuda-bindings has no NVML"
             return
+        self._nvml = nvml
         try:
             self._nvml.init_v2()
         except self._errors() as error:
@@ -72,11 +76,3 @@ class Monitor:
 
     def _errors(self) -> tuple[type[Exception], ...]:
         return (self._nvml.NvmlError, RuntimeError)
-
-
-def _library() -> Any:
-    try:
-        from cuda.bindings import nvml  # noqa: PLC0415 - an extra
-    except ImportError:
-        return None
-    return nvml

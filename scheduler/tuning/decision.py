@@ -30,15 +30,15 @@ def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
 
     ``among`` are the indices that may win. None is selected if none was timed.
     """
-    timed = {place: entry for place, entry in enumerate(entries) if place in among}
+    timed = {index: entry for index, entry in enumerate(entries) if index in among}
     measured = {
-        place: entry.measurement
-        for place, entry in timed.items()
+        index: entry.measurement
+        for index, entry in timed.items()
         if entry.state is CandidateState.MEASURED and entry.measurement is not None
     }
     modelled = {
-        place: entry.modelled
-        for place, entry in timed.items()
+        index: entry.modelled
+        for index, entry in timed.items()
         if entry.state is CandidateState.MODELLED and entry.modelled is not None
     }
     if not measured and not modelled:
@@ -48,13 +48,13 @@ def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
     )
     chosen, why, tied = choose
     decided = []
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         state, reason = entry.state, entry.reason
-        if place == chosen:
+        if index == chosen:
             state, reason = CandidateState.CHOSEN, why
-        elif place in modelled and modelled[place].obstacle:
-            reason = f"not preferred: {modelled[place].obstacle}"
-        is_tie = place in tied and len(tied) > 1
+        elif index in modelled and modelled[index].obstacle:
+            reason = f"not preferred: {modelled[index].obstacle}"
+        is_tie = index in tied and len(tied) > 1
         decided.append(replace(entry, state=state, reason=reason, tied=is_tie))
     return decided
 
@@ -63,8 +63,8 @@ def _choose_measured(
     entries: Sequence[Entry], measured: Mapping[int, Measurement]
 ) -> tuple[int, str, list[int]]:
     best = min(measured.values(), key=lambda one: one.median_ns)
-    tied = [place for place, one in measured.items() if one.median_ns <= best.high_ns]
-    chosen = min(tied, key=lambda place: (not entries[place].is_default, entries[place].kernel))
+    tied = [index for index, one in measured.items() if one.median_ns <= best.high_ns]
+    chosen = min(tied, key=lambda index: (not entries[index].is_default, entries[index].kernel))
     samples = len(measured[chosen].samples_ns)
     is_default = entries[chosen].is_default
     return chosen, decision_reason(len(tied) - 1, is_default=is_default, samples=samples), tied
@@ -73,9 +73,9 @@ def _choose_measured(
 def _choose_modelled(
     entries: Sequence[Entry], modelled: Mapping[int, ModelledTime]
 ) -> tuple[int | None, str, list[int]]:
-    comparable = {place: one for place, one in modelled.items() if not one.obstacle}
+    comparable = {index: one for index, one in modelled.items() if not one.obstacle}
     order = fastest_first(comparable)
-    tied = [place for place in order if is_tied(comparable[place], comparable[order[0]])]
+    tied = [index for index in order if is_tied(comparable[index], comparable[order[0]])]
     default = modelled.get(_DEFAULT)
     if default is not None and default.obstacle:
         return _DEFAULT, f"default kept, no comparison possible: {default.obstacle}", tied
@@ -87,8 +87,8 @@ def _choose_modelled(
         others = _count_others(len(tied) - 1)
         return _DEFAULT, f"{others}, as modelled: default kept", tied
     least_ns = modelled[tied[0]].time_ns.mid
-    equal = [place for place in tied if modelled[place].time_ns.mid == least_ns]
-    return min(equal, key=lambda place: entries[place].kernel), "", tied
+    equal = [index for index in tied if modelled[index].time_ns.mid == least_ns]
+    return min(equal, key=lambda index: entries[index].kernel), "", tied
 
 
 def decision_reason(others: int, *, is_default: bool, samples: int) -> str:

@@ -1,4 +1,4 @@
-"""A candidate's modelled time: kept apart from measurements and never mixed with them.
+"""A candidate's modelled time, which is never mixed with measurements.
 
 It has no samples and so no interval: its band comes from running the same model with the constants
 at their low and their high ends (``cycles/report.py``). Two candidates are compared end by end.
@@ -64,7 +64,7 @@ def is_tied(one: ModelledTime, fastest: ModelledTime) -> bool:
 
 def fastest_first(times: Mapping[int, ModelledTime]) -> list[int]:
     """Return the indices by modelled time, ties by index."""
-    return sorted(times, key=lambda place: (times[place].time_ns.mid, place))
+    return sorted(times, key=lambda index: (times[index].time_ns.mid, index))
 
 
 def devices_of(figures: Iterable[ModelledTime | None]) -> Sequence[str]:

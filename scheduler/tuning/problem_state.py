@@ -61,7 +61,7 @@ class ProblemState:
             np.random.default_rng([setting.seed, number]),
             [e for e in self.expected if e is not None] or None,
             [
-                *(problem.configs[place] for place in setting.start.first_candidates(problem)),
+                *(problem.configs[index] for index in setting.start.first_candidates(problem)),
                 *nearest_configs(setting.known, problem.shape),
             ],
             setting.strategy,

@@ -1,4 +1,4 @@
-"""Turns a schedule into tuning problems: what is to be decided, and among which candidates."""
+"""Turns a schedule into tuning problems: the calls of kernels, and the candidates for each."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Search:
     The default comes first, then the configurations that won on similar problems, then the
     strategy's proposals. The strategy sees a pending candidate as one with the median time (the
     "constant liar", Ginsbourger and others, 2010), so that it does not propose its neighbours
-    before its time is known. The proposals depend only on the results told, not on when they were
+    before its time is known. The proposals depend only on the results, not on when they were
     told. ``strategy`` is a name of the registry; any other raises ``UserError``.
     """
 

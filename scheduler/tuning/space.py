@@ -68,7 +68,7 @@ class Space:
         columns = []
         for name in self.parameters:
             values = self._values(name)
-            order = {value: place for place, value in enumerate(sorted(set(values), key=_order))}
+            order = {value: rank for rank, value in enumerate(sorted(set(values), key=_order))}
             columns.append([order[value] for value in values])
         return np.array(columns, dtype=np.int64).T
 

@@ -64,7 +64,7 @@ class Posterior:
     ) -> None:
         self._points = points
         self._hyperparameters = hyperparameters
-        self.known = [int(place) for place in known]
+        self.known = [int(index) for index in known]
         self._factor = _cholesky(points[known], hyperparameters)
         across = _kernel(points[known], points, hyperparameters.scales)
         solved = _solve_triangular(self._factor, across)
@@ -72,11 +72,11 @@ class Posterior:
         self._solved[: len(known)] = solved
         self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
 
-    def add(self, place: int) -> None:
+    def add(self, index: int) -> None:
         """Add an index whose value is known."""
         size, points = len(self.known), self._points
-        across = _kernel(points[[place]], points, self._hyperparameters.scales)[0]
-        row = self._solved[:size, place].copy()
+        across = _kernel(points[[index]], points, self._hyperparameters.scales)[0]
+        row = self._solved[:size, index].copy()
         squared = 1.0 + self._hyperparameters.noise + _JITTER - float(row @ row)
         pivot = float(np.sqrt(max(squared, _JITTER)))
         fresh = (across - row @ self._solved[:size]) / pivot
@@ -88,7 +88,7 @@ class Posterior:
         factor[:size, :size] = self._factor
         factor[size, :size], factor[size, size] = row, pivot
         self._factor = factor
-        self.known.append(place)
+        self.known.append(index)
 
     def predict(self, values: Floats) -> tuple[Floats, Floats]:
         """Return mean and standard deviation at every point, in the unit of ``values``

@@ -63,15 +63,15 @@ class WarmStart:
     def modelled_times(self, problem: TuningProblem) -> dict[int, ModelledTime]:
         """Return, by candidate index, the modelled times of the problem's exact kernels."""
         return {
-            place: one
-            for place, (kernel, one) in self._match(problem).items()
-            if kernel == problem.callers[place].name
+            index: one
+            for index, (kernel, one) in self._match(problem).items()
+            if kernel == problem.callers[index].name
         }
 
     def first_candidates(self, problem: TuningProblem) -> list[int]:
         """Return the indices of the candidates to measure first, the least modelled time first,
         without those that contain instructions unknown to the model."""
-        found = {place: one for place, (_, one) in self._match(problem).items() if not one.unknown}
+        found = {index: one for index, (_, one) in self._match(problem).items() if not one.unknown}
         return fastest_first(found)[:FIRST_COUNT]
 
     def text(self, problems: Iterable[TuningProblem]) -> str:
@@ -87,11 +87,11 @@ class WarmStart:
 
     def _match(self, problem: TuningProblem) -> dict[int, tuple[str, ModelledTime]]:
         found = {}
-        for place, caller in enumerate(problem.callers):
+        for index, caller in enumerate(problem.callers):
             kernel = caller.kernel
             key = key_of(problem.title, problem.bindings, kernel.template, kernel.config)
             if key in self.lines:
-                found[place] = self.lines[key]
+                found[index] = self.lines[key]
         return found
 
 

@@ -69,7 +69,7 @@ def key_of(job: ModelJob, code_digest: str) -> str:
     data = job.to_json()
     request = data.pop("request")
     buffers = {
-        arg["buffer"]: f"b{place}" for place, arg in enumerate(request["args"]) if "buffer" in arg
+        arg["buffer"]: f"b{index}" for index, arg in enumerate(request["args"]) if "buffer" in arg
     }
     args = [
         arg | {"buffer": buffers[arg["buffer"]]} if "buffer" in arg else arg
