@@ -35,8 +35,8 @@ def get_or_create_account(provider: Provider, person: Person) -> User:
 
 def _find_account(provider: Provider, person: Person) -> User | None:
     rows = Identity.objects.filter(issuer=provider.issuer, subject=person.subject)
-    found = rows.select_related("user").first()
-    return found.user if found else None
+    identity = rows.select_related("user").first()
+    return identity.user if identity else None
 
 
 def _create_account(provider: Provider, person: Person) -> User:

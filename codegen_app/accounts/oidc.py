@@ -130,10 +130,10 @@ def _provider() -> Provider:
 def _claims(code: str, pending: PendingSignIn, callback: str) -> dict[str, Any]:
     client = _client()
     token = client.fetch_access_token(callback, code=code, code_verifier=pending.verifier)
-    found = client.parse_id_token(token, nonce=pending.nonce, leeway=_LEEWAY_S)
-    if not found or not isinstance(found.get("sub"), str) or not found["sub"]:
+    id_token = client.parse_id_token(token, nonce=pending.nonce, leeway=_LEEWAY_S)
+    if not id_token or not isinstance(id_token.get("sub"), str) or not id_token["sub"]:
         raise SignInError(f"{_provider().name} sent no user identity", counts=True)
-    claims = dict(found)
+    claims = dict(id_token)
     groups = {_provider().groups_claim} if _provider().groups else set()
     required = {"email", "preferred_username"} | groups
     if required - set(claims) and client.server_metadata.get("userinfo_endpoint"):

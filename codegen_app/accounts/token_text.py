@@ -27,16 +27,16 @@ def make_token() -> str:
 
 def bearer_token(header: str) -> str:
     """Return the token of an ``Authorization`` header; "" if there is none."""
-    found = _HEADER.fullmatch(header)
-    return found[1] if found else ""
+    match = _HEADER.fullmatch(header)
+    return match[1] if match else ""
 
 
 def is_genuine(token: str) -> bool:
     """Return whether this installation created it; it may be revoked."""
-    found = _TOKEN.fullmatch(token)
-    if found is None:
+    match = _TOKEN.fullmatch(token)
+    if match is None:
         return False
-    return any(constant_time_compare(_mark(found[1], key), found[2]) for key in _keys())
+    return any(constant_time_compare(_mark(match[1], key), match[2]) for key in _keys())
 
 
 def lookup_digests(token: str) -> list[str]:

@@ -148,10 +148,10 @@ def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     costs = {"request_cost": requests, "point_cost": points}
     with connection.cursor() as cursor:
         cursor.execute(_SPEND, {**rates, **costs, "id": token.pk})
-        found = cursor.fetchone()
-    if found is None or found[0]:
+        remaining = cursor.fetchone()
+    if remaining is None or remaining[0]:
         return
-    short = {"requests": requests - found[1], "points": points - found[2]}
+    short = {"requests": requests - remaining[1], "points": points - remaining[2]}
     what = max(short, key=lambda name: short[name] / rates[name])
     seconds = max(1, math.ceil(60 * short[what] / rates[what]))
     raise RateError(f"{rates[what]} {what} per minute", seconds)

@@ -58,17 +58,17 @@ class ScheduleForm(_ModelForm):
         super().__init__(*args, **kwargs)
         if "on" not in self.fields:  # a user who may only look has no fields
             return
-        found = list(list_run_devices())
+        devices = list(list_run_devices())
         row = self.instance
         if row.pk is not None:
             current = RunDevice(row.target, row.device, "of this schedule", alive=False)
-            found += [] if any(device.key == current.key for device in found) else [current]
+            devices += [] if any(device.key == current.key for device in devices) else [current]
             self.initial["on"] = current.key
-        elif found:
-            self.initial["on"] = found[0].key
+        elif devices:
+            self.initial["on"] = devices[0].key
         field = self.fields["on"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(device.key, device.title) for device in found]
+        field.choices = [(device.key, device.title) for device in devices]
 
     def clean(self) -> dict[str, Any]:
         """Validate it: a scheduled run without an end would hold its device for ever; one of a

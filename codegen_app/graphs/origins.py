@@ -22,13 +22,13 @@ Lines: TypeAlias = tuple[tuple[int, int], ...]
 def lines_by_node(origins: Iterable[Mapping[str, Any]]) -> dict[str, Lines]:
     """Return for each graph node the lines of a kernel's source that compute it, (first, last)
     each, from ``KernelUse.line_origins``; consecutive lines form one range."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    by_node: dict[str, list[tuple[int, int]]] = {}
     for origin in sorted(origins, key=lambda origin: (origin["first"], origin["last"])):
         for name in origin["nodes"]:
-            ranges = found.setdefault(name, [])
+            ranges = by_node.setdefault(name, [])
             first, last = origin["first"], origin["last"]
             if ranges and first <= ranges[-1][1] + 1:
                 before = ranges.pop()
                 first, last = before[0], max(last, before[1])
             ranges.append((first, last))
-    return {name: tuple(ranges) for name, ranges in found.items()}
+    return {name: tuple(ranges) for name, ranges in by_node.items()}

@@ -63,10 +63,10 @@ def read(path: str, digest: str) -> bytes:
 def digest_of_file(file: IO[bytes]) -> str:
     """Return the digest of an open file, read in chunks from its beginning."""
     file.seek(0)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while part := file.read(_PIECE):
-        found.update(part)
-    return found.hexdigest()
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def open_file(path: str, digest: str) -> IO[bytes]:

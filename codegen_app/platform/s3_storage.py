@@ -150,8 +150,8 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
         content = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - the caller's
         try:
             with self._faults(name):
-                found = self.bucket.Object(self._normalize_name(name))
-                found.download_fileobj(content, Config=self.transfer_config)
+                s3_object = self.bucket.Object(self._normalize_name(name))
+                s3_object.download_fileobj(content, Config=self.transfer_config)
         except BaseException:
             content.close()
             raise

@@ -40,5 +40,5 @@ def check_names(what: str, names: Iterable[str], max_length: int) -> None:
             raise UserError(f"{what}: a name with a NUL or half a character ({one_line(name, 40)})")
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

@@ -17,10 +17,10 @@ Key = tuple[str, str]  # application and name
 @lru_cache(maxsize=1)
 def code_migrations() -> MappingProxyType[Key, frozenset[Key]]:
     """Return the migrations of this version, and for each the ones it replaces."""
-    found = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    migrations = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
     replaced = {
         key: frozenset((app, name) for app, name in migration.replaces)
-        for key, migration in found.items()
+        for key, migration in migrations.items()
     }
     return MappingProxyType(replaced)
 

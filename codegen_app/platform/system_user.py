@@ -119,8 +119,8 @@ def become(*, keep_file_rights: bool = False) -> None:
         _checked(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0))
     # The groups, except root's, that may use this machine's GPUs.
     devices = (Path("/dev/kfd"), *Path("/dev/dri").glob("renderD*"))
-    found = [device.stat() for device in devices if device.exists()]
-    groups = {stat.st_gid for stat in found if stat.st_gid and stat.st_mode & 0o060 == 0o060}
+    stats = [device.stat() for device in devices if device.exists()]
+    groups = {stat.st_gid for stat in stats if stat.st_gid and stat.st_mode & 0o060 == 0o060}
     os.setgroups(sorted(groups))
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
@@ -135,8 +135,8 @@ def chown_tree(folder: Path) -> None:
     os.chown(folder, user.pw_uid, user.pw_gid)
     for _, folders, files, above in os.fwalk(folder, follow_symlinks=False):
         for name in (*folders, *files):
-            found = os.stat(name, dir_fd=above, follow_symlinks=False)
-            if found.st_uid != user.pw_uid and (name in folders or found.st_nlink == 1):
+            stat = os.stat(name, dir_fd=above, follow_symlinks=False)
+            if stat.st_uid != user.pw_uid and (name in folders or stat.st_nlink == 1):
                 os.chown(name, user.pw_uid, user.pw_gid, dir_fd=above, follow_symlinks=False)
 
 

@@ -121,8 +121,8 @@ def _queue_lengths() -> Iterator[tuple[str, list[Length]]]:
 
 
 def _length(rows: QuerySet) -> Length:  # type: ignore[type-arg]
-    found = rows.order_by().aggregate(count=Count("pk"), since=Min("created_at"))
-    return found["count"], found["since"]
+    queue = rows.order_by().aggregate(count=Count("pk"), since=Min("created_at"))
+    return queue["count"], queue["since"]
 
 
 def worker_families() -> Families:
@@ -148,9 +148,9 @@ def _by_state(
 ) -> Families:
     """Return the number of rows in each state, 0 included."""
     family = GaugeMetricFamily(name, text, labels=["state"])
-    found = dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
+    counts = dict(rows.order_by().values_list("state").annotate(count=Count("pk")))
     for state in states:
-        family.add_metric([str(state)], found.get(state, 0))
+        family.add_metric([str(state)], counts.get(state, 0))
     return (family,)
 
 
@@ -163,9 +163,9 @@ def point_families() -> Families:
     )
     newest = Datum.objects.aggregate(newest=Max("pk"))["newest"] or 0
     rows = Datum.objects.filter(pk__gt=newest - _NEWEST, measured_at__gt=Now() - _RECENT)
-    found = dict(rows.order_by().values_list("source").annotate(count=Count("pk")))
+    counts = dict(rows.order_by().values_list("source").annotate(count=Count("pk")))
     for source in Datum._meta.get_field("source").choices or ():
-        family.add_metric([str(source[0])], found.get(source[0], 0))
+        family.add_metric([str(source[0])], counts.get(source[0], 0))
     return (family,)
 
 

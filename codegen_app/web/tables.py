@@ -151,10 +151,10 @@ def asked(
 
 
 def _condition(columns: Mapping[str, Column[Any]], word: str) -> Condition:
-    found = _CONDITION.fullmatch(word)
-    if found is None:
+    match = _CONDITION.fullmatch(word)
+    if match is None:
         return Condition("", "", word.lower())
-    key, compare, operand = found.groups()
+    key, compare, operand = match.groups()
     if key not in columns:
         raise TableQueryError(f"unknown column {key}. Columns: {', '.join(columns)}")
     if compare == "==":
@@ -178,8 +178,8 @@ def build_table(
 ) -> Table[Row]:
     """Return the table for a query; ``page`` is the number of rows per page, 0 for all."""
     unfiltered = list(rows)
-    found = filter_and_sort(columns, unfiltered, query)
-    start = min(query.start, len(found)) if page else 0
+    matching = filter_and_sort(columns, unfiltered, query)
+    start = min(query.start, len(matching)) if page else 0
     names = query.columns or tuple(
         column.key
         for column in columns
@@ -190,13 +190,13 @@ def build_table(
         name=name,
         columns=columns,
         chosen=[column for column in columns if column.key in names],
-        rows=found[start : start + page] if page else found,
+        rows=matching[start : start + page] if page else matching,
         asked=query,
         total=len(unfiltered),
-        matching=len(found),
+        matching=len(matching),
         start=start,
         page=page,
-        all_rows=found,
+        all_rows=matching,
     )
 
 
@@ -224,7 +224,7 @@ def filter_and_sort(
     if not query.sort:
         return matching
     value = by_key[query.sort].value
-    valued = [(found, row) for row in matching if (found := value(row)) is not None]
+    valued = [(cell, row) for row in matching if (cell := value(row)) is not None]
     valued.sort(
         key=lambda pair: pair[0].lower() if isinstance(pair[0], str) else pair[0],
         reverse=query.descending,
@@ -241,12 +241,12 @@ def _matches(
     if not condition.key:
         word = str(condition.operand)
         return any(word in str(column.value(row) or "").lower() for column in texts)
-    found = columns[condition.key].value(row)
+    value = columns[condition.key].value(row)
     if isinstance(condition.operand, frozenset):
-        return _exact_text(found) in condition.operand
+        return _exact_text(value) in condition.operand
     if columns[condition.key].kind.is_number:
-        return found is not None and _COMPARE[condition.compare](found, condition.operand)
-    holds = str(condition.operand) in str(found or "").lower()
+        return value is not None and _COMPARE[condition.compare](value, condition.operand)
+    holds = str(condition.operand) in str(value or "").lower()
     return holds is (condition.compare == "=")
 
 

@@ -28,7 +28,7 @@ def toolchains() -> tuple[ToolchainResult, ...]:
 
 def available_toolchains() -> tuple[Toolchain, ...]:
     """Return the compilers that this host has."""
-    return tuple(found for found in toolchains() if isinstance(found, Toolchain))
+    return tuple(toolchain for toolchain in toolchains() if isinstance(toolchain, Toolchain))
 
 
 def toolchain_for(target: str, source_file: str = "") -> Toolchain:

@@ -101,10 +101,14 @@ class WorkerHeartbeat:
             ],
             "absent": [{"kind": missing.kind, "reason": missing.reason} for missing in absent],
             "toolchains": [
-                {"name": found.name, "version": found.version, "digest": found.path_digest}
-                if isinstance(found, Toolchain)
-                else {"name": found.name, "absent": found.reason}
-                for found in compilers.toolchains()
+                {
+                    "name": toolchain.name,
+                    "version": toolchain.version,
+                    "digest": toolchain.path_digest,
+                }
+                if isinstance(toolchain, Toolchain)
+                else {"name": toolchain.name, "absent": toolchain.reason}
+                for toolchain in compilers.toolchains()
             ],
             "versions": {"torch": torch} if torch else {},
             "fence": [asdict(part) for part in in_force().parts],

@@ -53,7 +53,7 @@ class WorkerRow:
         for device in self.devices:
             name = "CPU emulation" if device.get("emulated") else device["name"]
             ids.setdefault(name, []).append(device["id"])
-        return tuple(DeviceGroup(name, tuple(found)) for name, found in ids.items())
+        return tuple(DeviceGroup(name, tuple(devices)) for name, devices in ids.items())
 
 
 def worker_rows() -> tuple[WorkerRow, ...]:

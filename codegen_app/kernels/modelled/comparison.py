@@ -112,11 +112,11 @@ def _comparable_rows(rows: Sequence[ModelledRow]) -> dict[int, ModelledRow]:
         return -len(builds_by_sizes[sizes]), -len(builds_by_board[row.board, sizes])
 
     ranked = sorted(rows, key=rank)
-    found: dict[int, ModelledRow] = {}
+    row_of_build: dict[int, ModelledRow] = {}
     for row in ranked:
         if _sizes(row) == _sizes(ranked[0]):
-            found.setdefault(row.build, row)
-    return found
+            row_of_build.setdefault(row.build, row)
+    return row_of_build
 
 
 def _sizes(row: ModelledRow) -> str:

@@ -60,8 +60,8 @@ def modelled_rows(kernel: int) -> tuple[ModelledRow, ...]:
 def modelled_rows_of_builds(builds: Collection[int]) -> tuple[ModelledRow, ...]:
     """Return the modellings of these builds, the newest first (1 query)."""
     rows = _current().filter(build__in=builds, state=State.DONE)
-    found = map(_row, rows.order_by("-finished_at", "-pk"))
-    return tuple(row for row in found if row.is_shown)
+    modelled = map(_row, rows.order_by("-finished_at", "-pk"))
+    return tuple(row for row in modelled if row.is_shown)
 
 
 def load_report(row: int, build: int | None = None) -> Report | None:
@@ -70,11 +70,11 @@ def load_report(row: int, build: int | None = None) -> Report | None:
     rows = Modelling.objects.filter(pk=row, version=VERSION, state=State.DONE)
     if build is not None:
         rows = rows.filter(build=build, code_digest=F("build__code_digest"))
-    found = rows.select_related("report").first()
-    if found is None or found.report is None:
+    modelling = rows.select_related("report").first()
+    if modelling is None or modelling.report is None:
         return None
     try:
-        return read_report(found.report.path, found.report.digest)
+        return read_report(modelling.report.path, modelling.report.digest)
     except MachineError:  # unavailable, not missing
         raise
     except (FileNotFoundError, UserError):

@@ -122,15 +122,15 @@ class ListingView:
     @property
     def peaks(self) -> tuple[int, ...]:
         """The first line of each range where the number of live registers is at its maximum."""
-        found = []
+        numbers = []
         before = False
         for number, line in enumerate(self.lines, 1):
             if line.live is None:
                 continue
             if line.peak and not before:
-                found.append(number)
+                numbers.append(number)
             before = line.peak
-        return tuple(found)
+        return tuple(numbers)
 
 
 def read_listing(text: str, target: Target) -> ListingView:
@@ -240,5 +240,5 @@ def _loop_row(function: Function, loop: Loop, blocks: tuple[BlockRow, ...], inne
 
 
 def _counts(instructions: tuple[Instruction, ...]) -> dict[str, int]:
-    found = count_kinds(instructions)
-    return {kind.value: found[kind] for kind in Kind if kind in found}
+    counts = count_kinds(instructions)
+    return {kind.value: counts[kind] for kind in Kind if kind in counts}

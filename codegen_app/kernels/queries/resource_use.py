@@ -35,8 +35,8 @@ class ResourceUse:
 
 def resource_use(resources: Mapping[str, Mapping[str, Any]], target: str) -> ResourceUse | None:
     """Return the use from a build's resources; None if the target's compiler reports none."""
-    found = targets.find(target)
-    rules = rules_of(found)
+    description = targets.find(target)
+    rules = rules_of(description)
     if rules is None or not resources:
         return None
     largest = max(resources.values(), key=rules.registers)
@@ -44,7 +44,7 @@ def resource_use(resources: Mapping[str, Mapping[str, Any]], target: str) -> Res
         target=target,
         registers=rules.registers(largest),
         waves=rules.waves(largest),
-        max_waves=rules.max_waves(found),
+        max_waves=rules.max_waves(description),
         limiter=str(largest.get("limiter", "")),
         spills=rules.spills(largest),
     )

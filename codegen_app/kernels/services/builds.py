@@ -51,7 +51,7 @@ def request_builds(
     """
     # Always in the same order, so that two requests for the same rows do not deadlock.
     by_key = {kernel.pk: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.pk)}
-    found: dict[int, Build] = {}
+    by_kernel: dict[int, Build] = {}
     for source_file in sorted({kernel.source_file for kernel in by_key.values()}) or [""]:
         toolchain = compilers.toolchain_for(target, source_file)
         identity = {
@@ -69,11 +69,11 @@ def request_builds(
         rows = Build.objects.filter(kernel__in=compiled, **identity).select_related("kernel")
         # Builds that were dropped with a run or a compiler are requested again.
         rows.filter(state=State.CANCELLED).update(**work.REQUEUED_FIELDS)
-        found |= {build.kernel_id: build for build in rows}
+        by_kernel |= {build.kernel_id: build for build in rows}
         rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
-    if waiting := sum(build.state == State.QUEUED for build in found.values()):
+    if waiting := sum(build.state == State.QUEUED for build in by_kernel.values()):
         queue.notify(queue.Kind.COMPILE, waiting)
-    return found
+    return by_kernel
 
 
 def request_defaults(graph: Graph) -> None:
@@ -125,11 +125,13 @@ def run_build(build: Build) -> None:
     requested = build.toolchain, build.toolchain_version, build.toolchain_digest
     recipe = _recipe(build)
     same = [
-        found for found in compilers.available_toolchains() if _toolchain_key(found) == requested
+        candidate
+        for candidate in compilers.available_toolchains()
+        if _toolchain_key(candidate) == requested
     ]
     # If several backends use that program, the one that builds for the target is preferred.
     toolchain = next(
-        (found for found in same if not recipe.obstacle(found)), next(iter(same), None)
+        (candidate for candidate in same if not recipe.obstacle(candidate)), next(iter(same), None)
     )
     if toolchain is None:
         with transaction.atomic():
@@ -191,9 +193,9 @@ def replace_orphaned() -> int:
     for worker in Worker.objects.all():
         if worker.is_alive:
             there |= {
-                (found["name"], found["version"][:200], found["digest"])
-                for found in worker.toolchains
-                if "digest" in found
+                (toolchain["name"], toolchain["version"][:200], toolchain["digest"])
+                for toolchain in worker.toolchains
+                if "digest" in toolchain
             }
     again = 0
     orphans = Build.objects.exclude(_toolchain_filter(there)).select_related("kernel")

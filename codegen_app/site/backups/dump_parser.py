@@ -53,17 +53,17 @@ def parse_dump(
     """
     lines = iter(text)
     for line in lines:
-        if found := _COPY.fullmatch(line):
+        if match := _COPY.fullmatch(line):
             table, *columns = (
-                name.strip(' "') for name in (found[1].decode(), *found[2].decode().split(","))
+                name.strip(' "') for name in (match[1].decode(), *match[2].decode().split(","))
             )
             if table not in tables:
                 raise UserError(f"the backup has a table that Kiln has not: {table}")
             if len(columns) != len(tables[table]) or set(columns) != tables[table]:
                 raise UserError(f"the backup's table {table} has other columns than Kiln's")
             yield TableRows(table, tuple(columns), _rows(lines, table))
-        elif found := _SEQUENCE.fullmatch(line):
-            yield SequenceValue(found[1].decode(), int(found[2]), found[3] == b"true")
+        elif match := _SEQUENCE.fullmatch(line):
+            yield SequenceValue(match[1].decode(), int(match[2]), match[3] == b"true")
         elif not _IGNORED.fullmatch(line):
             what = one_line(line[:80].decode(errors="replace"))
             raise UserError(f"the backup holds more than the rows of Kiln's tables: {what}")

@@ -90,8 +90,8 @@ def _fill(file: Path) -> None:
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         with _insert_only_role(cursor, filled, sequences):
             with _dump_text(file) as text:
-                found = _copy(cursor, dump_parser.parse_dump(text, tables), sequences)
-            if missing := tables.keys() - found - set(database.EXCLUDED_TABLES):
+                copied = _copy(cursor, dump_parser.parse_dump(text, tables), sequences)
+            if missing := tables.keys() - copied - set(database.EXCLUDED_TABLES):
                 raise UserError(f"the backup is not whole: it has no table {min(missing)}")
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 

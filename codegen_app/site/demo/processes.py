@@ -187,13 +187,13 @@ def descendants(root: int) -> list[int]:
         state, parent = stat.rpartition(")")[2].split()[:2]
         if state != "Z":
             children.setdefault(int(parent), []).append(int(folder.name))
-    found: list[int] = []
+    processes: list[int] = []
     waiting = [root]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found += below
+        processes += below
         waiting += below
-    return found
+    return processes
 
 
 def _reap(keep: Collection[int]) -> None:

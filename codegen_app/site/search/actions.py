@@ -40,16 +40,16 @@ def actions(query: str, at: str, account: Account, limit: int) -> list[Hit]:
         place = resolve(urlsplit(at).path)
     except Resolver404:
         place = None
-    found: list[Hit] = []
+    hits: list[Hit] = []
     if _has_permission(account, permissions.RETUNE):
         if place is not None and place.url_name in _TUNABLE:
             key, what = _TUNABLE[place.url_name]
             here = Hit("action", f"Retune this {what}", _retune_url(what, place.kwargs[key]))
-            found += [here] if _matches(query, here) else []
-        found += _retune_named(query, place, limit)
-    found += _compare_here(query, at, place)
-    found += [hit for hit in _static_actions(account) if _matches(query, hit)]
-    return found[:limit]
+            hits += [here] if _matches(query, here) else []
+        hits += _retune_named(query, place, limit)
+    hits += _compare_here(query, at, place)
+    hits += [hit for hit in _static_actions(account) if _matches(query, hit)]
+    return hits[:limit]
 
 
 def _has_permission(account: Account, permission: str) -> bool:
@@ -93,17 +93,17 @@ def _retune_named(query: str, place: ResolverMatch | None, limit: int) -> list[H
         .order_by("-pk")[: 10 * limit]
     )
     rows.sort(key=lambda row: (row.name.lower() != name.lower(), row.graph_id != here))
-    found = [
+    hits = [
         Hit("action", f"Retune {row.name}", _retune_url("node", row.pk), f"{row.op} of {row.graph}")
         for row in rows[:limit]
     ]
     graphs = Graph.objects.filter(name__icontains=name).order_by("-pk").only("name")[:limit]
-    found += [
+    hits += [
         Hit("action", f"Retune {row.name}", _retune_url("graph", row.pk), "all nodes of the graph")
         for row in graphs
     ]
     kernels = GeneratedKernel.objects.filter(name__istartswith=name).only("name")[:limit]
-    return found + [
+    return hits + [
         Hit(
             "action",
             f"Retune {row.name}",

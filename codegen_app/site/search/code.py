@@ -49,8 +49,10 @@ def parameters(query: str, limit: int) -> list[Hit]:
     hits = []
     for key in _spellings(name):
         kernels = GeneratedKernel.objects.filter(config__has_key=key).order_by()
-        found = kernels.annotate(value=KeyTransform(key, "config")).values_list("value", flat=True)
-        counts = Counter(json.dumps(value) for value in found[:_MAX_KERNELS])
+        configs = kernels.annotate(value=KeyTransform(key, "config")).values_list(
+            "value", flat=True
+        )
+        counts = Counter(json.dumps(value) for value in configs[:_MAX_KERNELS])
         hits += [
             _narrower_hit(
                 "parameter",
@@ -70,8 +72,8 @@ def instructions(query: str, limit: int) -> list[Hit]:
     """Find instructions by part of their names, each with the number of builds that have it."""
     if not _MNEMONIC.fullmatch(query):
         return []
-    found = Mnemonic.objects.filter(name__icontains=query).order_by("name")
-    names = dict(found.values_list("pk", "name")[:limit])
+    mnemonics = Mnemonic.objects.filter(name__icontains=query).order_by("name")
+    names = dict(mnemonics.values_list("pk", "name")[:limit])
     counts = dict(
         InstructionUse.objects.filter(mnemonic__in=names)
         .order_by()
@@ -95,7 +97,7 @@ def with_instruction(query: str, limit: int) -> list[Hit]:
     if len(keys) > _LISTED_FROM:
         return []
     rows = InstructionUse.objects.filter(mnemonic__in=keys).order_by("-pk")
-    found = rows.select_related("mnemonic", "build__kernel").only(
+    uses = rows.select_related("mnemonic", "build__kernel").only(
         "count", "mnemonic__name", "build__target", "build__kernel__name"
     )
     return [
@@ -105,7 +107,7 @@ def with_instruction(query: str, limit: int) -> list[Hit]:
             f"{use.build.kernel.get_absolute_url()}?build={use.build_id}",
             f"{use.count} times {use.mnemonic.name} on {use.build.target}",
         )
-        for use in found[:limit]
+        for use in uses[:limit]
     ]
 
 

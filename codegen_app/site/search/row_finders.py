@@ -25,10 +25,10 @@ _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 def graphs(query: str, limit: int) -> list[Hit]:
     """Find graphs by name or the beginning of the digest."""
     rows = Graph.objects.filter(Q(name__icontains=query) | _digest("digest", query))
-    found = rows.order_by("-pk").only("name", "digest", "node_count")[:limit]
+    newest = rows.order_by("-pk").only("name", "digest", "node_count")[:limit]
     return [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes, {row.digest[:12]}")
-        for row in found
+        for row in newest
     ]
 
 
@@ -45,7 +45,7 @@ def scheduled(query: str, limit: int) -> list[Hit]:
 def graph_nodes(query: str, limit: int) -> list[Hit]:
     """Find calls of models by name or op."""
     rows = GraphNode.objects.filter(Q(name__icontains=query) | Q(target__icontains=query))
-    found = rows.select_related("graph").order_by("-pk")
+    nodes = rows.select_related("graph").order_by("-pk")
     return [
         Hit(
             "graph node",
@@ -53,7 +53,7 @@ def graph_nodes(query: str, limit: int) -> list[Hit]:
             _node_url(row.graph_id, row.name),
             f"{row.target} of {row.graph}",
         )
-        for row in found.only("name", "target", "graph__name")[:limit]
+        for row in nodes.only("name", "target", "graph__name")[:limit]
     ]
 
 
@@ -134,10 +134,10 @@ def people(query: str, limit: int) -> list[Hit]:
 def latest(limit: int) -> list[Hit]:
     """Return the newest graphs and runs, for an empty query (2 queries)."""
     newest = Graph.objects.order_by("-pk").only("name", "node_count")[:limit]
-    found = [
+    hits = [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes") for row in newest
     ]
-    return found + _run_hits(TuningRun.objects.all(), limit)
+    return hits + _run_hits(TuningRun.objects.all(), limit)
 
 
 def _run_hits(rows: QuerySet[TuningRun], limit: int) -> list[Hit]:

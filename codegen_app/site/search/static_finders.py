@@ -51,10 +51,10 @@ def find_targets(query: str, limit: int) -> list[Hit]:
 def ops(query: str, limit: int) -> list[Hit]:
     """Find ops by name, those that begin with the query first."""
     word = query.lower().removeprefix("aten.")
-    found = sorted((not name.startswith(word), name) for name in _op_names() if word in name)
+    names = sorted((not name.startswith(word), name) for name in _op_names() if word in name)
     return [
         Hit("op", name, f"{reverse('ops')}?{urlencode({'words': name})}", "what computes it")
-        for _, name in found[:limit]
+        for _, name in names[:limit]
     ]
 
 

@@ -19,9 +19,9 @@ def run_finders(
     """Return the results of each finder, at most ``limit``; empty ones are left out."""
     with transaction.atomic():
         before = _set_statement_timeout(f"{limit_ms}ms")
-        found = tuple(_run_finder(finder, query, limit) for finder in finders)
+        groups = tuple(_run_finder(finder, query, limit) for finder in finders)
         _set_statement_timeout(before)
-    return tuple(group for group in found if group.hits or group.is_cut)
+    return tuple(group for group in groups if group.hits or group.is_cut)
 
 
 def _run_finder(finder: Finder, query: str, limit: int) -> Group:

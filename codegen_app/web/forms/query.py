@@ -67,8 +67,8 @@ class QueryForm(forms.Form):
 
     def number(self, name: str) -> int | None:
         """Return a ``Number`` of the address."""
-        found: int | None = self.cleaned_data.get(name)
-        return found
+        value: int | None = self.cleaned_data.get(name)
+        return value
 
     def text(self, name: str) -> str:
         """Return a ``Text`` of the address; "" if it is missing."""

@@ -48,8 +48,8 @@ class TableForm(QueryForm):
             except TableQueryError as error:
                 errors.append(f"{_NAMES[name]}: {error}.")
                 query[name] = nothing
-        found: TableQuery = asked(self._columns, **query)
-        self.asked = replace(found, start=cleaned.get("start") or 0)
+        accepted: TableQuery = asked(self._columns, **query)
+        self.asked = replace(accepted, start=cleaned.get("start") or 0)
         if errors:
             raise forms.ValidationError(errors)
         return cleaned

@@ -43,10 +43,10 @@ def source_lexer(file: str) -> Lexer:
     if any(fnmatch(file, pattern) for pattern in HipLexer.filenames):
         return HipLexer()  # type: ignore[no-untyped-call]
     try:
-        found: Lexer = get_lexer_for_filename(file)
+        lexer: Lexer = get_lexer_for_filename(file)
     except ClassNotFound:
         return TextLexer()
-    return found
+    return lexer
 
 
 def listing_lexer(dialect: str) -> Lexer:

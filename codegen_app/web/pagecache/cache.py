@@ -178,7 +178,7 @@ def _fill_marks(content: bytes, request: HttpRequest) -> bytes:
     values = {
         name: reader.value_of(name, request) for name in reader.MARKS if name.encode() in content
     }
-    return _MARKS.sub(lambda found: mark + values[found[0].decode()] + mark, content)
+    return _MARKS.sub(lambda match: mark + values[match[0].decode()] + mark, content)
 
 
 class FreshMiddleware:

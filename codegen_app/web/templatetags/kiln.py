@@ -106,9 +106,9 @@ def microseconds(value: float | None) -> str:
 
 
 @register.filter
-def band(found: Any) -> str:
+def band(interval: Any) -> str:
     """Format a modelled figure in microseconds, from the low to the high ends of its constants."""
-    return f"{microseconds(found.low)} \N{EN DASH} {microseconds(found.high)}"
+    return f"{microseconds(interval.low)} \N{EN DASH} {microseconds(interval.high)}"
 
 
 @register.filter
@@ -180,11 +180,11 @@ def derived_metrics() -> list[tuple[str, MetricRow]]:
 @register.filter
 def metric(measured: Any, name: str) -> str:
     """Format a row's metric of that name with three digits; empty if it has none."""
-    found = getattr(measured, "metrics", {}).get(name)
-    if found is None:
+    figure = getattr(measured, "metrics", {}).get(name)
+    if figure is None:
         return ""
-    magnitude = floor(log10(abs(found.value))) if found.value else 0
-    return grouped(found.value, max(0, 2 - magnitude))
+    magnitude = floor(log10(abs(figure.value))) if figure.value else 0
+    return grouped(figure.value, max(0, 2 - magnitude))
 
 
 @register.filter
@@ -372,10 +372,10 @@ def share_bar(share: float) -> SafeString:
 
 
 @register.filter
-def band_ns(found: Any) -> str:
+def band_ns(interval: Any) -> str:
     """Format a modelled time in nanoseconds as microseconds, from the low to the high ends of the
     model's constants."""
-    return f"{us(found.low)} \N{EN DASH} {us(found.high)}"
+    return f"{us(interval.low)} \N{EN DASH} {us(interval.high)}"
 
 
 @register.simple_tag

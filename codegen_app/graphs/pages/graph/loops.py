@@ -24,7 +24,7 @@ class LoopRow:
 def find_loops(nodes: Iterable[TemplateNode]) -> tuple[LoopRow, ...]:
     """Return the loops among the nodes of one graph, outer ones before nested ones."""
     marks = {node.name: node for node in nodes if node.kind == TemplateNode.LOOP}
-    found = [
+    loops = [
         LoopRow(
             name=name,
             url=node.get_absolute_url(),
@@ -35,7 +35,7 @@ def find_loops(nodes: Iterable[TemplateNode]) -> tuple[LoopRow, ...]:
         for name, node in marks.items()
         if name + END_SUFFIX in marks
     ]
-    return tuple(sorted(found, key=lambda loop: loop.first))
+    return tuple(sorted(loops, key=lambda loop: loop.first))
 
 
 def innermost_loop(loops: Sequence[LoopRow], position: int) -> LoopRow | None:

@@ -232,16 +232,16 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
     rows = Graph.objects.defer("tensors").select_related("torch_comparison")
     graph = rows.annotate(torch_here=Exists(Worker.alive_with_torch())).get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
-    known = serving.node_buckets(
+    node_buckets = serving.node_buckets(
         TemplateNode.objects.filter(graph=graph)
         .select_related("problem")
         .defer("problem__text")
         .prefetch_related(names)
         .order_by("position")
     )
-    scheduled, bucket = known.nodes, known.find(bucket_name)
+    scheduled, bucket = node_buckets.nodes, node_buckets.find(bucket_name)
     loops, after = find_loops(scheduled), _dependencies(scheduled)
-    found = serving.served_kernels(known, bucket)
+    served_kernels = serving.served_kernels(node_buckets, bucket)
     served = {
         node: ServingKernel(
             kernel=row.kernel.name,
@@ -249,9 +249,11 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
             selected=row.selected,
             **measurement_fields(row.measured),
         )
-        for node, row in found.items()
+        for node, row in served_kernels.items()
     }
-    environments = [row.measured.result.environment for row in found.values() if row.measured]
+    environments = [
+        row.measured.result.environment for row in served_kernels.values() if row.measured
+    ]
     target = serving.shown_target(serving.recorded_targets(scheduled), bucket)
     counts = dict(
         KernelUse.objects.filter(template_node__graph=graph)
@@ -267,22 +269,22 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         id=graph.pk,
         url=graph.get_absolute_url(),
         inputs=tuple(graph.inputs),
-        outputs=tuple(each for each in graph.outputs if isinstance(each, str)),
-        constant_outputs=tuple(each for each in graph.outputs if not isinstance(each, str)),
+        outputs=tuple(output for output in graph.outputs if isinstance(output, str)),
+        constant_outputs=tuple(output for output in graph.outputs if not isinstance(output, str)),
         decisions=tuple(graph.decisions),
         bucket=bucket,
-        buckets=known.buckets,
+        buckets=node_buckets.buckets,
         target=target,
         measured=count_coverage(
             (
-                (node.kind, found[node.pk].measured is not None)
+                (node.kind, served_kernels[node.pk].measured is not None)
                 for node in scheduled
-                if node.pk in found
+                if node.pk in served_kernels
             ),
             emulated=bucket is not None and bucket.emulated,
         ),
         total_ns=total,
-        drivers=tuple(sorted({each.driver for each in environments if each.driver})),
+        drivers=tuple(sorted({row.driver for row in environments if row.driver})),
         scheduled=tuple(
             _scheduled_row(
                 node,
@@ -325,11 +327,13 @@ def _scheduled_row(
 def _dependencies(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...]]:
     """Return for each node the last nodes before it that wrote what it reads."""
     writer: dict[str, int] = {}
-    found = {}
+    writers = {}
     for node in scheduled:
-        found[node.pk] = tuple(dict.fromkeys(writer[name] for name in node.reads if name in writer))
+        writers[node.pk] = tuple(
+            dict.fromkeys(writer[name] for name in node.reads if name in writer)
+        )
         writer |= dict.fromkeys(node.writes, node.pk)
-    return found
+    return writers
 
 
 def _kernel_lines(
@@ -339,13 +343,13 @@ def _kernel_lines(
     uses = KernelUse.objects.filter(
         template_node__graph=graph, kernel__name__in={each.kernel for each in served.values()}
     )
-    found = {}
+    kernel_lines = {}
     for node, kernel, origins in uses.values_list("template_node", "kernel__name", "line_origins"):
         if node in served and served[node].kernel == kernel:
             for name, lines in lines_by_node(origins).items():
                 url = f"{served[node].url}?{urlencode({'node': node, 'of': name})}"
-                found[node, name] = KernelLines(kernel, url, lines)
-    return found
+                kernel_lines[node, name] = KernelLines(kernel, url, lines)
+    return kernel_lines
 
 
 def _view_nodes(

@@ -92,7 +92,7 @@ def op_list(
     or only by the reference (``REFERENCE``), and belong to Core ATen if ``core`` is set
     (no queries)."""
     search_words = words.lower().split()
-    found = [
+    matching = [
         row
         for row, text in _rows()
         if all(word in text for word in search_words)
@@ -101,7 +101,7 @@ def op_list(
         and (row.core or not core)
     ]
     ops = [row for row, _ in _rows()]
-    shown = build_table("ops", COLUMNS, found, query or TableQuery(), PAGE_SIZE)
+    shown = build_table("ops", COLUMNS, matching, query or TableQuery(), PAGE_SIZE)
     page = OpList(
         words=words,
         made_by=made_by,

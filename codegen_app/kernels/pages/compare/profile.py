@@ -80,16 +80,16 @@ def _resource_texts(build: Build) -> dict[str, str]:
 
 def _function_texts(reader: ListingReader, function: Function) -> dict[str, str]:
     live = reader.live_registers(function)
-    found = {"Instructions": str(len(function.instructions))}
+    texts = {"Instructions": str(len(function.instructions))}
     if live is not None:
-        found["Live registers"] = str(live.peak)
+        texts["Live registers"] = str(live.peak)
     loop = function.inner_loop()
     if loop is None:
-        return found | {"Inner loop": "no loop"}
+        return texts | {"Inner loop": "no loop"}
     counts = count_kinds(function.loop_instructions(loop))
     total = sum(counts.values())
-    found["Inner loop"] = str(total)
+    texts["Inner loop"] = str(total)
     for name, kinds in _LOOP_KINDS.items():
         count = sum(counts.get(kind, 0) for kind in kinds)
-        found[name] = f"{count} ({100 * count / total:.0f}%)" if count else "0"
-    return found
+        texts[name] = f"{count} ({100 * count / total:.0f}%)" if count else "0"
+    return texts

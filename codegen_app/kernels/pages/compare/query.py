@@ -158,11 +158,11 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
 
     ``shown`` is the position of the build whose texts are shown; the second if out of range.
     """
-    found = Build.objects.select_related("kernel", "listing").in_bulk(builds)
-    missing = [number for number in builds if number not in found]
+    by_number = Build.objects.select_related("kernel", "listing").in_bulk(builds)
+    missing = [number for number in builds if number not in by_number]
     if missing:
         raise Build.DoesNotExist(f"there is no build {missing[0]}")
-    rows = [found[number] for number in builds]
+    rows = [by_number[number] for number in builds]
     shown = shown if 0 < shown < len(rows) else 1
     left, right = rows[0], rows[shown]
     pair = left, right
@@ -248,13 +248,13 @@ def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
     """Return a build of each kernel in that order (1 query), all for one target: the requested one,
     or the first that all of them are built for. Raises ``Build.DoesNotExist`` if there is none."""
     rows = Build.objects.filter(kernel__name__in=kernels, state=State.DONE).order_by("created_at")
-    found: dict[str, dict[str, int]] = {}
+    by_target: dict[str, dict[str, int]] = {}
     for name, built_for, pk in rows.values_list("kernel__name", "target", "pk"):
-        found.setdefault(built_for, {})[name] = pk
-    ranked = sorted(found, key=lambda name: (bool(targets.find(name).emulates), name))
+        by_target.setdefault(built_for, {})[name] = pk
+    ranked = sorted(by_target, key=lambda name: (bool(targets.find(name).emulates), name))
     for built_for in [target] if target else ranked:
-        if all(name in found.get(built_for, {}) for name in kernels):
-            return [found[built_for][name] for name in kernels]
+        if all(name in by_target.get(built_for, {}) for name in kernels):
+            return [by_target[built_for][name] for name in kernels]
     raise Build.DoesNotExist(
         f"these kernels are not all built for {target or 'one target'}: build them first"
     )
@@ -313,7 +313,7 @@ def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReade
     if listing is None or not listing.functions:
         return None
     resources = _largest_function(build)
-    names = [name for name, found in build.resources.items() if found == resources]
+    names = [name for name, figures in build.resources.items() if figures == resources]
     named = [row for row in listing.functions if row.name in names]
     longest = max(named or listing.functions, key=lambda row: len(row.instructions))
     return listing.reader, longest
@@ -398,7 +398,7 @@ def _function_diff(
         left_listing.dialect == right_listing.dialect
         and left_listing.target.family == right_listing.target.family
     )
-    found = (
+    diff_rows = (
         diff(left, right, (left_listing.reader, right_listing.reader)) if is_line_by_line else ()
     )
     rows = [
@@ -409,9 +409,9 @@ def _function_diff(
             right=right.instructions[row.right].line if row.right is not None else 0,
             right_text=_text(right.instructions[row.right]) if row.right is not None else "",
         )
-        for row in found
+        for row in diff_rows
     ]
-    changes = {change.value: count for change, count in count_changes(found).items()}
+    changes = {change.value: count for change, count in count_changes(diff_rows).items()}
     words = (
         left_listing.target.words
         if left_listing.target.words == right_listing.target.words

@@ -73,15 +73,15 @@ def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
     for row in rows:
         by_build[row.build_id].pop(_key(row), None)  # keeps the latest last
         by_build[row.build_id][_key(row)] = row
-    counts = Counter(key for found in by_build.values() for key in found)
-    latest = {key: row.created_at for found in by_build.values() for key, row in found.items()}
+    counts = Counter(key for results in by_build.values() for key in results)
+    latest = {key: row.created_at for results in by_build.values() for key, row in results.items()}
     ranked = sorted(counts, key=lambda key: (counts[key], latest[key]), reverse=True)
     return {
         build: next(
-            (found[key] for key in ranked if counts[key] > 1 and key in found),
-            list(found.values())[-1],
+            (results[key] for key in ranked if counts[key] > 1 and key in results),
+            list(results.values())[-1],
         )
-        for build, found in by_build.items()
+        for build, results in by_build.items()
     }
 
 

@@ -44,8 +44,8 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         raise Http404(address.lines[0])
     try:
         if address.cleaned_data["kernel"]:
-            found = builds_of_kernels(address.cleaned_data["kernel"], address.text("target"))
-            return redirect(f"{request.path}?{urlencode({'build': found}, doseq=True)}")
+            numbers = builds_of_kernels(address.cleaned_data["kernel"], address.text("target"))
+            return redirect(f"{request.path}?{urlencode({'build': numbers}, doseq=True)}")
         page = compare_page(address.cleaned_data["build"], address.number("shown") or 1)
     except Build.DoesNotExist as error:
         raise Http404(str(error)) from None

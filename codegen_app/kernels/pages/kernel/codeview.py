@@ -103,8 +103,8 @@ def body_line(page: KernelPage) -> int:
     names = [str(launch["function"]) for launch in page.launches]
     marks = [*(f"{name}(" for name in names), "__global__", "@cute.kernel"]
     lines = page.source.split("\n")
-    found = (number for mark in marks for number, text in enumerate(lines, 1) if mark in text)
-    return next(found, 0)
+    numbers = (number for mark in marks for number, text in enumerate(lines, 1) if mark in text)
+    return next(numbers, 0)
 
 
 def offline_panes(page: KernelPage) -> Panes:

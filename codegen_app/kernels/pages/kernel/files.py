@@ -110,6 +110,6 @@ def _offline(name: str, build: Build) -> HttpResponse:
 
 def _static(path: str) -> str:
     """Return the text of a static file of the site."""
-    found = finders.find(path)
-    assert isinstance(found, str), f"{path} is part of the site"
-    return Path(found).read_text()
+    location = finders.find(path)
+    assert isinstance(location, str), f"{path} is part of the site"
+    return Path(location).read_text()

@@ -92,12 +92,12 @@ class BuildRow:
     @property
     def errors(self) -> int:
         """The number of errors that the compiler found in the kernel's source."""
-        return sum(1 for found in self.diagnostics if found["severity"] == "error")
+        return sum(1 for diagnostic in self.diagnostics if diagnostic["severity"] == "error")
 
     @property
     def warnings(self) -> int:
         """The number of warnings."""
-        return sum(1 for found in self.diagnostics if found["severity"] == "warning")
+        return sum(1 for diagnostic in self.diagnostics if diagnostic["severity"] == "warning")
 
     @property
     def is_open(self) -> bool:

@@ -19,28 +19,28 @@ _LANE = len(LANE_ROWS) * _ROW + _GAP
 _MIN_WIDTH = 1.2  # the minimum that is visible, and can be pointed at
 
 
-def timeline(found: Timeline, address: str = "") -> SafeString:
+def timeline(waves: Timeline, address: str = "") -> SafeString:
     """Return the picture. Each span links to its instruction's line; ``address`` is the URL of the
     page with the listing, "" for this page."""
-    height = _TOP + len(found.lanes) * _LANE
-    scale = (WIDTH - _LEFT - 4) / (found.end - found.start)
+    height = _TOP + len(waves.lanes) * _LANE
+    scale = (WIDTH - _LEFT - 4) / (waves.end - waves.start)
     parts = []
-    for at in round_ticks(found.start, found.end):
-        x = round(_LEFT + (at - found.start) * scale, 1)
+    for at in round_ticks(waves.start, waves.end):
+        x = round(_LEFT + (at - waves.start) * scale, 1)
         text = f'<text x="{x + 3}" y="12">{at:,.0f}</text>'.replace(",", "\u202f")
         parts.append(f'<line class="tick" x1="{x}" x2="{x}" y1="4" y2="{height}"/>{text}')
-    for number, lane in enumerate(found.lanes):
+    for number, lane in enumerate(waves.lanes):
         top = _TOP + number * _LANE
         name = f"block {lane.block}, wave {lane.wave}"
         edge = top - _GAP / 2
-        spans = (_span(span, name, top, found.start, scale, address) for span in lane.spans)
+        spans = (_span(span, name, top, waves.start, scale, address) for span in lane.spans)
         parts.append(
             f'<g data-lane aria-label="{name}">'
             f'<line class="lane" x1="0" x2="{WIDTH}" y1="{edge}" y2="{edge}"/>'
             f'<text x="0" y="{top + 12}">{name}</text>'
             f'<text class="faint" x="0" y="{top + 28}">SIMD {lane.simd}</text>{"".join(spans)}</g>'
         )
-    label = f"Modelled timeline of {len(found.lanes)} waves, cycles {found.start} to {found.end}"
+    label = f"Modelled timeline of {len(waves.lanes)} waves, cycles {waves.start} to {waves.end}"
     return SafeString(
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
         f' role="group" aria-label="{label}" data-timeline>{"".join(parts)}</svg>'

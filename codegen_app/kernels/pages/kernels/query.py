@@ -129,15 +129,15 @@ def kernel_list(
     nodes = TemplateNode.objects.select_related("problem", "graph").only(
         *("problem__symbols", "graph__name", "name", "position", "kind")
     )
-    found = serving.node_buckets(nodes)
-    bucket = found.find(times)
+    node_buckets = serving.node_buckets(nodes)
+    bucket = node_buckets.find(times)
     counts = _counts_by(Build.objects.filter(state=State.DONE), "target")
     if target not in counts:
         gpus = [name for name in counts if not targets.find(name).emulates and name != "cpu"]
         default_target = max(gpus or counts, key=lambda name: (counts[name], name), default="")
         target = bucket.target if bucket is not None and bucket.target in gpus else default_target
-    costs = _costs(found, bucket)
-    measured = _kernel_times(found, bucket)
+    costs = _costs(node_buckets, bucket)
+    measured = _kernel_times(node_buckets, bucket)
     built = Build.objects.filter(target=target, state=State.DONE).order_by("created_at", "pk")
     resources: dict[int, dict[str, Any]] = {  # of the latest build of each kernel
         kernel: {"target": target, "resource_use": resource_use(figures, target)}
@@ -182,7 +182,7 @@ def kernel_list(
         total=shown.matching,
         start=shown.start,
         bucket=bucket,
-        buckets=found.buckets,
+        buckets=node_buckets.buckets,
         target=target,
         targets=tuple(sorted(counts)),
         kernels=tuple(shown.rows),
@@ -194,12 +194,12 @@ def _counts_by(rows: QuerySet[Any], field: str) -> dict[Any, int]:
     return dict(rows.order_by().values_list(field).annotate(Count("pk")))
 
 
-def _costs(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
+def _costs(node_buckets: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
     """Return each kernel's largest part of a graph's measured time, with that graph (2 queries)."""
     spent: dict[tuple[int, int], float] = defaultdict(float)
     totals: dict[int, float] = defaultdict(float)
-    graphs = {node.pk: node.graph for node in found.nodes}
-    for node, served in serving.served_kernels(found, bucket).items():
+    graphs = {node.pk: node.graph for node in node_buckets.nodes}
+    for node, served in serving.served_kernels(node_buckets, bucket).items():
         if served.measured is not None:
             graph, median_ns = graphs[node].pk, served.measured.result.median_ns
             spent[served.kernel.pk, graph] += median_ns
@@ -213,13 +213,17 @@ def _costs(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[
     return largest
 
 
-def _kernel_times(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
+def _kernel_times(
+    node_buckets: serving.NodeBuckets, bucket: Bucket | None
+) -> dict[int, dict[str, Any]]:
     """Return the times in the bucket, each for the problem where it is longest (1 query)."""
     if bucket is None:
         return {}
     all_kernels = GeneratedKernel.objects.values_list("pk", flat=True)
     slowest: dict[int, BenchmarkResult] = {}
-    for (_, kernel), counts in serving.measurements(found.nodes, bucket, all_kernels).items():
+    for (_, kernel), counts in serving.measurements(
+        node_buckets.nodes, bucket, all_kernels
+    ).items():
         result = counts.result
         if kernel not in slowest or result.median_ns > slowest[kernel].median_ns:
             slowest[kernel] = result

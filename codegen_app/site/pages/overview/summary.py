@@ -148,11 +148,11 @@ def _costs(
 ) -> tuple[NodeCost, ...]:
     """Return the measured nodes, the longest first."""
     timed = [
-        (node, served[node.pk], found)
+        (node, served[node.pk], measured)
         for node in nodes
-        if node.pk in served and (found := served[node.pk].measured) is not None
+        if node.pk in served and (measured := served[node.pk].measured) is not None
     ]
-    total = sum(found.result.median_ns for _, _, found in timed)
+    total = sum(measured.result.median_ns for _, _, measured in timed)
     rows = [
         NodeCost(
             id=node.pk,
@@ -161,11 +161,11 @@ def _costs(
             url=node.get_absolute_url(),
             kernel=selection.kernel.name,
             kernel_url=reverse("kernel", args=[selection.kernel.name]),
-            share=found.result.median_ns / total,
+            share=measured.result.median_ns / total,
             selected=selection.selected,
-            **measurement_fields(found),
+            **measurement_fields(measured),
         )
-        for node, selection, found in timed
+        for node, selection, measured in timed
     ]
     return tuple(sorted(rows, key=lambda row: -(row.median_ns or 0.0)))
 
@@ -194,8 +194,8 @@ def _tuning_gain(
         return None
     _, node, then, now = max(gains, key=lambda gain: gain[0])
     keys = (then.result.build_id, now.result.build_id)
-    found = Build.objects.select_related("kernel").defer("log", "kernel__source").in_bulk(keys)
-    rows = [found[key] for key in keys]
+    builds = Build.objects.select_related("kernel").defer("log", "kernel__source").in_bulk(keys)
+    rows = [builds[key] for key in keys]
     (comparison,) = verdicts(rows, ("the default", "the selected kernel"), comparable_times(rows))
     url = f"{reverse('compare')}?{urlencode({'build': keys}, doseq=True)}"
     return TuningGain(node.name, url, comparison)
@@ -225,7 +225,7 @@ def _builds(
 
 def _occupancy_bottleneck(builds: Sequence[Build]) -> OccupancyBottleneck | None:
     """Return the build with the lowest share of the possible waves."""
-    uses = [(found, row) for row in builds if (found := resource_use(row.resources, row.target))]
+    uses = [(use, row) for row in builds if (use := resource_use(row.resources, row.target))]
     if not uses:
         return None
     use, row = min(uses, key=lambda pair: (pair[0].occupancy_percent, pair[1].kernel.name))

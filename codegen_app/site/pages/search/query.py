@@ -80,9 +80,9 @@ def palette(query: str, at: str, account: actions.Account) -> SearchResult:
     )
     if not query:
         newest = Finder("latest", "Newest", lambda _, limit: row_finders.latest(limit // 2))
-        found = run_finders((doing, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
+        groups = run_finders((doing, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
         pages = Group("pages", "Pages", tuple(static_finders.pages("", _MAX_PAGES)))
-        return SearchResult("", (*found, pages), PALETTE_LIMIT)
+        return SearchResult("", (*groups, pages), PALETTE_LIMIT)
     finders = [doing]
     if not _is_short(query):
         finders += [*_ROW_FINDERS, *([_PEOPLE] if account.is_authenticated else [])]

@@ -23,8 +23,8 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 def palette(request: HttpRequest) -> HttpResponse:
     """A few hits of each kind for ``?q=`` and the actions for the page ``?at=``, as JSON."""
     address = PaletteForm(request.GET)
-    found = selectors.palette(address.text("q"), address.text("at"), request.user)
-    groups = [{**asdict(group), "count": group.count} for group in found.groups]
-    response = JsonResponse({"query": found.query, "groups": groups})
+    results = selectors.palette(address.text("q"), address.text("at"), request.user)
+    groups = [{**asdict(group), "count": group.count} for group in results.groups]
+    response = JsonResponse({"query": results.query, "groups": groups})
     response.headers["Cache-Control"] = "no-store"
     return response

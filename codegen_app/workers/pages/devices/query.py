@@ -118,11 +118,11 @@ class Devices:
     @property
     def absences(self) -> tuple[Absence, ...]:
         """Kinds of devices that live workers do not have, with the reasons."""
-        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        workers_by_absence: dict[tuple[str, str], list[str]] = defaultdict(list)
         for worker in self.workers:
             for absence in worker.absent if worker.alive else ():
-                found[absence["kind"], absence["reason"]].append(worker.name)
-        return tuple(Absence(*why, tuple(names)) for why, names in found.items())
+                workers_by_absence[absence["kind"], absence["reason"]].append(worker.name)
+        return tuple(Absence(*why, tuple(names)) for why, names in workers_by_absence.items())
 
     @property
     def target_tables(self) -> tuple[TargetTable, ...]:
