@@ -72,10 +72,10 @@ def note(actor: AbstractBaseUser | None, action: str, what: str, why: str = "") 
     Non-printing characters are escaped: an entry is one line that cannot imitate another.
     """
     origin = _origin.get()
-    known = actor_id(actor)
+    key = actor_id(actor)
     AuditEntry.objects.create(
-        actor_id=known,
-        actor_name=one_line(actor.get_username(), 150) if known and actor else "",
+        actor_id=key,
+        actor_name=one_line(actor.get_username(), 150) if key and actor else "",
         address=origin.address or None,
         user_agent=one_line(origin.user_agent, 200),
         action=action[:40],

@@ -57,8 +57,8 @@ def _create_account(provider: Provider, person: Person) -> User:
                 Identity.objects.create(user=user, **identity)
                 return user
         except IntegrityError:  # the name was just taken, or this person signed in twice at once
-            if known := _find_account(provider, person):
-                return known
+            if existing := _find_account(provider, person):
+                return existing
     raise SignInError(f"No name is free for an account called {preferred}: ask an administrator")
 
 

@@ -39,8 +39,8 @@ class RetentionPolicyAdmin(_ModelAdmin):
         """Return what would be deleted, shown before it is enabled: deletion is final."""
         count = rollup.count_due(policy, rollup.MAX_COUNTED)
         more = count > rollup.MAX_COUNTED
-        shown = rollup.format_count(policy, min(count, rollup.MAX_COUNTED))
-        return f"more than {shown}" if more else shown
+        text = rollup.format_count(policy, min(count, rollup.MAX_COUNTED))
+        return f"more than {text}" if more else text
 
     def save_model(
         self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool

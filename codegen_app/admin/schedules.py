@@ -146,9 +146,9 @@ class RetuneScheduleAdmin(_ModelAdmin):
     ) -> None:
         actor, why = current_actor(request), action_reason(request)
         count = sum(schedules.set_enabled(row, actor, on=on, why=why) for row in queryset)
-        done = "switched on" if on else "switched off"
+        action = "switched on" if on else "switched off"
         self.message_user(
-            request, format_summary(count, "schedule", "schedules", done), messages.SUCCESS
+            request, format_summary(count, "schedule", "schedules", action), messages.SUCCESS
         )
 
     def has_view_permission(self, request: HttpRequest, _: object = None) -> bool:

@@ -77,11 +77,11 @@ def open_file(path: str, digest: str) -> IO[bytes]:
     except FileNotFoundError as error:
         raise MissingFileError(f"{path} is missing from the storage") from error
     if local_path(path) is None:  # the fetched copy that was checked is returned
-        whole = digest_of_file(file) == digest
+        is_intact = digest_of_file(file) == digest
         file.seek(0)
     else:
-        whole = _is_intact_since(path, digest, default_storage.get_modified_time(path))
-    if not whole:
+        is_intact = _is_intact_since(path, digest, default_storage.get_modified_time(path))
+    if not is_intact:
         file.close()
         raise DamagedFileError(f"{path} is damaged in the storage: its digest is another")
     return file

@@ -85,7 +85,7 @@ def run_checks(limit_s: float = LIMIT_S) -> dict[str, str]:
     """Return each check's result by name within ``limit_s``: "ok", or one line on the fault."""
     deadline = time.monotonic() + limit_s
     answers = {check.name: check.begin() for check in checks()}
-    return {name: _await_answer(deadline, each, limit_s) for name, each in answers.items()}
+    return {name: _await_answer(deadline, answer, limit_s) for name, answer in answers.items()}
 
 
 def database(limit_s: float = LIMIT_S) -> str:

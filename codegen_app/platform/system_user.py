@@ -178,7 +178,7 @@ def _add(name: str) -> None:
             "PostgreSQL does not run as root and there is no useradd to make a user for it: "
             "run as an ordinary user, or set DATABASE_URL"
         )
-    done = subprocess.run(
+    process = subprocess.run(
         (
             *(useradd, "--system", "--user-group", "--no-create-home"),
             *("--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", name),
@@ -187,8 +187,8 @@ def _add(name: str) -> None:
         capture_output=True,
         text=True,
     )
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["no message"]
+    if process.returncode != 0:
+        lines = process.stderr.strip().splitlines() or ["no message"]
         raise SystemUserError(f"no user for PostgreSQL: {lines[-1]}")
 
 

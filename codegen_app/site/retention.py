@@ -183,8 +183,8 @@ def _sweep_files(dry_run: bool, at_most: int) -> int:
     for folder in folders:
         names = default_storage.listdir(f"sha256/{folder}")[1]
         paths = [f"sha256/{folder}/{name}" for name in names]
-        known = set(Artifact.objects.filter(path__in=paths).values_list("path", flat=True))
-        for path in sorted(set(paths) - known):
+        recorded = set(Artifact.objects.filter(path__in=paths).values_list("path", flat=True))
+        for path in sorted(set(paths) - recorded):
             if removed >= at_most:
                 return removed
             try:

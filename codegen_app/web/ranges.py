@@ -62,15 +62,15 @@ def file_response(
             file.close()
             headers = {"Content-Range": f"bytes */{size}"}
             return HttpResponse(status=416, headers=headers)
-    whole = (start, end) == (0, size)
+    is_whole = (start, end) == (0, size)
     response = FileResponse(
         FilePart(file, start, end),  # the file interface that servers use
         as_attachment=True,
         filename=filename,
-        status=200 if whole else 206,
+        status=200 if is_whole else 206,
     )
     response.headers["Accept-Ranges"] = "bytes"
     response.headers["ETag"] = etag
-    if not whole:
+    if not is_whole:
         response.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     return response

@@ -205,8 +205,8 @@ def paged_table(
 ) -> Table[Row]:
     """Return the table if ``rows`` are already one page out of ``total``, sorted and sliced by the
     database: the query only selects the columns."""
-    shown = build_table(name, columns, rows, replace(query, sort="", filter="", conditions=()))
-    return replace(shown, total=total, matching=total)
+    table = build_table(name, columns, rows, replace(query, sort="", filter="", conditions=()))
+    return replace(table, total=total, matching=total)
 
 
 def filter_and_sort(
@@ -258,14 +258,14 @@ def _exact_text(value: Value) -> str:
     return "" if value is None else str(value).lower().replace(" ", "_")
 
 
-def format_tsv(shown: Table[Any]) -> str:
+def format_tsv(table: Table[Any]) -> str:
     """Return every matching row in the displayed columns as TSV: a line of headings, then one line
     per row, in full precision."""
     head = [
         f"{column.title} [{column.unit}]" if column.unit else column.title
-        for column in shown.chosen
+        for column in table.chosen
     ]
-    rows = ([_tsv_value(column.value(row)) for column in shown.chosen] for row in shown.all_rows)
+    rows = ([_tsv_value(column.value(row)) for column in table.chosen] for row in table.all_rows)
     return "".join(delimited.format_rows(chain([head], rows), delimited.TSV))
 
 

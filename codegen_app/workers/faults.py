@@ -50,29 +50,29 @@ class Fault:
 
 def fault_of(error: BaseException) -> Fault | None:
     """Return the machine failure behind an exception, or None."""
-    here = socket.gethostname()
+    host = socket.gethostname()
     if isinstance(error, MachineFaultError):
-        return Fault(f"{error} (on {here})", error.of_row)
+        return Fault(f"{error} (on {host})", error.of_row)
     if isinstance(error, MachineError):
-        return Fault(f"{error} (on {here})")
+        return Fault(f"{error} (on {host})")
     if isinstance(error, MissingFileError):
         return Fault(f"{error}: import or build it again")
     if isinstance(error, MemoryError):
-        return Fault(f"memory ran out on {here}", of_row=True)
+        return Fault(f"memory ran out on {host}", of_row=True)
     if isinstance(error, InterfaceError | OperationalError):
         full = isinstance(error.__cause__, DiskFull)
         return Fault("the database's disk is full" if full else "the database was away")
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        return Fault(f"no more threads can be started on {here}")
+        return Fault(f"no more threads can be started on {host}")
     if not isinstance(error, OSError):
         return None
     what = f": {error.filename}" if error.filename else ""
     if error.errno in _RESOURCE_ERRORS:
         return Fault(
-            f"{_RESOURCE_ERRORS[error.errno]} on {here}{what}", of_row=error.errno == errno.ENOMEM
+            f"{_RESOURCE_ERRORS[error.errno]} on {host}{what}", of_row=error.errno == errno.ENOMEM
         )
     if "No usable temporary directory" in str(error):
-        return Fault(f"no temporary folder of {here} can be written")
+        return Fault(f"no temporary folder of {host} can be written")
     if error.errno in _NOT_WRITABLE and error.filename and not os.access(error.filename, os.W_OK):
-        return Fault(f"{error.filename} cannot be written on {here}")
+        return Fault(f"{error.filename} cannot be written on {host}")
     return None

@@ -67,10 +67,10 @@ def _import(
     file: Path, name: str, target_names: Sequence[str], actor: AbstractBaseUser | None
 ) -> tuple[Graph, bool]:
     content = untrusted.read_graph(file, import_limits(settings.IMPORT_MAX_S))
-    known = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
-    if known is not None:
-        _repair(known, file)
-        return known, False
+    graph = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
+    if graph is not None:
+        _repair(graph, file)
+        return graph, False
     # The database could not find other names again.
     for position, node in enumerate(content["nodes"]):
         what = f"node number {position}"

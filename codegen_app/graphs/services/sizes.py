@@ -12,8 +12,8 @@ def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int
     """Return a size for every symbol of the graph, each within its bounds; raises ``UserError``."""
     for name in bindings:
         if name not in graph.symbols:
-            known = ", ".join(graph.symbols) or "none"
-            raise UserError(f"{graph} has no symbolic size {name!r}; it has: {known}")
+            symbols = ", ".join(graph.symbols) or "none"
+            raise UserError(f"{graph} has no symbolic size {name!r}; it has: {symbols}")
     chosen = {name: bindings.get(name, info["hint"]) for name, info in graph.symbols.items()}
     for name, value in chosen.items():
         low, high = graph.symbols[name]["min"], graph.symbols[name]["max"]

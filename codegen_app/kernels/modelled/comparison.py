@@ -159,8 +159,8 @@ def _groups(reports: Sequence[Report | None]) -> Iterator[FigureGroup]:
         _launch_row("bytes used of bytes moved", "%", longest, _bytes_used_percent),
         _launch_row("matrix pipes busy in the loop", "%", longest, _matrix_busy),
     )
-    shown = (row for row in memory if any(value is not None for value in row.values))
-    yield FigureGroup("Instructions", tuple(shown))
+    rows_with_values = (row for row in memory if any(value is not None for value in row.values))
+    yield FigureGroup("Instructions", tuple(rows_with_values))
 
 
 def _percent(shares: Mapping[Pipe, float] | Mapping[StallReason, float]) -> dict[str, float]:
@@ -185,8 +185,8 @@ def _ratio(
     over: Callable[[InstructionFigures], float],
     under: Callable[[InstructionFigures], float],
 ) -> float | None:
-    whole = sum(under(row) * row.executed for row in rows)
-    return sum(over(row) * row.executed for row in rows) / whole if whole else None
+    total = sum(under(row) * row.executed for row in rows)
+    return sum(over(row) * row.executed for row in rows) / total if total else None
 
 
 def _matrix_busy(launch: LaunchReport) -> float | None:

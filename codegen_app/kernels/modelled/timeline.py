@@ -79,8 +79,8 @@ def timeline_window(
         return None
     first, last = starts[0], max(span.end for lane in lanes for span in lane.spans)
     start = first if at is None else min(max(at, first), starts[-1])
-    here = [cycle for cycle in starts if cycle >= start]
-    end = here[MAX_SPANS] if len(here) > MAX_SPANS else last
+    later_starts = [cycle for cycle in starts if cycle >= start]
+    end = later_starts[MAX_SPANS] if len(later_starts) > MAX_SPANS else last
     end = max(end, start + 1)
     before = [cycle for cycle in starts if cycle < start]
     return Timeline(

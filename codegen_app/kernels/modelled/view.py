@@ -173,8 +173,8 @@ def modelled_view(
         for number, row in enumerate(report.launches, 1)
     )
     longest = max(rows, key=lambda row: row.time_us.mid)
-    shown = rows[launch - 1] if 0 < launch <= len(rows) else longest
-    figures = report.launches[shown.number - 1]
+    launch_row = rows[launch - 1] if 0 < launch <= len(rows) else longest
+    figures = report.launches[launch_row.number - 1]
     line_of = _listing_lines(listing, figures)
     instructions = _instructions(figures, listing, line_of)
     bounds_us = [row.time_us.mid for row in figures.limits if row.name != LAUNCH_LIMIT]
@@ -205,7 +205,7 @@ def modelled_view(
         sampled=report.sampled,
         unknown=report.unknown,
         launches=rows,
-        shown=shown,
+        shown=launch_row,
         waves=figures.waves,
         resident=figures.resident,
         limiter=figures.limiter,

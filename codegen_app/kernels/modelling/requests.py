@@ -57,11 +57,11 @@ def request_modelling(
         if shown is not None and shown.target == board.target and shown.state == State.DONE:
             build = shown
         else:
-            usual = Build.objects.filter(
+            candidates = Build.objects.filter(
                 kernel=use.kernel, target=board.target, flags=list(DEFAULT_FLAGS.values)
             )
-            done = usual.filter(state=State.DONE).order_by("-finished_at").first()
-            build = done or builds.request_build(use.kernel, board.target, DEFAULT_FLAGS, actor)
+            latest = candidates.filter(state=State.DONE).order_by("-finished_at").first()
+            build = latest or builds.request_build(use.kernel, board.target, DEFAULT_FLAGS, actor)
         key = {"build": build, "board": board.name, "sizes": bound, "version": VERSION}
         fields = {"use": use, "priority": _PRIORITY, "requested_by_id": audit.actor_id(actor)}
         row, is_new = Modelling.objects.get_or_create(**key, defaults=fields)

@@ -179,8 +179,8 @@ def run_build(build: Build) -> None:
 
 def local_builds() -> QuerySet[Build]:
     """Return the builds whose compiler is on this host."""
-    here = map(_toolchain_key, compilers.available_toolchains())
-    return Build.objects.filter(_toolchain_filter(here)).select_related("kernel")
+    keys = map(_toolchain_key, compilers.available_toolchains())
+    return Build.objects.filter(_toolchain_filter(keys)).select_related("kernel")
 
 
 def replace_orphaned() -> int:
@@ -189,16 +189,16 @@ def replace_orphaned() -> int:
     They were queued before a compiler or its headers changed. Whatever waits for such a build then
     waits for the build with this host's compiler.
     """
-    there = {_toolchain_key(toolchain) for toolchain in compilers.available_toolchains()}
+    available = {_toolchain_key(toolchain) for toolchain in compilers.available_toolchains()}
     for worker in Worker.objects.all():
         if worker.is_alive:
-            there |= {
+            available |= {
                 (toolchain["name"], toolchain["version"][:200], toolchain["digest"])
                 for toolchain in worker.toolchains
                 if "digest" in toolchain
             }
-    again = 0
-    orphans = Build.objects.exclude(_toolchain_filter(there)).select_related("kernel")
+    count = 0
+    orphans = Build.objects.exclude(_toolchain_filter(available)).select_related("kernel")
     while (build := work.claim_next(orphans, work.worker_name())) is not None:
         try:
             with transaction.atomic():
@@ -206,8 +206,8 @@ def replace_orphaned() -> int:
         except MachineError:
             work.requeue(build)
             raise
-        again += 1
-    return again
+        count += 1
+    return count
 
 
 def _replace_orphaned(build: Build) -> None:
@@ -221,8 +221,8 @@ def _replace_orphaned(build: Build) -> None:
     except UserError as error:
         _record_failure(build, Rejected(Stage.COMPILE, str(error)))
         return
-    here = f"{new.toolchain} {new.toolchain_version}"
-    reason = f"asked for again with {here}: this compiler, or its headers, has changed"
+    compiler = f"{new.toolchain} {new.toolchain_version}"
+    reason = f"asked for again with {compiler}: this compiler, or its headers, has changed"
     work.finish(build, State.CANCELLED, stage=Stage.COMPILE, reason=reason)
     build_replaced.send(Build, build=build, new=new)
     build_events.on_build_replaced(build, new)

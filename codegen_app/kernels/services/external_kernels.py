@@ -81,7 +81,7 @@ def run(row: ForeignKernel) -> None:
     phase = {"phase": READING}
     with work.heartbeat(row, cancellation.cancel, lambda: dict(phase)):
         try:
-            done = _analyse(row, cancellation, phase)
+            fields = _analyse(row, cancellation, phase)
         except Cancelled:
             raise work.LeaseLostError(f"{row} was cancelled, or is another worker's") from None
         except MachineError:
@@ -94,7 +94,7 @@ def run(row: ForeignKernel) -> None:
             stage = Stage.LOAD if phase["phase"] == READING else Stage.RUN
             work.finish(row, State.REJECTED, stage=stage, reason=str(error)[:500])
             return
-    work.finish(row, State.DONE, **done)
+    work.finish(row, State.DONE, **fields)
 
 
 def _analyse(

@@ -40,10 +40,10 @@ def record(build: Build) -> None:
         if not waiting.update(instructions=counts.total()):
             return  # another worker has counted them
         # In one order, so that two workers that create the same rows do not deadlock.
-        known = Mnemonic.objects.filter(name__in=list(counts))
-        new = sorted(counts.keys() - set(known.values_list("name", flat=True)))
+        mnemonics = Mnemonic.objects.filter(name__in=list(counts))
+        new = sorted(counts.keys() - set(mnemonics.values_list("name", flat=True)))
         Mnemonic.objects.bulk_create((Mnemonic(name=name) for name in new), ignore_conflicts=True)
-        keys = dict(known.values_list("name", "pk"))
+        keys = dict(mnemonics.values_list("name", "pk"))
         InstructionUse.objects.bulk_create(
             InstructionUse(mnemonic_id=keys[name], build=build, count=count)
             for name, count in counts.items()

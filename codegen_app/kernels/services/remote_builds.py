@@ -59,8 +59,10 @@ class RemoteBuilds:
         except UserError as error:  # no compiler here builds sources of that kind
             future.set_result(Rejected(Stage.COMPILE, str(error)))
             return future
-        if build.state not in OPEN_STATES and (there := _result_or_request(build, cached=True)):
-            future.set_result(there)
+        if build.state not in OPEN_STATES and (
+            known_result := _result_or_request(build, cached=True)
+        ):
+            future.set_result(known_result)
             return future
         with self._lock:
             self._waiting.setdefault(build.pk, []).append(future)

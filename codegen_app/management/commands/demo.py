@@ -142,8 +142,8 @@ class Command(BaseCommand):
             self._stop.check()
             self._database.watch()
             if next_import_s is not None and time.monotonic() >= next_import_s:
-                done = self._import_models()
-                next_import_s = None if done else time.monotonic() + _IMPORT_AGAIN_S
+                is_complete = self._import_models()
+                next_import_s = None if is_complete else time.monotonic() + _IMPORT_AGAIN_S
             supervisor.watch(self._print)
             upkeep.run_due(self._print)
             time.sleep(_LOOK_EVERY_S)

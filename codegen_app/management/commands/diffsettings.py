@@ -24,6 +24,8 @@ class Command(diffsettings.Command):
         return super().output_unified(_cleansed(user_settings), default_settings, **options)
 
 
-def _cleansed(shown: dict[str, str]) -> dict[str, str]:
+def _cleansed(settings_text: dict[str, str]) -> dict[str, str]:
     secrets = SecretsFilter()
-    return {key: repr(secrets.cleanse_setting(key, getattr(settings, key))) for key in shown}
+    return {
+        key: repr(secrets.cleanse_setting(key, getattr(settings, key))) for key in settings_text
+    }

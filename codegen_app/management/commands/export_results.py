@@ -42,8 +42,8 @@ class Command(BaseCommand):
             measured = rows.filter(imported=None).exclude(device__startswith=DEVICE_PREFIX)
             rows = measured.exclude(state__in=OPEN_STATES)
         runs = list(rows)
-        known = {run.pk for run in runs}
-        if missing := [number for number in numbers if number not in known]:
+        present = {run.pk for run in runs}
+        if missing := [number for number in numbers if number not in present]:
             raise CommandError(f"no run {missing[0]}")
         try:
             results = result_export.export(runs)

@@ -31,11 +31,11 @@ class Command(BaseCommand):
             raise CommandError(f"--series {series}: 1 to {_MAX_SERIES}")
         if not 0 <= seed < 2**32:
             raise CommandError(f"--seed {seed}: 0 to {2**32 - 1}")
-        done = generated_history.store(series, seed)
-        if not done.points:
+        history = generated_history.store(series, seed)
+        if not history.points:
             self.stdout.write(f"the {LABEL} history is here already: nothing was added")
             return
         self.stdout.write(
-            f"{done.points} {LABEL} points in {done.series} series of {REVISIONS} revisions;"
+            f"{history.points} {LABEL} points in {history.series} series of {REVISIONS} revisions;"
             " none was measured"
         )

@@ -44,8 +44,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from None
-        known = "" if new else " (already imported)"
-        self.stdout.write(f"{one_line(graph.name)} is shown at {graph.get_absolute_url()}{known}")
+        remark = "" if new else " (already imported)"
+        self.stdout.write(f"{one_line(graph.name)} is shown at {graph.get_absolute_url()}{remark}")
 
 
 @contextmanager

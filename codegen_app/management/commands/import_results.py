@@ -31,15 +31,15 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         for file in options["files"]:
             try:
-                done = result_import.import_file(
+                imported = result_import.import_file(
                     file, None, options["why"], with_sources=options["with_sources"]
                 )
             except UserError as error:
                 raise CommandError(str(error)) from None
-            for run in done.new:
+            for run in imported.new:
                 where = run.get_absolute_url()
                 self.stdout.write(f"{file.name}: run {run.pk} is shown at {where}")
-            if done.points:
-                self.stdout.write(f"{file.name}: {done.points} points of histories were added")
-            if done.known:
-                self.stdout.write(f"{file.name}: {done.known} of its runs are here already")
+            if imported.points:
+                self.stdout.write(f"{file.name}: {imported.points} points of histories were added")
+            if imported.known:
+                self.stdout.write(f"{file.name}: {imported.known} of its runs are here already")

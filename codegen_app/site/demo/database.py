@@ -40,10 +40,10 @@ class DatabaseServer:
             try:
                 url = self._cluster.url("postgres")
                 with psycopg.connect(url, autocommit=True) as connection:
-                    known = connection.execute(
+                    existing = connection.execute(
                         "SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE]
                     )
-                    if known.fetchone() is None:
+                    if existing.fetchone() is None:
                         connection.execute(f"CREATE DATABASE {_DATABASE}")
             except psycopg.Error as error:
                 if not remaining:

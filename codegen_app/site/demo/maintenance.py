@@ -70,7 +70,7 @@ class Sweeper:
             for entry in self._folder.iterdir():
                 with suppress(FileNotFoundError):  # it is being removed
                     seen[entry] = _last_touched(entry)
-        self._last = {path: known for path, known in self._last.items() if path in seen}
+        self._last = {path: last for path, last in self._last.items() if path in seen}
         for path, touched in seen.items():
             before, since = self._last.setdefault(path, (touched, now))
             if touched != before:
@@ -132,9 +132,9 @@ class Maintenance:
 
 def _signs_of_life() -> dict[int, datetime] | None:
     """Return the last heartbeat of each process of this host: the newest row of its number."""
-    here = Worker.objects.filter(host=socket.gethostname()).order_by("seen_at")
+    workers = Worker.objects.filter(host=socket.gethostname()).order_by("seen_at")
     try:
-        return dict(here.values_list("pid", "seen_at"))
+        return dict(workers.values_list("pid", "seen_at"))
     except DatabaseError:
         connection.close()
         return None

@@ -51,9 +51,9 @@ def import_models() -> Iterator[str]:
 
 def generate_history() -> Iterator[str]:
     """Store the generated history, once; yield a line for people."""
-    done = generated_history.store()
-    if done.points:
-        yield f"a history of {done.points} generated points, in {done.series} series"
+    history = generated_history.store()
+    if history.points:
+        yield f"a history of {history.points} generated points, in {history.series} series"
 
 
 class RecordedResults:
@@ -73,20 +73,20 @@ class RecordedResults:
         version cannot show are left out with the reason."""
         for file in tuple(self._files):
             try:
-                done = self._import(file)
+                imported = self._import(file)
             except MachineError:
                 raise
             except UserError as error:
                 self._files.remove(file)
                 yield f"recorded results are left out: {error}"
                 continue
-            if done is None:
+            if imported is None:
                 continue
             self._files.remove(file)
-            for run in done.new:
+            for run in imported.new:
                 yield f"{run.graph}: recorded results imported. {run.imported}"
-            if done.points:
-                yield f"{file.name}: a history of {done.points} measured points imported"
+            if imported.points:
+                yield f"{file.name}: a history of {imported.points} measured points imported"
 
     def _import(self, file: Path) -> result_import.ImportSummary | None:
         """Import a file; None while a model is not prepared yet."""

@@ -92,13 +92,13 @@ def collect_static_files() -> None:
     """Copy the browser's files into one folder. Incomplete copies of a killed start, or a full
     disk, are newer than their sources, and would be kept: then all are copied again."""
     folder: Path = settings.STATIC_ROOT
-    whole = folder.with_name(f"{folder.name}-collected")
-    if not whole.exists():
+    marker = folder.with_name(f"{folder.name}-collected")
+    if not marker.exists():
         shutil.rmtree(folder, ignore_errors=True)
-    whole.unlink(missing_ok=True)
+    marker.unlink(missing_ok=True)
     call_command("collectstatic", verbosity=0, interactive=False)
     os.sync()
-    whole.touch()
+    marker.touch()
 
 
 def database_is_ours() -> bool:

@@ -44,8 +44,8 @@ def actions(query: str, at: str, account: Account, limit: int) -> list[Hit]:
     if _has_permission(account, permissions.RETUNE):
         if place is not None and place.url_name in _TUNABLE:
             key, what = _TUNABLE[place.url_name]
-            here = Hit("action", f"Retune this {what}", _retune_url(what, place.kwargs[key]))
-            hits += [here] if _matches(query, here) else []
+            retune = Hit("action", f"Retune this {what}", _retune_url(what, place.kwargs[key]))
+            hits += [retune] if _matches(query, retune) else []
         hits += _retune_named(query, place, limit)
     hits += _compare_here(query, at, place)
     hits += [hit for hit in _static_actions(account) if _matches(query, hit)]
@@ -85,14 +85,14 @@ def _retune_named(query: str, place: ResolverMatch | None, limit: int) -> list[H
         return []
     name = match[1].strip()
     nodes = TemplateNode.objects.filter(Q(name__iexact=name) | Q(name__istartswith=name))
-    here = place.kwargs["pk"] if place and place.url_name == "graph" else None
+    graph_id = place.kwargs["pk"] if place and place.url_name == "graph" else None
     rows = list(
         nodes.filter(problem__isnull=False)
         .select_related("graph")
         .only("name", "op", "graph__name")
         .order_by("-pk")[: 10 * limit]
     )
-    rows.sort(key=lambda row: (row.name.lower() != name.lower(), row.graph_id != here))
+    rows.sort(key=lambda row: (row.name.lower() != name.lower(), row.graph_id != graph_id))
     hits = [
         Hit("action", f"Retune {row.name}", _retune_url("node", row.pk), f"{row.op} of {row.graph}")
         for row in rows[:limit]
@@ -128,18 +128,22 @@ def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]
     # The default order of the page: the emulation's build comes last.
     builds.sort(key=lambda build: (bool(targets.find(build.target).emulates), build.target))
     build_id = parse_qs(urlsplit(at).query).get("build", [""])[0]
-    shown = next((build for build in builds if str(build.pk) == build_id), next(iter(builds), None))
-    if shown is None:
+    current = next(
+        (build for build in builds if str(build.pk) == build_id), next(iter(builds), None)
+    )
+    if current is None:
         return []
-    other = {build.target: build for build in reversed(builds) if build.target != shown.target}
+    by_target = {
+        build.target: build for build in reversed(builds) if build.target != current.target
+    }
     named = (match[1] or "").lower() if match else ""
     return [
         Hit(
             "action",
             f"Compare with {target}",
-            f"{reverse('compare')}?{urlencode({'build': [shown.pk, build.pk]}, doseq=True)}",
-            f"this kernel, with {shown.target}",
+            f"{reverse('compare')}?{urlencode({'build': [current.pk, build.pk]}, doseq=True)}",
+            f"this kernel, with {current.target}",
         )
-        for target, build in sorted(other.items())
+        for target, build in sorted(by_target.items())
         if named in target
     ]

@@ -106,8 +106,8 @@ class GraphForm(QueryForm):
     def view_name(self, *, has_wrapper: bool) -> str:
         """Return the table: by default, or if the address names none that exists, that of the
         kernels."""
-        there = (self.NODES, self.FUSION, *((self.WRAPPER,) if has_wrapper else ()))
-        return view if (view := self.text("view")) in there else self.KERNELS
+        views = (self.NODES, self.FUSION, *((self.WRAPPER,) if has_wrapper else ()))
+        return view if (view := self.text("view")) in views else self.KERNELS
 
 
 class NodeForm(QueryForm):

@@ -151,8 +151,8 @@ class _Page:
 def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
     """Return the reader's page, or that the reader has it already."""
     token = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
-    shown = f"{token} {request.user.pk} {reader.open_alerts(request)}"
-    etag = f'W/"{entry.digest}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"'
+    reader_state = f"{token} {request.user.pk} {reader.open_alerts(request)}"
+    etag = f'W/"{entry.digest}-{hashlib.sha256(reader_state.encode()).hexdigest()[:12]}"'
     response: HttpResponse
     if request.headers.get("If-None-Match") == etag:
         response = HttpResponseNotModified()

@@ -47,11 +47,11 @@ def is_cached_request(request: HttpRequest) -> bool:
 
 def open_alerts(request: HttpRequest) -> str:
     """Return the number of open regressions, for the bar of every page: read once per request."""
-    known: str | None = getattr(request, "open_alerts", None)
-    if known is None:
-        known = _count_alerts()
-        request.open_alerts = known  # type: ignore[attr-defined]
-    return known
+    count: str | None = getattr(request, "open_alerts", None)
+    if count is None:
+        count = _count_alerts()
+        request.open_alerts = count  # type: ignore[attr-defined]
+    return count
 
 
 def _count_alerts() -> str:
@@ -67,9 +67,9 @@ class OpenAlerts:
 
     def of(self, version: Version) -> str:
         """Return the number as text, "" for none (1 query if something changed)."""
-        known = self._known
-        if known is not None and known[0].holds(version):
-            return known[1]
+        cached = self._known
+        if cached is not None and cached[0].holds(version):
+            return cached[1]
         self._known = version, _count_alerts()
         return self._known[1]
 
@@ -86,9 +86,9 @@ class Rights:
         if not account.is_authenticated or not isinstance(account, PermissionsMixin):
             return Reader()
         assert account.pk is not None
-        known = self._known.get(account.pk)
-        if known is not None and known[0].rest_holds(version):
-            return known[1]
+        cached = self._known.get(account.pk)
+        if cached is not None and cached[0].rest_holds(version):
+            return cached[1]
         staff = getattr(account, "is_staff", False)
         rights = Reader(True, staff, account.is_superuser, frozenset(account.get_all_permissions()))
         with self._lock:

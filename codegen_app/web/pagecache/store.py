@@ -80,20 +80,20 @@ class Store:
         """Yield whether this thread is to render the page; False if another does."""
         with self._lock:
             is_first = key not in self._rendering
-            done = self._rendering.setdefault(key, Event())
+            finished = self._rendering.setdefault(key, Event())
         try:
             yield is_first
         finally:
             if is_first:
                 with self._lock:
                     del self._rendering[key]
-                done.set()
+                finished.set()
 
     def wait(self, key: Hashable) -> None:
         """Wait until no thread renders that page."""
-        done = self._rendering.get(key)
-        if done is not None:
-            done.wait(_WAIT_S)
+        finished = self._rendering.get(key)
+        if finished is not None:
+            finished.wait(_WAIT_S)
 
     def is_rendering(self, key: Hashable) -> bool:
         """Return whether a thread renders that page."""

@@ -70,9 +70,9 @@ class Versions:
 
     def now(self, *, exact: bool = False) -> Version:
         """Return the version; with ``exact`` the current one."""
-        known = self._known
-        if not exact and known is not None and time.monotonic() - known[0] < KNOWN_FOR_S:
-            return known[1]
+        cached = self._known
+        if not exact and cached is not None and time.monotonic() - cached[0] < KNOWN_FOR_S:
+            return cached[1]
         at = time.monotonic()
         version = read_version()
         with self._lock:

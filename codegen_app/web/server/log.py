@@ -40,5 +40,5 @@ class JsonLogger(Logger):  # type: ignore[misc]
             "forwarded_for": environ.get("HTTP_X_FORWARDED_FOR"),
             "user_agent": environ.get("HTTP_USER_AGENT"),
         }
-        known = {name: value for name, value in fields.items() if value is not None}
-        self.access_log.info("%s %s %s", method, path, status, extra={FIELDS: known})
+        fields = {name: value for name, value in fields.items() if value is not None}
+        self.access_log.info("%s %s %s", method, path, status, extra={FIELDS: fields})

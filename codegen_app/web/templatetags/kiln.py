@@ -116,8 +116,8 @@ def cycles(value: float | None) -> str:
     """Format a mean of cycles or counts with its significant digits."""
     if value is None:
         return ""
-    whole = value >= 100 or value == round(value)
-    return grouped(value) if whole else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+    is_whole = value >= 100 or value == round(value)
+    return grouped(value) if is_whole else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
 @register.filter
@@ -309,8 +309,8 @@ def fact(name: str, value: Any, title: str = "", unit: str = "", label: str = ""
     if value is None or value == "":
         return SafeString("")
     hover = format_html(' title="{}"', title) if title else ""
-    shown = format_html_join(" ", "{}", ((part,) for part in (value, unit, label) if part != ""))
-    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", name, hover, shown)
+    content = format_html_join(" ", "{}", ((part,) for part in (value, unit, label) if part != ""))
+    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", name, hover, content)
 
 
 @register.inclusion_tag("web/empty.html")
@@ -469,8 +469,8 @@ def nav(context: Context, name: str, text: str, after: str = "") -> SafeString:
     its text."""
     address = reverse(name)
     path = context["request"].path
-    here = path == address or (address != "/" and path.startswith(address + "/"))
-    current = SafeString(' aria-current="page"') if here else ""
+    is_current = path == address or (address != "/" and path.startswith(address + "/"))
+    current = SafeString(' aria-current="page"') if is_current else ""
     return format_html('<a href="{}"{}>{}{}</a>', address, current, text, after)
 
 

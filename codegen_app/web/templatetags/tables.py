@@ -114,8 +114,8 @@ def heading(context: Context, content: SafeString, key: str, css: str = "") -> S
 def cell(context: Context, content: SafeString, key: str) -> SafeString:
     """Render a cell of such a column."""
     table = context.get("table")
-    shown = table is None or any(column.key == key for column in table.chosen)
-    return content if shown else SafeString("")
+    is_shown = table is None or any(column.key == key for column in table.chosen)
+    return content if is_shown else SafeString("")
 
 
 @register.simple_tag(takes_context=True)

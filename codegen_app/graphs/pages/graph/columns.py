@@ -12,10 +12,10 @@ from codegen_app.web.tables import Column, Kind
 
 def build_counts(row: GraphRow) -> str | None:
     """Return the builds per target: done, rejected and open."""
-    each = (
+    counts = (
         f"{builds.target} {builds.done}/{builds.rejected}/{builds.open}" for builds in row.builds
     )
-    return " ".join(each) or None
+    return " ".join(counts) or None
 
 
 GRAPHS: tuple[Column[GraphRow], ...] = (

@@ -158,13 +158,15 @@ class GraphPage:
     def written(self) -> tuple[str, ...]:
         """The buffers and inputs that the model writes, by the model's names."""
         return tuple(
-            each.get("source_name") or each["name"] for each in self.inputs if each.get("written")
+            tensor.get("source_name") or tensor["name"]
+            for tensor in self.inputs
+            if tensor.get("written")
         )
 
     @property
     def constants(self) -> str:
         """The constants among the outputs, as many as fit on a line: ``3 (output 1)``."""
-        values = [(each["value"], each["place"]) for each in self.constant_outputs]
+        values = [(output["value"], output["place"]) for output in self.constant_outputs]
         shown = [
             # A float that JSON has no number for is stored as text.
             f"{value['float'] if isinstance(value, Mapping) else repr(value)} (output {place})"
@@ -341,7 +343,7 @@ def _kernel_lines(
 ) -> dict[tuple[int, str], KernelLines]:
     """Return where calls are computed, by scheduled node and the call's name (1 query)."""
     uses = KernelUse.objects.filter(
-        template_node__graph=graph, kernel__name__in={each.kernel for each in served.values()}
+        template_node__graph=graph, kernel__name__in={row.kernel for row in served.values()}
     )
     kernel_lines = {}
     for node, kernel, origins in uses.values_list("template_node", "kernel__name", "line_origins"):
@@ -365,9 +367,9 @@ def _view_nodes(
     for nodes in owners.values():  # prefer the loop to the nodes that prepare it
         nodes.sort(key=lambda node: (node.kind != TemplateNode.LOOP, node.position))
     writes: dict[str, list[str]] = {}
-    for each in graph.inputs:
-        for node_name in each.get("written_by", ()):
-            writes.setdefault(node_name, []).append(each.get("source_name") or each["name"])
+    for tensor in graph.inputs:
+        for node_name in tensor.get("written_by", ()):
+            writes.setdefault(node_name, []).append(tensor.get("source_name") or tensor["name"])
     rows = list(
         GraphNode.objects.filter(graph=graph)
         .only("name", "target", "inputs", "outputs", "module_path", "frames", "graph_id")

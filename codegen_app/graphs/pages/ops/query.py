@@ -101,7 +101,7 @@ def op_list(
         and (row.core or not core)
     ]
     ops = [row for row, _ in _rows()]
-    shown = build_table("ops", COLUMNS, matching, query or TableQuery(), PAGE_SIZE)
+    table_of_ops = build_table("ops", COLUMNS, matching, query or TableQuery(), PAGE_SIZE)
     page = OpList(
         words=words,
         made_by=made_by,
@@ -111,11 +111,11 @@ def op_list(
         kernels=sum(bool(row.kernel) for row in ops),
         references=sum(bool(row.reason) for row in ops),
         core_total=sum(row.core for row in ops),
-        found=shown.matching,
-        start=shown.start,
-        ops=tuple(shown.rows),
+        found=table_of_ops.matching,
+        start=table_of_ops.start,
+        ops=tuple(table_of_ops.rows),
     )
-    return page, shown
+    return page, table_of_ops
 
 
 @cache

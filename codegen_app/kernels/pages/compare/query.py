@@ -435,12 +435,12 @@ def _classes(functions: Sequence[Function], words: Terms) -> Iterator[ClassRow]:
         for function, loop in zip(functions, loops, strict=True)
     ]
     for kind, title in kind_titles(words).items():
-        if any(kind in each for each in whole):
+        if any(kind in counts for counts in whole):
             yield ClassRow(
                 kind.value,
                 title,
-                _figures([each.get(kind, 0) for each in whole]),
-                _figures([None if each is None else each.get(kind, 0) for each in inner]),
+                _figures([counts.get(kind, 0) for counts in whole]),
+                _figures([None if counts is None else counts.get(kind, 0) for counts in inner]),
             )
 
 

@@ -43,11 +43,13 @@ class UploadKernelForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._boards = {f"{each.target} {each.name}": each for each in external_kernels.boards()}
+        self._boards = {
+            f"{board.target} {board.name}": board for board in external_kernels.boards()
+        }
         field = self.fields["board"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [
-            (key, f"{each.name} ({each.target})") for key, each in self._boards.items()
+            (key, f"{board.name} ({board.target})") for key, board in self._boards.items()
         ]
         field.initial = next((key for key in self._boards if key.startswith("gfx942")), None)
 

@@ -65,12 +65,12 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
     inner = bool(request.headers.get("HX-Request"))
     context: dict[str, Any] = {}
     if page.modelled is not None and not (as_json or inner):
-        view, whole = page.modelled, replace_query(request, at="")
+        view, whole_url = page.modelled, replace_query(request, at="")
         context = {
             "modelled": view,
             "kernel": page.row.function,
-            "whole": whole,
-            "timeline": timelineview.timeline(view.timeline, whole) if view.timeline else None,
+            "whole": whole_url,
+            "timeline": timelineview.timeline(view.timeline, whole_url) if view.timeline else None,
             "listing": codeview.whole_listing(page.listing, view) if page.listing else None,
         }
     answer = render_page(

@@ -37,8 +37,8 @@ def listing_head(view: ListingView, modelled: ModelledView | None) -> str:
 
 
 def _cell(css: str, name: str, title: str = "") -> str:
-    shown = f' title="{escape(title)}"' if title else ""
-    return f'<span class="{css}"{shown}>{escape(name)}</span>'
+    tooltip = f' title="{escape(title)}"' if title else ""
+    return f'<span class="{css}"{tooltip}>{escape(name)}</span>'
 
 
 _COLUMNS = (

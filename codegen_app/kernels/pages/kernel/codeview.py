@@ -178,8 +178,8 @@ def _header(line: ListingLine, address: str) -> str:
     text = f'title="{escape(title)}">{escape(name)}'
     if not address:
         return f'<span class="h" {text}</span>'
-    there = f"{escape(address + line.header)}{anchor}"
-    return f'<a class="h" tabindex="-1" href="{there}" {text}</a>'
+    url = f"{escape(address + line.header)}{anchor}"
+    return f'<a class="h" tabindex="-1" href="{url}" {text}</a>'
 
 
 def block_rows(function: FunctionRow, address: str) -> SafeString:
@@ -207,8 +207,8 @@ def header_lines(page: HeaderPage, kernel: str) -> SafeString:
     rows = []
     for number, html in enumerate(highlight_lines(page.text, source_lexer("source.hip")), 1):
         count = page.counts.get(number, 0)
-        there = f"{escape(kernel)}#I{page.first.get(number, 0)}"
-        margin = f'<a class="x" tabindex="-1" href="{there}">{count}</a>' if count else _NO_COUNT
+        url = f"{escape(kernel)}#I{page.first.get(number, 0)}"
+        margin = f'<a class="x" tabindex="-1" href="{url}">{count}</a>' if count else _NO_COUNT
         css = "of" if count else ""
         rows.append(code_row("L", number, html, css, margin=margin))
     head = '<span class="n">line</span><span class="x">instructions</span>'
@@ -307,16 +307,18 @@ def _listing(
     chunks = []
     for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
         lines = view.lines[first - 1 : first - 1 + CHUNK]
-        here = at < INLINE or not address
-        body = listing_chunk(view, first, modelled, headers) if here else ""
-        chunks.append(_chunk(body, lines, "" if here else f"{address}/{first}{query}"))
+        is_inline = at < INLINE or not address
+        body = listing_chunk(view, first, modelled, headers) if is_inline else ""
+        chunks.append(_chunk(body, lines, "" if is_inline else f"{address}/{first}{query}"))
     return SafeString(listing_head(view, modelled) + "".join(chunks))
 
 
 def _chunk(body: str, lines: Sequence[ListingLine], address: str = "") -> str:
-    shown = sum(1 for line in lines if not _is_directive(line))
+    visible = sum(1 for line in lines if not _is_directive(line))
     later = f' data-src="{address}"' if address else ""
-    return f'<div class="chunk" data-shown="{shown}" data-lines="{len(lines)}"{later}>{body}</div>'
+    return (
+        f'<div class="chunk" data-shown="{visible}" data-lines="{len(lines)}"{later}>{body}</div>'
+    )
 
 
 def _is_directive(line: ListingLine) -> bool:

@@ -218,9 +218,9 @@ class KernelPage:
     @property
     def beside(self) -> tuple[int, ...]:
         """The builds offered for a comparison: the displayed one and the next."""
-        done = [build.id for build in self.builds if build.state == State.DONE]
-        shown = [self.build.id] if self.build and self.build.id in done else []
-        return tuple([*shown, *(build for build in done if build not in shown)][:2])
+        complete = [build.id for build in self.builds if build.state == State.DONE]
+        selected = [self.build.id] if self.build and self.build.id in complete else []
+        return tuple([*selected, *(build for build in complete if build not in selected)][:2])
 
     @property
     def built_for(self) -> tuple[str, ...]:
@@ -305,8 +305,8 @@ def kernel_page(
     model_id, launch, at = model
     build_id = next((row.build for row in rows if row.id == model_id and row.is_shown), build_id)
     requested = [row for row in builds if row.id == build_id]
-    done = [row for row in builds if row.state == State.DONE]
-    build = next(iter([*requested, *done, *builds]), None)
+    complete = [row for row in builds if row.state == State.DONE]
+    build = next(iter([*requested, *complete, *builds]), None)
     views = build.views if build else ()
     shown_view = view if view in views else next(iter(views), "")
     digests = {digest for row in builds for digest in (row.listing_digest, row.intermediate_digest)}
@@ -318,9 +318,9 @@ def kernel_page(
         with suppress(FileNotFoundError):
             if digest in paths:
                 listing = _cached_listing(paths[digest], digest, build.target)
-    here = [row for row in rows if build and row.build == build.id and row.is_shown]
-    newest = max(here, key=_finished, default=None)
-    modelled_row = next((row for row in here if row.id == model_id), newest)
+    of_build = [row for row in rows if build and row.build == build.id and row.is_shown]
+    newest = max(of_build, key=_finished, default=None)
+    modelled_row = next((row for row in of_build if row.id == model_id), newest)
     report = load_report(modelled_row.id) if modelled_row else None
     modelled = modelled_view(report, listing, launch, at) if report else None
     return KernelPage(

@@ -88,16 +88,16 @@ def _context(request: HttpRequest, page: KernelPage, address: KernelForm) -> dic
     """Return the context of the whole page: panes, instructions, limits."""
     listing, build, modelled = page.listing, page.build, page.modelled.shown
     only = listing.loop_at(address.number("loop") or 0) if listing else None
-    whole = replace_query(request, loop="")
+    whole_url = replace_query(request, loop="")
     context = {
         "code": codeview.panes(page, only, address.text("of"), modelled),
-        "timeline": timelineview.timeline(modelled.timeline, whole)
+        "timeline": timelineview.timeline(modelled.timeline, whole_url)
         if modelled and modelled.timeline
         else None,
         "only": only,
-        "whole": whole,
+        "whole": whole_url,
         "blocks": [
-            (function, codeview.block_rows(function, whole))
+            (function, codeview.block_rows(function, whole_url))
             for function in (listing.functions if listing else ())
         ],
         "of": address.text("of"),

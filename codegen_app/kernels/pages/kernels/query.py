@@ -171,7 +171,7 @@ def kernel_list(
         )
         for pk, name, template, config, file in kernels
     ]
-    shown = build_table(
+    table = build_table(
         "kernels", COLUMNS, (r for r in rows if language in ("", r.language)), query, PAGE_SIZE
     )
     languages = tuple(sorted({row.language for row in rows}))
@@ -179,15 +179,15 @@ def kernel_list(
         query=query.filter,
         language=language,
         languages=languages,
-        total=shown.matching,
-        start=shown.start,
+        total=table.matching,
+        start=table.start,
         bucket=bucket,
         buckets=node_buckets.buckets,
         target=target,
         targets=tuple(sorted(counts)),
-        kernels=tuple(shown.rows),
+        kernels=tuple(table.rows),
     )
-    return page, shown
+    return page, table
 
 
 def _counts_by(rows: QuerySet[Any], field: str) -> dict[Any, int]:

@@ -111,8 +111,8 @@ def overview_changes() -> OverviewChanges:
 def _alerts(kind: AlertKind) -> list[Alert]:
     rows = Alert.objects.filter(kind=kind, state__in=OPEN_ALERT_STATES, duplicate_of=None)
     effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
-    shown = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
-    return list(shown[:_MAX_ALERTS])
+    largest_first = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
+    return list(largest_first[:_MAX_ALERTS])
 
 
 def _changes(rows: QuerySet[Change]) -> QuerySet[Change]:

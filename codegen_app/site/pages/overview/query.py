@@ -68,11 +68,11 @@ def overview(graph: int | None = None) -> Overview:
     # fourteen says little; else the newest with times; else the newest.
     measured = [row for row in rows if row.measured.measured]
     half = [row for row in measured if 2 * row.measured.measured >= row.measured.with_kernel]
-    usual = next(iter((*half, *measured, *rows)), None)
-    keys = [key for key in (graph, usual.id if usual else None) if key is not None]
+    offered = next(iter((*half, *measured, *rows)), None)
+    keys = [key for key in (graph, offered.id if offered else None) if key is not None]
     graphs = Graph.objects.only("name", "state", "digest").filter(pk__in=keys)
     selected = sorted(graphs, key=lambda row: row.pk != graph)
-    shown = overview_summary(selected[0]) if selected else None
+    summary = overview_summary(selected[0]) if selected else None
     # The most frequent rejections of configurations that the legality rules allowed.
     rejections = []
     for what, rejected in (
@@ -85,10 +85,10 @@ def overview(graph: int | None = None) -> Overview:
             for row in counted.order_by("-count", "reason")[:6]
         ]
     return Overview(
-        glance=shown,
-        offered=_offered_graph(rows, usual, shown),
-        next_step=next_step(shown, changes, alive=any(worker.alive for worker in workers)),
-        first_steps=first_steps(shown),
+        glance=summary,
+        offered=_offered_graph(rows, offered, summary),
+        next_step=next_step(summary, changes, alive=any(worker.alive for worker in workers)),
+        first_steps=first_steps(summary),
         graphs=rows,
         runs=run_rows(TuningRun.objects.all()[:12]),
         workers=workers,
@@ -98,13 +98,13 @@ def overview(graph: int | None = None) -> Overview:
 
 
 def _offered_graph(
-    rows: tuple[GraphRow, ...], usual: GraphRow | None, shown: OverviewSummary | None
+    rows: tuple[GraphRow, ...], offered: GraphRow | None, summary: OverviewSummary | None
 ) -> OfferedGraph | None:
     """Return the graph offered to a reader of another one; ``rows`` are the newest graphs first."""
-    if usual is None or shown is None or not usual.measured.measured:
+    if offered is None or summary is None or not offered.measured.measured:
         return None
     order = [row.id for row in rows]
-    is_newer = shown.graph not in order or order.index(usual.id) < order.index(shown.graph)
-    if usual.id == shown.graph or not (is_newer or not shown.measured.measured):
+    is_newer = summary.graph not in order or order.index(offered.id) < order.index(summary.graph)
+    if offered.id == summary.graph or not (is_newer or not summary.measured.measured):
         return None
-    return OfferedGraph(usual.id, usual.name, reverse("overview"), is_newer)
+    return OfferedGraph(offered.id, offered.name, reverse("overview"), is_newer)

@@ -109,10 +109,12 @@ def overview_summary(graph: Graph) -> OverviewSummary:
     """Return the summary of one graph in its first bucket, as its own page shows it (13 queries at
     most)."""
     nodes = TemplateNode.objects.filter(graph=graph).select_related("problem")
-    known = serving.node_buckets(nodes.defer("problem__text", "rejected").order_by("position"))
-    bucket = known.find("")
-    served = serving.served_kernels(known, bucket)
-    costs = _costs(known.nodes, served)
+    node_buckets = serving.node_buckets(
+        nodes.defer("problem__text", "rejected").order_by("position")
+    )
+    bucket = node_buckets.find("")
+    served = serving.served_kernels(node_buckets, bucket)
+    costs = _costs(node_buckets.nodes, served)
     times = [cost.n for cost in costs]
     builds = _builds(served, bucket)
     held_on = builds[0].target if builds else ""
@@ -125,7 +127,7 @@ def overview_summary(graph: Graph) -> OverviewSummary:
         measured=count_coverage(
             (
                 (node.kind, served[node.pk].measured is not None)
-                for node in known.nodes
+                for node in node_buckets.nodes
                 if node.pk in served
             ),
             emulated=bucket is not None and bucket.emulated,
@@ -133,7 +135,7 @@ def overview_summary(graph: Graph) -> OverviewSummary:
         total_ns=sum(cost.median_ns or 0.0 for cost in costs) if costs else None,
         samples=(min(times), max(times)) if times else (0, 0),
         tuned=sum(1 for row in served.values() if row.selected),
-        learned=_tuning_gain(known.nodes, served, bucket),
+        learned=_tuning_gain(node_buckets.nodes, served, bucket),
         top=costs[0] if costs else None,
         held_on=held_on,
         held_elsewhere=bool(held_on and bucket and bucket.target != held_on),
