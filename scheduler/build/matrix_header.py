@@ -14,7 +14,6 @@ from scheduler.build.sandbox_paths import HEADERS
 from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,
-    Coordinate,
     Layout,
     MatrixInstruction,
     best_instructions,
@@ -127,23 +126,19 @@ def render_struct(one: MatrixInstruction) -> str:
 
 
 def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]:
+    """Yield the functions of a layout's coordinates; a remainder with no effect is omitted."""
     for part, coordinate in (("row", layout.row), ("column", layout.column)):
-        yield f"  KILN_COORDINATE({name}_{part}, {_expression(coordinate, lanes, values)})"
-
-
-def _expression(coordinate: Coordinate, lanes: int, values: int) -> str:
-    """Return a C++ expression; a remainder with no effect is omitted."""
-    terms = []
-    for digit in coordinate:
-        if digit.modulus <= 1:
-            continue
-        term: str = digit.source
-        if digit.divisor > 1:
-            term += f" / {digit.divisor}"
-        if digit.divisor * digit.modulus < (lanes if digit.source == "lane" else values):
-            term += f" % {digit.modulus}"
-        terms.append(term if digit.stride == 1 else f"{term} * {digit.stride}")
-    return " + ".join(terms) or "0"
+        terms = []
+        for digit in coordinate:
+            if digit.modulus <= 1:
+                continue
+            term: str = digit.source
+            if digit.divisor > 1:
+                term += f" / {digit.divisor}"
+            if digit.divisor * digit.modulus < (lanes if digit.source == "lane" else values):
+                term += f" % {digit.modulus}"
+            terms.append(term if digit.stride == 1 else f"{term} * {digit.stride}")
+        yield f"  KILN_COORDINATE({name}_{part}, {' + '.join(terms) or '0'})"
 
 
 def _vector(element: str, values: int) -> str:

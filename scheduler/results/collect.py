@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -62,7 +62,32 @@ def collect_results(result: TuningResult, facts: RunContext, nodes: Collection[s
     for tuned in result.problems:
         if tuned.problem.node.name in nodes:
             by_sizes.setdefault(tuple(sorted(tuned.problem.bindings.items())), []).append(tuned)
-    runs = tuple(_run(problems, result, facts) for problems in by_sizes.values())
+    finished = facts.started + timedelta(seconds=round(result.seconds, 6))
+    runs = tuple(
+        RunRecord(
+            origin=facts.origin,
+            graph=GraphId(facts.graph.name, facts.graph.digest),
+            device=facts.device.id,
+            target=facts.device.target,
+            bindings=dict(problems[0].problem.bindings),
+            seed=facts.seed,
+            strategy=facts.strategy,
+            budget=facts.budget,
+            candidate_limit=None,
+            state=DONE,
+            reason=result.ended[:_REASON],
+            note="",
+            started_at=facts.started.isoformat(),
+            finished_at=finished.isoformat(),
+            devices=(facts.device,),
+            compilers=(facts.compiler, *facts.others.values()),
+            tasks=tuple(
+                task_record(tuned.problem, tuned.seconds, _candidates(tuned, facts))
+                for tuned in problems
+            ),
+        )
+        for problems in by_sizes.values()
+    )
     used = {record.kernel for run in runs for task in run.tasks for record in task.candidates}
     kernels = {
         caller.name: kernel_text(caller.kernel)
@@ -105,32 +130,6 @@ def timed_record(measured: Measurement, device: int) -> MeasurementRecord:
         readings=measured.readings,
         metrics=measured.metrics,
         check=measured.check,
-    )
-
-
-def _run(problems: Sequence[ProblemResult], result: TuningResult, facts: RunContext) -> RunRecord:
-    over = facts.started + timedelta(seconds=round(result.seconds, 6))
-    return RunRecord(
-        origin=facts.origin,
-        graph=GraphId(facts.graph.name, facts.graph.digest),
-        device=facts.device.id,
-        target=facts.device.target,
-        bindings=dict(problems[0].problem.bindings),
-        seed=facts.seed,
-        strategy=facts.strategy,
-        budget=facts.budget,
-        candidate_limit=None,
-        state=DONE,
-        reason=result.ended[:_REASON],
-        note="",
-        started_at=facts.started.isoformat(),
-        finished_at=over.isoformat(),
-        devices=(facts.device,),
-        compilers=(facts.compiler, *facts.others.values()),
-        tasks=tuple(
-            task_record(tuned.problem, tuned.seconds, _candidates(tuned, facts))
-            for tuned in problems
-        ),
     )
 
 

@@ -19,6 +19,19 @@ _ITEM = re.compile(r"^ {2}- ", re.MULTILINE)
 _BEGIN = re.compile(r"; -- Begin function (\S+)")
 _COMMENT = re.compile(r"^; (codeLenInByte = |Occupancy: )(\d+)", re.MULTILINE)
 
+# The metadata's names of what a kernel's entry counts.
+_KEYS = {
+    "vgpr_count": "vgpr_count",
+    "agpr_count": "agpr_count",
+    "sgpr_count": "sgpr_count",
+    "vgpr_spill_count": "vgpr_spill_count",
+    "sgpr_spill_count": "sgpr_spill_count",
+    "lds_bytes": "group_segment_fixed_size",
+    "scratch_bytes": "private_segment_fixed_size",
+    "wavefront_size": "wavefront_size",
+    "max_workgroup": "max_flat_workgroup_size",
+}
+
 
 @dataclass(frozen=True)
 class KernelMetadata:
@@ -83,7 +96,9 @@ def parse_kernels(listing: str) -> dict[str, KernelMetadata]:
         fields = {match[1]: match[2] for match in _FIELD.finditer("  - " + item)}
         name = fields.get("name", "").strip("'\"")
         if name:
-            kernels[name] = _from_fields(name, fields)
+            counts = {field: _number(fields.get(key, "0")) for field, key in _KEYS.items()}
+            wgp_mode = _number(fields.get("workgroup_processor_mode", "0")) == 1
+            kernels[name] = KernelMetadata(name, wgp_mode=wgp_mode, **counts)
     # Code size and the compiler's occupancy are in comments after each function.
     starts = [*_BEGIN.finditer(listing)]
     for start, following in zip_longest(starts, starts[1:]):
@@ -119,21 +134,5 @@ def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
     return result
 
 
-def _from_fields(name: str, fields: dict[str, str]) -> KernelMetadata:
-    def number(key: str) -> int:
-        text = fields.get(key, "0")
-        return int(text) if text.isascii() and text.isdigit() else 0
-
-    return KernelMetadata(
-        name=name,
-        vgpr_count=number("vgpr_count"),
-        agpr_count=number("agpr_count"),
-        sgpr_count=number("sgpr_count"),
-        vgpr_spill_count=number("vgpr_spill_count"),
-        sgpr_spill_count=number("sgpr_spill_count"),
-        lds_bytes=number("group_segment_fixed_size"),
-        scratch_bytes=number("private_segment_fixed_size"),
-        wavefront_size=number("wavefront_size"),
-        max_workgroup=number("max_flat_workgroup_size"),
-        wgp_mode=number("workgroup_processor_mode") == 1,
-    )
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
