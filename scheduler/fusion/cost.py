@@ -86,9 +86,9 @@ def transpose_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffe
     """
     if group.kind is not GroupKind.CONVOLUTION:
         return ""
-    made = (buffers[store.buffer] for store in group.members[0].results)
+    result = (buffers[store.buffer] for store in group.members[0].results)
     moved = (buffers[store.buffer] for store in op.results)
-    if not all(map(_channels_beside, made)) or all(map(_channels_beside, moved)):
+    if not all(map(_channels_beside, result)) or all(map(_channels_beside, moved)):
         return ""
     return "its channels are not adjacent in memory, but those of the tiles are"
 

@@ -286,15 +286,15 @@ class Fusion:
             return False
         self._extents.update(extents)
         axes = (*reader.outer, *reader.inner)
-        made = [
+        results = [
             reindex_pointwise(member, found, axes, self.sizes)
             for member in group.members
             if isinstance(member, Pointwise)
         ]
         self._decide(group.name, reader.name, True, "same points, and all values are available")
-        reader.members[:0] = made
+        reader.members[:0] = results
         if reader.inner:
-            reader.inside.update(member.name for member in made)
+            reader.inside.update(member.name for member in results)
         self._absorb(group, reader)
         return True
 

@@ -79,19 +79,20 @@ def _rebuild(
 ) -> list[SchedulerNode]:
     """Put each fused node at the position of its last member, where all its inputs are available,
     and move readers of the earlier members behind it."""
-    made = []
+    results = []
     for k, node in enumerate(nodes):
         group = joined.get(k, [k])
         if len(group) == 1:
-            made.append(node)
+            results.append(node)
         elif k == group[-1]:
             members = [member for j in group for member in nodes[j].contractions]
             columns = sympy.Add(*(numel(member.n) for member in members))
             points = simplify(numel([*members[0].batch, *members[0].m]) * columns)
             extents = (points, sympy.Integer(1))
-            made.append(make_node(members, GroupKind.GEMM, extents, positions))
-    writers = {name: k for k, node in enumerate(made) for name in node.writes}
+            results.append(make_node(members, GroupKind.GEMM, extents, positions))
+    writers = {name: k for k, node in enumerate(results) for name in node.writes}
     depends = {
-        k: {writers[name] for name in node.reads if name in writers} for k, node in enumerate(made)
+        k: {writers[name] for name in node.reads if name in writers}
+        for k, node in enumerate(results)
     }
-    return [made[k] for k in topological_order(depends, lambda k: k)]
+    return [results[k] for k in topological_order(depends, lambda k: k)]

@@ -64,18 +64,18 @@ def replace_loads(
         if reindexing is None:
             failed.append(part)
             return None
-        made = substitute(value, reindexing)
+        result = substitute(value, reindexing)
         for indirect in part.indirect:
-            made = bind_indirect(made, indirect)
-        made = simplify_tree(made, inside)
-        if rounds and made.dtype is not part.dtype:
-            return Cast(made, part.dtype)
-        return made
+            result = bind_indirect(result, indirect)
+        result = simplify_tree(result, inside)
+        if rounds and result.dtype is not part.dtype:
+            return Cast(result, part.dtype)
+        return result
 
     if not any(load.buffer == buffer for tree in op.trees for load in loads(tree)):
         return op
-    made = op.map_trees(lambda tree: rebuild(tree, change))
-    return None if failed else made.with_nodes(nodes)
+    result = op.map_trees(lambda tree: rebuild(tree, change))
+    return None if failed else result.with_nodes(nodes)
 
 
 def inline_views(

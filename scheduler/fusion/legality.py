@@ -78,10 +78,10 @@ def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Placement 
     if group.kind is GroupKind.SCATTER:
         return Rejection("scatter results are complete only after all of its writes")
     for reindexing, axes in _reindexings(op, group, buffers):
-        made = reindex_pointwise(op, reindexing, axes, group.sizes)
-        if _reads_same_points(made, group):
+        result = reindex_pointwise(op, reindexing, axes, group.sizes)
+        if _reads_same_points(result, group):
             inside = bool(group.inner) and len(axes) > len(group.outer)
-            return Placement(made, inside, group.outer, group.inner)
+            return Placement(result, inside, group.outer, group.inner)
     return Rejection("it reads the producer's result at other points than it computes")
 
 
@@ -151,9 +151,9 @@ def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Placement 
             steps = [reindexing[axis.var] for axis in op.reduction_axes]
             if op.kind in _ARG_KINDS and steps != [axis.var for axis in group.inner]:
                 continue
-            made = reindex_reduction(op, reindexing, group.outer, group.inner, group.sizes)
-            if _reads_same_points(made, group):
-                return Placement(made, True, group.outer, group.inner)
+            result = reindex_reduction(op, reindexing, group.outer, group.inner, group.sizes)
+            if _reads_same_points(result, group):
+                return Placement(result, True, group.outer, group.inner)
     return Rejection("it reduces other rows than the group")
 
 

@@ -142,13 +142,13 @@ def _with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str
         inlined: Mapping[str, None] = dict.fromkeys(
             n for load in loads(store.value) for n in nodes.get(load.buffer, ())
         )
-        made = replace(
+        result = replace(
             store,
             value=substitute_loads(store.value, values),
             nodes=tuple(dict.fromkeys((*inlined, *op.nodes))),
         )
-        values[store.buffer], nodes[store.buffer] = made.value, made.nodes
-        stores[store.buffer] = made
+        values[store.buffer], nodes[store.buffer] = result.value, result.nodes
+        stores[store.buffer] = result
     kept = tuple(store for store in stores.values() if store.buffer in needed)
     every = tuple(dict.fromkeys(n for s in kept for n in (*main.nodes, *s.nodes)))
     return main.with_results(kept, every)

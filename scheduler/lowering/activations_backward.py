@@ -144,12 +144,12 @@ def prelu_kernel_backward(
 ) -> tuple[Tensor, Tensor]:
     """The gradients of the argument, and of the weight before the sum over its broadcast
     dimensions."""
-    held = self.dtype.compute_dtype
+    compute_dtype = self.dtype.compute_dtype
     wide = broadcast(weight, self.size)
 
     def made(function: Callable[[Value, Value, Value], Value]) -> Tensor:
         def read(i: Index) -> Value:
-            g, x, w = (upcast(t.at(i), held) for t in (grad_output, self, wide))
+            g, x, w = (upcast(t.at(i), compute_dtype) for t in (grad_output, self, wide))
             return function(g, x, w)
 
         return b.pointwise(self.size, self.dtype, read)

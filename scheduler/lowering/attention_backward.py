@@ -47,11 +47,11 @@ def attention_with_sums(
     because no number is drawn."""
     mask = attn_bias if attn_mask is None else attn_mask
     _check_dropout(dropout_p)
-    made = attention(b, query, key, value, mask, 0.0, is_causal, scale)
+    result = attention(b, query, key, value, mask, 0.0, is_causal, scale)
     assert b.node is not None
     sums = _log_sums(b, query, key, mask, bool(is_causal), scale)
     rest = (_zero_output(b, k) for k in range(2, len(b.node.outputs)))
-    return made, sums, *rest
+    return result, sums, *rest
 
 
 def _zero_output(b: Builder, output: int) -> Tensor | None:
@@ -79,7 +79,7 @@ def _log_sums(
         )
     scores = compute_scores(b, query, key, mask, is_causal, scale, size, held)
     top, power = exp_scores(b, scores)
-    made = sum_over(
+    result = sum_over(
         b,
         scores,
         (scores.rank - 1,),
@@ -89,7 +89,7 @@ def _log_sums(
     )
 
     def read(index: Index) -> Value:
-        value = made.at((*index, _ZERO))
+        value = result.at((*index, _ZERO))
         if meta.size[-1] == size[-2]:
             return value
         # Some kernels pad rows to a multiple of their tile size.
@@ -122,10 +122,10 @@ def attention_math(
     if enable_gqa:
         raise Unsupported("grouped-query attention that returns its weights is not supported")
     _check_dropout(dropout_p)
-    made = attention(b, query, key, value, attn_mask, 0.0, is_causal, scale)
+    result = attention(b, query, key, value, attn_mask, 0.0, is_causal, scale)
     meta, held = b.meta(1), query.dtype.compute_dtype
     scores = compute_scores(b, query, key, attn_mask, bool(is_causal), scale, meta.size, held)
-    return made, softmax_weights(b, scores, meta.dtype)
+    return result, softmax_weights(b, scores, meta.dtype)
 
 
 def attention_backward(
@@ -159,36 +159,36 @@ def attention_backward(
         raise Unsupported("the gradient of attention with shared heads is not supported")
     if len(grad_input_mask) > 3 and grad_input_mask[3]:
         raise Unsupported("the gradient of attention with respect to its mask is not supported")
-    held = query.dtype.compute_dtype
+    compute_dtype = query.dtype.compute_dtype
     size = (*lead, query.size[-2], key.size[-2])
     mask = attn_bias if attn_mask is None else attn_mask
     weights = logsumexp  # torch's decomposition of CPU attention passes the weights here
     if logsumexp.rank < query.rank:
-        scored = score_epilogue(scale, query.size[-1], bool(is_causal), mask, size, held)
+        scored = score_epilogue(scale, query.size[-1], bool(is_causal), mask, size, compute_dtype)
 
         def weight(acc: Value, index: Index) -> Value:
             """exp(score - logarithm of the row's sum); 0 where the score is -inf."""
             score = scored(acc, index)
-            power = call("exp", score - upcast(logsumexp.at(index[:-1]), held))
+            power = call("exp", score - upcast(logsumexp.at(index[:-1]), compute_dtype))
             return call("where", call("eq", score, -float("inf")), 0, power)
 
         columns = transpose(key, -2, -1)
-        weights = product(b, "attention weights", query, columns, size, held, weight)
+        weights = product(b, "attention weights", query, columns, size, compute_dtype, weight)
     rows = sum_over(
         b,
         grad,
         (grad.rank - 1,),
-        dtype=held,
-        before=lambda value, place: value * upcast(out.at(place), held),
+        dtype=compute_dtype,
+        before=lambda value, place: value * upcast(out.at(place), compute_dtype),
     )
-    factor = softmax_scale(scale, query.size[-1], held)
+    factor = softmax_scale(scale, query.size[-1], compute_dtype)
 
     def by_scores(acc: Value, index: Index) -> Value:
         less = acc - rows.at((*index[:-1], _ZERO))
-        return upcast(weights.at(index), held) * less * factor
+        return upcast(weights.at(index), compute_dtype) * less * factor
 
     turned = transpose(value, -2, -1)
-    scores = product(b, "attention scores", grad, turned, size, held, by_scores)
+    scores = product(b, "attention scores", grad, turned, size, compute_dtype, by_scores)
     products = [
         (scores, key, query),
         (transpose(scores, -2, -1), query, key),

@@ -172,9 +172,9 @@ class _Match:
         depths = (depth.size, value_depth.size)
         if not attention.is_one_kernel(q.dtype, points, depths, uses.hints):
             return None
-        made = self._attention(q, k, v, depth, mask)
+        result = self._attention(q, k, v, depth, mask)
         nodes = (node for each in uses.program_order(operations) for node in each.nodes)
-        return made.with_nodes(tuple(dict.fromkeys(nodes)))
+        return result.with_nodes(tuple(dict.fromkeys(nodes)))
 
     def _attention(self, q: Value, k: Value, v: Value, depth: Axis, mask: Mask) -> Attention:
         """Build the operation, with axes named as in the lowering of torch's own attention."""

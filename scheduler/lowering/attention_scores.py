@@ -242,16 +242,16 @@ class ScoreReader:
         return self._with_added(found, -args[1])
 
     def _with_added(self, found: Scores, value: Value) -> Scores | None:
-        held = found.product.a.dtype.compute_dtype
+        compute_dtype = found.product.a.dtype.compute_dtype
         value = self._from_indices(value)
         part = masks.match_hidden(value)
         step: masks.Hidden | Value
         if part is not None and masks.literal_value(part[1]) == 0:
             step = replace(part[0], added=True)
         else:
-            if value.dtype is DType.F64 and held is not DType.F64:
+            if value.dtype is DType.F64 and compute_dtype is not DType.F64:
                 return None  # the least f64 is minus infinity there
-            step = masks.bound_mask(upcast(value, held))
+            step = masks.bound_mask(upcast(value, compute_dtype))
         return replace(found, steps=(*found.steps, step))
 
     def _hidden(self, value: Value, product: Scores | None) -> Scores | None:

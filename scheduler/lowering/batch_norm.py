@@ -40,11 +40,11 @@ def batch_norm(
     **_: Any,
 ) -> Any:
     """The results of the op: the normalised input, the batch's mean and inverse deviation."""
-    made, average, inverse, _, _ = _normalized(
+    result, average, inverse, _, _ = _normalized(
         b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
     assert b.node is not None
-    return (made, average, inverse)[: len(b.node.outputs)] if len(b.node.outputs) > 1 else made
+    return (result, average, inverse)[: len(b.node.outputs)] if len(b.node.outputs) > 1 else result
 
 
 def functional_batch_norm(
@@ -60,12 +60,12 @@ def functional_batch_norm(
 ) -> tuple[Tensor, ...]:
     """Also returns the new running statistics, last. The reserve that torch keeps for the gradient,
     if the op has it, comes before them and is empty."""
-    made = _normalized(
+    result = _normalized(
         b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
     assert b.node is not None
     kept = (_empty(b, 3),) if len(b.node.outputs) == 6 else ()
-    return (*made[:3], *kept, *made[3:])
+    return (*result[:3], *kept, *result[3:])
 
 
 def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]:
@@ -81,10 +81,10 @@ def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]
         momentum: float,
         eps: float,
     ) -> tuple[Tensor, ...]:
-        made = _normalized(
+        result = _normalized(
             b, input, weight, bias, running_mean, running_var, training, momentum, eps
         )
-        return (*made[:3], _empty(b, 3))
+        return (*result[:3], _empty(b, 3))
 
     return rule
 
@@ -107,7 +107,7 @@ def _normalized(
 ) -> tuple[Any, ...]:
     """(output, mean, inverse deviation, new running mean, new running variance)."""
     assert b.node is not None
-    held = accumulator_type(input.dtype)
+    accumulate = accumulator_type(input.dtype)
     average: Tensor
     variance: Tensor
     if input.rank < 2:  # an empty input: torch accepts it
@@ -121,25 +121,25 @@ def _normalized(
         average, variance = running_mean, running_var
 
     def inverse(channel: Index) -> Value:
-        spread = upcast(variance.at(channel), held) + eps
+        spread = upcast(variance.at(channel), accumulate) + eps
         return call("rsqrt", spread)
 
     def read(index: Index) -> Value:
         channel = index[1:2]
-        mean = upcast(average.at(channel), held)
-        centred = upcast(input.at(index), held) - mean
+        mean = upcast(average.at(channel), accumulate)
+        centred = upcast(input.at(index), accumulate) - mean
         normal = centred * inverse(channel)
         return scale_and_shift(normal, weight, bias, channel)
 
-    made = materialize(b, Tensor(input.size, input.dtype, read))
+    result = materialize(b, Tensor(input.size, input.dtype, read))
     if len(b.node.outputs) == 1:
-        return made, None, None, None, None
+        return result, None, None, None, None
     if training or b.meta(1).size != (_ZERO,):
         kept = _vector(b, 1, average.at), _vector(b, 2, inverse)
     else:  # the CPU saves no statistics in inference
         kept = _empty(b, 1), _empty(b, 2)
     if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
-        return made, *kept, running_mean, running_var
+        return result, *kept, running_mean, running_var
     number = reduced_count(input, (0, *range(2, input.rank)))
 
     def unbiased(index: Index) -> Value:
@@ -148,7 +148,7 @@ def _normalized(
         return value * (count / rest)
 
     return (
-        made,
+        result,
         *kept,
         _running_average(b, running_mean, average.at, momentum),
         _running_average(b, running_var, unbiased, momentum),
@@ -159,14 +159,18 @@ def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each channel, [C]."""
     dims = (0, *range(2, input.rank))
     number = reduced_count(input, dims)
-    summed, held = statistics_type(input.dtype), accumulator_type(input.dtype)
+    summed, accumulate = statistics_type(input.dtype), accumulator_type(input.dtype)
     average, variance = moments(
-        b, input, dims, lambda acc, _: divide_by_count(acc, number), dtype=held, held=summed
+        b, input, dims, lambda acc, _: divide_by_count(acc, number), dtype=accumulate, held=summed
     )
 
     def by_channel(tensor: Tensor) -> Tensor:
         zeros = (_ZERO,) * (input.rank - 2)
-        return Tensor(input.size[1:2], held, lambda i: upcast(tensor.at((_ZERO, *i, *zeros)), held))
+        return Tensor(
+            input.size[1:2],
+            accumulate,
+            lambda i: upcast(tensor.at((_ZERO, *i, *zeros)), accumulate),
+        )
 
     return by_channel(average), by_channel(variance)
 
@@ -180,11 +184,13 @@ def _running_average(
     b: Builder, running: Tensor, read: Callable[[Index], Value], momentum: float
 ) -> Tensor:
     """momentum * batch statistic + (1 - momentum) * running statistic."""
-    held = running.dtype.compute_dtype
+    compute_dtype = running.dtype.compute_dtype
 
     def new(index: Index) -> Value:
-        own = trees.scale_value(upcast(read(index), held), momentum, held)
-        old = trees.scale_value(upcast(running.at(index), held), 1 - momentum, held)
+        own = trees.scale_value(upcast(read(index), compute_dtype), momentum, compute_dtype)
+        old = trees.scale_value(
+            upcast(running.at(index), compute_dtype), 1 - momentum, compute_dtype
+        )
         return own + old
 
     return b.pointwise(running.size, running.dtype, new)

@@ -175,9 +175,9 @@ class Builder:
         have no gaps."""
         if stride is None:
             stride = self._stride(size)
-        made = Buffer(self._fresh("buf"), dtype, size, stride, kind)
-        self.buffers[made.name] = made
-        return made
+        result = Buffer(self._fresh("buf"), dtype, size, stride, kind)
+        self.buffers[result.name] = result
+        return result
 
     def _fresh(self, prefix: str) -> str:
         name = f"{prefix}{self._made[prefix]}"

@@ -21,9 +21,9 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     names = []
     for name, value in zip(b.graph.outputs, outputs, strict=True):
         size = isinstance(value, sympy.Expr)
-        made = scalars.scalar(index_value(value)) if size else value
-        assert isinstance(made, Tensor)
-        names.append(_output(b, name, made))
+        result = scalars.scalar(index_value(value)) if size else value
+        assert isinstance(result, Tensor)
+        names.append(_output(b, name, result))
     assertions = _assertions(b)
     results = [*names, *(each.buffer for each in assertions)]
     operations = live_operations(b.operations, results)
@@ -91,11 +91,11 @@ def _output(b: Builder, name: str, tensor: Tensor) -> str:
     )
     if buffer is not None and not is_reordered:
         if buffer.kind is BufferKind.INTERMEDIATE:
-            made = replace(buffer, kind=BufferKind.OUTPUT, source_name=name)
-            b.buffers[buffer.name] = made
+            result = replace(buffer, kind=BufferKind.OUTPUT, source_name=name)
+            b.buffers[buffer.name] = result
         return buffer.name
     b.sources = tensor.nodes
     copy = b.pointwise(tensor.size, tensor.dtype, tensor.at, stride)
-    made = replace(b.buffers[copy.buffer], kind=BufferKind.OUTPUT, source_name=name)
-    b.buffers[copy.buffer] = made
+    result = replace(b.buffers[copy.buffer], kind=BufferKind.OUTPUT, source_name=name)
+    b.buffers[copy.buffer] = result
     return copy.buffer

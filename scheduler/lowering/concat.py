@@ -53,10 +53,10 @@ def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     # torch accepts tensors of shape [0], whatever the other shapes are.
     parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
     at = normalize_dim(dim, len(meta.size))
-    made = concatenate(parts, at, meta.dtype)
+    result = concatenate(parts, at, meta.dtype)
     for part in parts:
-        b.check_output_shape((*part.size[:at], made.size[at], *part.size[at + 1 :]))
-    return materialize(b, Tensor(meta.size, meta.dtype, made.at))
+        b.check_output_shape((*part.size[:at], result.size[at], *part.size[at + 1 :]))
+    return materialize(b, Tensor(meta.size, meta.dtype, result.at))
 
 
 def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
@@ -66,10 +66,10 @@ def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
         t.view((*t.size[:at], _ONE, *t.size[at:]), lambda i: (*i[:at], *i[at + 1 :]))
         for t in tensors
     ]
-    made = concatenate(wide, at, meta.dtype)
+    result = concatenate(wide, at, meta.dtype)
     for part in wide:
-        b.check_output_shape((*part.size[:at], made.size[at], *part.size[at + 1 :]))
-    return materialize(b, Tensor(meta.size, meta.dtype, made.at))
+        b.check_output_shape((*part.size[:at], result.size[at], *part.size[at + 1 :]))
+    return materialize(b, Tensor(meta.size, meta.dtype, result.at))
 
 
 def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
@@ -178,7 +178,7 @@ def diff(
             parts = (upcast(part.at(index), dtype) for part in (later, before))
             return call(op, *parts)
 
-        made = Tensor(later.size, dtype, less)
+        result = Tensor(later.size, dtype, less)
         # Higher-order differences read each element repeatedly: from memory at every second order.
-        whole = materialize(b, made) if order % 2 or order == n - 1 else made
+        whole = materialize(b, result) if order % 2 or order == n - 1 else result
     return whole

@@ -71,15 +71,15 @@ def _summed(
     dtype: DType,
 ) -> Tensor:
     """The sum for cases without matrix instructions: one input channel per group, or integers."""
-    held = accumulator_type(dtype)
+    accumulate = accumulator_type(dtype)
     out_each = weight.size[1]
 
     def read(index: Index, along: Index) -> Value:
         windows, taps, meets = view.at(index[2:], along[1:])
         channel = FloorDiv(index[1], out_each) * in_each + along[0]
-        x = upcast(input.at((index[0], channel, *windows)), held)
-        w = upcast(weight.at((channel, Mod(index[1], out_each), *taps)), held)
-        return trees.masked_value(meets, x * w, const(0, held))
+        x = upcast(input.at((index[0], channel, *windows)), accumulate)
+        w = upcast(weight.at((channel, Mod(index[1], out_each), *taps)), accumulate)
+        return trees.masked_value(meets, x * w, const(0, accumulate))
 
     return b.reduction(
         size,
@@ -87,7 +87,7 @@ def _summed(
         ReductionKind.SUM,
         read,
         dtype=dtype,
-        accumulate=held,
+        accumulate=accumulate,
         after=plus_bias(bias),
     )
 

@@ -53,8 +53,8 @@ def convolution(
         kernel = zip(weight.size[2:], spacing, strict=True)
         padding = tuple((int(k) - 1) * d // 2 for k, d in kernel)
     steps = (stride, padding, dilation)
-    made = make(b, input, weight, bias, steps, int(groups), size, b.meta().dtype)
-    return reshape(b, made, b.meta().size)
+    result = make(b, input, weight, bias, steps, int(groups), size, b.meta().dtype)
+    return reshape(b, result, b.meta().size)
 
 
 def conv_transpose(
@@ -197,16 +197,16 @@ def _summed(
 ) -> Tensor:
     """A sum over the window, for cases without matrix instructions: one input channel per group, or
     integers."""
-    held = accumulator_type(dtype)
+    accumulate = accumulator_type(dtype)
     out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
     in_each = weight.size[1]
 
     def read(index: Index, tap: Index) -> Value:
         place = view.place(index[2:], tap[1:])
         group = index[1] if out_each == 1 else FloorDiv(index[1], out_each)
-        x = upcast(input.at((index[0], group * in_each + tap[0], *place)), held)
-        x = trees.masked_value(view.inside(place), x, const(0, held))
-        return x * upcast(weight.at((index[1], *tap)), held)
+        x = upcast(input.at((index[0], group * in_each + tap[0], *place)), accumulate)
+        x = trees.masked_value(view.inside(place), x, const(0, accumulate))
+        return x * upcast(weight.at((index[1], *tap)), accumulate)
 
     return b.reduction(
         size,
@@ -214,6 +214,6 @@ def _summed(
         ReductionKind.SUM,
         read,
         dtype=dtype,
-        accumulate=held,
+        accumulate=accumulate,
         after=plus_bias(bias),
     )

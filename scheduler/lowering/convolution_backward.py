@@ -49,8 +49,10 @@ def convolution_backward(
     if by_bias:
         dims = tuple(d for d in range(grad_output.rank) if d != 1)
         meta = b.meta(2)
-        held = accumulator_type(meta.dtype)
-        found[2] = sum_over(b, grad_output, dims, dtype=meta.dtype, accumulate=held, size=meta.size)
+        accumulate = accumulator_type(meta.dtype)
+        found[2] = sum_over(
+            b, grad_output, dims, dtype=meta.dtype, accumulate=accumulate, size=meta.size
+        )
     return tuple(found)
 
 
@@ -99,16 +101,16 @@ def _summed(
     b: Builder, moving: Tensor, fixed: Tensor, weight: Tensor, view: Window, groups: int
 ) -> Tensor:
     """The weight gradient without matrix instructions: one channel per group, or integers."""
-    held = accumulator_type(weight.dtype)
+    accumulate = accumulator_type(weight.dtype)
     in_each = weight.size[1]
     out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
 
     def read(index: Index, along: Index) -> Value:
         place = view.place(along[1:], index[2:])
         channel = FloorDiv(index[0], out_each) * in_each + index[1]
-        x = upcast(moving.at((along[0], channel, *place)), held)
-        x = trees.masked_value(view.inside(place), x, const(0, held))
-        return x * upcast(fixed.at((along[0], index[0], *along[1:])), held)
+        x = upcast(moving.at((along[0], channel, *place)), accumulate)
+        x = trees.masked_value(view.inside(place), x, const(0, accumulate))
+        return x * upcast(fixed.at((along[0], index[0], *along[1:])), accumulate)
 
     return b.reduction(
         weight.size,
@@ -116,5 +118,5 @@ def _summed(
         ReductionKind.SUM,
         read,
         dtype=weight.dtype,
-        accumulate=held,
+        accumulate=accumulate,
     )

@@ -75,8 +75,10 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
         return Tensor(
             meta.size, meta.dtype, lambda i: IndexValue(begin + by_int * i[0], meta.dtype)
         )
-    held = meta.dtype.compute_dtype
-    return Tensor(meta.size, meta.dtype, lambda i: Cast(index_value(begin + by_int * i[0]), held))
+    compute_dtype = meta.dtype.compute_dtype
+    return Tensor(
+        meta.size, meta.dtype, lambda i: Cast(index_value(begin + by_int * i[0]), compute_dtype)
+    )
 
 
 def linspace(b: Builder, start: Argument, end: Argument, steps: int, **_: Any) -> Tensor:
@@ -113,10 +115,10 @@ def spaced_values(
     a single element is not rounded."""
     meta = b.meta()
     dtype = meta.dtype
-    held = dtype.compute_dtype if dtype.is_inexact else DType.F64
+    compute_dtype = dtype.compute_dtype if dtype.is_inexact else DType.F64
 
     def rounded(value: Value) -> Value:
-        return upcast(round_exactly(value, dtype), held) if dtype in _NARROW else value
+        return upcast(round_exactly(value, dtype), compute_dtype) if dtype in _NARROW else value
 
     def stepped(value: Value) -> Value:
         return rounded(value) if in_type else value
@@ -127,11 +129,11 @@ def spaced_values(
 
     def bound(value: Argument) -> Value:
         given = given_bound(value)
-        return rounded(upcast(given if dtype.is_inexact else upcast(given, dtype), held))
+        return rounded(upcast(given if dtype.is_inexact else upcast(given, dtype), compute_dtype))
 
     def read(i: Index) -> Value:
         if steps == 1:
-            only = bound(start) if in_type else upcast(given_bound(start), held)
+            only = bound(start) if in_type else upcast(given_bound(start), compute_dtype)
             return upcast(function(only), dtype)
         first, last = bound(start), bound(end)
         if dtype not in _NARROW and not (isinstance(start, Tensor) or isinstance(end, Tensor)):
@@ -141,12 +143,13 @@ def spaced_values(
                 span = (high_number - low_number) * 1.0
             else:
                 span = float(int(high_number) - int(low_number))
-            step: Value = const(span / (steps - 1), held)
+            step: Value = const(span / (steps - 1), compute_dtype)
         else:
             width = rounded(last - first)
-            step = stepped(width / stepped(const(steps - 1, held)))
+            step = stepped(width / stepped(const(steps - 1, compute_dtype)))
         low, high = (
-            stepped(step * stepped(upcast(index_value(n), held))) for n in (i[0], steps - 1 - i[0])
+            stepped(step * stepped(upcast(index_value(n), compute_dtype)))
+            for n in (i[0], steps - 1 - i[0])
         )
         value = call(
             "where",

@@ -152,19 +152,19 @@ def cross_entropy(
 ) -> Tensor:
     """The negative log-likelihood of the softmax. Targets are classes or class probabilities."""
     dtype = b.meta().dtype
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
     axis = class_axis(self.rank)
-    scores = softmax.lazy_log_softmax(b, self, (axis,), held)
+    scores = softmax.lazy_log_softmax(b, self, (axis,), compute_dtype)
     if target.dtype.is_float:
         return _probability_loss(b, scores, target, weight, reduction, label_smoothing)
     rows = _rows(b, scores, target, weight, ignore_index)
     if label_smoothing == 0:
         return _reduced(b, rows, rows.loss, reduction, dtype)
-    even = _weighted(b, scores, axis, weight, held)
+    even = _weighted(b, scores, axis, weight, compute_dtype)
 
     def loss(row: Index) -> Value:
         own = rows.loss(row) * (1 - label_smoothing)
-        share = divide_by_count(const(label_smoothing, held), rows.classes)
+        share = divide_by_count(const(label_smoothing, compute_dtype), rows.classes)
         return own + rows.counted(row, share * even.at(row))
 
     return _reduced(b, rows, loss, reduction, dtype)
@@ -201,18 +201,18 @@ def _probability_loss(
     """The cross entropy with class probabilities. The mean is over the rows, whatever their
     weights."""
     dtype = b.meta().dtype
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
     axis = class_axis(scores.rank)
     classes = scores.size[axis]
 
     def share(place: Index) -> Value:
-        given = upcast(target.at(place), held)
+        given = upcast(target.at(place), compute_dtype)
         if smoothing == 0:
             return given
-        even = divide_by_count(const(smoothing, held), classes)
+        even = divide_by_count(const(smoothing, compute_dtype), classes)
         return given * (1 - smoothing) + even
 
-    losses = _weighted(b, scores, axis, weight, held, share)
+    losses = _weighted(b, scores, axis, weight, compute_dtype, share)
     if reduction == NONE:
         return b.pointwise(losses.size, dtype, losses.at)
     number = reduced_count(losses, range(losses.rank))
@@ -288,17 +288,17 @@ def nll_loss_backward(
     """-weight[class] at each row's own class (divided by the total weight for a mean), 0 at all
     other classes and where the class is ignored."""
     at = 0 if self.rank < 2 else 1
-    held = self.dtype.compute_dtype
+    compute_dtype = self.dtype.compute_dtype
 
     def read(i: Index) -> Value:
         place = (*i[:at], *i[at + 1 :])
         # Without a batch the class may be a one-element tensor.
         own = upcast(target.at((sympy.Integer(0),) * target.rank if at == 0 else place), DType.I64)
-        g = -upcast(grad_output.at(place if grad_output.rank == len(place) else ()), held)
+        g = -upcast(grad_output.at(place if grad_output.rank == len(place) else ()), compute_dtype)
         if weight is not None:
-            g = g * upcast(weight.at(i[at : at + 1]), held)
+            g = g * upcast(weight.at(i[at : at + 1]), compute_dtype)
         if reduction == MEAN:
-            g = g / upcast(total_weight.at(()), held)
+            g = g / upcast(total_weight.at(()), compute_dtype)
         hit = call("eq", own, index_value(i[at]))
         kept = call("ne", own, ignore_index)
         return call("where", hit & kept, g, 0)

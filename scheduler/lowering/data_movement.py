@@ -190,19 +190,19 @@ def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int
 
         size = (*tensor.size[:at], chunks, rows * product(tensor.size[at + 1 :]))
         parts.append(Tensor(size, meta.dtype, read))
-    made = concat.concatenate(parts, at + 1, meta.dtype)
-    b.check_output_shape(made.size)
-    return materialize(b, made)
+    result = concat.concatenate(parts, at + 1, meta.dtype)
+    b.check_output_shape(result.size)
+    return materialize(b, result)
 
 
 def flatten_dense_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     """All elements, one tensor after the other."""
     dtype = b.meta().dtype
-    made = concat.concatenate(
+    result = concat.concatenate(
         [reshape(b, tensor, (product(tensor.size),)) for tensor in tensors], 0, dtype
     )
-    b.check_output_shape(made.size)
-    return materialize(b, made)
+    b.check_output_shape(result.size)
+    return materialize(b, result)
 
 
 def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:

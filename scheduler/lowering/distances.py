@@ -55,24 +55,30 @@ def cosine_similarity(
 ) -> Tensor:
     """The sum of products of both vectors, each divided by its norm (at least ``eps``)."""
     meta = b.meta()
-    held = meta.dtype.compute_dtype
+    compute_dtype = meta.dtype.compute_dtype
     both = lazy_elementwise((x1, x2), lambda x, _: x, meta.dtype)
     dims = normalize_dims(dim, both.rank)
     wide = [lazy_elementwise((x,), lambda v: v, meta.dtype, both.size) for x in (x1, x2)]
     norms = [
-        reduce_norm(b, x, dims, 2.0, held, None, lambda acc, _: call("maximum", acc, eps))
+        reduce_norm(b, x, dims, 2.0, compute_dtype, None, lambda acc, _: call("maximum", acc, eps))
         for x in wide
     ]
 
     def read(index: Index) -> Value:
         at = row_index(index, dims)
         parts = [
-            upcast(x.at(index), held) / norm.at(at) for x, norm in zip(wide, norms, strict=True)
+            upcast(x.at(index), compute_dtype) / norm.at(at)
+            for x, norm in zip(wide, norms, strict=True)
         ]
         return call("mul", *parts)
 
     return sum_over(
-        b, Tensor(both.size, held, read), dims, dtype=meta.dtype, accumulate=held, size=meta.size
+        b,
+        Tensor(both.size, compute_dtype, read),
+        dims,
+        dtype=meta.dtype,
+        accumulate=compute_dtype,
+        size=meta.size,
     )
 
 
@@ -86,19 +92,19 @@ def cosine_embedding(
 ) -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
     dtype = b.meta().dtype
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
     axis = target.rank
 
     def summed(function: Callable[[Value, Value], Value]) -> Tensor:
         product = lazy_elementwise((input1, input2), function, dtype)
         size = tuple(e for d, e in enumerate(product.size) if d != axis)
-        return sum_over(b, product, (axis,), dtype=held, size=size)
+        return sum_over(b, product, (axis,), dtype=compute_dtype, size=size)
 
     products = summed(lambda x, y: x * y)
     lengths = [summed(lambda x, _: squared(x)), summed(lambda _, y: squared(y))]
 
     def function(xy: Value, xx: Value, yy: Value, t: Value) -> Value:
-        zero = const(0, held)
+        zero = const(0, compute_dtype)
         length = call("sqrt", (xx + 1e-12) * (yy + 1e-12))
         cosine = xy / length
         near = 1 - cosine
@@ -107,7 +113,9 @@ def cosine_embedding(
         other = call("where", call("eq", t, -1), far, zero)
         return same + other
 
-    return reduce_loss(b, lazy_elementwise((products, *lengths, target), function, held), reduction)
+    return reduce_loss(
+        b, lazy_elementwise((products, *lengths, target), function, compute_dtype), reduction
+    )
 
 
 def triplet_margin(
@@ -123,11 +131,13 @@ def triplet_margin(
 ) -> Tensor:
     """max(0, margin + |anchor - positive| - |anchor - negative|)."""
     dtype = b.meta().dtype
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
 
     def distance(x: Tensor, y: Tensor) -> Tensor:
         between = _difference(x, y, dtype, eps)
-        return reduce_norm(b, between, (between.rank - 1,), float(p), held, between.size[:-1])
+        return reduce_norm(
+            b, between, (between.rank - 1,), float(p), compute_dtype, between.size[:-1]
+        )
 
     distances = [distance(anchor, positive), distance(anchor, negative)]
     if swap:
@@ -137,7 +147,7 @@ def triplet_margin(
         far = call("minimum", far, others[0]) if others else far
         return call("maximum", near - far + margin, 0)
 
-    return reduce_loss(b, lazy_elementwise(distances, function, held), reduction)
+    return reduce_loss(b, lazy_elementwise(distances, function, compute_dtype), reduction)
 
 
 def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:

@@ -133,8 +133,8 @@ def _sum_unused(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
     if not dims:
         return part
     size = tuple(e for d, e in enumerate(part.tensor.size) if d not in dims)
-    made = sum_over(b, part.tensor, dims, dtype=dtype, size=size)
-    return Part(made, tuple(label for label in part.labels if label in needed))
+    result = sum_over(b, part.tensor, dims, dtype=dtype, size=size)
+    return Part(result, tuple(label for label in part.labels if label in needed))
 
 
 def _contract_pair(
@@ -163,7 +163,7 @@ def _contract_pair(
         at = {**_label_indices(batch, i), **_label_indices(m, j), **_label_indices(n, r)}
         return tuple(at[label] for label in labels)
 
-    made = matmul.contract(
+    result = matmul.contract(
         b,
         problem="einsum",
         template="gemm",
@@ -175,7 +175,7 @@ def _contract_pair(
         place=place,
         dtype=dtype,
     )
-    return Part(made, labels)
+    return Part(result, labels)
 
 
 def _label_indices(labels: list[str], index: Index) -> dict[str, Expr]:
@@ -188,11 +188,11 @@ def _products(
 ) -> Tensor:
     """The product without matrix instructions: no sum, or integers."""
     size = tuple(sizes[label] for label in labels)
-    held = accumulator_type(dtype)
+    accumulate = accumulator_type(dtype)
 
     def product(index: Index, inner: Index) -> Value:
         at = {**dict(zip(labels, index, strict=True)), **_label_indices(k, inner)}
-        return upcast(x.at(at), held) * upcast(y.at(at), held)
+        return upcast(x.at(at), accumulate) * upcast(y.at(at), accumulate)
 
     if k:
         return b.reduction(
@@ -201,7 +201,7 @@ def _products(
             ReductionKind.SUM,
             product,
             dtype=dtype,
-            accumulate=held,
+            accumulate=accumulate,
         )
     return b.pointwise(size, dtype, lambda index: product(index, ()))
 
@@ -246,7 +246,7 @@ def addbmm(
 ) -> Tensor:
     """``beta * self`` plus ``alpha`` times the sum of the batches' products."""
     labels = [("b", "m", "k"), ("b", "k", "n")]
-    made = summed_product(b, list(zip((batch1, batch2), labels, strict=True)), ("m", "n"))
+    result = summed_product(b, list(zip((batch1, batch2), labels, strict=True)), ("m", "n"))
     held = b.meta().dtype
 
     def function(x: Value, y: Value) -> Value:
@@ -255,7 +255,7 @@ def addbmm(
             return product
         return trees.scale_value(x, beta, held) + product
 
-    return elementwise(b, (self, made), function)
+    return elementwise(b, (self, result), function)
 
 
 def addr(
@@ -291,12 +291,12 @@ def bilinear(
 ) -> Tensor:
     """x1^T W_o x2 + bias_o."""
     lead = tuple(f"x{d}" for d in range(input1.rank - 1))
-    made = summed_product(
+    result = summed_product(
         b, [(input1, (*lead, "i")), (weight, ("o", "i", "j")), (input2, (*lead, "j"))], (*lead, "o")
     )
     if bias is None:
-        return made
-    return elementwise(b, (made, bias), lambda x, y: x + y)
+        return result
+    return elementwise(b, (result, bias), lambda x, y: x + y)
 
 
 def trilinear(

@@ -137,11 +137,11 @@ def _backward_outputs(
     assert b.node is not None
     sizes = counts if mode != _SUM else full(counts.size, 0, DType.I64)
     every = (bag, sizes, maxima or sizes)
-    made = []
+    results = []
     for place, tensor in enumerate(every[: len(b.node.outputs) - 1], start=1):
         meta = b.meta(place)
-        made.append(materialize(b, Tensor(meta.size, meta.dtype, _zero_padded(tensor, meta))))
-    return tuple(made)
+        results.append(materialize(b, Tensor(meta.size, meta.dtype, _zero_padded(tensor, meta))))
+    return tuple(results)
 
 
 def _zero_padded(tensor: Tensor, meta: TensorMeta) -> Reader:

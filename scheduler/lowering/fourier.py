@@ -52,11 +52,11 @@ def real_frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
 
 def _over(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
     meta = b.meta()
-    held = meta.dtype.compute_dtype
+    compute_dtype = meta.dtype.compute_dtype
 
     def at(index: Index) -> Value:
-        whole = upcast(index_value(points), held)
+        whole = upcast(index_value(points), compute_dtype)
         over = whole * spacing
-        return upcast(number(index[0]), held) / over
+        return upcast(number(index[0]), compute_dtype) / over
 
     return materialize(b, Tensor(meta.size, meta.dtype, at))

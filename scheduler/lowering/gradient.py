@@ -43,9 +43,9 @@ def gradient(
         parts = along(
             b, self, normalize_dim(each, self.rank), 1 if step is None else step, edge_order
         )
-        made = concatenate(parts, normalize_dim(each, self.rank), dtype)
-        b.check_output_shape(made.size, number)
-        results.append(materialize(b, Tensor(made.size, dtype, made.at)))
+        result = concatenate(parts, normalize_dim(each, self.rank), dtype)
+        b.check_output_shape(result.size, number)
+        results.append(materialize(b, Tensor(result.size, dtype, result.at)))
     return tuple(results)
 
 

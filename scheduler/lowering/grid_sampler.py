@@ -99,7 +99,7 @@ def grid_sampler(
     spatial dimension."""
     meta = b.meta()
     rank = input.rank - 2
-    held = accumulator_type(input.dtype)
+    accumulate = accumulator_type(input.dtype)
     aligned = bool(align_corners)
     if interpolation_mode not in (_BILINEAR, _NEAREST, _CUBIC) or padding_mode not in range(3):
         raise Unsupported(
@@ -108,12 +108,12 @@ def grid_sampler(
         )
     if interpolation_mode == _CUBIC and rank != 2:
         raise Unsupported("bicubic grid_sampler of volumes is not supported")
-    sampler = _Sampler(b, input, held)
+    sampler = _Sampler(b, input, accumulate)
 
     def read(index: Index) -> Value:
         known, spatial = index[:2], index[2:]
         at = [
-            upcast(grid.at((index[0], *spatial, sympy.Integer(rank - 1 - d))), held)
+            upcast(grid.at((index[0], *spatial, sympy.Integer(rank - 1 - d))), accumulate)
             for d in range(rank)
         ]
         sources = [_source(x, n, aligned) for x, n in zip(at, input.size[2:], strict=True)]
@@ -173,23 +173,23 @@ def _weighted_sum(
 def affine_grid(b: Builder, theta: Tensor, size: tuple[Any, ...], align_corners: bool) -> Tensor:
     """theta [N, d, d + 1] times (x, y, (z,) 1), with x along the last dimension of ``size``."""
     meta = b.meta()
-    held = accumulator_type(meta.dtype)
+    accumulate = accumulator_type(meta.dtype)
     spatial = tuple(as_expr(n) for n in size[2:])
     rank = len(spatial)
 
     def coordinate(i: Expr, n: Expr) -> Value:
         if align_corners:
             if n == 1:
-                return const(0, held)
-            return fraction(2 * i - n + 1, n - 1, held)
-        return fraction(2 * i - n + 1, n, held)
+                return const(0, accumulate)
+            return fraction(2 * i - n + 1, n - 1, accumulate)
+        return fraction(2 * i - n + 1, n, accumulate)
 
     def read(index: Index) -> Value:
         batch, *places, row = index
-        total = upcast(theta.at((batch, row, sympy.Integer(rank))), held)
+        total = upcast(theta.at((batch, row, sympy.Integer(rank))), accumulate)
         for k in range(rank):
             d = rank - 1 - k  # x comes first
-            factor = upcast(theta.at((batch, row, sympy.Integer(k))), held)
+            factor = upcast(theta.at((batch, row, sympy.Integer(k))), accumulate)
             part = factor * coordinate(places[d], spatial[d])
             total = total + part
         return total

@@ -72,7 +72,7 @@ def _multiply_groups(
     """Multiply x [S, K] by the matrix of each row's group in y [E, K, N]; ``place`` maps the index
     of the result to [S, N]."""
     meta = b.meta()
-    held = reductions.accumulator_type(meta.dtype)
+    accumulate = reductions.accumulator_type(meta.dtype)
     count = y.size[0]
 
     def read(index: Index, inner: Index) -> Value:
@@ -82,26 +82,26 @@ def _multiply_groups(
         weight = b.indirect(
             groups, (row,), count, lambda e: y.at((e, inner[0], column)), wrap=False
         )
-        product = call("mul", *(upcast(v, held) for v in (x.at((row, *inner)), weight)))
-        return trees.masked_value(inside, product, const(0, held))
+        product = call("mul", *(upcast(v, accumulate) for v in (x.at((row, *inner)), weight)))
+        return trees.masked_value(inside, product, const(0, accumulate))
 
     return b.reduction(
-        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=held
+        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
     )
 
 
 def _sums_by_group(b: Builder, x: Tensor, y: Tensor, groups: Tensor) -> Tensor:
     """x [M, K] times y [K, N] → [E, M, N], each summed over the k of its group."""
     meta = b.meta()
-    held = reductions.accumulator_type(meta.dtype)
+    accumulate = reductions.accumulator_type(meta.dtype)
 
     def read(index: Index, inner: Index) -> Value:
         group, row, column = index
         own = call("eq", groups.at(inner), upcast(index_value(group), DType.I64))
         parts = (x.at((row, *inner)), y.at((*inner, column)))
-        product = call("mul", *(upcast(value, held) for value in parts))
-        return trees.masked_value(own, product, const(0, held))
+        product = call("mul", *(upcast(value, accumulate) for value in parts))
+        return trees.masked_value(own, product, const(0, accumulate))
 
     return b.reduction(
-        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=held
+        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
     )

@@ -74,8 +74,8 @@ def while_loop(
     more = additional_inputs
     init = tuple(copy_rows(b, x) for x in given)
     loop = Loop(b, init, condition=condition_buffer(b, b.inline_subgraph(cond_fn, (*init, *more))))
-    made = b.inline_subgraph(body_fn, (*loop.carried, *more))
-    handed = _carried_values(b, loop, given, made)
+    result = b.inline_subgraph(body_fn, (*loop.carried, *more))
+    handed = _carried_values(b, loop, given, result)
     again = condition_buffer(b, b.inline_subgraph(cond_fn, (*handed, *more)))
     return loop.end(handed, again=again).carried
 

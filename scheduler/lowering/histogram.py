@@ -22,15 +22,15 @@ def histc(b: Builder, self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0)
     """Bins of equal width from ``min`` to ``max``; the last one includes its end. Without a range,
     the range of the elements is used. Elements outside, and NaN, are in no bin."""
     line = reshape(b, self, (product(self.size),))
-    held = self.dtype.compute_dtype
-    low, high = _range(b, line, float(min), float(max), held)
+    compute_dtype = self.dtype.compute_dtype
+    low, high = _range(b, line, float(min), float(max), compute_dtype)
 
     def inside(i: Index) -> Value:
-        value = upcast(line.at(i), held)
+        value = upcast(line.at(i), compute_dtype)
         return trees.all_of(value >= low, value <= high)
 
     def place(i: Index) -> tuple[Value]:
-        above = upcast(line.at(i), held) - low
+        above = upcast(line.at(i), compute_dtype) - low
         scaled = above * bins
         number = scaled / (high - low)
         whole = trees.cast(number, DType.I64)

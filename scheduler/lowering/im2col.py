@@ -65,16 +65,16 @@ def col2im(
 ) -> Tensor:
     meta = b.meta()
     view = _view(meta.size, kernel_size, dilation, padding, stride)
-    seen, held = inverse_window(view), accumulator_type(meta.dtype)
+    seen, accumulate = inverse_window(view), accumulator_type(meta.dtype)
     taps = product(view.kernel)
 
     def read(index: Index, tap: Index) -> Value:
         *batch, channel, _, _ = index
         (i, j), (y, x), meets = seen.at(index[-2:], tap)
         row = channel * taps + y * view.kernel[1] + x
-        value = upcast(self.at((*batch, row, i * view.output[1] + j)), held)
-        return trees.masked_value(meets, value, const(0, held))
+        value = upcast(self.at((*batch, row, i * view.output[1] + j)), accumulate)
+        return trees.masked_value(meets, value, const(0, accumulate))
 
     return b.reduction(
-        meta.size, seen.taps, ReductionKind.SUM, read, dtype=meta.dtype, accumulate=held
+        meta.size, seen.taps, ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
     )

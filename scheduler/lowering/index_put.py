@@ -85,8 +85,8 @@ def scatter(
         return element(source, i, self.dtype)
 
     if reduce is not None:
-        made = combine(b, whole, _kind(reduce), _dim_sources(b, whole, dim, places, read))
-        return _shaped(b, made, self)
+        result = combine(b, whole, _kind(reduce), _dim_sources(b, whole, dim, places, read))
+        return _shaped(b, result, self)
     at = normalize_dim(dim, whole.rank)
 
     # Sources that reach an element differ from it only in their position along the dimension, so
@@ -125,8 +125,8 @@ def scatter_reduce(
 ) -> Tensor:
     whole, places, source = (with_dimension(b, t) for t in (self, index, src))
     sources = _dim_sources(b, whole, dim, places, source.at)
-    made = _reduce_into(b, whole, reduce, include_self, sources, whole.size, lambda i: i, sources)
-    return _shaped(b, made, self)
+    result = _reduce_into(b, whole, reduce, include_self, sources, whole.size, lambda i: i, sources)
+    return _shaped(b, result, self)
 
 
 def _reduce_into(
@@ -146,14 +146,14 @@ def _reduce_into(
     """
     kind = _kind(reduce)
     begin = None if include_self else (lambda _: neutral_element(kind, self.dtype))
-    made = combine(b, self, kind, sources, begin)
+    result = combine(b, self, kind, sources, begin)
     if include_self and reduce != "mean":
-        return made
+        return result
     reached = count_sources(b, counts, counting)
 
     def read(i: Index) -> Value:
         count = reached.at(key(i))
-        value = made.at(i)
+        value = result.at(i)
         if reduce == "mean":
             more = count + int(include_self)
             least = call("maximum", more, 1)
@@ -205,8 +205,8 @@ def index_add(
             return trees.all_of(read, const(bool(alpha), DType.BOOL))
         return read if alpha == 1 else read * element(alpha, i, self.dtype)
 
-    made = combine(b, whole, _SUM, _slice_sources(places, at, given, value))
-    return _shaped(b, made, self)
+    result = combine(b, whole, _SUM, _slice_sources(places, at, given, value))
+    return _shaped(b, result, self)
 
 
 def index_reduce(
@@ -222,16 +222,16 @@ def index_reduce(
     sources = _slice_sources(places, at, given, given.at)
     counting = Sources(places.size, lambda i: (places.at(i),), given.at)
     counts = (whole.size[at],)
-    made = _reduce_into(
+    result = _reduce_into(
         b, whole, reduce, include_self, sources, counts, lambda i: (i[at],), counting
     )
-    return _shaped(b, made, self)
+    return _shaped(b, result, self)
 
 
 def index_copy(b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """self[.., index[k], ..] = source[.., k, ..]"""
     whole, at, places, given = _slice_operands(b, self, dim, index, source)
-    made = overwrite(
+    result = overwrite(
         b,
         whole,
         (at,),
@@ -239,14 +239,14 @@ def index_copy(b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor
         lambda n: (places.at(n),),
         lambda n, i: given.at((*i[:at], n[0], *i[at + 1 :])),
     )
-    return _shaped(b, made, self)
+    return _shaped(b, result, self)
 
 
 def index_fill(b: Builder, self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """self[.., index[k], ..] = value"""
     whole, places = with_dimension(b, self), reshape(b, index, (product(index.size),))
     at = normalize_dim(dim, whole.rank)
-    made = overwrite(
+    result = overwrite(
         b,
         whole,
         (at,),
@@ -254,7 +254,7 @@ def index_fill(b: Builder, self: Tensor, dim: int, index: Tensor, value: Any) ->
         lambda n: (places.at(n),),
         lambda _n, _i: element(value, (), self.dtype),
     )
-    return _shaped(b, made, self)
+    return _shaped(b, result, self)
 
 
 # -- several dimensions at once --------------------------------------------------------------------
@@ -304,7 +304,7 @@ def index_put(
 
         sources = Sources(shape, place, lambda i: upcast(source.at(i), self.dtype))
         return materialize(b, combine(b, self, _SUM, sources))
-    made = overwrite(
+    result = overwrite(
         b,
         self,
         given,
@@ -312,7 +312,7 @@ def index_put(
         lambda n: tuple(t.at(n) for t in wide),
         lambda n, i: source.at(source_index(n, i)),
     )
-    return materialize(b, made)
+    return materialize(b, result)
 
 
 def _masked_put(
@@ -432,8 +432,8 @@ def put(
     line = reshape(b, self, (product(self.size),))
     count = product(index.size)
     places, given = reshape(b, index, (count,)), reshape(b, source, (count,))
-    made = index_put(b, line, (places,), given, accumulate)
-    return materialize(b, reshape(b, made, self.size))
+    result = index_put(b, line, (places,), given, accumulate)
+    return materialize(b, reshape(b, result, self.size))
 
 
 # -- embedding gradients and renormalisation -------------------------------------------------------
@@ -446,14 +446,14 @@ def embedding_renorm(
     lengths = _row_norms(b, self, float(norm_type))
     asked = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
     reached = count_sources(b, self.size[:1], asked)
-    held = self.dtype.compute_dtype
-    most = const(max_norm, held)
+    compute_dtype = self.dtype.compute_dtype
+    most = const(max_norm, compute_dtype)
 
     def read(i: Index) -> Value:
         length, count = lengths.at((i[0], _ZERO)), reached.at(i[:1])
         some = count > 0
         long = trees.all_of(some, length > most)
-        own = upcast(self.at(i), held)
+        own = upcast(self.at(i), compute_dtype)
         least = length + 1e-07
         scale = most / least
         return call("where", long, own * scale, own)
@@ -463,7 +463,7 @@ def embedding_renorm(
 
 def _row_norms(b: Builder, rows: Tensor, order: float) -> Tensor:
     """The norm of each row, with the dimension kept."""
-    held = rows.dtype.compute_dtype
+    compute_dtype = rows.dtype.compute_dtype
     whole = order in (1.0, float("inf"))
 
     def before(x: Value, _: Index) -> Value:
@@ -474,7 +474,7 @@ def _row_norms(b: Builder, rows: Tensor, order: float) -> Tensor:
         return total if whole else call("pow", total, 1 / order)
 
     kind = ReductionKind.MAX if order == float("inf") else _SUM
-    return reduce(b, rows, (1,), kind, dtype=held, before=before, after=after)
+    return reduce(b, rows, (1,), kind, dtype=compute_dtype, before=before, after=after)
 
 
 def embedding_dense_backward(

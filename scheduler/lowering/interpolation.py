@@ -140,9 +140,9 @@ def nearest(along: Ratio, exact: bool, wide: bool) -> Callable[[Expr], Expr | Va
     the end, those of other types in float32. For known sizes the map is an equivalent integer
     expression if there is one, otherwise a tree that rounds where torch does.
     """
-    size, made, scale = along.size, along.made, along.scale
-    if size.is_Integer and made.is_Integer and 0 < int(made) <= _MAX_ENUMERATED:
-        found = _expression(int(size), int(made), scale, exact, wide)
+    size, result, scale = along.size, along.made, along.scale
+    if size.is_Integer and result.is_Integer and 0 < int(result) <= _MAX_ENUMERATED:
+        found = _expression(int(size), int(result), scale, exact, wide)
         if found is not None:
             return found
     return lambda place: _rounded(along, place, exact, wide)

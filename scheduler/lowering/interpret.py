@@ -196,10 +196,10 @@ def _scatter(operation: Scatter, scope: Scope) -> dict[str, Array]:
     """Initialize the result, then combine the sources in order."""
     written = _store(operation.results, scope.with_grid(*operation.points))
     ((name, started),) = written.items()
-    made = written[name] = np.array(started, order="C")
+    result = written[name] = np.array(started, order="C")
     sources = scope.with_grid(*operation.sources)
     used = np.array(evaluate_full(operation.condition, sources))
-    if not made.size or not used.any():
+    if not result.size or not used.any():
         return written
     inside = restrict_scope(used, sources)
     found = {
@@ -207,16 +207,16 @@ def _scatter(operation: Scatter, scope: Scope) -> dict[str, Array]:
     }
     inside = replace(inside, indirect=found)
     place = np.zeros(used.shape, dtype=np.int64)
-    for expr, size in zip(operation.index, made.shape, strict=True):
+    for expr, size in zip(operation.index, result.shape, strict=True):
         at = np.asarray(evaluate_index(expr, inside))
         place = place * size + check_on_axis(operation.target, at, size, inside)
     with np.errstate(all="ignore"):
         value = evaluate_full(operation.value, inside)[used]
-        _COMBINES[operation.kind].at(made.reshape(-1), place[used], value.astype(made.dtype))
+        _COMBINES[operation.kind].at(result.reshape(-1), place[used], value.astype(result.dtype))
     if scope.errors is not None:
         off = np.broadcast_to(tree_error(operation.value, inside), used.shape)[used]
         before = scope.errors[name]
-        scope.errors[name] = before + scattered_error(operation, made, place[used], value, off)
+        scope.errors[name] = before + scattered_error(operation, result, place[used], value, off)
     return written
 
 

@@ -28,17 +28,17 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     meta = b.meta()
     size = broadcast_size([x.size, y.size])
     first, second = broadcast(conj(b, x), size), broadcast(y, size)
-    held = reductions.accumulator_type(meta.dtype)
+    accumulate = reductions.accumulator_type(meta.dtype)
 
     def read(index: Index) -> Value:
-        return call("mul", *(upcast(each.at(index), held) for each in (first, second)))
+        return call("mul", *(upcast(each.at(index), accumulate) for each in (first, second)))
 
     return reductions.sum_over(
         b,
-        Tensor(size, held, read),
+        Tensor(size, accumulate, read),
         (normalize_dim(dim, len(size)),),
         dtype=meta.dtype,
-        accumulate=held,
+        accumulate=accumulate,
         size=meta.size,
     )
 
@@ -65,13 +65,13 @@ def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Te
 def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa: N803, ARG001
     """x to the powers 0, 1, … along a new last dimension."""
     meta = b.meta()
-    held = meta.dtype.compute_dtype
+    compute_dtype = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
-        exponent = upcast(index_value(index[-1]), held)
+        exponent = upcast(index_value(index[-1]), compute_dtype)
         place = index[:-1] if x.rank else ()
-        power = call("pow", upcast(x.at(place), held), exponent)
-        if not held.is_complex:
+        power = call("pow", upcast(x.at(place), compute_dtype), exponent)
+        if not compute_dtype.is_complex:
             return power
         return call("where", call("eq", exponent, 0), 1, power)
 
@@ -84,14 +84,16 @@ def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     *inner, last = tensors
     if not inner:
         raise Unsupported("a product of a single matrix is not supported")
-    made = inner[0] if inner[0].rank > 1 else inner[0].view((_ONE, *inner[0].size), lambda i: i[1:])
+    result = (
+        inner[0] if inner[0].rank > 1 else inner[0].view((_ONE, *inner[0].size), lambda i: i[1:])
+    )
     for each in inner[1:]:
-        size = (made.size[0], each.size[1])
-        made = matmul.product(b, "multi_dot", made, each, size, meta.dtype, None)
+        size = (result.size[0], each.size[1])
+        result = matmul.product(b, "multi_dot", result, each, size, meta.dtype, None)
     if inner[0].rank == 1:
-        row = made
-        made = row.view(row.size[1:], lambda i: (sympy.Integer(0), *i))
-    return matmul.matmul(b, "multi_dot", made, last)
+        row = result
+        result = row.view(row.size[1:], lambda i: (sympy.Integer(0), *i))
+    return matmul.matmul(b, "multi_dot", result, last)
 
 
 def matrix_norm(
@@ -104,17 +106,17 @@ def matrix_norm(
     if ord not in (1, -1, _INFINITY, -_INFINITY):
         raise Unsupported(SPECTRA.reason)
     meta = b.meta()
-    held = meta.dtype.compute_dtype
+    compute_dtype = meta.dtype.compute_dtype
     along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sizes = Tensor(self.size, held, lambda i: call("abs", self.at(i)))
-    sums = reductions.sum_over(b, sizes, (along,), dtype=held)
+    sizes = Tensor(self.size, compute_dtype, lambda i: call("abs", self.at(i)))
+    sums = reductions.sum_over(b, sizes, (along,), dtype=compute_dtype)
     return reductions.reduce(
         b,
         sums,
         tuple(sorted((along, across))),
         ReductionKind.MAX if ord > 0 else ReductionKind.MIN,
         dtype=meta.dtype,
-        accumulate=held,
+        accumulate=compute_dtype,
         size=meta.size,
         after=reductions.zero_if_empty(self, (across,)) if ord > 0 else None,
     )

@@ -81,11 +81,11 @@ class Loop:
 
     def copy_unshared(self, tensor: Tensor) -> Tensor:
         """A result of the body in memory that nothing else in the loop uses."""
-        made = {
+        result = {
             store.buffer for op in self._b.operations[self._start :] for store in op.results
         } - self._used
         rows = layout.contiguous_strides(tensor.size)
-        if tensor.buffer not in made or self._b.buffers[tensor.buffer].stride != rows:
+        if tensor.buffer not in result or self._b.buffers[tensor.buffer].stride != rows:
             tensor = copy_rows(self._b, tensor)
         self._used.add(tensor.buffer)
         return tensor

@@ -160,7 +160,7 @@ def multi_margin(
     if p not in (1, 2):
         raise Unsupported(f"a multi-margin loss with p={p} is not supported")
     dtype = b.meta().dtype
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
     if self.rank == 0:
         self = self.view((sympy.Integer(1),), lambda _: ())
     classes = self.size[-1]
@@ -169,12 +169,12 @@ def multi_margin(
 
     def read(index: Index, inner: Index) -> Value:
         own = b.indirect(goal, index, classes, lambda t: self.at((*index, t)), wrap=False)
-        x, best = (upcast(value, held) for value in (self.at((*index, *inner)), own))
+        x, best = (upcast(value, compute_dtype) for value in (self.at((*index, *inner)), own))
         difference = call("maximum", x - best + float(margin), 0)
         difference = difference if p == 1 else squared(difference)
         if weight is not None:
             factor = b.indirect(goal, index, classes, lambda t: weight.at((t,)), wrap=False)
-            difference = difference * upcast(factor, held)
+            difference = difference * upcast(factor, compute_dtype)
         same = call("eq", index_value(inner[0]), upcast(goal.at(index), DType.I64))
         return call("where", same, 0, difference)
 
@@ -183,8 +183,8 @@ def multi_margin(
         (classes,),
         ReductionKind.SUM,
         read,
-        dtype=dtype if reduction == NONE or not rows else held,
-        accumulate=held,
+        dtype=dtype if reduction == NONE or not rows else compute_dtype,
+        accumulate=compute_dtype,
         after=lambda acc, _: divide_by_count(acc, classes),
     )
     return losses if reduction == NONE or not rows else reduce_loss(b, losses, reduction)

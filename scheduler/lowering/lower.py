@@ -98,10 +98,10 @@ class _Lowering:
         self._b.node = None
         self._check_sizes()
         with error_context("the graph's outputs"):
-            made = finish(self._b, [self._value(name) for name in self._graph.outputs])
-        made = with_attention(made)
-        verify(made)
-        return made
+            result = finish(self._b, [self._value(name) for name in self._graph.outputs])
+        result = with_attention(result)
+        verify(result)
+        return result
 
     def _check_sizes(self) -> None:
         """Check that each unbacked size outside inner graphs is made by a node. Inner graphs add no
@@ -127,23 +127,23 @@ class _Lowering:
         memory_of, knows_strides = b.memory_of, b.knows_strides
         b.outer = outer or node
         try:
-            made = _Lowering(self._graph.subgraph(part), b).with_inputs(given)
+            result = _Lowering(self._graph.subgraph(part), b).with_inputs(given)
         finally:
             b.outer = outer
             b.memory_of, b.knows_strides = memory_of, knows_strides
         assert node is not None
         b.begin(node, sources)
-        return made
+        return result
 
     def with_inputs(self, given: Sequence[Any]) -> tuple[Tensor, ...]:
         """The outputs of an inner graph whose inputs are these values."""
         for one, value in zip(self._graph.inputs, given, strict=True):
             self._values[one.name] = value
         self._nodes()
-        made = tuple(self._value(name) for name in self._graph.outputs)
-        if not all(isinstance(one, Tensor) for one in made):
+        result = tuple(self._value(name) for name in self._graph.outputs)
+        if not all(isinstance(one, Tensor) for one in result):
             raise Unsupported("its inner graph returns a number")
-        return made
+        return result
 
     def _value(self, name: str) -> LoweredValue:
         if name in self._graph.sym_ints:
@@ -167,14 +167,14 @@ class _Lowering:
             found = resolve_op(node.target)
             arguments = {n: self._argument(value) for n, value in found.bind(node).items()}
             self._b.begin(node, _sources(arguments))
-            made = self._apply(node, arguments)
+            result = self._apply(node, arguments)
         except UnsupportedOpError as error:
             self._missing[name] = error.reason
         except Unsupported as error:
             self._missing[name] = str(error)
         else:
-            if len(made) == len(node.outputs) == 1 and isinstance(made[0], Scalar):
-                self._values[name] = made[0]
+            if len(result) == len(node.outputs) == 1 and isinstance(result[0], Scalar):
+                self._values[name] = result[0]
 
     def _node(self, node: Node, position: int) -> None:
         if node.outputs and not any(name in self._graph.tensors for name in node.outputs):
@@ -189,15 +189,15 @@ class _Lowering:
                 for name, value in resolve_op(node.target).bind(node).items()
             }
             self._b.begin(node, _sources(arguments))
-            made = self._apply(node, arguments)
+            result = self._apply(node, arguments)
         except UnsupportedOpError as error:
             self._extern(node, error.reason)
         except Unsupported as error:
             self._extern(node, str(error))
         else:
-            self._check_count(node, made)
+            self._check_count(node, result)
             depth = 1 + max((self._depths.get(n, 0) for n in node_references(node)), default=0)
-            for name, value in zip(node.outputs, made, strict=True):
+            for name, value in zip(node.outputs, result, strict=True):
                 if value is None:  # a result that the op does not make in this form
                     continue
                 checked = self._checked(node, name, value)
@@ -224,10 +224,10 @@ class _Lowering:
         meta = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
         result_type = None if meta is None else meta.dtype
         arguments = round_operands(found.op.name, arguments, result_type)
-        made = rule(
+        result = rule(
             self._b, **accepted_arguments(rule, found.params, arguments, node_location(node))
         )
-        return made if isinstance(made, tuple) else (made,)
+        return result if isinstance(result, tuple) else (result,)
 
     def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
         """Raise ``UserError`` if a node has another number of results than its op. None stands for
@@ -372,10 +372,10 @@ def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
         if _IDENTIFIER.fullmatch(name) and not buffer_size_symbol(name):
             yield name
             continue
-        made = f"arg{place}"
-        while made in known:
-            made += "_"
-        yield made
+        result = f"arg{place}"
+        while result in known:
+            result += "_"
+        yield result
 
 
 def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:

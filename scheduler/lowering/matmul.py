@@ -76,8 +76,8 @@ def contract(
     else:
         b_value = trees.cast(b_value, a_value.dtype)
     index = place(batch_i, m_i, n_i)
-    held = a_value.dtype.product_sum if a_value.dtype.is_integer else dtype.accumulator
-    result: Value = Accumulator(held)
+    accumulate = a_value.dtype.product_sum if a_value.dtype.is_integer else dtype.accumulator
+    result: Value = Accumulator(accumulate)
     if epilogue is not None:
         result = epilogue(result, index)
     merged, exprs = axes, dict[sympy.Symbol, Expr]()
@@ -235,17 +235,23 @@ def _sum_products(
 ) -> Tensor:
     """A plain sum of products. Matrix instructions only support floats and 8-bit integers, not
     other integers or complex numbers."""
-    held = dtype.accumulator
+    accumulate = dtype.accumulator
     x = broadcast(x, (*size[:-2], *x.size[-2:]))
     y = broadcast(y, (*size[:-2], *y.size[-2:]))
 
     def read(i: Index, k: Index) -> Value:
-        left = upcast(x.at((*i[:-1], *k)), held)
-        right = upcast(y.at((*i[:-2], *k, i[-1])), held)
+        left = upcast(x.at((*i[:-1], *k)), accumulate)
+        right = upcast(y.at((*i[:-2], *k, i[-1])), accumulate)
         return left * right
 
     return b.reduction(
-        size, (x.size[-1],), ReductionKind.SUM, read, dtype=dtype, accumulate=held, after=epilogue
+        size,
+        (x.size[-1],),
+        ReductionKind.SUM,
+        read,
+        dtype=dtype,
+        accumulate=accumulate,
+        after=epilogue,
     )
 
 

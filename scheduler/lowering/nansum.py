@@ -28,19 +28,19 @@ def _nan_to_zero(tensor: Tensor) -> Tensor:
 def nanmean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     """The mean of the elements that are not NaN."""
     meta = b.meta()
-    held = accumulator_type(meta.dtype)
+    accumulate = accumulator_type(meta.dtype)
     dims = normalize_dims(dim, self.rank)
 
     def counted(value: Value, _: Index) -> Value:
-        return call("where", call("isnan", value), const(0, held), const(1, held))
+        return call("where", call("isnan", value), const(0, accumulate), const(1, accumulate))
 
-    count = sum_over(b, self, dims, dtype=held, size=meta.size, before=counted)
+    count = sum_over(b, self, dims, dtype=accumulate, size=meta.size, before=counted)
     return sum_over(
         b,
         _nan_to_zero(self),
         dims,
         dtype=meta.dtype,
-        accumulate=held,
+        accumulate=accumulate,
         size=meta.size,
         after=lambda acc, index: acc / count.at(index),
     )

@@ -105,13 +105,13 @@ def rms_norm(
     """
     lead = input.rank - len(normalized_shape)
     dims = tuple(range(lead, input.rank))
-    held = accumulator_type(input.dtype)
-    small = 2 * held.eps if eps is None else eps
+    accumulate = accumulator_type(input.dtype)
+    small = 2 * accumulate.eps if eps is None else eps
     inverse = sum_over(
         b,
         input,
         dims,
-        dtype=held,
+        dtype=accumulate,
         before=lambda x, _: x * x,
         after=_inverse_deviation(reduced_count(input, dims), small),
     )

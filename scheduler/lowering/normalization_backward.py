@@ -37,31 +37,31 @@ def _lazy_product(
     size: tuple[Expr, ...], dtype: DType, *parts: tuple[Tensor | None, _Place]
 ) -> Tensor:
     """The product of tensors, each read at its mapped index, in the accumulator type."""
-    held = accumulator_type(dtype)
+    accumulate = accumulator_type(dtype)
 
     def read(index: Index) -> Value:
         value: Value | None = None
         for tensor, place in parts:
             if tensor is not None:
-                own = upcast(tensor.at(place(index)), held)
+                own = upcast(tensor.at(place(index)), accumulate)
                 value = own if value is None else value * own
         assert value is not None
         return value
 
-    return Tensor(size, held, read)
+    return Tensor(size, accumulate, read)
 
 
 def _normal(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _Place) -> Tensor:
     """x̂: the input minus its mean, times its inverse deviation."""
-    held = accumulator_type(input.dtype)
+    accumulate = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
-        value = upcast(input.at(index), held)
+        value = upcast(input.at(index), accumulate)
         if mean is not None:
-            value = value - upcast(mean.at(row(index)), held)
-        return value * upcast(inverse.at(row(index)), held)
+            value = value - upcast(mean.at(row(index)), accumulate)
+        return value * upcast(inverse.at(row(index)), accumulate)
 
-    return Tensor(input.size, held, read)
+    return Tensor(input.size, accumulate, read)
 
 
 def _sum(
@@ -73,15 +73,17 @@ def _sum(
     size: Any = None,
 ) -> Tensor:
     """The sum over ``dims`` of ``x``, or of its products with ``by``."""
-    held = accumulator_type(x.dtype)
+    accumulate = accumulator_type(x.dtype)
 
     def before(value: Value, place: Index) -> Value:
-        return value if by is None else value * upcast(by.at(place), held)
+        return value if by is None else value * upcast(by.at(place), accumulate)
 
     if not dims:
-        made = Tensor(x.size, dtype, lambda i: upcast(before(upcast(x.at(i), held), i), dtype))
-        return b.realize(made)
-    return sum_over(b, x, dims, dtype=dtype, accumulate=held, size=size, before=before)
+        result = Tensor(
+            x.size, dtype, lambda i: upcast(before(upcast(x.at(i), accumulate), i), dtype)
+        )
+        return b.realize(result)
+    return sum_over(b, x, dims, dtype=dtype, accumulate=accumulate, size=size, before=before)
 
 
 def _by_input(
@@ -94,10 +96,10 @@ def _by_input(
     *,
     centred: bool = True,
 ) -> Tensor:
-    held = accumulator_type(dtype)
+    accumulate = accumulator_type(dtype)
     number = reduced_count(g, dims)
-    along = _sum(b, g, dims, held, normal)
-    total = _sum(b, g, dims, held) if centred else None
+    along = _sum(b, g, dims, accumulate, normal)
+    total = _sum(b, g, dims, accumulate) if centred else None
 
     def read(index: Index) -> Value:
         row = row_index(index, dims)
@@ -128,7 +130,7 @@ def layer_norm_backward(
     """Gradients of layer_norm (three results), or without a mean, of rms_norm (two)."""
     lead = input.rank - len(normalized_shape)
     dims, outer = tuple(range(lead, input.rank)), tuple(range(lead))
-    held = accumulator_type(input.dtype)
+    accumulate = accumulator_type(input.dtype)
 
     def row(index: Index) -> Index:
         return (*index[:lead], *(_ZERO,) * (rstd.rank - lead))
@@ -137,7 +139,7 @@ def layer_norm_backward(
     g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[lead:]))
     found: list[Tensor | None] = [None] * len(output_mask)
     if output_mask[0]:
-        inverse = lambda i: upcast(rstd.at(row(i)), held)  # noqa: E731
+        inverse = lambda i: upcast(rstd.at(row(i)), accumulate)  # noqa: E731
         found[0] = _by_input(b, g, normal, inverse, dims, input.dtype, centred=mean is not None)
     shape = input.size[lead:]
     if output_mask[1] and weight is not None:
@@ -167,21 +169,21 @@ def batch_norm_backward(
     ``batch_norm_backward``, ``save_var`` is the inverse deviation too."""
     learns = bool(train) and bool(update)
     dims = (0, *range(2, input.rank))
-    held = accumulator_type(input.dtype)
+    accumulate = accumulator_type(input.dtype)
     mean = save_mean if learns else running_mean
     saved = save_invstd or save_var
 
     def inverse_at(channel: Index) -> Value:
         if learns:
             assert saved is not None
-            return upcast(saved.at(channel), held)
+            return upcast(saved.at(channel), accumulate)
         assert running_var is not None
-        spread = upcast(running_var.at(channel), held) + eps
+        spread = upcast(running_var.at(channel), accumulate) + eps
         return call("rsqrt", spread)
 
     if mean is None or (learns and saved is None) or (not learns and running_var is None):
         raise Unsupported("a gradient of batch_norm without its statistics is not supported")
-    inverse = Tensor(input.size[1:2], held, inverse_at)
+    inverse = Tensor(input.size[1:2], accumulate, inverse_at)
     normal = _normal(input, mean, inverse, lambda i: i[1:2])
     g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[1:2]))
     found: list[Tensor | None] = [None, None, None]
@@ -207,7 +209,7 @@ def group_norm_backward(
     output_mask: tuple[bool, ...],
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
-    held = accumulator_type(input.dtype)
+    accumulate = accumulator_type(input.dtype)
     groups = sympy.Integer(int(group))
     each = simplify(FloorDiv(input.size[1], groups))
     size = (input.size[0], groups, each, *input.size[2:])
@@ -217,13 +219,13 @@ def group_norm_backward(
     g = _lazy_product(size, input.dtype, (grad, _same), (factor, lambda i: i[1:3]))
     found: list[Tensor | None] = [None, None, None]
     if output_mask[0]:
-        inverse = lambda i: upcast(rstd.at(i[:2]), held)  # noqa: E731
+        inverse = lambda i: upcast(rstd.at(i[:2]), accumulate)  # noqa: E731
         dims = tuple(range(2, len(size)))
         found[0] = reshape(b, _by_input(b, g, normal, inverse, dims, input.dtype), input.size)
     outer = (0, *range(3, len(size)))
     for place, by in ((1, normal), (2, None)):
         if output_mask[place]:
             meta = b.meta(place)
-            made = _sum(b, grad, outer, meta.dtype, by, (groups, each))
-            found[place] = reshape(b, made, meta.size)
+            result = _sum(b, grad, outer, meta.dtype, by, (groups, each))
+            found[place] = reshape(b, result, meta.size)
     return tuple(found)

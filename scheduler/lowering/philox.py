@@ -88,7 +88,7 @@ def _number(tensor: Tensor) -> Value:
 
 def _below_one(value: Value, dtype: DType) -> Value:
     """A number rounded to the type; 1 becomes 0."""
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
     if dtype is not DType.F64:
-        value = upcast(round_exactly(round_exactly(value, DType.F32), dtype), held)
+        value = upcast(round_exactly(round_exactly(value, DType.F32), dtype), compute_dtype)
     return call("where", call("eq", value, 1), 0, value)

@@ -45,19 +45,19 @@ def _pool(
     """``kind`` over the window of each position; positions outside the input count as ``fill``."""
     meta = b.meta(output)
     lead = tensor.rank - len(view.kernel)
-    held = accumulator_type(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
+    accumulate = accumulator_type(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
     least = fill
-    if fill and not held.is_float:
-        has_sign = not held.is_unsigned and held is not DType.BOOL
-        least = -(1 << (8 * held.itemsize - 1)) if has_sign else 0
+    if fill and not accumulate.is_float:
+        has_sign = not accumulate.is_unsigned and accumulate is not DType.BOOL
+        least = -(1 << (8 * accumulate.itemsize - 1)) if has_sign else 0
 
     def read(index: Index, tap: Index) -> Value:
         place = view.place(index[lead:], tap)
-        value = upcast(tensor.at((*index[:lead], *place)), held)
-        return trees.masked_value(view.inside(place), value, const(least, held))
+        value = upcast(tensor.at((*index[:lead], *place)), accumulate)
+        return trees.masked_value(view.inside(place), value, const(least, accumulate))
 
     return b.reduction(
-        meta.size, view.kernel, kind, read, dtype=meta.dtype, accumulate=held, after=after
+        meta.size, view.kernel, kind, read, dtype=meta.dtype, accumulate=accumulate, after=after
     )
 
 
@@ -167,12 +167,14 @@ def _adaptive(
     meta = b.meta(output)
     lead = tensor.rank - rank
     windows = AdaptiveWindows(tensor.size[lead:], meta.size[lead:])
-    held = accumulator_type(tensor.dtype)
+    accumulate = accumulator_type(tensor.dtype)
 
     def read(index: Index, tap: Index) -> Value:
         place = windows.place(index[lead:], tap)
-        value = upcast(tensor.at((*index[:lead], *place)), held)
-        return trees.masked_value(windows.inside(index[lead:], place), value, const(fill, held))
+        value = upcast(tensor.at((*index[:lead], *place)), accumulate)
+        return trees.masked_value(
+            windows.inside(index[lead:], place), value, const(fill, accumulate)
+        )
 
     return b.reduction(
         meta.size,
@@ -180,7 +182,7 @@ def _adaptive(
         kind,
         read,
         dtype=meta.dtype,
-        accumulate=held,
+        accumulate=accumulate,
         after=lambda acc, index: after(windows, acc, index[lead:]),
     )
 
@@ -227,15 +229,17 @@ def _sum_over_windows(
     """The sum over the windows that touch each position. ``touched`` returns a window and whether
     it touches; ``gradient`` its contribution: (leading index, window, position)."""
     lead = self.rank - len(taps)
-    held = accumulator_type(self.dtype)
+    accumulate = accumulator_type(self.dtype)
 
     def read(index: Index, tap: Index) -> Value:
         position = index[lead:]
         windows, meets = touched(position, tap)
-        return trees.masked_value(meets, gradient(index[:lead], windows, position), const(0, held))
+        return trees.masked_value(
+            meets, gradient(index[:lead], windows, position), const(0, accumulate)
+        )
 
     return b.reduction(
-        self.size, taps, ReductionKind.SUM, read, dtype=b.meta().dtype, accumulate=held
+        self.size, taps, ReductionKind.SUM, read, dtype=b.meta().dtype, accumulate=accumulate
     )
 
 
@@ -279,11 +283,11 @@ def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         kernel = expand_to_rank(kernel_size, rank)
         view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding)
-        held = accumulator_type(self.dtype)
+        accumulate = accumulator_type(self.dtype)
         seen = inverse_window(view)
 
         def gradient(leading: Index, windows: Index, _: Index) -> Value:
-            value = upcast(grad_output.at((*leading, *windows)), held)
+            value = upcast(grad_output.at((*leading, *windows)), accumulate)
             if divisor_override:
                 return divide_by_count(value, sympy.Integer(divisor_override))
             return divide_by_count(value, averaged_count(view, windows, count_include_pad))
@@ -307,9 +311,9 @@ def max_pool_backward(rank: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         kernel = expand_to_rank(kernel_size, rank)
         view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
-        seen, held = inverse_window(view), accumulator_type(self.dtype)
+        seen, accumulate = inverse_window(view), accumulator_type(self.dtype)
 
-        gradient = _argmax_gradient(grad_output, indices, view.input, held)
+        gradient = _argmax_gradient(grad_output, indices, view.input, accumulate)
         return _sum_over_windows(b, self, seen.taps, _touching_window(seen), gradient)
 
     return rule
@@ -333,10 +337,10 @@ def _adaptive_windows(
 def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
         windows, turned, touched = _adaptive_windows(self, grad_output, rank)
-        held = accumulator_type(self.dtype)
+        accumulate = accumulator_type(self.dtype)
 
         def gradient(leading: Index, place: Index, _: Index) -> Value:
-            value = upcast(grad_output.at((*leading, *place)), held)
+            value = upcast(grad_output.at((*leading, *place)), accumulate)
             return divide_by_count(value, windows.count(place))
 
         return _sum_over_windows(b, self, turned.taps, touched, gradient)
@@ -347,8 +351,8 @@ def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
 def adaptive_max_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
         windows, turned, touched = _adaptive_windows(self, grad_output, rank)
-        held = accumulator_type(self.dtype)
-        gradient = _argmax_gradient(grad_output, indices, windows.input, held)
+        accumulate = accumulator_type(self.dtype)
+        gradient = _argmax_gradient(grad_output, indices, windows.input, accumulate)
         return _sum_over_windows(b, self, turned.taps, touched, gradient)
 
     return rule

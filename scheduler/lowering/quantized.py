@@ -296,7 +296,7 @@ def choose_qparams_affine(
         above = call("maximum", greatest.at(index), 0)
         return scale_and_zero_point(mapping_type, below, above, low, high, tiny)
 
-    made = []
+    results = []
     for output in range(2):
         meta = b.meta(output)
         part = Tensor(
@@ -304,8 +304,8 @@ def choose_qparams_affine(
             meta.dtype,
             lambda i, o=output, d=meta.dtype: trees.cast(numbers(i)[o], d),  # type: ignore[misc]
         )
-        made.append(reshape(b, b.realize(part), meta.size))
-    return made[0], made[1]
+        results.append(reshape(b, b.realize(part), meta.size))
+    return results[0], results[1]
 
 
 def scale_and_zero_point(

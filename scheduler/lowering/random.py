@@ -67,7 +67,7 @@ def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     """Numbers in [0, 1), with as many bits as the type represents there; for complex numbers, both
     parts."""
     words = [_word(b, size, place) for place in range(4)]
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
     if dtype is DType.F64:
         return _join_53_bits(words[0], words[1])
     if dtype is DType.C128:
@@ -76,7 +76,7 @@ def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     if dtype is DType.C64:
         return lambda i: call("complex", *(_fraction(word(i), 24, DType.F32) for word in words[:2]))
     bits = {DType.F16: 11, DType.BF16: 8}.get(dtype, 24)
-    return lambda i: _fraction(words[0](i), bits, held)
+    return lambda i: _fraction(words[0](i), bits, compute_dtype)
 
 
 def _join_53_bits(first: Drawn, second: Drawn) -> Drawn:
@@ -97,12 +97,12 @@ def _above_zero(b: Builder, size: tuple[Expr, ...], held: DType) -> Drawn:
 def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     """The cosine of the Box-Muller transform; for complex numbers also the sine, each with variance
     one half."""
-    held = dtype.real.compute_dtype
-    above, second = _above_zero(b, size, held), _word(b, size, 1)
+    compute_dtype = dtype.real.compute_dtype
+    above, second = _above_zero(b, size, compute_dtype), _word(b, size, 1)
 
     def read(index: Index) -> Value:
-        angle = _fraction(second(index), 24, held) * (2 * math.pi)
-        twice = const(-1 if dtype.is_complex else -2, held)
+        angle = _fraction(second(index), 24, compute_dtype) * (2 * math.pi)
+        twice = const(-1 if dtype.is_complex else -2, compute_dtype)
         radius = call("sqrt", call("log", above(index)) * twice)
         if not dtype.is_complex:
             return radius * call("cos", angle)
@@ -147,13 +147,13 @@ def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
     meta = b.meta()
     chance = self if p is None else p
     wide = broadcast(chance, meta.size) if isinstance(chance, Tensor) else chance
-    held = (
+    compute_dtype = (
         wide.dtype.compute_dtype if isinstance(wide, Tensor) and wide.dtype.is_float else DType.F32
     )
     drawn = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        below = upcast(drawn(index), held) < element(wide, index, held)
+        below = upcast(drawn(index), compute_dtype) < element(wide, index, compute_dtype)
         return upcast(below, meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
@@ -191,8 +191,8 @@ def _normal_like(
 
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tensor:
     meta = b.meta()
-    held = meta.dtype.compute_dtype
-    above = _above_zero(b, meta.size, held)
+    compute_dtype = meta.dtype.compute_dtype
+    above = _above_zero(b, meta.size, compute_dtype)
 
     def read(index: Index) -> Value:
         return -call("log", above(index)) / lambd
@@ -202,11 +202,11 @@ def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tenso
 
 def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Tensor:
     meta = b.meta()
-    held = meta.dtype.compute_dtype
+    compute_dtype = meta.dtype.compute_dtype
     drawn = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        turned = upcast(drawn(index), held) - 0.5
+        turned = upcast(drawn(index), compute_dtype) - 0.5
         tangent = call("tan", turned * math.pi)
         return tangent * sigma + median
 
@@ -216,8 +216,8 @@ def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **
 def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
     """The number of trials, each with probability ``p``, until the first success."""
     meta = b.meta()
-    held = meta.dtype.compute_dtype if meta.dtype.is_float else DType.F32
-    above = _above_zero(b, meta.size, held)
+    compute_dtype = meta.dtype.compute_dtype if meta.dtype.is_float else DType.F32
+    above = _above_zero(b, meta.size, compute_dtype)
 
     def read(index: Index) -> Value:
         trials = call("log", above(index)) / math.log1p(-p)
@@ -312,13 +312,13 @@ def rrelu(
     """A random slope below 0 in training, otherwise the mean of both bounds."""
     meta = b.meta()
     drawn = uniform_numbers(b, meta.size, DType.F32)
-    held = meta.dtype.compute_dtype
+    compute_dtype = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
-        x = upcast(self.at(index), held)
-        slope: Value = const((lower + upper) / 2, held)
+        x = upcast(self.at(index), compute_dtype)
+        slope: Value = const((lower + upper) / 2, compute_dtype)
         if training:
-            wide = upcast(drawn(index), held) * (upper - lower)
+            wide = upcast(drawn(index), compute_dtype) * (upper - lower)
             slope = wide + lower
         return call("where", x > 0, x, x * slope)
 

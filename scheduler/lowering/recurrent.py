@@ -50,12 +50,12 @@ def _linear(
     b: Builder, x: Tensor, weight: Tensor, dtype: DType, *added: Callable[[Index], Value | None]
 ) -> Tensor:
     """``x @ weight.T`` plus ``added``."""
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
 
     def epilogue(acc: Value, index: Index) -> Value:
         for each in added:
             more = each(index)
-            acc = acc if more is None else acc + upcast(more, held)
+            acc = acc if more is None else acc + upcast(more, compute_dtype)
         return acc
 
     size = (*x.size[:-1], weight.size[0])
@@ -80,15 +80,15 @@ def _lstm_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weig
         added = call("sigmoid", gate(i, 0)) * call("tanh", gate(i, 2))
         return kept + added
 
-    made = b.pointwise(cell.size, cell.dtype, new_cell)
+    result = b.pointwise(cell.size, cell.dtype, new_cell)
 
     def new_hidden(i: Index) -> Value:
-        return call("sigmoid", gate(i, 3)) * call("tanh", _held(made, i, held))
+        return call("sigmoid", gate(i, 3)) * call("tanh", _held(result, i, held))
 
     out = b.pointwise(cell.size, hidden.dtype, new_hidden)
     if weights.projection is not None:
         out = _linear(b, out, weights.projection, hidden.dtype)
-    return out, made
+    return out, result
 
 
 def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
@@ -117,8 +117,8 @@ def _rnn_step(function: Callable[[Value], Value]) -> _Step:
         held = inputs.dtype
         own = lambda i: inputs.at((sympy.Integer(t), *i))  # noqa: E731
         sums = _linear(b, hidden, weights.hidden, held, own)
-        made = b.pointwise(hidden.size, hidden.dtype, lambda i: function(_held(sums, i, held)))
-        return (made,)
+        result = b.pointwise(hidden.size, hidden.dtype, lambda i: function(_held(sums, i, held)))
+        return (result,)
 
     return step
 
@@ -157,8 +157,8 @@ def _run_loop(
     loop = Loop(b, [copy_rows(b, x) for x in state], [given], steps=inputs.size[0])
     (now,) = loop.sliced
     row = now.view((_ONE, *now.size), lambda i: i[1:])
-    made = step(b, row, 0, loop.carried, weights)
-    left = loop.end([loop.copy_unshared(x) for x in made], [loop.copy_unshared(made[0])])
+    result = step(b, row, 0, loop.carried, weights)
+    left = loop.end([loop.copy_unshared(x) for x in result], [loop.copy_unshared(result[0])])
     (out,) = left.stacked
     return _reverse_steps(out) if reverse else out, left.carried
 
@@ -181,12 +181,12 @@ def _direction(
     inputs = _inputs(b, x, weights, both)
     if not unrolled:
         return _run_loop(b, inputs, state, weights, step, reverse)
-    made: list[Tensor] = []
+    results: list[Tensor] = []
     count = int(x.size[0])
     for t in reversed(range(count)) if reverse else range(count):
         state = step(b, inputs, t, state, weights)
-        made.append(state[0])
-    return _stacked(made[::-1] if reverse else made), state
+        results.append(state[0])
+    return _stacked(results[::-1] if reverse else results), state
 
 
 def _layers(
@@ -213,8 +213,8 @@ def _layers(
         for way in range(ways):
             first = tuple(_row(state, layer * ways + way) for state in states)
             way_made = _direction(b, x, first, next(parts), step, both, bool(way), unrolled)
-            made, state = way_made
-            outputs.append(made)
+            result, state = way_made
+            outputs.append(result)
             last.append(state)
         wide = outputs[0] if ways == 1 else concatenate(outputs, 2, x.dtype)
         x = b.pointwise(wide.size, x.dtype, wide.at)
@@ -259,8 +259,8 @@ def _layer_rule(step: _Step, both: bool, states: int) -> Callable[..., tuple[Ten
         given = hx if states > 1 else (hx,)
         x = transpose(input, 0, 1) if batch_first else input
         ways = (bool(has_biases), int(num_layers), bool(bidirectional))
-        made, last = _layers(b, x, given, params, *ways, step, both)
-        out = transpose(made, 0, 1) if batch_first else made
+        result, last = _layers(b, x, given, params, *ways, step, both)
+        out = transpose(result, 0, 1) if batch_first else result
         metas = [b.meta(1 + k) for k in range(states)]
         rows = [_stacked([state[k] for state in last]) for k in range(states)]
         stored = (b.pointwise(m.size, m.dtype, r.at) for m, r in zip(metas, rows, strict=True))
@@ -302,9 +302,9 @@ def mkldnn_rnn_layer(
     weights = _Weights((weight0, weight1, weight2, weight3), bool(has_biases))
     shape = hx_.size[-2:]
     state = tuple(reshape(b, s, shape) for s in (hx_, cx_))
-    made, last = _direction(b, input, state, weights, _lstm_step, True, bool(reverse), unrolled)
+    result, last = _direction(b, input, state, weights, _lstm_step, True, bool(reverse), unrolled)
     meta = b.meta()
-    out = b.pointwise(meta.size, meta.dtype, made.at)
+    out = b.pointwise(meta.size, meta.dtype, result.at)
     ends = (reshape(b, s, b.meta(1 + k).size) for k, s in enumerate(last))
     assert b.node is not None
     if b.node.outputs[3] not in b.graph.tensors:
@@ -331,8 +331,8 @@ def _cell(step: _Step, both: bool) -> Callable[..., Any]:
         x = _batched(input)
         inputs = _inputs(b, x.view((_ONE, *x.size), lambda i: i[1:]), weights, both)
         wide = tuple(broadcast(s, (x.size[0], s.size[-1])) for s in state)
-        made = tuple(reshape(b, one, meta.size) for one in step(b, inputs, 0, wide, weights))
-        return made if len(made) > 1 else made[0]
+        result = tuple(reshape(b, one, meta.size) for one in step(b, inputs, 0, wide, weights))
+        return result if len(result) > 1 else result[0]
 
     return rule
 

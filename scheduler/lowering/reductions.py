@@ -330,14 +330,14 @@ def reduce_norm(
 ) -> Tensor:
     """(sum |x|^p)^(1/p) over ``dims``, the maximum or minimum |x|, or the number of non-zeros;
     ``after`` is applied to it."""
-    held = dtype.compute_dtype
+    compute_dtype = dtype.compute_dtype
     if tensor.dtype.is_complex:
         numbers = tensor
-        tensor = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
+        tensor = Tensor(numbers.size, compute_dtype, lambda i: call("abs", numbers.at(i)))
 
     def before(x: Value, _: Index) -> Value:
         if p == 0:
-            return upcast(call("ne", x, 0), held)
+            return upcast(call("ne", x, 0), compute_dtype)
         if p == 2:
             return x * x
         return call("abs", x) if p in (1, *_EXTREMES) else call("pow", call("abs", x), p)
@@ -351,7 +351,15 @@ def reduce_norm(
 
     kind = _EXTREMES.get(p, ReductionKind.SUM)
     return reduce(
-        b, tensor, dims, kind, dtype=dtype, accumulate=held, size=size, before=before, after=finish
+        b,
+        tensor,
+        dims,
+        kind,
+        dtype=dtype,
+        accumulate=compute_dtype,
+        size=size,
+        before=before,
+        after=finish,
     )
 
 

@@ -107,12 +107,12 @@ def upsample(taps: _Tapped) -> Callable[..., Tensor]:
         meta = b.meta()
         if not tensor.dtype.is_float:
             raise Unsupported("interpolation of integers is not supported")
-        held = accumulator_type(tensor.dtype)
+        accumulate = accumulator_type(tensor.dtype)
         ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
 
         def read(index: Index) -> Value:
-            found = [taps(r, i, held) for r, i in zip(ratios, index[2:], strict=True)]
-            return _blend(tensor, index[:2], found, held)
+            found = [taps(r, i, accumulate) for r, i in zip(ratios, index[2:], strict=True)]
+            return _blend(tensor, index[:2], found, accumulate)
 
         return b.pointwise(meta.size, meta.dtype, read)
 
@@ -168,7 +168,7 @@ def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
 def _filtered(
     b: Builder, tensor: Tensor, dim: int, along: Ratio, reach: int, dtype: DType
 ) -> Tensor:
-    held = accumulator_type(tensor.dtype)
+    accumulate = accumulator_type(tensor.dtype)
     above, below = int(along.above), int(along.below)
     widest = max(above, below)
     taps = sympy.Integer(tap_count(along, reach))
@@ -182,7 +182,7 @@ def _filtered(
         """An input pixel, its weight, and whether it is inside the input."""
         pixel = first(place) + tap
         away = (2 * pixel + 1) * below - (2 * place + 1) * above
-        distance = call("abs", fraction(away, sympy.Integer(2 * widest), held))
+        distance = call("abs", fraction(away, sympy.Integer(2 * widest), accumulate))
         low = index_value(pixel) >= index_value(0)
         factor = call("maximum", 1 - distance, 0)  # a triangle
         if reach == 2:  # Keys' cubic convolution with A = -1/2, as in torch's antialiasing and PIL
@@ -192,14 +192,14 @@ def _filtered(
 
     def total(index: Index, inner: Index) -> Value:
         _, value, inside = weight(index[0], inner[0])
-        return trees.masked_value(inside, value, const(0, held))
+        return trees.masked_value(inside, value, const(0, accumulate))
 
-    sums = b.reduction((along.made,), (taps,), ReductionKind.SUM, total, dtype=held)
+    sums = b.reduction((along.made,), (taps,), ReductionKind.SUM, total, dtype=accumulate)
 
     def read(index: Index, inner: Index) -> Value:
         pixel, value, inside = weight(index[dim], inner[0])
-        x = upcast(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), held)
-        return trees.masked_value(inside, value * x, const(0, held))
+        x = upcast(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), accumulate)
+        return trees.masked_value(inside, value * x, const(0, accumulate))
 
     size = (*tensor.size[:dim], along.made, *tensor.size[dim + 1 :])
     return b.reduction(
@@ -208,7 +208,7 @@ def _filtered(
         ReductionKind.SUM,
         read,
         dtype=dtype,
-        accumulate=held,
+        accumulate=accumulate,
         after=lambda acc, i: acc / sums.at((_ZERO if along.made == 1 else i[dim],)),
     )
 
@@ -245,18 +245,18 @@ def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         meta = b.meta()
         rank = grad_output.rank
-        held = accumulator_type(grad_output.dtype)
+        accumulate = accumulator_type(grad_output.dtype)
         ratios = _ratios(meta.size, grad_output.size, scales, bool(align_corners))
 
         def parts(index: Index) -> list[tuple[Value, Value]]:
             pairs = zip(ratios, index[2:rank], index[rank:], strict=True)
-            return [_select_tap(taps(r, i, held), k) for r, i, k in pairs]
+            return [_select_tap(taps(r, i, accumulate), k) for r, i, k in pairs]
 
         def places(index: Index) -> tuple[Expr | Value, ...]:
             return (*index[:2], *(place for place, _ in parts(index)))
 
         def value(index: Index) -> Value:
-            result = upcast(grad_output.at(index[:rank]), held)
+            result = upcast(grad_output.at(index[:rank]), accumulate)
             for _, weight in parts(index):
                 result = result * weight
             return result

@@ -101,8 +101,8 @@ select = scalar_rule(lambda condition, *values: call("where", condition, *_promo
 def round_op(b: Builder, number: Any, ndigits: int | None = None) -> Scalar:
     if ndigits is not None:
         raise Unsupported("rounding a number to digits is not supported")
-    made: Scalar = to_integer("round")(b, number=number)
-    return made
+    result: Scalar = to_integer("round")(b, number=number)
+    return result
 
 
 def item(b: Builder, self: Tensor) -> Scalar:

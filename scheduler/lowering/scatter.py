@@ -64,7 +64,7 @@ def combine(
     def wide(read: Reader) -> Reader:
         return lambda i: upcast(read(i), held)
 
-    made = b.scatter(
+    result = b.scatter(
         self.size,
         held,
         kind,
@@ -75,8 +75,8 @@ def combine(
         sources.condition,
     )
     if held is self.dtype:
-        return made
-    return Tensor(self.size, self.dtype, lambda i: from_combine_dtype(made.at(i), self.dtype))
+        return result
+    return Tensor(self.size, self.dtype, lambda i: from_combine_dtype(result.at(i), self.dtype))
 
 
 def _combined_parts(

@@ -54,9 +54,9 @@ def segment_reduce(
 
     nothing = full(meta.size, 0, held)
     sources = Sources(data.size, places, data.at, inside)
-    made = combine(b, nothing, kind, sources, lambda _: begin)
+    result = combine(b, nothing, kind, sources, lambda _: begin)
     if reduce != "mean":
-        return materialize(b, made)
+        return materialize(b, result)
     each = Sources(data.size[: axis + 1], places, data.at, inside)
     counts = count_sources(b, meta.size[: axis + 1], each)
     kept = const(float("nan"), held) if initial is None else begin
@@ -65,7 +65,7 @@ def segment_reduce(
         number = counts.at(i[: axis + 1])
         least = upcast(call("maximum", number, 1), held)
         some = number > 0
-        return call("where", some, made.at(i) / least, kept)
+        return call("where", some, result.at(i) / least, kept)
 
     return materialize(b, Tensor(meta.size, held, read))
 

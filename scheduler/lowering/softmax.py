@@ -62,8 +62,8 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
         dims = normalize_dims(dim, self.rank)
-        made = _normalize(b, self, dims, meta.dtype.compute_dtype, log=log, safe=safe)
-        return b.pointwise(meta.size, meta.dtype, made.at)
+        result = _normalize(b, self, dims, meta.dtype.compute_dtype, log=log, safe=safe)
+        return b.pointwise(meta.size, meta.dtype, result.at)
 
     return rule
 
@@ -71,34 +71,34 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
 def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """max + log(sum(exp(x - max))); an infinite maximum counts as 0 in the difference."""
     meta = b.meta()
-    held = meta.dtype.compute_dtype
+    compute_dtype = meta.dtype.compute_dtype
     dims = normalize_dims(dim, self.rank)
 
     def finite(acc: Value, _: Index) -> Value:
         return call("where", call("isinf", acc), 0, acc)
 
-    real = held.real
+    real = compute_dtype.real
     sizes = self
     if self.dtype.is_complex:  # torch: shifted by the greatest real part
-        sizes = Tensor(self.size, real, lambda i: call("real", upcast(self.at(i), held)))
+        sizes = Tensor(self.size, real, lambda i: call("real", upcast(self.at(i), compute_dtype)))
     top = reduce(b, sizes, dims, ReductionKind.MAX, dtype=real, after=finite)
     keeps = len(meta.size) == self.rank
 
     def shifted(value: Value, place: Index) -> Value:
         at = row_index(place, dims)
-        return call("exp", value - upcast(top.at(at), held))
+        return call("exp", value - upcast(top.at(at), compute_dtype))
 
     def after(acc: Value, index: Index) -> Value:
         zeros = (sympy.Integer(0),) * len(dims)
         at = index if keeps else full_index(index, zeros, dims, self.rank, False)
-        return call("log", acc) + upcast(top.at(at), held)
+        return call("log", acc) + upcast(top.at(at), compute_dtype)
 
     return sum_over(
         b,
         self,
         dims,
         dtype=meta.dtype,
-        accumulate=held,
+        accumulate=compute_dtype,
         size=meta.size,
         before=shifted,
         after=after,
@@ -110,17 +110,17 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
 
     def rule(b: Builder, grad_output: Tensor, output: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
-        held = output.dtype.compute_dtype
+        compute_dtype = output.dtype.compute_dtype
         dims = normalize_dims(dim, output.rank)
 
         def weighed(value: Value, place: Index) -> Value:
-            return value * upcast(output.at(place), held)
+            return value * upcast(output.at(place), compute_dtype)
 
-        total = sum_over(b, grad_output, dims, dtype=held, before=None if log else weighed)
+        total = sum_over(b, grad_output, dims, dtype=compute_dtype, before=None if log else weighed)
 
         def read(index: Index) -> Value:
             at = row_index(index, dims)
-            g, y = (upcast(t.at(index), held) for t in (grad_output, output))
+            g, y = (upcast(t.at(index), compute_dtype) for t in (grad_output, output))
             if log:
                 return g - call("exp", y) * total.at(at)
             return y * (g - total.at(at))

@@ -159,8 +159,8 @@ def take_place(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
             wrap=False,
         )
 
-    made = Tensor(places.size, tensor.dtype, read)
-    return materialize(b, _guard_empty(b, made, tensor.size[dim]))
+    result = Tensor(places.size, tensor.dtype, read)
+    return materialize(b, _guard_empty(b, result, tensor.size[dim]))
 
 
 def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
@@ -191,9 +191,9 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     longest = reduce(
         b, Tensor(self.size, DType.I64, length), (at,), ReductionKind.ARGMAX, dtype=DType.I64
     )
-    made = (take_place(b, part, at, longest) for part in (values, indices))
+    result = (take_place(b, part, at, longest) for part in (values, indices))
     size = b.meta().size
-    return tuple(reshape(b, part, size) for part in made)
+    return tuple(reshape(b, part, size) for part in result)
 
 
 def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
@@ -209,8 +209,8 @@ def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
         tensor = reshape(b, self, (product(self.size),)) if flat else self
         at = 0 if flat else normalize_dim(dim, self.rank)
         b.require_nonempty(tensor.size, (at,))
-        made = _Quantile(b, tensor, at, q, ignores_nan, interpolation)
-        return materialize(b, made.result())
+        result = _Quantile(b, tensor, at, q, ignores_nan, interpolation)
+        return materialize(b, result.result())
 
     return rule
 

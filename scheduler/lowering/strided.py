@@ -46,13 +46,13 @@ def as_strided_scatter(
     write wins."""
     line = _flat_memory(b, self)
     at = _strided_offset(b, line, size, stride, storage_offset)
-    made = overwrite(b, line, (0,), src.size, lambda n: (at(n),), lambda n, _: src.at(n))
+    result = overwrite(b, line, (0,), src.size, lambda n: (at(n),), lambda n, _: src.at(n))
     order = _memory_order(b, _meta(b))
 
     def back(i: Index) -> Index:
         return (flatten_index([i[d] for d in order], [self.size[d] for d in order]),)
 
-    return materialize(b, made.view(self.size, back))
+    return materialize(b, result.view(self.size, back))
 
 
 def _meta(b: Builder) -> TensorMeta:

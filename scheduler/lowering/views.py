@@ -238,11 +238,11 @@ def select(b: Builder, self: Tensor, dim: int, index: Tensor | int) -> Tensor:
 
 def split_dim(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ...]:
     """Consecutive pieces of one dimension."""
-    made, start = [], _ZERO
+    result, start = [], _ZERO
     for length in lengths:
-        made.append(slice_dim(tensor, dim, start, length))
+        result.append(slice_dim(tensor, dim, start, length))
         start = start + length
-    return tuple(made)
+    return tuple(result)
 
 
 def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, ...]:
@@ -339,9 +339,9 @@ def broadcast_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> tuple[Tensor, 
 
 def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Each vector along its own dimension; ``xy`` swaps the first two dimensions."""
-    made = []
+    results = []
     for k, tensor in enumerate(tensors):
         along = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k
         vector = reshape(b, tensor, (product(tensor.size),))
-        made.append(vector.view(b.meta(k).size, lambda i, along=along: (i[along],)))  # type: ignore[misc]
-    return tuple(made)
+        results.append(vector.view(b.meta(k).size, lambda i, along=along: (i[along],)))  # type: ignore[misc]
+    return tuple(results)

@@ -116,12 +116,12 @@ def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tup
         factor = upcast(gain, dtype) / norms.at(at)
         return upcast(v.at(index), dtype) * factor
 
-    made = b.pointwise(v.size, dtype, read)
+    result = b.pointwise(v.size, dtype, read)
     assert b.node is not None
     if len(b.node.outputs) == 1:
-        return (made,)
+        return (result,)
     wide = b.meta(1)
-    return made, b.pointwise(
+    return result, b.pointwise(
         wide.size,
         wide.dtype,
         lambda i: norms.at(tuple(i[d] if d == kept else _ZERO for d in range(v.rank))),
