@@ -46,7 +46,7 @@ _ENV_NAMES = frozenset({"LANG", "PATH", "PYTHONHASHSEED", "PYTHONPATH", "TZ"})
 # A thread that exists before the sandbox is entered stays outside it.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _CHUNK_BYTES = 1 << 16
-_EXIT_SECONDS = 10.0  # for a child that has closed its output
+_EXIT_SECONDS = 10.0  # for a child that has closed its output, where a request has no time limit
 
 
 @dataclass(frozen=True)
@@ -179,11 +179,12 @@ class Child:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    def exit_error(self, deadline: float = math.inf) -> ChildError:
+    def exit_error(self, seconds: float | None = None) -> ChildError:
         """Wait for the end of a process that answers no more, and return how it ended."""
-        seconds = min(_EXIT_SECONDS, max(0.0, deadline - time.monotonic()))
         try:
-            return ChildExitedError(self.process.wait(seconds))
+            return ChildExitedError(
+                self.process.wait(_EXIT_SECONDS if seconds is None else seconds)
+            )
         except subprocess.TimeoutExpired:
             return ChildTimeoutError()
 
@@ -200,7 +201,7 @@ class Child:
                     raise ChildTimeoutError
                 chunk = os.read(self._answers.fileno(), _CHUNK_BYTES)
                 if not chunk:
-                    raise self.exit_error(deadline)
+                    raise self.exit_error(remaining)
                 self._received += chunk
         line = bytes(self._received[:end])
         del self._received[: end + 1]

@@ -91,6 +91,23 @@ def test_a_reader_that_was_taken_over_gets_nowhere(
         untrusted.read_graph(SAMPLE, Limits(memory_bytes=1 << 30))
 
 
+def test_a_reader_that_closes_its_output_and_stays_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hostile(monkeypatch, tmp_path, "os.closerange(3, 10); signal.pause()")
+    with pytest.raises(UserError, match="exceeds the time limit of 3 s"):
+        untrusted.read_graph(SAMPLE, Limits(seconds=3))
+
+
+def test_a_link_is_not_taken_for_an_extracted_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hostile(monkeypatch, tmp_path, "os.symlink('/etc/passwd', request['out'])")
+    with pytest.raises(UserError, match="the reader wrote a link"):
+        untrusted.extract_model(SAMPLE, "model", tmp_path / "out.pt2")
+    assert not (tmp_path / "out.pt2").exists()
+
+
 @pytest.mark.full
 def test_what_takes_too_much_memory_is_turned_down(tmp_path: Path) -> None:
     file = tmp_path / "large.pt2"
