@@ -28,9 +28,10 @@ from scheduler.isa.rocm.emulator.constant_tables import link_operands, pc_distan
 from scheduler.isa.rocm.emulator.control import Control, Ending, control_of
 from scheduler.isa.rocm.emulator.operands import EXEC, Operands, RegisterFile, parse
 from scheduler.isa.rocm.emulator.program import Program
+from scheduler.isa.rocm.emulator.scalar_rows import SCALAR_ROWS
 from scheduler.isa.rocm.emulator.sources import UnreadableError
 from scheduler.isa.rocm.emulator.state import Group
-from scheduler.isa.rocm.emulator.tables import SCALAR_ROWS, block_rows, vector_rows
+from scheduler.isa.rocm.emulator.tables import block_rows, vector_rows
 from scheduler.isa.rocm.instruction_set.row import Effect
 from scheduler.isa.rocm.instruction_set.spellings import canonical_name
 from scheduler.isa.rocm.instruction_set.table import find_opcode

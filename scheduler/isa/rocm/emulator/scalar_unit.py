@@ -9,8 +9,7 @@ from typing import Any
 from scheduler.isa.rocm.emulator.alu.row import Type
 from scheduler.isa.rocm.emulator.constants import bit_width
 from scheduler.isa.rocm.emulator.operands import EXEC, NULL, Operand, Operands, RegisterFile
-from scheduler.isa.rocm.emulator.scalar.bits import LOGIC
-from scheduler.isa.rocm.emulator.scalar.row import ScalarRow
+from scheduler.isa.rocm.emulator.scalar_rows import LOGIC, ScalarRow
 from scheduler.isa.rocm.emulator.sources import UnreadableError, read_scalar
 from scheduler.isa.rocm.emulator.state import Group, Value, collapse
 

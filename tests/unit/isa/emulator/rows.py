@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.isa.rocm.emulator.alu.float_rows import FLOAT_ROWS
 from scheduler.isa.rocm.emulator.alu.row import AluRow, BlockRow
-from scheduler.isa.rocm.emulator.tables import block_rows
+from scheduler.isa.rocm.emulator.tables import FLOAT_ROWS, block_rows
 from scheduler.targets.generations import amd_gpu
 
 ROWS: Mapping[str, AluRow] = {row.name: row for row in FLOAT_ROWS}

@@ -11,9 +11,9 @@ from scheduler import matrix_instructions
 from scheduler.ir.dtypes import DType
 from scheduler.ir.minifloat import to_bits
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encode_values, pack_codes
-from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import mfma_input, mfma_result
 from scheduler.isa.rocm.emulator.alu.row import Modifiers
+from scheduler.isa.rocm.emulator.tables import BLOCK_ROWS
 from scheduler.isa.rocm.instruction_set.spellings import canonical_name
 from scheduler.matrix_instructions import Layout, MatrixInstruction
 from scheduler.targets.generations import AMD_GPUS
