@@ -45,9 +45,9 @@ _current_user: ContextVar[Callable[[], Person] | None] = ContextVar("asking", de
 
 
 @contextmanager
-def override_user(who: Callable[[], Person]) -> Iterator[None]:
+def override_user(get_person: Callable[[], Person]) -> Iterator[None]:
     """Make ``current_user`` return that person inside the context."""
-    token = _current_user.set(who)
+    token = _current_user.set(get_person)
     try:
         yield
     finally:
@@ -56,8 +56,8 @@ def override_user(who: Callable[[], Person]) -> Iterator[None]:
 
 def current_user() -> AbstractBaseUser | None:
     """Return the user of the current request, for code far from the view; None outside requests."""
-    who = _current_user.get()
-    person = who() if who is not None else None
+    get_person = _current_user.get()
+    person = get_person() if get_person is not None else None
     return person if isinstance(person, AbstractBaseUser) else None
 
 

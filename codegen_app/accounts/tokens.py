@@ -151,7 +151,7 @@ def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
         remaining = cursor.fetchone()
     if remaining is None or remaining[0]:
         return
-    short = {"requests": requests - remaining[1], "points": points - remaining[2]}
-    what = max(short, key=lambda name: short[name] / rates[name])
-    seconds = max(1, math.ceil(60 * short[what] / rates[what]))
+    missing = {"requests": requests - remaining[1], "points": points - remaining[2]}
+    what = max(missing, key=lambda name: missing[name] / rates[name])
+    seconds = max(1, math.ceil(60 * missing[what] / rates[what]))
     raise RateError(f"{rates[what]} {what} per minute", seconds)

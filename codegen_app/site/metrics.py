@@ -108,16 +108,16 @@ def _queue_lengths() -> Iterator[tuple[str, list[Length]]]:
     yield queue_name(Kind.NOTIFY), [_length(rows) for rows in deliveries]
     prefix = queue_name(Kind.MEASURE, "")
     tasks = TuningTask.objects.filter(state=State.QUEUED).order_by()
-    remeasured = Remeasurement.objects.filter(state=State.QUEUED).order_by()
+    queued = Remeasurement.objects.filter(state=State.QUEUED).order_by()
     targets = {
         *tasks.values_list(ledger.MEASURED_ON, flat=True).distinct(),
-        *remeasured.values_list("series__target", flat=True).distinct(),
+        *queued.values_list("series__target", flat=True).distinct(),
         *(name.removeprefix(prefix) for name in _served_queues() if name.startswith(prefix)),
     }
     for target in sorted(targets):
         ready = work.due_rows(ledger.ready_tasks(target))
-        again = work.due_rows(Remeasurement.objects.filter(series__target=target))
-        yield queue_name(Kind.MEASURE, target), [_length(ready), _length(again)]
+        remeasurements = work.due_rows(Remeasurement.objects.filter(series__target=target))
+        yield queue_name(Kind.MEASURE, target), [_length(ready), _length(remeasurements)]
 
 
 def _length(rows: QuerySet) -> Length:  # type: ignore[type-arg]

@@ -33,14 +33,14 @@ def due_rows(kind: Kind, *, here: bool = False) -> tuple[Rows, ...]:
             planned_at=None, state=State.QUEUED, graph__state=State.DONE
         )
         if here:
-            compared = torch_comparisons.queued_comparisons()
+            comparisons = torch_comparisons.queued_comparisons()
         else:
-            compared = TorchComparison.objects.filter(Exists(Worker.alive_with_torch()))
+            comparisons = TorchComparison.objects.filter(Exists(Worker.alive_with_torch()))
         return (
             work.due_rows(Graph.objects.all()),
             unplanned,
             work.due_rows(Packing.objects.all()),
-            work.due_rows(compared),
+            work.due_rows(comparisons),
         )
     if kind is Kind.COMPILE:  # workers that compile also model, and answer remote searches
         modellings = Modelling.objects.filter(build__state=State.DONE)

@@ -246,8 +246,8 @@ def _matches(
         return _exact_text(value) in condition.operand
     if columns[condition.key].kind.is_number:
         return value is not None and _COMPARE[condition.compare](value, condition.operand)
-    holds = str(condition.operand) in str(value or "").lower()
-    return holds is (condition.compare == "=")
+    is_found = str(condition.operand) in str(value or "").lower()
+    return is_found is (condition.compare == "=")
 
 
 def _exact_text(value: Value) -> str:

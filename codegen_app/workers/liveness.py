@@ -34,10 +34,10 @@ class StallDetector:
 
     def is_stuck(self, progress: Progress, now: float) -> bool:
         """Return whether work of its queues has waited all the time while it took none."""
-        idle = not progress.busy and progress.received == self._received
+        is_idle = not progress.busy and progress.received == self._received
         self._received = progress.received
         queues = filter(controls.may_take, self._queues)
-        if not idle or not any(map(self._has_work, queues)):
+        if not is_idle or not any(map(self._has_work, queues)):
             self._idle_since = None
             return False
         if self._idle_since is None:

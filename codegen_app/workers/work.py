@@ -80,7 +80,7 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
     waiting = due_rows(queue).order_by("-priority", "pk")
     while (pk := waiting.values_list("pk", flat=True).first()) is not None:
         token = f"{worker} {uuid.uuid4().hex}"
-        claimed = queue.model._default_manager.filter(pk=pk, state=State.QUEUED).update(
+        is_claimed = queue.model._default_manager.filter(pk=pk, state=State.QUEUED).update(
             state=State.RUNNING,
             claim=token,
             worker=worker,
@@ -92,7 +92,7 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
             heartbeat_at=Now(),
             lease_until=Now() + lease_duration(),
         )
-        if claimed:
+        if is_claimed:
             row: W | None = queue.model._default_manager.filter(pk=pk, claim=token).first()
             return row
     return None
@@ -217,9 +217,9 @@ def postpone(row: Work, fault: Fault) -> None:
     """
     deaths = row.deaths + 1
     if fault.of_row and deaths >= settings.WORK_DEATHS_ALLOWED:
-        lately = Now() - timedelta(hours=1)
-        others = type(row)._default_manager.filter(state=State.DONE, finished_at__gt=lately)
-        is_cause = deaths >= 3 * settings.WORK_DEATHS_ALLOWED or others.exists()
+        hour_ago = Now() - timedelta(hours=1)
+        finished = type(row)._default_manager.filter(state=State.DONE, finished_at__gt=hour_ago)
+        is_cause = deaths >= 3 * settings.WORK_DEATHS_ALLOWED or finished.exists()
     else:
         is_cause = False
     if is_cause:

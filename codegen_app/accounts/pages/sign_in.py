@@ -110,10 +110,10 @@ def _provider() -> Provider:
     return provider
 
 
-def _failure_username(provider: Provider, who: str) -> str:
+def _failure_username(provider: Provider, name: str) -> str:
     """Return the name by which failures are counted besides the address: never an account's name,
     so that nobody can be locked out."""
-    return f"{provider.name}: {who}"[:150]
+    return f"{provider.name}: {name}"[:150]
 
 
 def _callback_url() -> str:

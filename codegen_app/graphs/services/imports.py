@@ -96,9 +96,9 @@ def _repair(graph: Graph, file: Path) -> None:
     if not artifacts.is_whole(graph.file) and files.digest_of(data) == graph.file.digest:
         artifacts.store(data, file.suffix)
     with transaction.atomic():
-        again = Graph.objects.filter(pk=graph.pk, state=State.QUARANTINED)
+        quarantined = Graph.objects.filter(pk=graph.pk, state=State.QUARANTINED)
         waiting = Graph.objects.filter(pk=graph.pk, state=State.QUEUED, again_at__isnull=False)
-        if again.update(**work.REQUEUED_FIELDS) or waiting.update(again_at=None):
+        if quarantined.update(**work.REQUEUED_FIELDS) or waiting.update(again_at=None):
             queue.notify(queue.Kind.PREPARE)
         if graph.state == State.DONE:
             torch_comparisons.request(graph)

@@ -252,8 +252,8 @@ def _listing_lines(listing: ListingView | None, launch: LaunchReport) -> dict[in
         for number in range(row.first_line, row.last_line + 1)
         if listing.lines[number - 1].kind == "instruction"
     ]
-    fits = all(figures.index < len(numbers) for figures in launch.instructions)
-    return dict(enumerate(numbers)) if fits and len(numbers) == row.instructions else {}
+    matches = all(figures.index < len(numbers) for figures in launch.instructions)
+    return dict(enumerate(numbers)) if matches and len(numbers) == row.instructions else {}
 
 
 def _instructions(

@@ -222,7 +222,7 @@ def _block_rows(function: Function, at_label: Mapping[str, int]) -> tuple[BlockR
 
 
 def _loop_row(function: Function, loop: Loop, blocks: tuple[BlockRow, ...], inner: bool) -> LoopRow:
-    inside = function.loop_instructions(loop)
+    instructions = function.loop_instructions(loop)
     runs: list[tuple[int, int]] = []
     last = -1
     for number in sorted(loop.blocks):
@@ -233,8 +233,8 @@ def _loop_row(function: Function, loop: Loop, blocks: tuple[BlockRow, ...], inne
         first_line=blocks[loop.header].first_line,
         depth=loop.depth,
         inner=inner,
-        instructions=len(inside),
-        counts=_counts(inside),
+        instructions=len(instructions),
+        counts=_counts(instructions),
         lines=tuple(runs),
     )
 

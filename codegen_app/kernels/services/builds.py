@@ -111,9 +111,9 @@ def has_files(build: Build) -> bool:
 
 def requeue(build: Build, priority: int | None = None) -> None:
     """Queue a finished build again; an open build stays as it is."""
-    again = Build.objects.filter(pk=build.pk).exclude(state__in=OPEN_STATES)
+    closed = Build.objects.filter(pk=build.pk).exclude(state__in=OPEN_STATES)
     fields = {} if priority is None else {"priority": priority}
-    if again.update(**work.REQUEUED_FIELDS, **fields):
+    if closed.update(**work.REQUEUED_FIELDS, **fields):
         queue.notify(queue.Kind.COMPILE)
 
 

@@ -35,8 +35,8 @@ class Scheduled:
         """Return the schedule under a graph's name. A file holds no name, and the cached schedule
         serves every graph that was imported from it."""
         lowered = self.schedule.lowered
-        named = replace(lowered, graph=replace(lowered.graph, name=graph_name))
-        return replace(self.schedule, lowered=named)
+        renamed = replace(lowered, graph=replace(lowered.graph, name=graph_name))
+        return replace(self.schedule, lowered=renamed)
 
     def wrapper(self, graph_name: str, target_names: Sequence[str]) -> str:
         """Return ``wrapper.py`` of a bundle for these targets, with every default kernel."""

@@ -51,8 +51,8 @@ def submit(
     sandbox.require_uploads(settings.FENCE)
     read_launch(launch)
     with transaction.atomic():
-        mine = ForeignKernel.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
-        if mine.count() >= MAX_OPEN:
+        own_rows = ForeignKernel.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
+        if own_rows.count() >= MAX_OPEN:
             raise UserError(f"you have {MAX_OPEN} unfinished kernels: wait until one finishes")
         row = ForeignKernel.objects.create(
             name=shorten(name or "kernel", 200),

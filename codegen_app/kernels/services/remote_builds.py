@@ -105,13 +105,13 @@ class RemoteBuilds:
                 future.set_result(result)
 
     def _help(self) -> None:
-        late = time.monotonic() - _ALONE_AFTER_S
+        waiting_since = time.monotonic() - _ALONE_AFTER_S
         with self._lock:
-            waiting = [pk for pk in self._waiting if self._since[pk] < late]
+            waiting = [pk for pk in self._waiting if self._since[pk] < waiting_since]
         if not waiting:
             return
-        mine = builds.local_builds().filter(pk__in=waiting)
-        if (build := work.claim_next(mine, work.worker_name())) is not None:
+        local_builds = builds.local_builds().filter(pk__in=waiting)
+        if (build := work.claim_next(local_builds, work.worker_name())) is not None:
             work.attempt(build, builds.run_build)
 
 

@@ -38,7 +38,7 @@ def register() -> None:
 def parameters() -> dict[str, Any]:
     """Return libpq's connection parameters for the application's database."""
     database = settings.DATABASES["default"]
-    named = {
+    fields = {
         "dbname": database["NAME"],
         "user": database.get("USER"),
         "password": database.get("PASSWORD"),
@@ -50,7 +50,7 @@ def parameters() -> dict[str, Any]:
         for key, value in database.get("OPTIONS", {}).items()
         if key.startswith("ssl") or key in {"service", "passfile", "target_session_attrs"}
     }
-    return {key: value for key, value in named.items() if value} | options
+    return {key: value for key, value in fields.items() if value} | options
 
 
 class _QoS(virtual.QoS):  # type: ignore[misc]

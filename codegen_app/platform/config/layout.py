@@ -41,9 +41,9 @@ class Layout:
 
 def layout_of(packages: Path) -> Layout:
     """Return the layout of the installation whose packages are in a folder."""
-    carried = packages / "codegen_app" / "_site"
-    if carried.is_dir():
-        return Layout(packages, installed=True, site=carried, work=Path("/"))
+    packaged_site = packages / "codegen_app" / "_site"
+    if packaged_site.is_dir():
+        return Layout(packages, installed=True, site=packaged_site, work=Path("/"))
     return Layout(packages, installed=False, site=packages, work=packages)
 
 

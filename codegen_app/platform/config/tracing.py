@@ -59,8 +59,8 @@ class Tracing:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
         os.environ.setdefault("OTEL_SERVICE_NAME", service)
-        who = f"{socket.gethostname()}:{os.getpid()}"
-        provider = TracerProvider(resource=Resource.create({"service.instance.id": who}))
+        instance_id = f"{socket.gethostname()}:{os.getpid()}"
+        provider = TracerProvider(resource=Resource.create({"service.instance.id": instance_id}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._provider, self._tracer = provider, provider.get_tracer(_NAME)
 

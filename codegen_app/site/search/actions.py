@@ -136,7 +136,7 @@ def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]
     by_target = {
         build.target: build for build in reversed(builds) if build.target != current.target
     }
-    named = (match[1] or "").lower() if match else ""
+    target_part = (match[1] or "").lower() if match else ""
     return [
         Hit(
             "action",
@@ -145,5 +145,5 @@ def _compare_here(query: str, at: str, place: ResolverMatch | None) -> list[Hit]
             f"this kernel, with {current.target}",
         )
         for target, build in sorted(by_target.items())
-        if named in target
+        if target_part in target
     ]

@@ -44,10 +44,10 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
 
     def received(self, data: bytes) -> int:
         """Return how many of these bytes belong to this request."""
-        consumed: int = super().received(data)
+        size: int = super().received(data)
         if not self.error and self.body_bytes_received > self.limit:
             self._reject()
-        return consumed
+        return size
 
     def is_late(self, now: float) -> bool:
         """Return whether the rest of the request has taken too long."""

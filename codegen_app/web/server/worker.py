@@ -93,11 +93,11 @@ class WaitressWorker(Worker):  # type: ignore[misc]
             try:
                 body: Iterable[bytes] = application(environ, start_recorded)
             finally:
-                took = timedelta(seconds=time.monotonic() - began)
+                duration = timedelta(seconds=time.monotonic() - began)
                 headers = [(k[5:], v) for k, v in environ.items() if k.startswith("HTTP_")]
                 uri = environ.get("REQUEST_URI") or environ.get("PATH_INFO", "")
                 request = SimpleNamespace(headers=headers)
-                self.log.access(response, request, {**environ, "RAW_URI": uri}, took)
+                self.log.access(response, request, {**environ, "RAW_URI": uri}, duration)
             return body
 
         return answer

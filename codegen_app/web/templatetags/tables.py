@@ -102,8 +102,8 @@ def heading(context: Context, content: SafeString, key: str, css: str = "") -> S
     a table without parameters it is a plain heading of the class ``css``."""
     table = context.get("table")
     if table is None:
-        named = format_html(' class="{}"', css) if css else ""
-        return format_html('<th scope="col"{}>{}</th>', named, content)
+        css_class = format_html(' class="{}"', css) if css else ""
+        return format_html('<th scope="col"{}>{}</th>', css_class, content)
     column = next((column for column in table.chosen if column.key == key), None)
     return (
         SafeString("") if column is None else _heading(context["request"], table, column, content)

@@ -143,8 +143,8 @@ class GraphPage:
     @property
     def is_open(self) -> bool:
         """Whether work on the graph is pending or running: the page then polls."""
-        compares = self.torch is not None and self.torch.is_open
-        return self.state in OPEN_STATES or compares or any(row.open for row in self.builds)
+        is_comparing = self.torch is not None and self.torch.is_open
+        return self.state in OPEN_STATES or is_comparing or any(row.open for row in self.builds)
 
     @property
     def preparation(self) -> str:

@@ -106,23 +106,23 @@ def comparison_view(row: TorchComparison, *, torch_here: bool = True) -> TorchVi
     if row.state != State.DONE:
         return _not_compared(row.reason)
     findings = tuple(OutputFinding(**finding) for finding in row.findings)
-    agree = [finding for finding in findings if finding.passed]
+    passed = [finding for finding in findings if finding.passed]
     skipped = [finding for finding in findings if finding.passed is None]
     sizes = f", at {format_bindings(row.bindings)}" if row.bindings else ""
     count = f"{len(findings)} output{'s' if len(findings) != 1 else ''}"
     # Why outputs were not compared, as many reasons as fit on a line.
     reasons = "; ".join(finding.line for finding in skipped[:2])
     reasons += f"; and {len(skipped) - 2} more" if len(skipped) > 2 else ""
-    if differ := len(findings) - len(agree) - len(skipped):
-        outcome, detail = TorchOutcome.DIFFERS, f"{differ} of {count}{sizes}"
+    if failed := len(findings) - len(passed) - len(skipped):
+        outcome, detail = TorchOutcome.DIFFERS, f"{failed} of {count}{sizes}"
         headline = f"{row.oracle} differs"
-    elif not agree:
+    elif not passed:
         outcome, detail = TorchOutcome.NOT_COMPARED, reasons or "the model has no outputs"
         headline = f"not compared with {row.oracle}"
     else:
-        ratio = max(finding.ratio or 0.0 for finding in agree)
+        ratio = max(finding.ratio or 0.0 for finding in passed)
         distance = f"at most {ratio:.2g} of the bound" if ratio else "no difference"
-        detail = f"{len(agree)} of {count}, {distance}{sizes}"
+        detail = f"{len(passed)} of {count}, {distance}{sizes}"
         outcome, headline = TorchOutcome.AGREES, f"{row.oracle} agrees"
         if skipped:
             outcome, headline = TorchOutcome.AGREES_IN_PART, f"{row.oracle} agrees in part"

@@ -13,9 +13,9 @@ from codegen_app.web.codelines import CHUNK
 _GLYPHS = {"added": "+", "removed": "\u2212", "changed": "\u2260"}
 
 
-def diff(rows: Sequence[DiffRow], compared: str) -> SafeString:
+def diff(rows: Sequence[DiffRow], label: str) -> SafeString:
     """Return the rows of a comparison: both sides, with a glyph for each line's change.
-    ``compared`` tells screen readers what is compared."""
+    ``label`` tells screen readers what is compared."""
     parts = [
         f'<div class="d gap">{row.count} equal lines</div>'
         if row.change == "gap"
@@ -33,5 +33,5 @@ def diff(rows: Sequence[DiffRow], compared: str) -> SafeString:
     )
     return SafeString(
         '<div class="codepane short diff" tabindex="0" role="region" aria-label="Differences in '
-        f'{escape(compared)}">{body}</div>'
+        f'{escape(label)}">{body}</div>'
     )

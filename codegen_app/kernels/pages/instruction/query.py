@@ -29,11 +29,11 @@ def instruction_page(target: str, mnemonic: str) -> InstructionPage:
     """Describe an instruction (no query). Raises ``UserError`` for an unknown target. An unknown
     instruction gets a page that says so."""
     description = targets.find(target)
-    says = reader_of(description).describe(mnemonic)
-    if says is None:
+    meaning = reader_of(description).describe(mnemonic)
+    if meaning is None:
         text = f"There is no description of {mnemonic} on {target}."
         return InstructionPage(target, mnemonic, False, UNKNOWN, text, (), "")
     cost = cost_of(description, mnemonic)
     return InstructionPage(
-        *(target, mnemonic, True, says.title, says.text), facts=cost.facts, note=cost.note
+        *(target, mnemonic, True, meaning.title, meaning.text), facts=cost.facts, note=cost.note
     )

@@ -59,24 +59,24 @@ def line_figures(row: InstructionRow | None, modelled: ModelledView | None) -> t
     moved = (
         f"{format_mean(row.bytes_used)}/{format_mean(row.bytes_moved)}" if row.bytes_moved else ""
     )
-    wasteful = bool(row.bytes_moved and (row.bytes_used or 0) < row.bytes_moved / 2)
+    is_wasteful = bool(row.bytes_moved and (row.bytes_used or 0) < row.bytes_moved / 2)
     conflict = f"{row.conflict:.2f}" if row.conflict is not None else ""
     bad = row.conflict is not None and row.conflict > _FREE_OF_CONFLICTS
     cells = (
         f'<span class="m m-runs">{format_mean(row.executed)}</span>'
         f'<span class="m m-stall">{format_mean(row.stall) if row.stall else ""}</span>'
         f'<span class="m m-bank{" bad" if bad else ""}">{conflict}</span>'
-        f'<span class="m m-bytes{" bad" if wasteful else ""}">{moved}</span>'
+        f'<span class="m m-bytes{" bad" if is_wasteful else ""}">{moved}</span>'
     )
     reasons = ", ".join(
         f"{display_name(name)} {format_mean(cycles)}"
         for name, cycles in sorted(row.reasons.items(), key=lambda pair: -pair[1])
     )
-    says = f"modelled on {modelled.where}: {format_mean(row.lanes)} active lanes,"
-    says += f" issue {format_mean(row.issue)} cycles"
-    says += f", stall {format_mean(row.stall)} cycles ({reasons})" if reasons else ""
-    says += f", {format_mean(row.requests)} cache lines per execution" if row.requests else ""
-    return cells, says
+    tooltip = f"modelled on {modelled.where}: {format_mean(row.lanes)} active lanes,"
+    tooltip += f" issue {format_mean(row.issue)} cycles"
+    tooltip += f", stall {format_mean(row.stall)} cycles ({reasons})" if reasons else ""
+    tooltip += f", {format_mean(row.requests)} cache lines per execution" if row.requests else ""
+    return cells, tooltip
 
 
 _FREE_OF_CONFLICTS = 1.005

@@ -287,11 +287,11 @@ def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
     row = modelled.lines.get(number)
     if row is None:
         return '<span class="heat"></span>', "", ""
-    says = (
+    tooltip = (
         f"modelled on {modelled.where}: {format_mean(row.stall)} stall cycles per wave,"
         f" {100 * row.share:.1f}% of all stall cycles"
     )
-    return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", says
+    return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", tooltip
 
 
 def _listing(

@@ -41,9 +41,9 @@ def kernel(
         if address.text("part") == "modelled":
             part, is_over = "modellings", not page.modelled.is_open
         else:
-            waited = address.number("waiting")
+            awaited = address.number("waiting")
             part = "builds"
-            is_over = page.build is not None and page.build.id == waited and not page.build.is_open
+            is_over = page.build is not None and page.build.id == awaited and not page.build.is_open
         answer = render_page(
             request,
             f"kernels/kernel/{part}.html",

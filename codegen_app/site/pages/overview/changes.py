@@ -94,7 +94,7 @@ def overview_changes() -> OverviewChanges:
     worst_rows = _changes(Change.objects.filter(pk__in=worst_change_ids([0, *keys])))
     worst = {row.alert_id: change_summary(row, row.series.unit) for row in worst_rows}
     since = timezone.now() - timedelta(days=DAYS)
-    movers = _changes(
+    changes = _changes(
         Change.objects.filter(pk__in=RawSQL(_MOVERS, [since]))  # noqa: S611 - no text of others
     ).order_by(Abs(Ln(F("after") / F("before"))).desc(), "-pk")
     return OverviewChanges(
@@ -103,7 +103,7 @@ def overview_changes() -> OverviewChanges:
         worst_regressions=tuple(_open_alert(row, worst) for row in regressions),
         best_improvements=tuple(_open_alert(row, worst) for row in improvements),
         movers=tuple(
-            Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in movers
+            Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in changes
         ),
     )
 
@@ -116,8 +116,8 @@ def _alerts(kind: AlertKind) -> list[Alert]:
 
 
 def _changes(rows: QuerySet[Change]) -> QuerySet[Change]:
-    joined = rows.select_related("series", "revision", "previous", "alert")
-    return joined.defer("explanation")
+    with_series = rows.select_related("series", "revision", "previous", "alert")
+    return with_series.defer("explanation")
 
 
 def _open_alert(row: Alert, worst: Mapping[int | None, ChangeSummary]) -> OpenAlert:

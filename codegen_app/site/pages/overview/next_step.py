@@ -43,22 +43,22 @@ class FirstStep:
 _EXPORT = 'torch.export.save(torch.export.export(model, args), "model.pt2")'
 
 
-def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
+def first_steps(summary: OverviewSummary | None) -> tuple[FirstStep, ...]:
     """Return a newcomer's steps in order; none once a graph has times."""
-    if glance is not None and glance.measured.measured:
+    if summary is not None and summary.measured.measured:
         return ()
-    graph = glance.graph if glance else "GRAPH"
-    prepared = glance is not None and glance.state == State.DONE
+    graph = summary.graph if summary else "GRAPH"
+    prepared = summary is not None and summary.state == State.DONE
     return (
         FirstStep(
             "Save a model",
-            glance is not None,
+            summary is not None,
             "In Python, on the machine with the model. Kiln reads the file without executing it.",
             _EXPORT,
         ),
         FirstStep(
             "Import the model",
-            glance is not None,
+            summary is not None,
             "Kiln generates several kernels for each node and compiles them.",
             "kiln manage import_graph model.pt2",
             reverse("import"),
@@ -69,9 +69,9 @@ def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
             "Measure the kernels",
             False,
             "A tuning run checks and measures the kernels on a device, or on the CPU emulation."
-            + ("" if prepared or glance is None else " The graph is still being prepared."),
+            + ("" if prepared or summary is None else " The graph is still being prepared."),
             f"kiln manage retune {graph}",
-            f"{reverse('retune')}?{urlencode({'graph': graph})}" if glance else "",
+            f"{reverse('retune')}?{urlencode({'graph': graph})}" if summary else "",
             "Start a run",
             permissions.RETUNE,
         ),
@@ -79,44 +79,46 @@ def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
 
 
 def next_step(
-    glance: OverviewSummary | None, changes: OverviewChanges, *, alive: bool
+    summary: OverviewSummary | None, changes: OverviewChanges, *, alive: bool
 ) -> NextStep | None:
     """Return the most urgent step; None on an empty site, which shows the first steps instead.
     ``alive``: a worker is available."""
-    if glance is None:
+    if summary is None:
         return None
-    return next(_steps(glance, changes, alive), None)
+    return next(_steps(summary, changes, alive), None)
 
 
-def _steps(glance: OverviewSummary, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
+def _steps(summary: OverviewSummary, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
     if changes.worst_regressions:
         alert = changes.worst_regressions[0]
         text = f"Review {changes.regressions} open regression"
         text += "s" if changes.regressions > 1 else ""
         why = f"Start with {alert.revision}" + (" (generated history)" if alert.generated else "")
         yield NextStep(text, why, alert.url, "Open the alert")
-    if glance.state in OPEN_STATES and not alive:
+    if summary.state in OPEN_STATES and not alive:
         why = "The graph is queued for preparation, and no worker is online"
         yield NextStep("Start a worker", why, reverse("devices"), "Workers and devices")
-    if glance.state in (State.REJECTED, State.QUARANTINED):
+    if summary.state in (State.REJECTED, State.QUARANTINED):
         why = "Its kernels could not be generated"
-        yield NextStep(f"See why {glance.name} failed", why, glance.url, "Open the graph")
-    if glance.state in OPEN_STATES:
+        yield NextStep(f"See why {summary.name} failed", why, summary.url, "Open the graph")
+    if summary.state in OPEN_STATES:
         why = "Its kernels are being generated"
-        yield NextStep(f"Watch the preparation of {glance.name}", why, glance.url, "Open the graph")
+        yield NextStep(
+            f"Watch the preparation of {summary.name}", why, summary.url, "Open the graph"
+        )
         return
-    measured, top = glance.measured, glance.top
+    measured, top = summary.measured, summary.top
     if measured.with_kernel and not measured.is_whole:
         missing = measured.with_kernel - measured.measured
         yield NextStep(
             f"Measure the remaining {missing} node{'s' if missing > 1 else ''}"
             if measured.measured
-            else f"Measure the kernels of {glance.name}",
+            else f"Measure the kernels of {summary.name}",
             f"{measured} nodes measured; missing: {measured.missing_text}",
-            f"{reverse('retune')}?{urlencode({'graph': glance.graph})}",
+            f"{reverse('retune')}?{urlencode({'graph': summary.graph})}",
             "Start a run",
             permissions.RETUNE,
-            f"kiln manage retune {glance.graph}",
+            f"kiln manage retune {summary.graph}",
         )
     if top is not None:
         tuned = (

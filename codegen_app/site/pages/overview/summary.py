@@ -221,8 +221,8 @@ def _builds(
             latest.setdefault(row.target, {})[row.kernel_id] = row
     if bucket is not None and bucket.target in latest:
         return tuple(latest[bucket.target].values())
-    usual = max(latest, key=lambda name: (len(latest[name]), name), default="")
-    return tuple(latest.get(usual, {}).values())
+    target = max(latest, key=lambda name: (len(latest[name]), name), default="")
+    return tuple(latest.get(target, {}).values())
 
 
 def _occupancy_bottleneck(builds: Sequence[Build]) -> OccupancyBottleneck | None:

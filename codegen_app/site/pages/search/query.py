@@ -75,15 +75,15 @@ def palette(query: str, at: str, account: actions.Account) -> SearchResult:
     """Return the palette's list: actions first, then a few results of each kind; without a query
     the actions for the page ``at``, the pages, and the newest objects."""
     query = query.strip()
-    doing = Finder(
+    action_finder = Finder(
         "actions", "Actions", lambda text, limit: actions.actions(text, at, account, limit)
     )
     if not query:
         newest = Finder("latest", "Newest", lambda _, limit: row_finders.latest(limit // 2))
-        groups = run_finders((doing, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
+        groups = run_finders((action_finder, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
         pages = Group("pages", "Pages", tuple(static_finders.pages("", _MAX_PAGES)))
         return SearchResult("", (*groups, pages), PALETTE_LIMIT)
-    finders = [doing]
+    finders = [action_finder]
     if not _is_short(query):
         finders += [*_ROW_FINDERS, *([_PEOPLE] if account.is_authenticated else [])]
     finders += _STATIC_FINDERS
