@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import ClassVar
 
 from jinja2 import Template
 
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.caller import CuteDSLTemplateCaller
-from scheduler.codegen.cutedsl.jinja_templates import device_functions
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.jinja_templates import device_functions, kernel_template
+from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
+from scheduler.codegen.cutedsl.types import index_type_of, type_obstacle
+from scheduler.codegen.cutedsl.values import obstacle
+from scheduler.codegen.kernel import Launch
 from scheduler.codegen.languages import CUTEDSL_SOURCE
-from scheduler.codegen.names import code_digest, fused_name
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.names import PLACEHOLDER, code_digest, fused_name
 from scheduler.codegen.printing.lines import Lines, PythonLines
-from scheduler.codegen.template import KernelTemplate
+from scheduler.codegen.single_launch import SingleLaunchTemplate
+from scheduler.codegen.template import KernelTemplate, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Accumulator, Call, Cast, walk
 
 ALTERNATIVE = "HIP C++"
@@ -82,20 +92,78 @@ class CuteDSLTemplate(KernelTemplate):
         return "_".join(parts)
 
     def partial(
-        self,
-        template: Template,
-        constants: Callable[[], str],
-        hooks: Mapping[str, Callable[[str], str]] | None = None,
-        **context: object,
+        self, template: Template, constants: Callable[[], str], **context: object
     ) -> PartialRender:
-        """Return the template's text with placeholders: those of ``hooks`` (filled from the text at
-        that time), then the constants, which ``constants`` gives once all arguments are known, and
-        last the device functions that the whole text calls."""
+        """Return the template's text with placeholders: the constants, which ``constants`` gives
+        once all arguments are known, and last the device functions that the whole text calls."""
         code = template.render(
             imports=_IMPORTS, constants=CONSTANTS, device_functions=DEVICE_FUNCTIONS, **context
         )
-        filled = {**(hooks or {}), CONSTANTS: lambda _: constants().rstrip("\n")}
-        return PartialRender(code, {**filled, DEVICE_FUNCTIONS: device_functions})
+        fillers = {CONSTANTS: lambda _: constants().rstrip("\n")}
+        return PartialRender(code, {**fillers, DEVICE_FUNCTIONS: device_functions})
+
+
+class LaunchTemplate(SingleLaunchTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):
+    """A template over loop nests, whose exported function launches its kernels in order."""
+
+    def new_kernel(self) -> CuteDSLTemplateKernel:
+        return CuteDSLTemplateKernel()
+
+    @cached_property
+    def host(self) -> IndexPrinter:
+        """Return the printer of expressions in the host function."""
+        return IndexPrinter(wide=True, ranges=self.ranges, names=self.symbol_renames)
+
+    @property
+    def index_type(self) -> str:
+        """Return the type of indices."""
+        return index_type_of(wide=self.interface.wide)
+
+    def nests_obstacle(self, nests: Iterable[LoopNest]) -> str:
+        """Return why the values or the stored types of nests are not supported, or ""."""
+        stored = (type_obstacle(self.lowered.buffers[name].dtype) for name in self.node.writes)
+        values = (statement.value for nest in nests for statement in nest.statements)
+        return next(filter(None, (*stored, *map(obstacle, values))), "")
+
+    def render_launches(
+        self,
+        launches: Iterable[tuple[str, Expr, int, int]],
+        workspace_bytes: Expr,
+        **context: object,
+    ) -> RenderedTemplate:
+        """Return source and interface of kernels, each with its name, number of blocks, threads of
+        a block, and bytes of shared memory. The source is that of the template's name; ``context``
+        holds its variables."""
+        kernel, one = self.kernel, as_expr(1)
+
+        def constants() -> str:
+            return kernel.constants(self.interface.points, workspace_bytes, self.symbol_renames)
+
+        name = self.name.removeprefix(f"{self.prefix}_")
+        partial = self.partial(
+            kernel_template(name),
+            constants,
+            parameters=kernel.parameters,
+            arguments=kernel.names,
+            **context,
+        )
+        source, origins = self.marks.finish(partial.finalize_all())
+        # CuteDSL's device functions take arguments prepared by the host function; their names end
+        # in the number of the launch.
+        numbered = tuple(
+            Launch(
+                f"{PLACEHOLDER}_{name}_{number}",
+                (self.rename_symbols(blocks), one, one),
+                (threads, 1, 1),
+                shared_bytes,
+                (),
+                dynamic_lds=shared_bytes > 0,
+            )
+            for number, (name, blocks, threads, shared_bytes) in enumerate(launches)
+        )
+        values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
+        room = self.rename_symbols(workspace_bytes)
+        return RenderedTemplate(source, kernel.args, values, numbered, room, origins)
 
 
 def has_epilogue(node: SchedulerNode) -> bool:

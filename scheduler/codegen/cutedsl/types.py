@@ -42,6 +42,11 @@ def element_name(dtype: DType) -> str:
     return type_name(DType.U8 if dtype is DType.BOOL else dtype)
 
 
+def index_type_of(*, wide: bool) -> str:
+    """Return the type of indices."""
+    return type_name(DType.I64 if wide else DType.I32)
+
+
 def literal(value: int | float | complex | bool, dtype: DType) -> str:
     """Return the constant ``value``, exact to the last bit, in the type that holds ``dtype`` inside
     kernels. Integers wrap as a conversion in C++ does."""

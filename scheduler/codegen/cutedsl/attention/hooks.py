@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scheduler.codegen.attention import bind_results
 from scheduler.codegen.cutedsl.hooks import Hook, hook
 from scheduler.codegen.cutedsl.nest import NestPrinter
-from scheduler.codegen.cutedsl.types import type_name
+from scheduler.codegen.cutedsl.types import index_type_of, type_name
 from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.statements import Statement
@@ -60,7 +60,7 @@ class HookPrinter:
 
     def printer(self, nest: LoopNest, lines: Lines, pack: Pack | None) -> NestPrinter:
         """Return a printer of a nest's statements, in the kernel's names."""
-        index_type = index_type_of(self.wide)
+        index_type = index_type_of(wide=self.wide)
         return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=index_type)
 
     def mask(self, nest: LoopNest, column: Axis, factor: str = "") -> ColumnsHook:
@@ -105,11 +105,6 @@ class HookPrinter:
         return ColumnsHook(
             hook(name, parameters, lines, (*batch, *self.arguments)), width, self.wide
         )
-
-
-def index_type_of(wide: bool) -> str:
-    """Return the type of indices."""
-    return type_name(DType.I64 if wide else DType.I32)
 
 
 def _pack_width(nest: LoopNest, axis: Axis) -> int:

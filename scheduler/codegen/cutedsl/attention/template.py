@@ -18,19 +18,16 @@ from scheduler.arithmetic import ceil_div as int_ceil_div
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
 from scheduler.codegen.cutedsl.attention.config import AttentionConfig, all_configs
-from scheduler.codegen.cutedsl.attention.hooks import ColumnsHook, HookPrinter, index_type_of
+from scheduler.codegen.cutedsl.attention.hooks import ColumnsHook, HookPrinter
 from scheduler.codegen.cutedsl.attention.limits import Limits
 from scheduler.codegen.cutedsl.attention.tma import Tiles, read_tiles, written_tiles
 from scheduler.codegen.cutedsl.attention.workspace import THREADS, PreparedOperand, SplitWorkspace
 from scheduler.codegen.cutedsl.gemm.config import MULTIPROCESSORS
 from scheduler.codegen.cutedsl.index import IndexPrinter
-from scheduler.codegen.cutedsl.jinja_templates import kernel_template
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.nest import NestPrinter
-from scheduler.codegen.cutedsl.template import CuteDSLTemplate
-from scheduler.codegen.cutedsl.types import type_name, type_obstacle
-from scheduler.codegen.cutedsl.values import obstacle
-from scheduler.codegen.kernel import Launch
+from scheduler.codegen.cutedsl.template import LaunchTemplate
+from scheduler.codegen.cutedsl.types import type_name
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.printing.lines import Lines
@@ -55,13 +52,10 @@ _USUAL_WARPGROUPS, _ROUNDS, _FEW_TILES = 2, 4, 2
 _STEP = 16  # of the depth, per matrix instruction
 
 
-class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):
+class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], LaunchTemplate):
     """One ``Attention`` operation of f16 or bf16."""
 
     name = "cutedsl_attention"
-
-    def new_kernel(self) -> CuteDSLTemplateKernel:
-        return CuteDSLTemplateKernel()
 
     @property
     def is_preferred(self) -> bool:
@@ -109,9 +103,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
                 f"a head dimension of {deepest} exceeds the limit of {_DEEPEST} of one matrix "
                 "instruction"
             )
-        computed = (s.store.value for nest in self.nests for s in nest.statements)
-        stored = (type_obstacle(self.lowered.buffers[name].dtype) for name in self.node.writes)
-        return next(filter(None, (*stored, *map(obstacle, computed))), "")
+        return self.nests_obstacle(self.nests)
 
     def default_config(self) -> Config:
         operation = self.operation
@@ -201,61 +193,36 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     # -- source ----------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        tiling, kernel, one = AttentionConfig.create(config), self.kernel, as_expr(1)
+        tiling = AttentionConfig.create(config)
         prepared = self._prepared[-1].end if self._prepared else as_expr(0)
         batch, rows = numel(self.operation.batch), self.operation.row.size
         blocks = batch * ceil_div(rows, tiling.block_m) * tiling.splits
         split = tiling.splits > 1
         parts = SplitWorkspace(tiling.splits, batch * rows, self._tile_value_depth, prepared)
-        workspace = parts.end if split else prepared
         mask, finish = self._hooks
         stored_by_tma = not split and isinstance(self._output_tiles, Tiles)
         hooks = [mask, finish if not split and not stored_by_tma else None]
         arguments = (name for each in hooks if each for name in each.hook.arguments)
-
-        def constants() -> str:
-            return kernel.constants(self.interface.points, workspace, self.symbol_renames)
-
-        partial = self.partial(
-            kernel_template("attention"),
-            constants,
+        shared = tiling.shared_bytes(self._tile_depth, self._tile_value_depth)
+        return self.render_launches(
+            [
+                *((f"prepare_{p.operand}", p.blocks, THREADS, 0) for p in self._prepared),
+                ("kernel", blocks, tiling.threads, shared),
+                *([("combine", parts.blocks, THREADS, 0)] if split else []),
+            ],
+            parts.end if split else prepared,
             **self._texts,
             config=tiling,
             stored_by_tma=stored_by_tma,
             row_names=tuple(dict.fromkeys((*self._limits.arguments, *arguments))),
-            grid=self._host(blocks),
+            grid=self.host(blocks),
             parts={
-                "begin": self._host(parts.begin),
-                "totals": self._host(parts.totals),
-                "grid": self._host(parts.blocks),
+                "begin": self.host(parts.begin),
+                "totals": self.host(parts.totals),
+                "grid": self.host(parts.blocks),
                 "threads": THREADS,
             },
         )
-        source, origins = self.marks.finish(partial.finalize_all())
-        shared = tiling.shared_bytes(self._tile_depth, self._tile_value_depth)
-        launched = [
-            *((f"prepare_{p.operand}", p.blocks, THREADS, 0) for p in self._prepared),
-            ("kernel", blocks, tiling.threads, shared),
-            *([("combine", parts.blocks, THREADS, 0)] if split else []),
-        ]
-        launches = tuple(
-            Launch(
-                f"{PLACEHOLDER}_{name}_{number}",
-                (self.rename_symbols(grid), one, one),
-                (threads, 1, 1),
-                lds,
-                (),
-                dynamic_lds=lds > 0,
-            )
-            for number, (name, grid, threads, lds) in enumerate(launched)
-        )
-        values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
-        workspace_bytes = self.rename_symbols(workspace)
-        return RenderedTemplate(source, kernel.args, values, launches, workspace_bytes, origins)
-
-    @cached_property
-    def _host(self) -> IndexPrinter:
-        return IndexPrinter(wide=True, ranges=self.ranges, names=self.symbol_renames)
 
     @cached_property
     def _texts(self) -> dict[str, Any]:
@@ -265,7 +232,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         mask, finish = self._hooks
         out = self._output_tiles
         return {
-            "index_type": index_type_of(self.interface.wide),
+            "index_type": self.index_type,
             "element": type_name(self.element),
             "depth": operation.depth.size,
             "value_depth": operation.value_depth.size,
@@ -284,8 +251,6 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "batches": printer.index(numel(operation.batch)),
             "batch_decode": decoded,
             "batch_decode_inside": self._batch_decode(2)[1],
-            "parameters": self.kernel.parameters,
-            "arguments": self.kernel.names,
             **{name: self._operand(position) for position, name in enumerate("qkv")},
             "out": None if isinstance(out, str) else self._tensor(out, operation.row),
             "mask": mask,
@@ -356,9 +321,9 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         position = IndexPrinter(ranges=self.q.ranges, names=self._names)(tiles.offset_16_bytes)
         return {
             "pointer": memory.pointer if memory else tiles.buffer.name,
-            "rows": self._host(row.size),
-            "step": self._host(tiles.step),
-            "extent": self._host(tiles.extent),
+            "rows": self.host(row.size),
+            "step": self.host(tiles.step),
+            "extent": self.host(tiles.extent),
             "place": f"Int32({position})",
         }
 
@@ -367,8 +332,9 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         lines, nest, pack = self.lines(2), prepared.nest, prepared.pack
         rows = Memory(f"{prepared.operand}_rows", prepared.tiles.buffer)
         memory = {**self.memory, rows.buffer.name: rows}
-        index_type = index_type_of(self.interface.wide)
-        printer = NestPrinter(nest, lines, memory, pack, self.symbol_renames, index_type=index_type)
+        printer = NestPrinter(
+            nest, lines, memory, pack, self.symbol_renames, index_type=self.index_type
+        )
         printer.decode("xindex", nest.outer)
         printer.run(nest.statements, printer.store)
         return {
@@ -376,9 +342,9 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "reason": self._input_tiles["qkv".index(prepared.operand)],
             "function": f"{PLACEHOLDER}_prepare_{prepared.operand}",
             "pointer": rows.pointer,
-            "at": self._host(prepared.begin),
+            "at": self.host(prepared.begin),
             "numel": printer.index(nest.outer_numel),
-            "grid": self._host(prepared.blocks),
+            "grid": self.host(prepared.blocks),
             "threads": THREADS,
             "vector": pack.width if pack else 1,
             "body": lines,
