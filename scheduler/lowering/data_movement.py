@@ -16,8 +16,7 @@ from scheduler.ir.index.simplify import product
 from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import concat, indexing, matmul, reductions, scatter, trees, views
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.externs import FACTORS
+from scheduler.lowering.errors import FACTORS, Unsupported
 from scheduler.lowering.pointwise import convert_result, materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import normalize_dim, permute, reshape

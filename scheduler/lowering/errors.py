@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from scheduler.errors import UserError
 from scheduler.fuel import LimitError
 from scheduler.ir.graph import Node
+from scheduler.ir.ops import NoKernel
 
 _RULE_ERRORS = (
     ArithmeticError,
@@ -56,3 +57,9 @@ def error_context(place: str) -> Iterator[None]:
     except _RULE_ERRORS as error:
         detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise UserError(f"{place}: its arguments and shapes are inconsistent ({detail})") from error
+
+
+FACTORS = NoKernel("matrix factorizations are computed by LAPACK")
+SPECTRA = NoKernel("eigenvalues and singular values are computed by LAPACK")
+DATA_DEPENDENT_SIZE = NoKernel("the size of its result depends on data")
+MATRIX_EXPONENTIALS = NoKernel("matrix exponentials are computed on the host")

@@ -12,8 +12,7 @@ from scheduler.ir.values import Value, call, index_value, upcast
 from scheduler.lowering import matmul, reductions
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.complex_numbers import conj
-from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.externs import SPECTRA
+from scheduler.lowering.errors import SPECTRA, Unsupported
 from scheduler.lowering.layout import broadcast_size
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor

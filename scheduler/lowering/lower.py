@@ -33,12 +33,10 @@ from scheduler.lowering.attention_pattern import with_attention
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.channels_last_regions import preferred_strides
 from scheduler.lowering.cleanup import finish
-from scheduler.lowering.errors import Unsupported, error_context, node_location
-from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
+from scheduler.lowering.errors import DATA_DEPENDENT_SIZE, Unsupported, error_context, node_location
 from scheduler.lowering.functionalize import propagate_write
-from scheduler.lowering.operand_types import round_operands
 from scheduler.lowering.ops import UNKNOWN, resolve_op
-from scheduler.lowering.rule_arguments import accepted_arguments
+from scheduler.lowering.rule_arguments import accepted_arguments, round_operands
 from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.lowering.verifier import verify
 

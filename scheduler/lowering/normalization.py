@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sympy
@@ -10,14 +11,18 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.values import Value, call, upcast
+from scheduler.ir.values import Cast, Value, call, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import (
     accumulator_type,
     divide_by_count,
     moments,
     reduced_count,
+    statistics_type,
     sum_over,
 )
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
@@ -160,3 +165,197 @@ def native_group_norm(
     eps: float,
 ) -> Any:
     return group_norm(b, input, group, weight, bias, eps)
+
+
+def batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    **_: Any,
+) -> Any:
+    """The results of the op: the normalised input, the batch's mean and inverse deviation."""
+    result, average, inverse, _, _ = _normalized(
+        b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
+    )
+    assert b.node is not None
+    return (result, average, inverse)[: len(b.node.outputs)] if len(b.node.outputs) > 1 else result
+
+
+def functional_batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+    eps: float,
+    training: bool = True,
+) -> tuple[Tensor, ...]:
+    """Also returns the new running statistics, last. The reserve that torch keeps for the gradient,
+    if the op has it, comes before them and is empty."""
+    result = _normalized(
+        b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
+    )
+    assert b.node is not None
+    kept = (_empty(b, 3),) if len(b.node.outputs) == 6 else ()
+    return (*result[:3], *kept, *result[3:])
+
+
+def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]:
+    """Forms with a fourth result, the reserve, which is empty unless a device library fills it."""
+
+    def rule(
+        b: Builder,
+        input: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        running_mean: Tensor | None,
+        running_var: Tensor | None,
+        momentum: float,
+        eps: float,
+    ) -> tuple[Tensor, ...]:
+        result = _normalized(
+            b, input, weight, bias, running_mean, running_var, training, momentum, eps
+        )
+        return (*result[:3], _empty(b, 3))
+
+    return rule
+
+
+def _empty(b: Builder, output: int) -> Tensor:
+    meta = b.meta(output)
+    return full(meta.size, 0, meta.dtype)
+
+
+def _normalized(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Any, ...]:
+    """(output, mean, inverse deviation, new running mean, new running variance)."""
+    assert b.node is not None
+    accumulate = accumulator_type(input.dtype)
+    average: Tensor
+    variance: Tensor
+    if input.rank < 2:  # an empty input: torch accepts it
+        kept = (_empty(b, 1), _empty(b, 2)) if len(b.node.outputs) > 1 else (None, None)
+        return input, *kept, running_mean, running_var
+    if training:
+        average, variance = _statistics(b, input)
+    elif running_mean is None or running_var is None:
+        raise Unsupported("batch_norm with missing running statistics is not supported")
+    else:
+        average, variance = running_mean, running_var
+
+    def inverse(channel: Index) -> Value:
+        spread = upcast(variance.at(channel), accumulate) + eps
+        return call("rsqrt", spread)
+
+    def read(index: Index) -> Value:
+        channel = index[1:2]
+        mean = upcast(average.at(channel), accumulate)
+        centred = upcast(input.at(index), accumulate) - mean
+        normal = centred * inverse(channel)
+        return scale_and_shift(normal, weight, bias, channel)
+
+    result = materialize(b, Tensor(input.size, input.dtype, read))
+    if len(b.node.outputs) == 1:
+        return result, None, None, None, None
+    if training or b.meta(1).size != (_ZERO,):
+        kept = _vector(b, 1, average.at), _vector(b, 2, inverse)
+    else:  # the CPU saves no statistics in inference
+        kept = _empty(b, 1), _empty(b, 2)
+    if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
+        return result, *kept, running_mean, running_var
+    number = reduced_count(input, (0, *range(2, input.rank)))
+
+    def unbiased(index: Index) -> Value:
+        value = variance.at(index)
+        count, rest = (Cast(index_value(n), value.dtype) for n in (number, number - 1))
+        return value * (count / rest)
+
+    return (
+        result,
+        *kept,
+        _running_average(b, running_mean, average.at, momentum),
+        _running_average(b, running_var, unbiased, momentum),
+    )
+
+
+def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance of each channel, [C]."""
+    dims = (0, *range(2, input.rank))
+    number = reduced_count(input, dims)
+    summed, accumulate = statistics_type(input.dtype), accumulator_type(input.dtype)
+    average, variance = moments(
+        b, input, dims, lambda acc, _: divide_by_count(acc, number), dtype=accumulate, held=summed
+    )
+
+    def by_channel(tensor: Tensor) -> Tensor:
+        zeros = (_ZERO,) * (input.rank - 2)
+        return Tensor(
+            input.size[1:2],
+            accumulate,
+            lambda i: upcast(tensor.at((_ZERO, *i, *zeros)), accumulate),
+        )
+
+    return by_channel(average), by_channel(variance)
+
+
+def _vector(b: Builder, output: int, read: Callable[[Index], Value]) -> Tensor:
+    meta = b.meta(output)
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def _running_average(
+    b: Builder, running: Tensor, read: Callable[[Index], Value], momentum: float
+) -> Tensor:
+    """momentum * batch statistic + (1 - momentum) * running statistic."""
+    compute_dtype = running.dtype.compute_dtype
+
+    def new(index: Index) -> Value:
+        own = trees.scale_value(upcast(read(index), compute_dtype), momentum, compute_dtype)
+        old = trees.scale_value(
+            upcast(running.at(index), compute_dtype), 1 - momentum, compute_dtype
+        )
+        return own + old
+
+    return b.pointwise(running.size, running.dtype, new)
+
+
+def instance_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool = True,
+    eps: float = 1e-5,
+    **_: Any,
+) -> Any:
+    """Normalise each channel of each sample: group_norm with one channel per group.
+
+    Running statistics are then not read; if they are to be updated, the export contains explicit
+    writes.
+    """
+    if not use_input_stats:
+        return batch_norm(b, input, weight, bias, running_mean, running_var, False, 0.1, eps)
+    if running_mean is not None:
+        raise Unsupported("instance_norm that updates running statistics is not supported")
+    if not input.size[1].is_Integer:
+        raise Unsupported("instance_norm with a symbolic number of channels is not supported")
+    return group_norm(b, input, input.size[1], weight, bias, eps)

@@ -1,10 +1,11 @@
-"""Which arguments of an op its lowering rule accepts: names, kinds, and arguments it rejects."""
+"""The arguments of an op for its lowering rule: names, kinds, rejected ones, and their rounding."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -12,8 +13,12 @@ from typing import Any
 import sympy
 
 from scheduler.errors import UserError
+from scheduler.ir import operand_types
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Subgraph
 from scheduler.ir.ops import LoweringRule, Param
+from scheduler.ir.promotion import Operand
+from scheduler.ir.values import Cast
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Scalar, Tensor
 
@@ -114,3 +119,30 @@ def _kinds(rule: LoweringRule) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
             kinds = tuple(kind for name in names for kind in _KINDS[name])
             found[parameter.name] = (several is not None, kinds)
     return found
+
+
+def round_operands(
+    op: str, arguments: Mapping[str, Any], result: DType | None
+) -> Mapping[str, Any]:
+    """The arguments of the named op, with numbers and tensors rounded to the types that the op
+    sees.
+
+    A value that kernels hold wider than its type is rounded unless it was just loaded: a fused
+    ``floor(x * 0.3)`` of f16 takes the floor of the f16 product. Casting a load costs nothing.
+    """
+    if not operand_types.sees_rounded_operands(op):
+        return arguments
+    tensors = {
+        name: (one, Operand(one.dtype, 2 if one.rank else 1))
+        for name, one in arguments.items()
+        if isinstance(one, Tensor) and not isinstance(one, Scalar)
+    }
+    return {**arguments, **operand_types.round_operands(op, arguments, tensors, result, _cast)}
+
+
+def _cast(tensor: Tensor, dtype: DType) -> Tensor:
+    """Round to a float type, even if kernels hold it in a wider one."""
+    if not dtype.is_float or dtype is DType.F64:
+        return tensor
+    at = tensor.at
+    return replace(tensor, at=lambda index: Cast(at(index), dtype, decides=True), buffer="")

@@ -18,8 +18,7 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees, views
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
+from scheduler.lowering.errors import DATA_DEPENDENT_SIZE, Unsupported
 from scheduler.lowering.pointwise import materialize, promoted_type
 from scheduler.lowering.scans import running_reduction
 from scheduler.lowering.tensor import Index, Tensor

@@ -8,7 +8,6 @@ from scheduler.ir.ops import op
 from scheduler.ir.reference import convolution as ref
 from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import convolution as rules
-from scheduler.lowering import convolution_backward
 
 _convolution_op = partial(op, requires=weight_fan_in("weight", 1))
 
@@ -81,7 +80,7 @@ ROWS = (
         "aten.convolution_backward",
         "grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, "
         "output_padding, groups, output_mask",
-        convolution_backward.convolution_backward,
+        rules.convolution_backward,
         ref.convolution_backward,
     ),
 )

@@ -7,8 +7,8 @@ from scheduler.ir.reference import embedding_bag as ref
 from scheduler.ir.reference import hashes as ref_hashes
 from scheduler.ir.reference.constraints import row_indices
 from scheduler.lowering import embedding_bag as rules
-from scheduler.lowering import histogram, segment_reduce
-from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
+from scheduler.lowering import segment_reduce, statistics
+from scheduler.lowering.errors import DATA_DEPENDENT_SIZE
 
 _BAG = (
     "weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, "
@@ -49,7 +49,7 @@ ROWS = (
         segment_reduce.segment_reduce,
         ref.segment_reduce,
     ),
-    op("aten.histc", "self, bins=100, min=0, max=0", histogram.histc, ref.histc),
+    op("aten.histc", "self, bins=100, min=0, max=0", statistics.histc, ref.histc),
     op(
         "aten.hash_tensor",
         "self, dim=(), *, keepdim=False, mode=0",

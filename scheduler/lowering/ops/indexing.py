@@ -12,7 +12,7 @@ from scheduler.ir.reference.constraints import (
 )
 from scheduler.lowering import concat, index_put, pointwise
 from scheduler.lowering import indexing as rules
-from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
+from scheduler.lowering.errors import DATA_DEPENDENT_SIZE
 
 ROWS = (
     op(

@@ -8,7 +8,7 @@ from scheduler.ir.reference import matrix_factors as factors
 from scheduler.ir.reference import matrix_spectra as spectra
 from scheduler.ir.reference import reductions
 from scheduler.lowering import linalg as rules
-from scheduler.lowering.externs import FACTORS, MATRIX_EXPONENTIALS, SPECTRA
+from scheduler.lowering.errors import FACTORS, MATRIX_EXPONENTIALS, SPECTRA
 
 _LU = "A, *, pivot=True"
 _EX = "*, check_errors=False"

@@ -8,7 +8,6 @@ from scheduler.ir.ops import op
 from scheduler.ir.reference import normalization as ref
 from scheduler.ir.reference import reductions as ref_reductions
 from scheduler.ir.reference.constraints import norm_parameters
-from scheduler.lowering import batch_norm as batch
 from scheduler.lowering import normalization as rules
 from scheduler.lowering import softmax
 
@@ -54,57 +53,57 @@ ROWS = (
     _norm_op(
         "aten.batch_norm",
         "input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled",
-        batch.batch_norm,
+        rules.batch_norm,
         ref.batch_norm,
     ),
     _norm_op(
         "aten.native_batch_norm",
         "input, weight, bias, running_mean, running_var, training, momentum, eps",
-        batch.batch_norm,
+        rules.batch_norm,
         ref.native_batch_norm,
     ),
     _norm_op(
         "aten._native_batch_norm_legit_no_training",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch.batch_norm,
+        rules.batch_norm,
         ref.native_batch_norm,
     ),
     _norm_op(
         "aten._native_batch_norm_legit",
         "input, weight, bias, running_mean, running_var, training, momentum, eps; "
         "no_stats: input, weight, bias, training, momentum, eps",
-        batch.batch_norm,
+        rules.batch_norm,
         ref.native_batch_norm,
     ),
     _norm_op(
         "aten._native_batch_norm_legit_functional",
         "input, weight, bias, running_mean, running_var, training, momentum, eps",
-        batch.functional_batch_norm,
+        rules.functional_batch_norm,
         ref.functional_batch_norm,
     ),
     _norm_op(
         "aten._batch_norm_with_update_functional",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch.functional_batch_norm,
+        rules.functional_batch_norm,
         ref.batch_norm_with_reserve(True, functional=True),
     ),
     _norm_op(
         "aten._batch_norm_with_update",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch.batch_norm_with_reserve(training=True),
+        rules.batch_norm_with_reserve(training=True),
         ref.batch_norm_with_reserve(True),
     ),
     _norm_op(
         "aten._batch_norm_no_update",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        batch.batch_norm_with_reserve(training=False),
+        rules.batch_norm_with_reserve(training=False),
         ref.batch_norm_with_reserve(False),
     ),
     _norm_op(
         "aten.instance_norm",
         "input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, "
         "cudnn_enabled",
-        batch.instance_norm,
+        rules.instance_norm,
         ref.instance_norm,
     ),
     op("aten.softmax", "int: self, dim, dtype=None", softmax.softmax(log=False), ref.softmax_op),

@@ -6,7 +6,7 @@ from scheduler.ir.ops import op
 from scheduler.ir.reference import sorting as ref
 from scheduler.lowering import searchsorted
 from scheduler.lowering import sorting as rules
-from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
+from scheduler.lowering.errors import DATA_DEPENDENT_SIZE
 
 QUANTILE = (
     "self, q, dim=None, keepdim=False, *, interpolation='linear'; "

@@ -7,7 +7,7 @@ from scheduler.ir.reference import cdist as away
 from scheduler.ir.reference import gradient as ref_gradient
 from scheduler.ir.reference import reductions as numbers
 from scheduler.ir.reference import statistics as ref
-from scheduler.lowering import cdist, gradient, reductions
+from scheduler.lowering import distances, gradient, reductions
 from scheduler.lowering import statistics as rules
 
 EDGES = NoKernel("no kernels are generated for histograms with their edges")
@@ -76,9 +76,9 @@ ROWS = (
     op(
         "aten.frobenius_norm", "dim: self, dim, keepdim=False", reductions.norm, away.frobenius_norm
     ),
-    op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", cdist.cdist, away.cdist),
-    op("aten._cdist_forward", "x1, x2, p, compute_mode", cdist.cdist, away.cdist),
-    op("aten._euclidean_dist", "x1, x2", cdist.euclidean_dist, away.cdist),
-    op("aten.pdist", "self, p=2.0", cdist.pdist, away.pdist),
-    op("aten._pdist_forward", "self, p=2.0", cdist.pdist, away.pdist),
+    op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", distances.cdist, away.cdist),
+    op("aten._cdist_forward", "x1, x2, p, compute_mode", distances.cdist, away.cdist),
+    op("aten._euclidean_dist", "x1, x2", distances.euclidean_dist, away.cdist),
+    op("aten.pdist", "self, p=2.0", distances.pdist, away.pdist),
+    op("aten._pdist_forward", "self, p=2.0", distances.pdist, away.pdist),
 )

@@ -7,7 +7,7 @@ from scheduler.ir.reference import matmul as ref_matmul
 from scheduler.ir.reference import sums as ref
 from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import einsum as rules
-from scheduler.lowering import nansum
+from scheduler.lowering import statistics
 
 NUMBERS = "self, dim=None, keepdim=False, *, dtype=None"
 
@@ -38,6 +38,6 @@ ROWS = (
         rules.trilinear,
         ref.trilinear,
     ),
-    op("aten.nansum", NUMBERS, nansum.nansum, ref.nansum),
-    op("aten.nanmean", NUMBERS, nansum.nanmean, ref.nanmean),
+    op("aten.nansum", NUMBERS, statistics.nansum, ref.nansum),
+    op("aten.nanmean", NUMBERS, statistics.nanmean, ref.nanmean),
 )
