@@ -8,8 +8,7 @@ from dataclasses import asdict
 from scheduler import sandbox
 from scheduler.commands.output import print_json, print_table
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import probe
-from scheduler.runtime.modelled import modelled_devices
+from scheduler.runtime.devices import modelled_devices, probe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

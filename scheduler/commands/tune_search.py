@@ -14,10 +14,9 @@ from scheduler.cpu_count import usable_cpus
 from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import open_device
+from scheduler.runtime.devices import modelled_device, open_device
 from scheduler.runtime.isa_device import require_timing
 from scheduler.runtime.lock import lock_device
-from scheduler.runtime.modelled import modelled_device
 from scheduler.targets import Target, find
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Meter, parse_seconds

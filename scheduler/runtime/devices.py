@@ -6,8 +6,8 @@ import re
 
 from scheduler.errors import UserError
 from scheduler.runtime.device import AbsentDevice, Device, DeviceInfo, DeviceProvider
-from scheduler.targets import Target, emulation_of, find
-from scheduler.targets.modelled import board_of_device, is_modelled
+from scheduler.targets import Board, Target, emulation_of, find
+from scheduler.targets.modelled import board_of_device, device_id, is_modelled, modelled_boards
 from scheduler.targets.registry import Backend, backend_of, backends, load_part
 
 
@@ -45,3 +45,28 @@ def default_device(target: Target) -> str:
 def _provider(backend: Backend) -> DeviceProvider:
     provider: DeviceProvider = load_part(backend.devices)
     return provider
+
+
+def modelled_device(name: str) -> DeviceInfo:
+    """Return the device of that name, ``model:gfx942`` or ``model:MI300X``. Raises ``UserError``
+    listing the known devices."""
+    return _modelled_info(board_of_device(name))
+
+
+def modelled_devices() -> tuple[DeviceInfo, ...]:
+    """Return every board with modelled times."""
+    return tuple(_modelled_info(board) for board in modelled_boards())
+
+
+def _modelled_info(board: Board) -> DeviceInfo:
+    return DeviceInfo(
+        id=device_id(board),
+        target=board.target,
+        name=f"{board.name}, modelled",
+        driver="",
+        runtime="",
+        compute_units=board.compute_units,
+        memory_bytes=0,
+        emulated=False,
+        attributes={"modelled": "times of the instructions, from published figures"},
+    )

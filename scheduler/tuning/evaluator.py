@@ -95,10 +95,10 @@ class BenchEvaluator:
     def __exit__(self, *_: object) -> None:
         self._exit.close()
 
-    def use(self, problem: TuningProblem, *, moved: bool = False) -> Rejected | None:
-        self._problem, self._rounding_sensitive = problem, moved
+    def use(self, problem: TuningProblem, *, rounding_sensitive: bool = False) -> Rejected | None:
+        self._problem, self._rounding_sensitive = problem, rounding_sensitive
         try:
-            case = self._case(problem, dict(problem.bindings), moved=moved)
+            case = self._case(problem, dict(problem.bindings), rounding_sensitive)
             self._bench.use(case, rotation_count(problem.work, self._board))
         except WorkerLostError as gone:
             return gone.rejected
@@ -110,7 +110,7 @@ class BenchEvaluator:
         if self._problem is None or self._rounding_sensitive or not is_inaccurate(found):
             return found
         # From here on, each element's tolerance includes the effect of the kernel's own roundings.
-        unfit = self.use(self._problem, moved=True)
+        unfit = self.use(self._problem, rounding_sensitive=True)
         return unfit or check_candidate(self._bench, candidate, limits)
 
     def check_edges(
@@ -121,9 +121,9 @@ class BenchEvaluator:
                 continue
             request = caller.benchmark_request(self._target.name, bindings)
             edge = BuiltCandidate("edge", library, request)
-            for moved in (False, True):
+            for rounding_sensitive in (False, True):
                 try:
-                    self._bench.use(self._case(problem, bindings, moved=moved))
+                    self._bench.use(self._case(problem, bindings, rounding_sensitive))
                 except WorkerLostError as gone:
                     return gone.rejected
                 found = check_candidate(self._bench, edge, self._limits)
@@ -141,15 +141,16 @@ class BenchEvaluator:
         limits = replace(self._limits, run_s=min(self._limits.run_s, max(max_s, 0.1)))
         return sampler(self._bench, candidates, limits)
 
-    def _case(self, problem: TuningProblem, bindings: Bindings, *, moved: bool = False) -> Path:
+    def _case(self, problem: TuningProblem, bindings: Bindings, rounding_sensitive: bool) -> Path:
         """Return the folder of the problem's case, made on first use: equal seeds give equal
         inputs."""
-        key = f"{problem.node.name} {sorted(bindings.items())} {moved}"
+        key = f"{problem.node.name} {sorted(bindings.items())} {rounding_sensitive}"
         if key not in self._cases:
             folder = Path(self._folder.name) / str(len(self._cases))
             folder.mkdir()
             rng = np.random.default_rng(self._seed)
-            make_case(problem.node, self._lowered, bindings, rng, moved=moved).save(folder)
+            case = make_case(problem.node, self._lowered, bindings, rng, moved=rounding_sensitive)
+            case.save(folder)
             self._cases[key] = folder
         return self._cases[key]
 

@@ -14,7 +14,7 @@ from codegen_app.tuning.services import ledger
 from codegen_app.tuning.services.retuning import device_for
 from codegen_app.tuning.services.run_requests import start_run
 from scheduler.errors import UserError
-from scheduler.runtime.modelled import modelled_device
+from scheduler.runtime.devices import modelled_device
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget, parse_seconds
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES

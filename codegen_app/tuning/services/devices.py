@@ -11,9 +11,8 @@ from django.conf import settings
 from codegen_app.tuning.models import TuningRun
 from scheduler.errors import Rejected, Stage
 from scheduler.runtime.device import AbsentDevice, DeviceInfo
-from scheduler.runtime.devices import probe
+from scheduler.runtime.devices import modelled_device, probe
 from scheduler.runtime.lock import DeviceBusy, lock_device
-from scheduler.runtime.modelled import modelled_device
 
 _POLL_S = 0.2
 

@@ -15,8 +15,7 @@ from codegen_app.tuning.services import run_requests
 from codegen_app.workers.models import Worker
 from scheduler import targets
 from scheduler.errors import UserError
-from scheduler.runtime.devices import default_device
-from scheduler.runtime.modelled import modelled_device
+from scheduler.runtime.devices import default_device, modelled_device
 from scheduler.targets.modelled import is_modelled
 from scheduler.targets.registry import backend_of
 from scheduler.tuning.budget import Budget

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from codegen_app.workers.models import Worker
 from scheduler import targets
 from scheduler.errors import UserError
-from scheduler.runtime.modelled import modelled_devices
+from scheduler.runtime.devices import modelled_devices
 from scheduler.targets.registry import backend_of
 
 

@@ -16,8 +16,8 @@ from codegen_app.workers import queue
 from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.errors import UserError
+from scheduler.runtime.devices import modelled_device
 from scheduler.runtime.isa_device import require_timing
-from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, find_strategy

@@ -15,7 +15,7 @@ from scheduler.tuning.modelled.job import ModelJob, parse_answer
 from scheduler.tuning.modelled_time import ModelledTime
 
 #: The model: a ``modelled/job.py:Model`` by its dotted name.
-MODEL = "scheduler.tuning.modelled.board_model:model"
+MODEL = "scheduler.tuning.modelled.child:model"
 LIMIT_S = 60.0
 _PROGRAM = "scheduler.tuning.modelled.child:make_handler"
 _MEMORY_BYTES = 4 << 30

@@ -27,8 +27,7 @@ from codegen_app.workers import compilers
 from codegen_app.workers.models import Control, State, Worker
 from scheduler import samples
 from scheduler.errors import UserError
-from scheduler.runtime.devices import open_device
-from scheduler.runtime.modelled import modelled_device
+from scheduler.runtime.devices import modelled_device, open_device
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.ledger import read_jsonl
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY

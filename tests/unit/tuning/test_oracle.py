@@ -17,7 +17,7 @@ from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.cycles.report import Band
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.dtypes import DType
-from scheduler.runtime.modelled import modelled_device
+from scheduler.runtime.devices import modelled_device
 from scheduler.sandbox.process import Cancellation
 from scheduler.targets import emulation_of, find
 from scheduler.targets.modelled import board_of_device

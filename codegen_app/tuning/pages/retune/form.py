@@ -14,7 +14,7 @@ from codegen_app.tuning.services.retuning import Subject, SubjectKeys, TuningReq
 from codegen_app.tuning.services.run_requests import MAX_PRIORITY
 from codegen_app.web.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from scheduler.ir.bindings import format_bindings
-from scheduler.runtime.modelled import modelled_devices
+from scheduler.runtime.devices import modelled_devices
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
