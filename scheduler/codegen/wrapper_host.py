@@ -52,13 +52,13 @@ def sizes_of(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> Iterator[
         if not results:
             yield size, "int(made[0])"
             continue
-        place, axis = next(
-            (place, axis)
-            for place, result in enumerate(results)
+        position, axis = next(
+            (position, axis)
+            for position, result in enumerate(results)
             for axis, extent in enumerate(buffers[result]["size"])
             if extent == size
         )
-        yield size, f"made[{place}].shape[{axis}]"
+        yield size, f"made[{position}].shape[{axis}]"
 
 
 def lines(

@@ -42,21 +42,21 @@ def begin_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
     """Yield the lines before a loop up to the first lines of its body, which are indented."""
     name = texts.name
     step, more = _step_variable(number), _more_variable(number)
-    for one in loop["carried"]:
-        yield f"{name(one['after'])} = {name(one['before'])}"
+    for entry in loop["carried"]:
+        yield f"{name(entry['after'])} = {name(entry['before'])}"
     if "steps" in loop:
         count = f"run.steps({shorten(loop['node'])!r}, {texts.expression(loop['steps'])})"
         yield f"for {step} in range({count}):"
     else:
         yield f"{step}, {more} = 0, run.holds({name(loop['condition'])})"
         yield f"while {more}:"
-    for one in loop["carried"]:
-        yield f"    {name(one['inside'])} = {name(one['before'])}"
+    for entry in loop["carried"]:
+        yield f"    {name(entry['inside'])} = {name(entry['before'])}"
     first = loop.get("first", 0)
-    for place, parts in ((f"({first} + {step})" if first else step, "reads"), (step, "makes")):
-        for one in loop.get(parts, ()):
-            offset = f"{place} * {texts.step(one['whole'])}"
-            yield f"    {name(one['slice'])} = at({name(one['whole'])}, {offset})"
+    for position, parts in ((f"({first} + {step})" if first else step, "reads"), (step, "makes")):
+        for entry in loop.get(parts, ()):
+            offset = f"{position} * {texts.step(entry['whole'])}"
+            yield f"    {name(entry['slice'])} = at({name(entry['whole'])}, {offset})"
 
 
 def end_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
@@ -66,24 +66,24 @@ def end_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
         yield f"{_step_variable(number)} += 1"
         given = f"{shorten(loop['node'])!r}, {name(loop['again'])}, {_step_variable(number)}"
         yield f"{_more_variable(number)} = run.goes_on({given})"
-    for one in loop["carried"]:
-        before, made = name(one["before"]), name(one["next"])
-        yield f"{before}, {made} = {made}, {before}"
-        yield f"{name(one['after'])} = {before}"
+    for entry in loop["carried"]:
+        before, new = name(entry["before"]), name(entry["next"])
+        yield f"{before}, {new} = {new}, {before}"
+        yield f"{name(entry['after'])} = {before}"
 
 
 def alias_buffers(loop: Loop) -> Iterator[str]:
     """Yield the buffers that are names for other buffers' memory."""
-    for one in loop["carried"]:
-        yield from (one["inside"], one["after"])
+    for entry in loop["carried"]:
+        yield from (entry["inside"], entry["after"])
     for parts in ("reads", "makes"):
-        yield from (one["slice"] for one in loop.get(parts, ()))
+        yield from (entry["slice"] for entry in loop.get(parts, ()))
 
 
 def owned_buffers(loop: Loop) -> list[str]:
     """Return the buffers whose memory the loop renames or swaps."""
-    names = [one[key] for one in loop["carried"] for key in ("before", "next")]
-    return names + [one["whole"] for key in ("reads", "makes") for one in loop.get(key, ())]
+    names = [entry[key] for entry in loop["carried"] for key in ("before", "next")]
+    return names + [entry["whole"] for key in ("reads", "makes") for entry in loop.get(key, ())]
 
 
 def condition_buffers(loop: Loop) -> list[str]:
@@ -93,20 +93,20 @@ def condition_buffers(loop: Loop) -> list[str]:
 
 def result_buffers(loop: Loop) -> list[str]:
     """Return the loop's results."""
-    made = [one["whole"] for one in loop.get("makes", ())]
-    return [one["after"] for one in loop["carried"]] + made
+    new = [entry["whole"] for entry in loop.get("makes", ())]
+    return [entry["after"] for entry in loop["carried"]] + new
 
 
 def reads_and_writes(loop: Loop, *, at_end: bool) -> tuple[list[str], list[str]]:
     """Return the buffers that a loop's begin or end reads, and those that it provides."""
     if not at_end:
-        read = [one["before"] for one in loop["carried"]]
-        read += [one["whole"] for one in loop.get("reads", ())]
+        read = [entry["before"] for entry in loop["carried"]]
+        read += [entry["whole"] for entry in loop.get("reads", ())]
         read += [loop["condition"]] if "condition" in loop else []
-        inside = [one["inside"] for one in loop["carried"]]
-        return read, inside + [one["slice"] for one in loop.get("reads", ())]
-    read = [one["next"] for one in loop["carried"]]
-    read += [one["inside"] for one in loop["carried"]]  # missing if there is no first step
-    read += [one["slice"] for one in (*loop.get("reads", ()), *loop.get("makes", ()))]
+        inside = [entry["inside"] for entry in loop["carried"]]
+        return read, inside + [entry["slice"] for entry in loop.get("reads", ())]
+    read = [entry["next"] for entry in loop["carried"]]
+    read += [entry["inside"] for entry in loop["carried"]]  # missing if there is no first step
+    read += [entry["slice"] for entry in (*loop.get("reads", ()), *loop.get("makes", ()))]
     read += [loop["again"]] if "again" in loop else []
     return read, result_buffers(loop)
