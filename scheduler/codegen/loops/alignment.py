@@ -8,17 +8,23 @@ few steps before and after the packs are processed one at a time.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import sympy
 
+from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import Access, LoopNest
 from scheduler.codegen.printing.index import IndexPrinter
+from scheduler.errors import Rejected
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Axis
+
+VECTORS = (1, 2, 4, 8)
+MAX_LOAD_BYTES = 16  # one lane's load or store: global_load_dwordx4
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,18 @@ class Packs:
         if cut:
             return Pack(self.axis, self.width, self.cut, self.lead)
         return Pack(self.axis, self.width, self.aligned)
+
+
+def reject_wide(
+    nest: LoopNest, accesses: Sequence[Access], width: int, lane: str = ""
+) -> Rejected | None:
+    """Reject packs that exceed what a thread loads at once; ``lane`` is the target's word for
+    it."""
+    widest = nest.widest_bytes(accesses)
+    if width * widest <= MAX_LOAD_BYTES:
+        return None
+    limit = f"{MAX_LOAD_BYTES} bytes per {lane}" if lane else f"{MAX_LOAD_BYTES} bytes"
+    return illegal(f"{width} elements of {widest} bytes exceed the limit of {limit}")
 
 
 def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.codegen.legality import illegal
-from scheduler.codegen.loops.alignment import Pack
+from scheduler.codegen.loops.alignment import VECTORS, Pack, reject_wide
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.template import LoopTemplate
 from scheduler.codegen.single_launch import Kernel
@@ -15,8 +15,6 @@ from scheduler.errors import Rejected
 from scheduler.ir.operations import Axis
 
 _THREADS = (256, 128, 512)
-VECTORS = (1, 2, 4, 8)
-MAX_LOAD_BYTES = 16  # one lane's load or store: global_load_dwordx4
 # Fewer blocks than this leave compute units of the larger GPUs idle (MI300X has 304).
 MIN_DEVICE_BLOCKS = 304
 
@@ -58,13 +56,7 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
                 f"no access has {vector} aligned, consecutive elements along the innermost axis",
                 f"innermost extent {self.innermost.size}",
             )
-        widest = self.nest.widest_bytes(movable)
-        if vector * widest > MAX_LOAD_BYTES:
-            lane = self.targets[0].words.lane
-            return illegal(
-                f"{vector} elements of {widest} bytes exceed the limit of 16 bytes per {lane}"
-            )
-        return None
+        return reject_wide(self.nest, movable, vector, self.targets[0].words.lane)
 
     def default_config(self) -> Config:
         points = self.hint(self.nest.outer_numel)

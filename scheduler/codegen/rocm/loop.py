@@ -12,7 +12,7 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops import template
-from scheduler.codegen.loops.alignment import Pack, Packs
+from scheduler.codegen.loops.alignment import VECTORS, Pack, Packs
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.printing.index import IndexPrinter
@@ -26,8 +26,6 @@ from scheduler.ir.operations import Axis, Lowered
 from scheduler.targets import Target
 
 EXTENT = "extent"
-VECTORS = (1, 2, 4, 8)
-WIDEST_BYTES = 16  # of a thread's load or store
 _SCALE = 1 << 62  # of kiln/divide.h
 
 T = TypeVar("T")

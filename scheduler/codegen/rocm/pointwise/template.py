@@ -7,9 +7,9 @@ from functools import cached_property
 
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops import pointwise
-from scheduler.codegen.loops.alignment import Pack, Packs
+from scheduler.codegen.loops.alignment import MAX_LOAD_BYTES, VECTORS, Pack, Packs
 from scheduler.codegen.loops.nest import MOST_STEPS, Access
-from scheduler.codegen.loops.pointwise import MAX_LOAD_BYTES, MIN_DEVICE_BLOCKS, VECTORS
+from scheduler.codegen.loops.pointwise import MIN_DEVICE_BLOCKS
 from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scheduler.arithmetic import ceil_div
 from scheduler.codegen.legality import illegal
-from scheduler.codegen.rocm.loop import VECTORS, WIDEST_BYTES
+from scheduler.codegen.loops.alignment import VECTORS, reject_wide
 from scheduler.codegen.rocm.reduction.accumulators import accumulator_bytes
 from scheduler.codegen.rocm.reduction.problem import FEWEST_CUTTING_LANES, ReductionProblem
 from scheduler.codegen.template import Config
@@ -119,15 +119,10 @@ def reject(problem: ReductionProblem, config: Config) -> Rejected | None:
 
 
 def _reject_vector(problem: ReductionProblem, vector: int) -> Rejected | None:
-    if problem.can_move(vector):
-        return None
     movable = problem.movable(vector)
     if not movable:
         return illegal(f"no access has {vector} aligned, consecutive elements along the reduction")
-    lane, widest = problem.targets[0].words.lane, problem.nest.widest_bytes(movable)
-    return illegal(
-        f"{vector} elements of {widest} bytes exceed the limit of {WIDEST_BYTES} bytes per {lane}"
-    )
+    return reject_wide(problem.nest, movable, vector, problem.targets[0].words.lane)
 
 
 def kept_steps(problem: ReductionProblem, lanes: int, vector: int) -> int:
@@ -184,9 +179,9 @@ def _reject_columns(problem: ReductionProblem, split: Split) -> Rejected | None:
         aligned = problem.column_packs[columns].aligned
         if not aligned:
             return illegal(f"no access has {columns} aligned, adjacent rows")
-        widest = problem.nest.widest_bytes(aligned)
-        if columns * widest > WIDEST_BYTES:
-            return illegal(f"{columns} elements of {widest} bytes exceed the limit of 16 bytes")
+        wide = reject_wide(problem.nest, aligned, columns)
+        if wide:
+            return wide
     narrow = _reject_narrow(columns, problem.widest_columns)
     if narrow:
         return narrow

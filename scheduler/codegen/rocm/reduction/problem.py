@@ -3,13 +3,13 @@ memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scheduler.codegen.loops.alignment import Packs
+from scheduler.codegen.loops.alignment import VECTORS, Packs, reject_wide
 from scheduler.codegen.loops.nest import Access
-from scheduler.codegen.rocm.loop import VECTORS, WIDEST_BYTES, RowProblem
+from scheduler.codegen.rocm.loop import RowProblem
 from scheduler.codegen.rocm.reduction.stages import (
     Stage,
     find_stages,
@@ -71,15 +71,19 @@ class ReductionProblem(RowProblem):
         packs = self.row_packs[width]
         return packs.aligned or (packs.cut if self.cuts_always(width) else ())
 
-    def can_move(self, width: int) -> bool:
-        """Whether there are such accesses, none wider than a thread can load."""
-        movable = self.movable(width)
-        return bool(movable) and width * self.nest.widest_bytes(movable) <= WIDEST_BYTES
-
     @cached_property
     def widest_vector(self) -> int:
         """Return the maximum neighbouring steps that can be read at once if sizes allow it."""
-        return next(n for n in reversed(VECTORS) if n == 1 or self.can_move(n))
+        return self._widest(self.movable)
+
+    def _widest(self, movable: Callable[[int], Sequence[Access]]) -> int:
+        """Return the maximum width of packs that a thread can load; 1 if there are none."""
+
+        def fits(width: int) -> bool:
+            accesses = movable(width)
+            return bool(accesses) and reject_wide(self.nest, accesses, width) is None
+
+        return max((width for width in VECTORS if width > 1 and fits(width)), default=1)
 
     # -- rows side by side -----------------------------------------------------------------------
 
@@ -102,12 +106,7 @@ class ReductionProblem(RowProblem):
     @cached_property
     def widest_columns(self) -> int:
         """Return the maximum neighbouring rows that can be read at once; 1 if none can."""
-        widest = 1
-        for width, packs in self.column_packs.items():
-            if width > 1 and packs.aligned:
-                fits = width * self.nest.widest_bytes(packs.aligned) <= WIDEST_BYTES
-                widest = width if fits else widest
-        return widest
+        return self._widest(lambda width: self.column_packs[width].aligned)
 
     @cached_property
     def along_rows(self) -> bool:

@@ -142,19 +142,19 @@ def render_split(
         text = body(divided, 2) if conditions else print_versions(choices, body)
         suffix, about = plan.describe(number)
         return DeviceFunction(
-            f"KERNEL_NAME_{suffix}" if len(plans) > 1 else KERNEL_FUNCTION,
-            about if len(plans) > 1 else "",
-            text,
-            divided,
-            ceil_div(problem.nest.outer_numel, divided.rows_a_block),
-            divided.split if plan.loops else 1,
-            scratch_bytes(problem, divided),
-            plan.loops,
-            divided.vector if divided.columns else divided.lanes * divided.vector,
-            " && ".join(conditions),
-            body(replace(divided, strided=True), 2) if conditions else "",
-            follows(number),
-            follows(number + 1),
+            name=f"KERNEL_NAME_{suffix}" if len(plans) > 1 else KERNEL_FUNCTION,
+            about=about if len(plans) > 1 else "",
+            body=text,
+            split=divided,
+            blocks=ceil_div(problem.nest.outer_numel, divided.rows_a_block),
+            parts=divided.split if plan.loops else 1,
+            scratch=scratch_bytes(problem, divided),
+            loops=plan.loops,
+            unit=divided.vector if divided.columns else divided.lanes * divided.vector,
+            aligned=" && ".join(conditions),
+            strided=body(replace(divided, strided=True), 2) if conditions else "",
+            follows=follows(number),
+            leads=follows(number + 1),
         )
 
     return render_functions(

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from scheduler.arithmetic import ceil_div
 from scheduler.codegen.legality import illegal
-from scheduler.codegen.loops.alignment import Packs
-from scheduler.codegen.rocm.loop import VECTORS, WIDEST_BYTES
+from scheduler.codegen.loops.alignment import VECTORS, Packs, reject_wide
 from scheduler.codegen.rocm.machine import compute_units
 from scheduler.codegen.rocm.reduction.configs import Split
 from scheduler.codegen.rocm.scan.problem import LONG_ROW, ScanProblem
@@ -97,10 +96,7 @@ def _reject_packs(problem: ScanProblem, packs: Packs, *, cut: bool = False) -> R
         return None
     if not cut and not problem.can_align(packs):
         return illegal(f"not every access has {packs.width} aligned, consecutive elements")
-    widest = problem.nest.widest_bytes(problem.nest.accesses)
-    if packs.width * widest > WIDEST_BYTES:
-        return illegal(f"{packs.width} elements of {widest} bytes exceed the limit of 16 bytes")
-    return None
+    return reject_wide(problem.nest, problem.nest.accesses, packs.width)
 
 
 def default_config(problem: ScanProblem) -> Config:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from scheduler.codegen.loops.alignment import Packs
-from scheduler.codegen.rocm.loop import VECTORS, RowProblem
+from scheduler.codegen.loops.alignment import VECTORS, Packs
+from scheduler.codegen.rocm.loop import RowProblem
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.operations import Axis
 
