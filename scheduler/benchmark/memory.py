@@ -117,11 +117,11 @@ class CaseMemory:
             if name in written or name in bad:
                 continue
             # Bit for bit, in pieces: a NaN equals itself, and no copy is made.
-            found = self._copies[0][name].read(str(data.dtype)).view(np.uint8)
+            content = self._copies[0][name].read(str(data.dtype)).view(np.uint8)
             expected = data.view(np.uint8)
-            if found.size != expected.size or not all(
-                np.array_equal(found[start : start + _PIECE], expected[start : start + _PIECE])
-                for start in range(0, found.size, _PIECE)
+            if content.size != expected.size or not all(
+                np.array_equal(content[start : start + _PIECE], expected[start : start + _PIECE])
+                for start in range(0, content.size, _PIECE)
             ):
                 bad.append(name)
         return tuple(bad)

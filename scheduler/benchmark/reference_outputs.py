@@ -40,9 +40,9 @@ class ReferenceOutputs:
         meta = self._graph.tensors.get(value)
         dtype = meta.dtype if meta else None
         expected = self.values[value]
-        found = compare_output(got, expected, self._tolerance, name, dtype=dtype)
-        if found.passed:
-            return found
+        result = compare_output(got, expected, self._tolerance, name, dtype=dtype)
+        if result.passed:
+            return result
         if self._rounding_bounds is None:
             rng = np.random.default_rng([self._seed, 1])
             dtypes = {name: meta.dtype for name, meta in self._graph.tensors.items()}

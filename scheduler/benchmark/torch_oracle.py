@@ -67,8 +67,8 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         reason = f"torch returns {len(returned)} values, Kiln {len(places)}"
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
     findings = []
-    for place, constant in sorted(constants.items()):  # torch returns exactly the value and type
-        output, other = f"constant {place}", cast(Any, returned[place])
+    for index, constant in sorted(constants.items()):  # torch returns exactly the value and type
+        output, other = f"constant {index}", cast(Any, returned[index])
         if type(constant) is type(other) and repr(constant) == repr(other):
             findings.append(Finding(name, bindings, output, True, 0.0, 0.0, 0.0, ""))
         else:
@@ -79,9 +79,9 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     except (UserError, UnsupportedOpError) as error:
         return [unchecked_finding(name, bindings, "", f"no reference: {error}")]
     got = {
-        place: _array(value)
-        for place, value in zip(places, returned, strict=True)
-        if place is not None
+        index: _array(value)
+        for index, value in zip(places, returned, strict=True)
+        if index is not None
     }
     got |= {written.output: after[written.input] for written in graph.mutations}
     written = {mutation.output: mutation.input for mutation in graph.mutations}
@@ -90,13 +90,13 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         unchanged = np.array_equal(value, np.asarray(inputs[input_name]), equal_nan=True)
         if input_name not in written.values() and not unchanged:
             findings.append(finding_of(name, bindings, input_name, missed))
-    for place, output in enumerate(graph.outputs):
-        title = written.get(place, output)
+    for index, output in enumerate(graph.outputs):
+        title = written.get(index, output)
         if output in expected.missing:
             reason = f"no reference: {expected.missing[output]}"
             findings.append(unchecked_finding(name, bindings, title, reason))
         else:
-            result = expected.check(output, got[place], title)
+            result = expected.check(output, got[index], title)
             findings.append(finding_of(name, bindings, title, result))
     return findings
 

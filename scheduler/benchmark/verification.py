@@ -175,8 +175,8 @@ def _check_graph(
             )
         ]
     outputs = [
-        (value, buffer, written_names(bundle).get(place, value))
-        for place, (value, buffer) in enumerate(
+        (value, buffer, written_names(bundle).get(index, value))
+        for index, (value, buffer) in enumerate(
             zip(graph.outputs, bundle.manifest.outputs, strict=True)
         )
     ]

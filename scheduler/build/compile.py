@@ -15,7 +15,7 @@ from scheduler.build.cache import CodeCache, Entry, digest
 from scheduler.build.flags import DEFAULT_FLAGS, Flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.recipe import Recipe, recipe_of
-from scheduler.build.sandbox_paths import places
+from scheduler.build.sandbox_paths import toolchain_sandbox
 from scheduler.build.toolchains import TOOL_ENVIRONMENT
 from scheduler.codegen.languages import language_of
 from scheduler.errors import Interrupted, MachineError, Rejected, Stage
@@ -127,11 +127,11 @@ class _CommandRunner:
     seconds: float = 0.0
     killed: bool = False  # over its limits, or crashed: perhaps not because of the source
     environment: dict[str, str] = field(init=False)
-    places: Sandbox = field(init=False)
+    sandbox: Sandbox = field(init=False)
 
     def __post_init__(self) -> None:
         compilers_cache = self.cache.compiler_cache()
-        self.places = places(self.toolchain, self.directory, compilers_cache)
+        self.sandbox = toolchain_sandbox(self.toolchain, self.directory, compilers_cache)
         self.environment = {
             **TOOL_ENVIRONMENT,
             "HOME": str(self.directory),
@@ -163,7 +163,7 @@ class _CommandRunner:
         start = time.perf_counter()
         done = run(
             *(command, self.directory, self.environment, self.limits, self.cancellation),
-            places=self.places,
+            policy=self.sandbox,
         )
         self.seconds += time.perf_counter() - start
         if done.ok and output:

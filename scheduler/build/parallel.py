@@ -54,9 +54,9 @@ def build_all(
     """
     cancellation = cancellation or Cancellation()
     cache.sweep()
-    places: dict[BuildRequest, list[int]] = {}
+    indices: dict[BuildRequest, list[int]] = {}
     for index, request in enumerate(requests):
-        places.setdefault(request, []).append(index)
+        indices.setdefault(request, []).append(index)
     results: dict[int, Build | Rejected] = {}
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="build") as pool:
         pending: dict[Future[Build | Rejected], BuildRequest] = {
@@ -68,14 +68,14 @@ def build_all(
                 cancellation=cancellation,
                 source_file=request.source_file,
             ): request
-            for request in places
+            for request in indices
         }
         try:
             while pending:
                 finished, _ = wait(pending, return_when=FIRST_COMPLETED)
                 for future in finished:
                     result = future.result()
-                    for index in places[pending.pop(future)]:
+                    for index in indices[pending.pop(future)]:
                         results[index] = result
                         if on_progress:
                             on_progress(BuildProgress(len(results), len(requests), index, result))

@@ -16,13 +16,13 @@ _SHARED_PREFIXES = frozenset(map(Path, ("/", "/usr", "/usr/local", "/opt", "/hom
 _SCRIPT_BYTES = 1 << 16
 
 
-def places(toolchain: Toolchain, *folders: Path) -> Sandbox:
+def toolchain_sandbox(toolchain: Toolchain, *folders: Path) -> Sandbox:
     """Return the sandbox of a toolchain's programs, working in these folders."""
     programs = dict.fromkeys(map(Path, toolchain.programs))
     headers = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
-    fence = programs_sandbox(tuple(programs), *folders)
-    read = (*fence.read, HEADERS, headers, *toolchain.extra_read_paths)
-    return Sandbox(read=read, write=fence.write, execute=fence.execute)
+    own = programs_sandbox(tuple(programs), *folders)
+    read = (*own.read, HEADERS, headers, *toolchain.extra_read_paths)
+    return Sandbox(read=read, write=own.write, execute=own.execute)
 
 
 def programs_sandbox(programs: tuple[Path, ...], *folders: Path) -> Sandbox:

@@ -202,7 +202,7 @@ def query_driver(
         with tempfile.TemporaryDirectory() as folder:
             command = [*(driver or (str(file),)), question]
             used = programs_sandbox((Path(command[0]),), Path(folder))
-            done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, places=used)
+            done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, policy=used)
     except OSError as error:
         if error.errno in TRANSIENT_ERRNOS:
             raise MachineError(f"{file} cannot be started now: {error.strerror}") from error

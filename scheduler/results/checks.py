@@ -42,8 +42,8 @@ def check(results: Results, what: str) -> None:
     try:
         for name, kernel in results.kernels.items():
             _kernel(f"kernels[{name}]", name, kernel)
-        for place, run in enumerate(results.runs):
-            _run(f"runs[{place}]", run, results.kernels)
+        for index, run in enumerate(results.runs):
+            _run(f"runs[{index}]", run, results.kernels)
         require(bool(results.runs), "runs", "no runs")
     except UserError as error:
         raise UserError(f"{what}: {error}") from None
@@ -52,12 +52,12 @@ def check(results: Results, what: str) -> None:
 def check_timestamps(results: Results, now: datetime, what: str) -> None:
     """Raise ``UserError`` for the first run with a timestamp in the future; timestamps are
     positions in histories."""
-    for place, run in enumerate(results.runs):
+    for index, run in enumerate(results.runs):
         moments = {"finished_at": run.finished_at, "origin.date": run.origin.date}
         if run.revision is not None:
             moments["revision.date"] = run.revision.date
         for name, text in moments.items():
-            check_not_future(datetime.fromisoformat(text), now, f"{what}: runs[{place}].{name}")
+            check_not_future(datetime.fromisoformat(text), now, f"{what}: runs[{index}].{name}")
 
 
 def _kernel(at: str, name: str, kernel: KernelText) -> None:
@@ -109,23 +109,23 @@ def _run(at: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
         _text(f"{at}.revision.commit", run.revision.commit, 64, empty=False)
         _text(f"{at}.revision.subject", run.revision.subject, 1000)
         _moment(f"{at}.revision.date", run.revision.date)
-    begun = _moment(f"{at}.started_at", run.started_at)
-    over = _moment(f"{at}.finished_at", run.finished_at)
-    require(over >= begun, f"{at}.finished_at", "must not be before started_at")
-    for place, device in enumerate(run.devices):
-        _device(f"{at}.devices[{place}]", device, run)
-    for place, compiler in enumerate(run.compilers):
-        _text(f"{at}.compilers[{place}].name", compiler.name, 32, empty=False)
-        _text(f"{at}.compilers[{place}].version", compiler.version, 200)
-        _text(f"{at}.compilers[{place}].digest", compiler.digest, 64)
-        _json(f"{at}.compilers[{place}].flags", list(compiler.flags))
+    started = _moment(f"{at}.started_at", run.started_at)
+    finished = _moment(f"{at}.finished_at", run.finished_at)
+    require(finished >= started, f"{at}.finished_at", "must not be before started_at")
+    for index, device in enumerate(run.devices):
+        _device(f"{at}.devices[{index}]", device, run)
+    for index, compiler in enumerate(run.compilers):
+        _text(f"{at}.compilers[{index}].name", compiler.name, 32, empty=False)
+        _text(f"{at}.compilers[{index}].version", compiler.version, 200)
+        _text(f"{at}.compilers[{index}].digest", compiler.digest, 64)
+        _json(f"{at}.compilers[{index}].flags", list(compiler.flags))
     require(len(run.tasks) <= MOST_TASKS, f"{at}.tasks", "too many")
     problems: set[str] = set()
-    for place, task in enumerate(run.tasks):
-        here = f"{at}.tasks[{place}]"
-        require(task.problem not in problems, f"{here}.problem", "duplicate")
+    for index, task in enumerate(run.tasks):
+        task_at = f"{at}.tasks[{index}]"
+        require(task.problem not in problems, f"{task_at}.problem", "duplicate")
         problems.add(task.problem)
-        _task(here, task, run, kernels)
+        _task(task_at, task, run, kernels)
 
 
 def _device(at: str, device: DeviceInfo, run: RunRecord) -> None:
@@ -162,8 +162,8 @@ def _task(at: str, task: TaskRecord, run: RunRecord, kernels: Mapping[str, Kerne
     _require_unique(at, "position", (record.position for record in task.candidates))
     _require_unique(at, "kernel", (record.kernel for record in task.candidates if record.kernel))
     _require_unique(at, "chosen", (True for record in task.candidates if record.chosen))
-    for place, candidate in enumerate(task.candidates):
-        _candidate(f"{at}.candidates[{place}]", candidate, run, kernels)
+    for index, candidate in enumerate(task.candidates):
+        _candidate(f"{at}.candidates[{index}]", candidate, run, kernels)
 
 
 def _candidate(
@@ -204,18 +204,18 @@ def _candidate(
     if candidate.at_s is not None:
         _finite(f"{at}.at_s", (candidate.at_s,), least=0.0, most=1e9)
     if candidate.build is not None:
-        here = f"{at}.build"
+        build_at = f"{at}.build"
         require(
             0 <= candidate.build.compiler < len(run.compilers),
-            f"{here}.compiler",
+            f"{build_at}.compiler",
             "not in compilers",
         )
-        _text(f"{here}.code_digest", candidate.build.code_digest, 64)
-        _finite(f"{here}.duration_s", (candidate.build.duration_s,), least=0.0)
-        _json(f"{here}.resources", candidate.build.resources)
+        _text(f"{build_at}.code_digest", candidate.build.code_digest, 64)
+        _finite(f"{build_at}.duration_s", (candidate.build.duration_s,), least=0.0)
+        _json(f"{build_at}.resources", candidate.build.resources)
         rules = rules_of(find(run.target))
         if rules is not None and rules.figures is not None:
-            _figures(f"{here}.resources", candidate.build.resources, rules.figures)
+            _figures(f"{build_at}.resources", candidate.build.resources, rules.figures)
     if candidate.timed is not None:
         _timed(f"{at}.timed", candidate.timed, run)
 
@@ -223,10 +223,12 @@ def _candidate(
 def _figures(at: str, resources: Mapping[str, Mapping[str, Any]], kind: type) -> None:
     """Check that everything that the target's occupancy rules read is present."""
     for function, figures in resources.items():
-        here = f"{at}[{function[:80]}]"
-        decode(default_codec(), figures, kind, here)
+        function_at = f"{at}[{function[:80]}]"
+        decode(default_codec(), figures, kind, function_at)
         for name, figure in figures.items():
-            require(not isinstance(figure, int) or figure >= 0, here, f"{name} is not a count")
+            require(
+                not isinstance(figure, int) or figure >= 0, function_at, f"{name} is not a count"
+            )
 
 
 def _timed(at: str, timed: MeasurementRecord, run: RunRecord) -> None:

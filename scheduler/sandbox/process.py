@@ -94,10 +94,10 @@ def run(
     environment: Mapping[str, str],
     limits: Limits,
     cancellation: Cancellation | None = None,
-    places: sandbox.Sandbox = sandbox.Sandbox(),
+    policy: sandbox.Sandbox = sandbox.Sandbox(),
 ) -> CompletedProcess:
     """Run a command in a process group of its own, stdout and stderr together, in a sandbox: it may
-    use the files of ``places`` and has no network.
+    use the files of ``policy`` and has no network.
 
     Raises ``Cancelled``; a process that exceeds its limits, or is ended by a signal, has a
     ``failure``.
@@ -110,7 +110,7 @@ def run(
     own_limits = sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
     process = sandbox.start(
         command,
-        replace(places, processes=True, limits=own_limits),
+        replace(policy, processes=True, limits=own_limits),
         cwd=cwd,
         env=dict(environment),
         stdin=subprocess.DEVNULL,

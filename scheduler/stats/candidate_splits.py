@@ -59,6 +59,6 @@ def _windows(n: int, splits: tuple[int, ...], most_before: int) -> tuple[_Window
 
 def _padded_rows(first: _Places, end: _Places, beside: int) -> _Windows:
     counts = end - first
-    places = first[:, None] + np.arange(counts.max())
-    places[places >= end[:, None]] = beside
-    return _Windows(places, np.arange(counts.size), ((counts - 1) // 2, counts // 2))
+    indices = first[:, None] + np.arange(counts.max())
+    indices[indices >= end[:, None]] = beside
+    return _Windows(indices, np.arange(counts.size), ((counts - 1) // 2, counts // 2))

@@ -52,26 +52,26 @@ def measure_shift(
     drift = detrend(level, settings)
     if drift is None:
         return shift
-    places = np.arange(after.size) * drift.slope * drift.noise
-    straight = after - places
-    if (median(straight) - drift.centre) * (median(after) - level.centre) <= 0:
+    trend = np.arange(after.size) * drift.slope * drift.noise
+    detrended = after - trend
+    if (median(detrended) - drift.centre) * (median(after) - level.centre) <= 0:
         return 0.0, 0.0
-    if abs(median(straight) - drift.centre) < least.effect:
+    if abs(median(detrended) - drift.centre) < least.effect:
         return 0.0, 0.0
-    return min(shift, _shift_from(drift, straight, settings))
+    return min(shift, _shift_from(drift, detrended, settings))
 
 
 def _shift_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
     distances = (after - level.centre) / level.noise
     errors = max(_mean_test(level, distances, settings), _rank_test(level, distances, settings))
-    more = 1 + settings.young * max(0.0, 1 - level.cut.size / settings.settled)
-    passed = errors / (more * _lookup(settings.thresholds, after.size))
+    allowance = 1 + settings.young * max(0.0, 1 - level.cut.size / settings.settled)
+    passed = errors / (allowance * _lookup(settings.thresholds, after.size))
     if passed >= 1 and not _beats_drift(level, distances, settings):
         passed = 0.0
-    off = max(
+    one_sided = max(
         _one_sided_shift(level, distances, settings), _clear_shift(level, distances, settings)
     )
-    return max(passed, off / more), errors
+    return max(passed, one_sided / allowance), errors
 
 
 def _mean_test(level: Reference, distances: Array, settings: Settings) -> float:
@@ -114,8 +114,8 @@ def _beats_drift(level: Reference, distances: Array, settings: Settings) -> bool
     cut = np.concatenate((level.cut, clip(distances, settings.cut)))
     n, after = cut.size, distances.size
     cut -= cut.mean()
-    places = np.arange(n) - (n - 1) / 2
-    by_line = float(places @ cut) ** 2 / float(places @ places)
+    offsets = np.arange(n) - (n - 1) / 2
+    by_line = float(offsets @ cut) ** 2 / float(offsets @ offsets)
     by_step = float(cut[-after:].sum()) ** 2 * n / (after * (n - after))
     unit = level.spread**2 * level.likeness
     return bool(by_step - by_line >= settings.beyond_line * unit)

@@ -62,10 +62,10 @@ def detrend(level: Reference, settings: Settings) -> Reference | None:
     n = level.cut.size
     if n < settings.least_drift:
         return None
-    places = np.arange(n) - (n - 1) / 2
-    squares = float(places @ places)
-    slope = float(places @ level.cut) / squares
-    rest = level.cut - level.mean - slope * places
+    offsets = np.arange(n) - (n - 1) / 2
+    squares = float(offsets @ offsets)
+    slope = float(offsets @ level.cut) / squares
+    rest = level.cut - level.mean - slope * offsets
     straight = _make_reference(0.0, 1.0, rest, rest)
     error = float(np.sqrt(rest @ rest / (n - 2) * straight.likeness / squares))
     if abs(slope) <= settings.slope_errors * error:
@@ -73,7 +73,7 @@ def detrend(level: Reference, settings: Settings) -> Reference | None:
     return Reference(
         centre=level.centre + level.noise * (level.mean + slope * (n + 1) / 2),
         noise=level.noise,
-        distances=level.distances - level.mean - slope * places,
+        distances=level.distances - level.mean - slope * offsets,
         cut=rest,
         mean=0.0,
         spread=straight.spread,

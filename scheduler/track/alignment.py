@@ -100,19 +100,23 @@ class Window:
         nearest = (self.before.nearest, self.after.nearest)
         if not any(labels[: self.boundary]) or not any(labels[self.boundary :]):
             return Finding(Relation.UNKNOWN, *nearest)
-        known = [index for index, text in enumerate(labels) if text]
-        steps = [(one, other) for one, other in pairwise(known) if labels[one] != labels[other]]
-        places = self.candidate_boundaries | ({self.boundary} if at_boundary else set())
-        here = [(one, other) for one, other in steps if places & {*range(one + 1, other + 1)}]
+        known_indices = [index for index, text in enumerate(labels) if text]
+        steps = [
+            (one, other) for one, other in pairwise(known_indices) if labels[one] != labels[other]
+        ]
+        boundaries = self.candidate_boundaries | ({self.boundary} if at_boundary else set())
+        steps_here = [
+            (one, other) for one, other in steps if boundaries & {*range(one + 1, other + 1)}
+        ]
         left, right = Counter(labels[: self.boundary]), Counter(labels[self.boundary :])
         del left[""], right[""]
         overlap = sum(
             min(count / left.total(), right[text] / right.total()) for text, count in left.items()
         )
-        if here and overlap < _MIN_OVERLAP:
-            return self._nearest_finding(Relation.DIFFERS, here)
+        if steps_here and overlap < _MIN_OVERLAP:
+            return self._nearest_finding(Relation.DIFFERS, steps_here)
         take_turns = len(steps) >= len({text for text in labels if text})
-        if steps and not here and not take_turns:
+        if steps and not steps_here and not take_turns:
             return self._nearest_finding(Relation.ELSEWHERE, steps)
         return Finding(Relation.SAME, *nearest)
 

@@ -237,18 +237,18 @@ def _medians(side: Sequence[MeasuredSeries]) -> Medians:
 
 def _rows(
     pairs: Sequence[tuple[MeasuredSeries, MeasuredSeries]],
-    found: Ratios,
+    series_ratios: Ratios,
     same: npt.NDArray[np.bool_],
     settings: CompareSettings,
 ) -> list[SeriesRow]:
-    low, high = found.interval()
+    low, high = series_ratios.interval()
     q = np.ones(len(pairs))
     tested = np.flatnonzero(~same)  # the same code cannot have become slower
-    q[tested] = adjust_p_values(found.p_values(settings.least_effect)[tested])
+    q[tested] = adjust_p_values(series_ratios.p_values(settings.least_effect)[tested])
     most = 1 + settings.equivalence
     near = (low >= 1 / most) & (high <= most)
     # Plain numbers: reading thousands from an array one by one is slow.
-    columns = (np.exp(found.logs), low, high, q, same, near)
+    columns = (np.exp(series_ratios.logs), low, high, q, same, near)
     result = []
     for (old, new), *figures in zip(pairs, *(column.tolist() for column in columns), strict=True):
         ratio, ratio_low, ratio_high, chance, is_same, is_near = figures
@@ -277,12 +277,15 @@ def _rows(
 
 
 def _group_means(
-    found: Ratios, same: npt.NDArray[np.bool_], names: Sequence[Sequence[str]]
+    series_ratios: Ratios, same: npt.NDArray[np.bool_], names: Sequence[Sequence[str]]
 ) -> tuple[GroupMean, ...]:
     """Return the means of the series by group. The ratio of the same code in the same environment
     counts as exactly 1."""
-    logs, errors = np.where(same, 0.0, found.logs), np.where(same, 0.0, found.errors)
-    pinned = Ratios(logs, errors, found.freedom)
+    logs, errors = (
+        np.where(same, 0.0, series_ratios.logs),
+        np.where(same, 0.0, series_ratios.errors),
+    )
+    pinned = Ratios(logs, errors, series_ratios.freedom)
     indices: defaultdict[str, list[int]] = defaultdict(list)
     for index, groups in enumerate(names):
         for name in dict.fromkeys(groups):

@@ -110,15 +110,15 @@ class Evidence:
         known on one side only."""
         if self.environment:
             return False
-        known = self.is_known(Aspect.DEVICE) and (
+        has_device = self.is_known(Aspect.DEVICE) and (
             self.is_known(Aspect.DRIVER) or self.is_known(Aspect.RUNTIME)
         )
         versions = (
             {bool(point.environment.driver) for point in self.window.points},
             {bool(point.environment.runtime) for point in self.window.points},
         )
-        even = all(len(recorded) == 1 for recorded in versions)
-        return True if known and even else None
+        is_complete = all(len(recorded) == 1 for recorded in versions)
+        return True if has_device and is_complete else None
 
     @cached_property
     def environment(self) -> tuple[Difference, ...]:
@@ -209,5 +209,5 @@ class Evidence:
 
     @property
     def has_clock_change(self) -> bool:
-        found = telemetry_differences(self.before, self.after)
-        return any(difference.name.endswith("_mhz") for difference in found)
+        readings = telemetry_differences(self.before, self.after)
+        return any(difference.name.endswith("_mhz") for difference in readings)

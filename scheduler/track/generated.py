@@ -195,10 +195,10 @@ class _Writer:
             self.edition += 1
         if events:
             # Half of a drift lies before the middle, where its change is shown.
-            shown = index + _LONGEST_DRIFT // 2 if InjectedKind.DRIFT in events else index
+            visible_at = index + _LONGEST_DRIFT // 2 if InjectedKind.DRIFT in events else index
             ratio = float(np.prod([self._apply_kind(kind) for kind in events]))
             cause, candidates = _expected(events, ratio, self.noise)
-            self.injected.append(Injection(shown, tuple(events), ratio, cause, candidates))
+            self.injected.append(Injection(visible_at, tuple(events), ratio, cause, candidates))
         if self.drift[0]:
             self.level *= self.drift[1]
             self.drift = (self.drift[0] - 1, self.drift[1])

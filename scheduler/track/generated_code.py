@@ -94,7 +94,7 @@ class KernelCode:
         """Return the resources as the target's recipe gives them."""
         target = find(self.target)
         if isinstance(target.hardware, NvidiaHardware):
-            held = cuda_occupancy(CudaDemand(self.registers, self.shared_bytes, _THREADS), target)
+            limits = cuda_occupancy(CudaDemand(self.registers, self.shared_bytes, _THREADS), target)
             return asdict(
                 CudaResources(
                     registers=self.registers,
@@ -104,13 +104,13 @@ class KernelCode:
                     spill_load_bytes=self.spilled * 4,
                     barriers=1,
                     threads=_THREADS,
-                    occupancy_blocks_per_sm=held.blocks,
-                    occupancy_warps_per_sm=held.warps,
-                    limiter=str(held.limiter),
+                    occupancy_blocks_per_sm=limits.blocks,
+                    occupancy_warps_per_sm=limits.warps,
+                    limiter=str(limits.limiter),
                     code_bytes=16 * sum(self.inner_loop.values()) * 8,
                 )
             )
-        of_simd = amd_occupancy(AmdDemand(self.registers, 48, self.shared_bytes, _THREADS), target)
+        waves = amd_occupancy(AmdDemand(self.registers, 48, self.shared_bytes, _THREADS), target)
         return asdict(
             AmdResources(
                 vgpr=self.registers,
@@ -122,8 +122,8 @@ class KernelCode:
                 sgpr_spills=0,
                 code_bytes=8 * sum(self.inner_loop.values()) * 8,
                 wavefront=target.wavefront,
-                occupancy_waves_per_simd=of_simd.waves,
-                limiter=str(of_simd.limiter),
+                occupancy_waves_per_simd=waves.waves,
+                limiter=str(waves.limiter),
             )
         )
 
@@ -133,19 +133,19 @@ def edit_code(
 ) -> tuple[KernelCode, float]:
     """Return the code after such a commit, and the ratio by which the times move: by at least the
     logarithm ``least``, slower for more registers, spills and instructions, faster for fewer."""
-    more = bool(rng.random() < 0.6)
+    is_slower = bool(rng.random() < 0.6)
     size = max(float(rng.uniform(0.04, 0.3)), least)
     if what == "registers":
-        place = _REGISTERS.index(code.registers)
-        more = place == 0 or (more and place + 1 < len(_REGISTERS))
-        code = replace(code, registers=_REGISTERS[place + (1 if more else -1)])
+        index = _REGISTERS.index(code.registers)
+        is_slower = index == 0 or (is_slower and index + 1 < len(_REGISTERS))
+        code = replace(code, registers=_REGISTERS[index + (1 if is_slower else -1)])
     elif what == "spills":
-        more = not code.spilled
-        code = replace(code, spilled=int(rng.integers(4, 40)) if more else 0)
+        is_slower = not code.spilled
+        code = replace(code, spilled=int(rng.integers(4, 40)) if is_slower else 0)
     else:
-        step = 1 if more else -1
+        step = 1 if is_slower else -1
         mix = {**code.inner_loop}
         mix["vector"] = max(4, mix["vector"] + step * int(rng.integers(4, 16)))
         mix["global"] = max(1, mix["global"] + step)
         code = replace(code, inner_loop=mix)
-    return code, float(np.exp(size if more else -size))
+    return code, float(np.exp(size if is_slower else -size))

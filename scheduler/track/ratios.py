@@ -81,15 +81,15 @@ def medians(samples: Sequence[Floats]) -> Medians:
     return Medians(logs, errors, n)
 
 
-def medians_from_intervals(known: Sequence[Interval]) -> Medians:
+def medians_from_intervals(series: Sequence[Interval]) -> Medians:
     """Return medians from 95% intervals, above 0, whose samples are missing: the width is taken as
     Student's t, the inverse of ``Ratios.interval``. The range of fewer than
     ``intervals.MIN_INTERVAL_SAMPLES`` is two order statistics, as ``medians`` would take them."""
     from scipy import special  # noqa: PLC0415
 
-    n = np.fromiter((one.n for one in known), np.int64, len(known))
+    n = np.fromiter((one.n for one in series), np.int64, len(series))
     median, low, high = (
-        np.fromiter((getattr(one, name) for one in known), np.float64, len(known))
+        np.fromiter((getattr(one, name) for one in series), np.float64, len(series))
         for name in ("median", "low", "high")
     )
     reach = np.where(
@@ -127,9 +127,11 @@ def adjust_p_values(p: Floats) -> Floats:
     return q
 
 
-def geometric_mean(found: Ratios, which: npt.NDArray[np.intp]) -> tuple[float, float, float]:
+def geometric_mean(
+    series_ratios: Ratios, which: npt.NDArray[np.intp]
+) -> tuple[float, float, float]:
     """Return the geometric mean of some ratios, with its 95% interval. The interval is the
     uncertainty of the mean of these series, not of others."""
-    centre = float(found.logs[which].mean())
-    reach = 1.96 * float(np.sqrt((found.errors[which] ** 2).sum())) / which.size
+    centre = float(series_ratios.logs[which].mean())
+    reach = 1.96 * float(np.sqrt((series_ratios.errors[which] ** 2).sum())) / which.size
     return float(np.exp(centre)), float(np.exp(centre - reach)), float(np.exp(centre + reach))

@@ -112,10 +112,10 @@ def _registers(
     before, after = (rules.waves_by_registers(figures, target) for figures in (old, new))
     if before == after:
         return FigureDifference(title, *have)
-    more = f", crossing the limit of {before} → {after} {_occupancy_unit(target.words, rules)}"
+    boundary = f", crossing the limit of {before} → {after} {_occupancy_unit(target.words, rules)}"
     if (rules.waves(old), rules.waves(new)) != (before, after):
-        more += " allowed by registers alone"
-    return FigureDifference(title, *have, more)
+        boundary += " allowed by registers alone"
+    return FigureDifference(title, *have, boundary)
 
 
 def _occupancy_unit(words: Terms, rules: OccupancyRules) -> str:

@@ -18,16 +18,16 @@ _FILE = re.compile(r'^\t\.file\t(\d+) "([^"]*)"', re.MULTILINE)
 def attribute_to_callers(ptx: str, source_file: str) -> str:
     """Return the PTX with each header line replaced by the source line that calls it."""
     numbers = {path.rpartition("/")[2]: number for number, path in _FILE.findall(ptx)}
-    own = numbers.get(source_file)
-    if own is None:
+    source_number = numbers.get(source_file)
+    if source_number is None:
         return ptx
     call = re.compile(rf"@\[ {re.escape(source_file)}:(\d+):(\d+)")
 
     def moved(match: re.Match[str]) -> str:
         site = call.search(match[5])
-        if match[2] == own or site is None:
+        if match[2] == source_number or site is None:
             return match[0]
-        return f"{match[1]}{own} {site[1]} {site[2]}{match[5]}"
+        return f"{match[1]}{source_number} {site[1]} {site[2]}{match[5]}"
 
     return _LOC.sub(moved, ptx)
 

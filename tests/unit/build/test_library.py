@@ -13,7 +13,7 @@ from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.rocm.commands import host_compiler
 from scheduler.build.rocm.offload_bundle import unpack
-from scheduler.build.sandbox_paths import places
+from scheduler.build.sandbox_paths import toolchain_sandbox
 from scheduler.sandbox.process import Limits, run
 from tests.unit.build.sources import ADD
 
@@ -72,8 +72,8 @@ def test_it_registers_launches_and_unregisters(
     command = (*compiler, "-shared", "-o", "libamdhip64.so", "hip.c")
     zig = str(shared_cache.compiler_cache())
     environment = {"ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": str(tmp_path / "zig")}
-    fence = places(toolchain, tmp_path, Path(zig))
-    made = run(command, tmp_path, environment, Limits(seconds=300), places=fence)
+    fence = toolchain_sandbox(toolchain, tmp_path, Path(zig))
+    made = run(command, tmp_path, environment, Limits(seconds=300), policy=fence)
     assert made.ok, made.output
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, tmp_path / "libamdhip64.so", result.directory / "kernel.so"],

@@ -109,7 +109,7 @@ def test_a_process_over_its_time_is_ended_with_its_children(tmp_path: Path) -> N
         tmp_path,
         {"PATH": "/bin:/usr/bin"},
         Limits(seconds=0.2),
-        places=small_programs(tmp_path),
+        policy=small_programs(tmp_path),
     )
     assert not done.ok
     assert done.failure == "stopped after 0.2 s"

@@ -29,5 +29,5 @@ def test_an_end_from_outside_is_told_from_a_crash(
 ) -> None:
     libraries = tuple(Path(one) for one in ("/usr", "/lib", "/lib64") if Path(one).exists())
     places = Sandbox(write=(tmp_path,), execute=(SHELL.resolve(), *libraries))
-    done = run((str(SHELL), "-c", script), tmp_path, {}, Limits(), None, places=places)
+    done = run((str(SHELL), "-c", script), tmp_path, {}, Limits(), None, policy=places)
     assert done.interrupted == interrupted, done
