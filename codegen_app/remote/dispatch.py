@@ -28,7 +28,7 @@ from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.agent.protocol import BuildResult, Library, Result, Samples, Task
 from scheduler.benchmark.measurement import Check
 from scheduler.errors import Rejected, Stage
-from scheduler.tuning.prior_results import PriorResult
+from scheduler.tuning.warm_start import PriorResult
 
 
 def task_of(lease: RemoteLease) -> Task:

@@ -21,9 +21,9 @@ from scheduler.errors import Rejected, Stage
 from scheduler.ir.codec import decode, make_codec
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.ledger import CandidateState, Entry
-from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.replay import GraphNodeRef, RecordedUse
 from scheduler.tuning.warm_start import LedgerLine as ModelledLine
+from scheduler.tuning.warm_start import PriorResult
 
 T = TypeVar("T")
 

@@ -24,11 +24,10 @@ from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.modelled.cache import ModelCache
 from scheduler.tuning.modelled.timer import ModelTools
 from scheduler.tuning.modelled.workers import ModelWorkers
-from scheduler.tuning.prior_results import read_prior_results
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions, emulation_for, max_model_workers, tune
 from scheduler.tuning.tuner import Event, TuningResult
-from scheduler.tuning.warm_start import COLD_START, WarmStart, read_warm_start
+from scheduler.tuning.warm_start import COLD_START, WarmStart, read_prior_results, read_warm_start
 
 
 def find_device(device_id: str) -> DeviceInfo:

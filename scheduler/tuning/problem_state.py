@@ -21,11 +21,10 @@ from scheduler.tuning.budget import Meter
 from scheduler.tuning.cost_model import expected_ns
 from scheduler.tuning.ledger import CandidateState, Entry, build_facts, state_of
 from scheduler.tuning.modelled_time import ModelledTime
-from scheduler.tuning.prior_results import PriorResult, nearest_configs
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.search import Search
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
-from scheduler.tuning.warm_start import COLD_START, WarmStart
+from scheduler.tuning.warm_start import COLD_START, PriorResult, WarmStart, nearest_configs
 
 # A build that the model puts this many times behind the best one waits until the others are done.
 _POSTPONE_RATIO = 4.0

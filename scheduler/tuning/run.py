@@ -26,12 +26,11 @@ from scheduler.tuning.evaluator import BenchEvaluator
 from scheduler.tuning.measuring_timer import MeasuringTimer
 from scheduler.tuning.modelled.gate import EmulationGate
 from scheduler.tuning.modelled.timer import ModelTimer, ModelTools
-from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.tuner import Event, Timer, Tuner, TuningResult
-from scheduler.tuning.warm_start import COLD_START, WarmStart
+from scheduler.tuning.warm_start import COLD_START, PriorResult, WarmStart
 
 _MAX_MODEL_WORKERS = 16  # each uses some hundred MB
 

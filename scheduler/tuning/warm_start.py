@@ -1,12 +1,14 @@
-"""Warm start of a measured run: the candidates that an earlier run modelled as the fastest.
+"""Warm start of a run: the candidates that an earlier run modelled as the fastest, and the
+configurations that won on similar problems.
 
-Lines are matched by the problem, its sizes and the configuration; the modelled time is taken over
-only if the kernel, named by its content, is the same.
+Modelled lines are matched by the problem, its sizes and the configuration; the modelled time is
+taken over only if the kernel, named by its content, is the same.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,14 +16,17 @@ from typing import TypeAlias
 
 from scheduler.codegen import bundle_paths
 from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.problem import ProblemShape
 from scheduler.errors import UserError
 from scheduler.targets.modelled import board_of_device
 from scheduler.tuning.ledger import CandidateState, read_lines
 from scheduler.tuning.modelled_time import ModelledTime, devices_of, fastest_first
 from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.space import TEMPLATE
 
 #: How many of a problem's candidates are measured first.
 FIRST_COUNT = 8
+_MAX_NEAREST = 3  # configurations of similar problems
 _USABLE_STATES = (CandidateState.MODELLED, CandidateState.CHOSEN)
 Key: TypeAlias = tuple[str, str, str]
 
@@ -125,3 +130,36 @@ def read_warm_start(path: Path) -> WarmStart:
     if not start.lines:
         raise UserError(f"{path}: no modelled times: give a ledger of a modelled device")
     return start
+
+
+@dataclass(frozen=True)
+class PriorResult:
+    """A configuration that won, and its template ("": not recorded)."""
+
+    shape: ProblemShape
+    config: Mapping[str, ConfigValue]
+    template: str = ""
+
+    @property
+    def search_config(self) -> Mapping[str, ConfigValue]:
+        """The configuration as a search among several templates takes it."""
+        return {TEMPLATE: self.template, **self.config} if self.template else self.config
+
+
+def nearest_configs(
+    known: Iterable[PriorResult], shape: ProblemShape
+) -> list[Mapping[str, ConfigValue]]:
+    """Return at most three different configurations of the nearest problems, the nearest first."""
+    nearest: list[Mapping[str, ConfigValue]] = []
+    for one in sorted(known, key=lambda one: one.shape.distance(shape)):
+        if math.isinf(one.shape.distance(shape)) or len(nearest) == _MAX_NEAREST:
+            break
+        if dict(one.search_config) not in [dict(config) for config in nearest]:
+            nearest.append(one.search_config)
+    return nearest
+
+
+def read_prior_results(path: Path) -> list[PriorResult]:
+    """Return the winners of an earlier run. Raises ``UserError`` if the file is no ledger, or for
+    an invalid line."""
+    return read_lines(path, PriorResult, (CandidateState.CHOSEN,))

@@ -44,10 +44,10 @@ from scheduler.tuning.assignment import (
 )
 from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.modelled_time import ModelledTime
-from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
 from scheduler.tuning.tuner import Event
+from scheduler.tuning.warm_start import PriorResult
 
 _MAX_PRIOR_RESULTS = 200
 # A planned kernel of an earlier version of the generator cannot be called any more.

@@ -23,10 +23,10 @@ from scheduler.ir.graph import GraphInput, InputKind, Ref, SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.targets import Target, find
 from scheduler.tuning.compile_pool import LocalCompilePool
-from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.search import Search as TuningSearch
 from scheduler.tuning.space import TEMPLATE, Space
+from scheduler.tuning.warm_start import PriorResult
 from tests.support.caches import KEPT
 from tests.unit.lowering.graphs import graph, meta, node
 

@@ -28,7 +28,7 @@ from scheduler.tuning.ledger import (
     state_of,
     write_jsonl,
 )
-from scheduler.tuning.prior_results import PriorResult, nearest_configs, read_prior_results
+from scheduler.tuning.warm_start import PriorResult, nearest_configs, read_prior_results
 
 SHAPE = ProblemShape("gemm", ("f16",), (64, 32))
 

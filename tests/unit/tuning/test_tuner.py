@@ -24,11 +24,11 @@ from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.measuring_timer import MeasuringTimer
-from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.tuner import ChosenConfig, Event, Tuner, TuningResult
+from scheduler.tuning.warm_start import PriorResult
 from tests.unit.matrix.contractions import matmul
 
 CPU = find("cpu")
