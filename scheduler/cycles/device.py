@@ -47,10 +47,10 @@ def unit_share(board: Board, rates: Rates, blocks: int, last_level: float) -> Un
         memory = 1 / behind
     # In the last round some units are idle and leave their bandwidth to the others.
     busy = blocks / -(-blocks // units)
-    own = memory / hertz / busy
+    unit_memory = memory / hertz / busy
     return UnitShare(
         MemoryShare(
-            memory_bytes_cycle=min(own, rates.units * rates.l1_bytes_cycle),
+            memory_bytes_cycle=min(unit_memory, rates.units * rates.l1_bytes_cycle),
             l2_bytes_cycle=rates.l2_bytes_cycle,
             l1_lines=rates.l1_bytes // rates.line,
             code_lines=board.instruction_cache_bytes // rates.instruction_line,
@@ -86,32 +86,33 @@ def device_time(
     """Return the time of a launch whose blocks execute so many instructions each. ``classes`` are
     blocks that were run, one if all are alike; ``resident`` blocks fit on a unit."""
     blocks = len(executed)
-    most = -(-blocks // shared.units)
-    held = min(resident, most)
+    per_unit = -(-blocks // shared.units)
+    concurrent = min(resident, per_unit)
     if len(classes) == 1:
         return _uniform_time(
-            *(decoded, classes[0].paths, blocks, most, held, rates, shared), timeline=timeline
+            *(decoded, classes[0].paths, blocks, per_unit, concurrent, rates, shared),
+            timeline=timeline,
         )
     outcomes, cycles = [], []
     for number, each in enumerate(classes):
-        first = _max_copies(each.paths, held, _MOST_INSTRUCTIONS)
+        first = _max_copies(each.paths, concurrent, _MOST_INSTRUCTIONS)
         unit = Unit(decoded, rates, shared.setting, first, 0 if number else timeline)
         outcome = unit.run([each.paths.paths] * first)
         outcomes.append(outcome)
         whole = _mean(outcome.ends) + left_out_cycles(each.paths, outcome)
         # If fewer were run than fit, all are assumed to share one pipe.
-        cycles.append(max(whole, busiest_cycles(outcome, rates) * first) * held / first)
-    own = np.interp(executed, [each.paths.executed for each in classes], cycles)
+        cycles.append(max(whole, busiest_cycles(outcome, rates) * first) * concurrent / first)
+    block_cycles = np.interp(executed, [each.paths.executed for each in classes], cycles)
     # Each block goes to the first free slot.
     step = max(1, -(-blocks // _MAX_SCHEDULED))
-    slots = [0.0] * max(1, min(shared.units * held, len(own[::step])))
-    for length in own[::step].tolist():
+    slots = [0.0] * max(1, min(shared.units * concurrent, len(block_cycles[::step])))
+    for length in block_cycles[::step].tolist():
         heapreplace(slots, slots[0] + length * step)
-    total, busy = max(slots), float(own.sum()) / len(slots)
+    total, busy = max(slots), float(block_cycles.sum()) / len(slots)
     return DeviceTime(
         total,
         max(cycles),
-        blocks / (shared.units * held),
+        blocks / (shared.units * concurrent),
         1 - busy / total if total else 0.0,
         tuple(outcomes),
         tuple(each.weight for each in classes),
@@ -162,8 +163,8 @@ def _uniform_time(
     decoded: Sequence[DecodedInstruction],
     paths: BlockPaths,
     blocks: int,
-    most: int,
-    held: int,
+    per_unit: int,
+    concurrent: int,
     rates: Rates,
     shared: UnitShare,
     *,
@@ -171,11 +172,11 @@ def _uniform_time(
 ) -> DeviceTime:
     """Return the time of equal blocks: the first round, then all further rounds at the pace of the
     last one that was run."""
-    first = min(held, _max_copies(paths, held, _MOST_INSTRUCTIONS // 2))
+    first = min(concurrent, _max_copies(paths, concurrent, _MOST_INSTRUCTIONS // 2))
     rounds = max(2, min(_ROUNDS, _max_copies(paths, _ROUNDS * first) // first))
-    runs = min(most, rounds * first)
-    scale = held / first  # if fewer were run than fit, all are assumed to share one pipe
-    later = (most / scale - first) / max(1, runs - first)
+    runs = min(per_unit, rounds * first)
+    scale = concurrent / first  # if fewer were run than fit, all are assumed to share one pipe
+    later = (per_unit / scale - first) / max(1, runs - first)
     weights = [1.0 if number < first else later for number in range(runs)]
     outcome = Unit(decoded, rates, shared.setting, first, timeline).run(
         [paths.paths] * runs, weights
@@ -184,7 +185,7 @@ def _uniform_time(
     ends = sorted(outcome.ends)
     served = busiest_cycles(outcome, rates) * first
     alone = max(max(ends[:first]) + more, served) * scale
-    if most <= held:
+    if per_unit <= concurrent:
         cycles = alone
     else:
         # A further round takes as long as the last one that was run.
@@ -193,10 +194,10 @@ def _uniform_time(
         if last > 0:
             pace = _mean(ends[-last:]) - _mean(ends[-first - last : len(ends) - first])
         pace = max(pace + more, served)
-        cycles = alone + pace * scale * (most - held) / held
-    tail = 1 - blocks / (most * shared.units)
+        cycles = alone + pace * scale * (per_unit - concurrent) / concurrent
+    tail = 1 - blocks / (per_unit * shared.units)
     return DeviceTime(
-        *(cycles, alone, blocks / (shared.units * held), tail, (outcome,), (float(blocks),))
+        *(cycles, alone, blocks / (shared.units * concurrent), tail, (outcome,), (float(blocks),))
     )
 
 

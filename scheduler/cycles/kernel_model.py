@@ -180,17 +180,17 @@ class _LaunchModel:
             behind = max(0.0, 1 - shared.distinct / shared.fetched.mid)
         ends = {}
         for end in End:
-            own = self._rates(end)
-            times = decode(self._function, self._processor, own, executed)
+            end_rates = self._rates(end)
+            times = decode(self._function, self._processor, end_rates, executed)
             free = device_time(
                 *(times, classes, every),
                 resident=self._resident,
-                rates=own,
-                shared=unit_share(self._board, own, self._launch.blocks, behind),
+                rates=end_rates,
+                shared=unit_share(self._board, end_rates, self._launch.blocks, behind),
                 timeline=8 if end is End.MID else 0,
             )
             ends[end] = apply_memory_bound(
-                free, shared.distinct if shared else 0.0, self._board, own
+                free, shared.distinct if shared else 0.0, self._board, end_rates
             )
         modelled = ModelledLaunch(
             function=self._function,

@@ -122,7 +122,7 @@ class PathPreparer:
             (max(sum(one.read), sum(one.chained)) for one in self._written if one), default=0.0
         )
         self._masks = [one.reads | one.chained | one.writes for one in decoded]
-        self._asking = np.array([bool(own and self._longest) for own in self._masks], bool)
+        self._may_wait = np.array([bool(mask and self._longest) for mask in self._masks], bool)
         self._known: dict[tuple[int, tuple[Need, ...]], Step] = {}
         self._paths: dict[bytes, tuple[list[Step], Cycles, Cycles]] = {}
         self._straight: dict[int, tuple[tuple[Need, ...], int]] = {}
@@ -167,9 +167,9 @@ class PathPreparer:
         steps = [table[key] for key in keys.tolist()]
         at = np.arange(len(indices))
         runs = at - np.maximum.accumulate(np.where(follows, 0, at)) if len(at) else at
-        asking = np.flatnonzero(self._asking[indices])
+        waiting = np.flatnonzero(self._may_wait[indices])
         for position, key, run in zip(
-            *(asking.tolist(), keys[asking].tolist(), runs[asking].tolist()), strict=True
+            *(waiting.tolist(), keys[waiting].tolist(), runs[waiting].tolist()), strict=True
         ):
             needs = self._needs(path, position, run)
             if needs:
@@ -195,8 +195,8 @@ class PathPreparer:
         known = self._straight.get(index)
         if known is not None and known[1] <= run:
             return known[0]
-        one, own = self._decoded[index], self._masks[index]
-        reads = one.reads if one.act is IssueClass.MATRIX else own
+        one, touched = self._decoded[index], self._masks[index]
+        reads = one.reads if one.act is IssueClass.MATRIX else touched
         found: list[Need] = []
         elapsed, at = 0.0, position
         while at and elapsed <= self._longest:
@@ -204,7 +204,7 @@ class PathPreparer:
             before = path[at]
             elapsed += self._after[before]
             result = self._written[before]
-            if result is None or not result.registers & own:
+            if result is None or not result.registers & touched:
                 continue
             ahead = result.read if result.registers & reads else result.chained
             if sum(ahead) >= elapsed:

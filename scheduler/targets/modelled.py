@@ -38,23 +38,24 @@ def board_of_device(name: str) -> Board:
 
     Raises ``UserError`` that lists the known devices.
     """
-    given = name.removeprefix(DEVICE_PREFIX)
-    target, _, asked = given.rpartition(":")
+    identifier = name.removeprefix(DEVICE_PREFIX)
+    target, _, board_name = identifier.rpartition(":")
     for board in modelled_boards():
-        if given == board.target:
+        if identifier == board.target:
             return board
         names = (_normalize(board.name), _normalize(_short_name(board)))
-        if _normalize(asked) in names and target in ("", board.target):
+        if _normalize(board_name) in names and target in ("", board.target):
             return board
     raise UserError(
-        f"device {name!r}: {_unknown_device(given)}; the modelled devices are {_list_devices()}"
+        f"device {name!r}: {_unknown_device(identifier)};"
+        f" the modelled devices are {_list_devices()}"
     )
 
 
-def _unknown_device(given: str) -> str:
+def _unknown_device(identifier: str) -> str:
     for backend in backends():
         for target in targets_of(backend):
-            if given.partition(":")[0] == target.name and target.name not in TARGETS:
+            if identifier.partition(":")[0] == target.name and target.name not in TARGETS:
                 return f"times are not modelled for {target.name}" + (
                     ": measure on the GPU instead" if backend.name == "cuda" else ""
                 )

@@ -44,12 +44,12 @@ def bind_launch(
         raise UserError(f"{what}: {lds} bytes of LDS; a block on {target.name} has {most}")
     places = [place for place in program.arguments if not place.hidden]
     names = [place.name for place in places]
-    given = _order_arguments(text, places, names, what)
+    ordered = _order_arguments(text, places, names, what)
     memory = Memory()
-    addresses = _map_buffers(given, memory, what)
+    addresses = _map_buffers(ordered, memory, what)
     pointers = _Pointers(addresses, names)
     arguments = []
-    for number, (place, argument) in enumerate(zip(places, given, strict=True)):
+    for number, (place, argument) in enumerate(zip(places, ordered, strict=True)):
         at = f"{what}: {_name(number, names)}"
         arguments.append(_value(at, place, argument, number, pointers))
     function = program.function.name
@@ -88,10 +88,10 @@ def _order_arguments(
     return found
 
 
-def _map_buffers(given: Sequence[Argument], memory: Memory, what: str) -> Addresses:
+def _map_buffers(arguments: Sequence[Argument], memory: Memory, what: str) -> Addresses:
     """Return the address of each buffer by the number of its argument and of its member."""
     buffers: dict[tuple[int, int], Buffer] = {}
-    for number, argument in enumerate(given):
+    for number, argument in enumerate(arguments):
         members = argument.members if isinstance(argument, Struct) else ()
         for place, member in ((-1, argument), *enumerate(members)):
             if isinstance(member, Buffer):
@@ -190,12 +190,12 @@ class _Pointers:
     addresses: Addresses
     names: Sequence[str]
 
-    def address(self, at: str, pointer: Pointer, own: tuple[int, int]) -> int:
-        """Return the address of the pointer at the position ``own``."""
+    def address(self, at: str, pointer: Pointer, position: tuple[int, int]) -> int:
+        """Return the address of the pointer at ``position``."""
         if pointer is None:
             return 0
         if isinstance(pointer, Buffer):
-            return self.addresses[own]
+            return self.addresses[position]
         other = pointer.argument if isinstance(pointer.argument, int) else -1
         if isinstance(pointer.argument, str) and pointer.argument in self.names:
             other = list(self.names).index(pointer.argument)

@@ -96,14 +96,18 @@ def read_launch(content: str | bytes, what: str = "launch") -> LaunchSpec:
     block = _dim3(data["block"])
     if math.prod(block) > MOST_THREADS:
         raise UserError(f"{what}: block: {math.prod(block)} threads; the limit is {MOST_THREADS}")
-    given = data["arguments"]
+    entries = data["arguments"]
     arguments: tuple[Argument, ...] | dict[str, Argument]
-    if isinstance(given, list):
-        arguments = tuple(_argument(f"{what}: arguments[{i}]", one) for i, one in enumerate(given))
+    if isinstance(entries, list):
+        arguments = tuple(
+            _argument(f"{what}: arguments[{i}]", one) for i, one in enumerate(entries)
+        )
         if "others" in data:
             raise UserError(f"{what}: others: for named arguments only")
     else:
-        arguments = {name: _argument(f"{what}: arguments.{name}", given[name]) for name in given}
+        arguments = {
+            name: _argument(f"{what}: arguments.{name}", entries[name]) for name in entries
+        }
     return LaunchSpec(
         data.get("function", ""),
         _dim3(data["grid"]),
@@ -138,34 +142,34 @@ def _describe_error(error: Any) -> str:
     )
 
 
-def _argument(at: str, given: Any) -> Argument:
-    if given is None or isinstance(given, int | float):
-        return given
-    if isinstance(given, list):
-        return tuple(given)
-    if "struct" in given:
-        members = enumerate(given["struct"])
+def _argument(at: str, value: Any) -> Argument:
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, list):
+        return tuple(value)
+    if "struct" in value:
+        members = enumerate(value["struct"])
         return Struct(tuple(_member(f"{at}.struct[{place}]", one) for place, one in members))
-    return _bytes(at, given) if "bytes" in given else _pointer(at, given)
+    return _bytes(at, value) if "bytes" in value else _pointer(at, value)
 
 
-def _member(at: str, given: Any) -> Member:
-    if given is None:
+def _member(at: str, value: Any) -> Member:
+    if value is None:
         return None
-    if "type" not in given:
-        return _bytes(at, given) if "bytes" in given else _pointer(at, given)
-    dtype = _dtype(at, given["type"])
+    if "type" not in value:
+        return _bytes(at, value) if "bytes" in value else _pointer(at, value)
+    dtype = _dtype(at, value["type"])
     if dtype.is_complex:
         raise UserError(f"{at}: write a complex number as two members")
     try:
-        return StructNumber(pack_values(dtype, [given["value"]]))
+        return StructNumber(pack_values(dtype, [value["value"]]))
     except ValueError as error:
         raise UserError(f"{at}: {error}") from None
 
 
-def _bytes(at: str, given: Any) -> bytes:
+def _bytes(at: str, value: Any) -> bytes:
     try:
-        return bytes.fromhex(given["bytes"])
+        return bytes.fromhex(value["bytes"])
     except ValueError:
         raise UserError(f"{at}: bytes: not pairs of hexadecimal digits") from None
 
@@ -177,14 +181,14 @@ def _dtype(at: str, name: str) -> DType:
     return dtype
 
 
-def _pointer(at: str, given: Any) -> Buffer | BufferAlias:
-    if "same_as" in given:
-        return BufferAlias(given["same_as"], given.get("offset_bytes", 0))
-    if ("elements" in given) == ("shape" in given):
+def _pointer(at: str, value: Any) -> Buffer | BufferAlias:
+    if "same_as" in value:
+        return BufferAlias(value["same_as"], value.get("offset_bytes", 0))
+    if ("elements" in value) == ("shape" in value):
         raise UserError(f"{at}: give either elements or shape")
-    elements = given.get("elements") or math.prod(given["shape"])
-    values = tuple(given.get("values", ()))
-    buffer = Buffer(_dtype(at, given["buffer"]), elements, given.get("below"), values)
+    elements = value.get("elements") or math.prod(value["shape"])
+    values = tuple(value.get("values", ()))
+    buffer = Buffer(_dtype(at, value["buffer"]), elements, value.get("below"), values)
     if buffer.bytes > _MOST_BUFFER:
         raise UserError(f"{at}: larger than {_MOST_BUFFER >> 40} TiB")
     if len(values) > elements:
@@ -194,8 +198,8 @@ def _pointer(at: str, given: Any) -> Buffer | BufferAlias:
     return buffer
 
 
-def _dim3(given: list[int]) -> tuple[int, int, int]:
-    x, y, z = (*given, 1, 1)[:3]
+def _dim3(sizes: list[int]) -> tuple[int, int, int]:
+    x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 
 

@@ -48,19 +48,19 @@ def live_registers(function: Function) -> VectorRegisters:
             known[text] = registers(*text)
         effects.append(known[text])
     out = live_out(function, effects)
-    held = [0] * len(effects)
+    live_at = [0] * len(effects)
     for number, block in enumerate(function.blocks):
         live = out[number]
         for index in range(block.end - 1, block.first - 1, -1):
             reads, writes = effects[index]
             after = live | writes
             live = (live & ~writes) | reads
-            held[index] = after | live
-    counts = tuple(each.bit_count() for each in held)
+            live_at[index] = after | live
+    counts = tuple(each.bit_count() for each in live_at)
     peak = max(counts, default=0)
     return VectorRegisters(
         counts=counts,
-        agpr=tuple((each >> _AGPR).bit_count() for each in held),
+        agpr=tuple((each >> _AGPR).bit_count() for each in live_at),
         peak=peak,
         peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
     )

@@ -48,8 +48,8 @@ class BufferAccess:
     def scratch(self, g: Group) -> Addresses:
         """Return byte offsets within the lane's memory: the scalar offset counts all lanes'
         bytes."""
-        own = self._offsets(g) + self.scalar_offset(g).astype(np.int64) // g.lanes
-        return np.broadcast_to(own, (g.count, g.lanes))
+        offsets = self._offsets(g) + self.scalar_offset(g).astype(np.int64) // g.lanes
+        return np.broadcast_to(offsets, (g.count, g.lanes))
 
     def _offsets(self, g: Group) -> Addresses:
         if self.offset is None:
@@ -144,10 +144,10 @@ def make(
         transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
     move = load_step if verb == "load" else store_step
     plain = move(GLOBAL, buffer.addresses, row, transfer, index)
-    own = move(SCRATCH, buffer.scratch, row, transfer, index)
+    in_scratch = move(SCRATCH, buffer.scratch, row, transfer, index)
     outside = _zeros(row, transfer) if verb == "load" else None
     guarded = _bounds_checked(buffer, plain, outside, transfer.size)
-    return lambda g: own(g) if buffer.is_scratch(g) else guarded(g)
+    return lambda g: in_scratch(g) if buffer.is_scratch(g) else guarded(g)
 
 
 def _zeros(row: int, transfer: Transfer) -> Step:

@@ -82,9 +82,11 @@ def write_listing(
 
 
 def _function(code: FunctionCode, number: int, image: Image, library: Any) -> Iterator[str]:
-    held = descriptor.read(code.descriptor, amd_gpu(image.processor)) if code.descriptor else None
-    if held:
-        wavefront = held.wavefront
+    settings = (
+        descriptor.read(code.descriptor, amd_gpu(image.processor)) if code.descriptor else None
+    )
+    if settings:
+        wavefront = settings.wavefront
     else:  # that of the kernels, which call it
         kernels = notes.kernel_entries(image.metadata)
         wavefront = next((32 for kernel in kernels if kernel.get(".wavefront_size") == 32), 64)
@@ -109,9 +111,9 @@ def _function(code: FunctionCode, number: int, image: Image, library: Any) -> It
             yield f"\t{line.text}"
     yield f".Lfunc_end{number}:"
     yield f"\t.size\t{code.name}, .Lfunc_end{number}-{code.name}"
-    if held:
+    if settings:
         yield f"\t.amdhsa_kernel {code.name}"
-        for name, value in held.directives:
+        for name, value in settings.directives:
             yield f"\t\t.amdhsa_{name} {value}"
         yield "\t.end_amdhsa_kernel"
     yield f"; codeLenInByte = {len(code.content)}"

@@ -231,21 +231,21 @@ def _sparse(
     product = Product(
         mfma_input(m, k, 1), mfma_input(n, k, 1), mfma_result(m, n, 1, 4), shape.result
     )
-    held = k * m // 128  # elements of A per lane
-    first = 4 * (np.arange(held) // 2)
+    per_lane = k * m // 128  # elements of A per lane
+    first = 4 * (np.arange(per_lane) // 2)
     size = m * n // 64
 
     def compute(left: Bits, right: Bits, index: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
         part = 0 if modifier_number(modifiers, "cbsz") else modifier_number(modifiers, "abid")
-        bits = index[:, 0] >> np.uint32(part * 2 * held)
-        shifts = (2 * np.arange(held, dtype=np.uint32))[:, None]
+        bits = index[:, 0] >> np.uint32(part * 2 * per_lane)
+        shifts = (2 * np.arange(per_lane, dtype=np.uint32))[:, None]
         places = first[:, None] + ((bits[:, None] >> shifts) & np.uint32(3)).astype(np.intp)
         stored = a.decode(unpack_codes(left, a.bits))
-        dense = np.zeros((stored.shape[0], 2 * held, 64), stored.dtype)
+        dense = np.zeros((stored.shape[0], 2 * per_lane, 64), stored.dtype)
         np.put_along_axis(dense, places, stored, axis=1)
         return product.multiply(dense, b.decode(unpack_codes(right, b.bits)), old)
 
-    inputs = (held * a.bits // 32, 2 * held * b.bits // 32, 1)
+    inputs = (per_lane * a.bits // 32, 2 * per_lane * b.bits // 32, 1)
     return BlockRow(name, size, inputs, compute, reads_old=True, needs=needs)
 
 

@@ -37,9 +37,9 @@ def mfma_input(rows: int, k: int, blocks: int, run: int | None = None) -> InputP
     """``run`` is how many k are contiguous in a lane, before those of the other lanes; default: all
     the lane's k."""
     block, row, at = np.meshgrid(np.arange(blocks), np.arange(rows), np.arange(k), indexing="ij")
-    held = k * rows * blocks // 64
-    run = run or held
-    groups = held and (k // held)
+    per_lane = k * rows * blocks // 64
+    run = run or per_lane
+    groups = per_lane and (k // per_lane)
     group = at // run % groups
     item = at % run + run * (at // (run * groups))
     return InputPlaces(item, row + rows * (block + blocks * group))
@@ -64,8 +64,8 @@ def wmma_input(k: int, lanes: int, wmma: Feature) -> InputPlaces:
     _, row, at = np.meshgrid(np.arange(1), np.arange(16), np.arange(k), indexing="ij")
     if wmma is Feature.WMMA_RDNA3:
         return InputPlaces(at, row)
-    held = k * 16 // lanes
-    return InputPlaces(at % held, row + 16 * (at // held))
+    per_lane = k * 16 // lanes
+    return InputPlaces(at % per_lane, row + 16 * (at // per_lane))
 
 
 def wmma_result(lanes: int, wmma: Feature) -> ResultPlaces:
