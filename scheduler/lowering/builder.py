@@ -462,9 +462,7 @@ def wrap_position(indirect: Indirect) -> Value:
     value = upcast(indirect.value, DType.I64)
     if not indirect.wrap:
         return value
-    zero = const(0, DType.I64)
-    moved = value + index_value(indirect.size)
-    return call("where", value < zero, moved, value)
+    return call("where", value < 0, value + index_value(indirect.size), value)
 
 
 _ARG_KINDS = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)

@@ -10,7 +10,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Assertion, BufferKind, Lowered, live_operations
 from scheduler.ir.values import Value, call, index_value
-from scheduler.lowering import layout, scalars
+from scheduler.lowering import layout, scalars, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.tensor import Index, Tensor
 
@@ -64,7 +64,7 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
     def read(index: Index) -> Value:
         found: Value = values[-1]
         for place, value in enumerate(values[:-1]):
-            here = call("eq", index_value(index[0]), index_value(place))
+            here = trees.equal(index[0], place)
             found = call("where", here, value, found)
         return found
 

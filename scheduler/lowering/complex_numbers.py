@@ -11,8 +11,8 @@ from dataclasses import replace
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.values import Value, call, index_value
-from scheduler.lowering import matmul, special
+from scheduler.ir.values import Value, call
+from scheduler.lowering import matmul, special, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import elementwise
@@ -64,7 +64,7 @@ def view_as_real(b: Builder, self: Tensor) -> Tensor:
         parts = call("real", number), call("imag", number)
         if which.is_Integer:
             return parts[int(which)]
-        first = call("eq", index_value(which), index_value(0))
+        first = trees.equal(which, 0)
         return call("where", first, *parts)
 
     return Tensor((*self.size, _TWO), self.dtype.real, at, "", self.nodes)

@@ -177,7 +177,7 @@ def triangle_indices(lower: bool) -> Callable[..., Tensor]:
             if not lower:
                 ends = (index_value(row - 1), index_value(col - 1))
                 places = tuple(e - p for e, p in zip(ends, places, strict=True))
-            first = call("eq", index_value(i[0]), index_value(0))
+            first = trees.equal(i[0], 0)
             return upcast(call("where", first, *places), meta.dtype)
 
         return materialize(b, Tensor(meta.size, meta.dtype, read))
@@ -215,7 +215,7 @@ def eye(b: Builder, **_: Any) -> Tensor:
     meta = b.meta()
 
     def read(i: Index) -> Value:
-        same = call("eq", index_value(i[0]), index_value(i[1]))
+        same = trees.equal(i[0], i[1])
         return call("where", same, const(1, meta.dtype), const(0, meta.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -271,7 +271,7 @@ def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
     if n == 0:
 
         def unit(i: Index) -> Value:
-            same = call("eq", index_value(i[-1]), index_value(i[-2]))
+            same = trees.equal(i[-1], i[-2])
             return call("where", same, const(1, meta.dtype), 0)
 
         return materialize(b, Tensor(meta.size, meta.dtype, unit))

@@ -108,13 +108,12 @@ def cosine_embedding(
     lengths = [summed(lambda x, _: squared(x)), summed(lambda _, y: squared(y))]
 
     def function(xy: Value, xx: Value, yy: Value, t: Value) -> Value:
-        zero = const(0, compute_dtype)
         length = call("sqrt", (xx + 1e-12) * (yy + 1e-12))
         cosine = xy / length
         near = 1 - cosine
         far = call("maximum", cosine + -margin, 0)
-        same = call("where", call("eq", t, 1), near, zero)
-        other = call("where", call("eq", t, -1), far, zero)
+        same = call("where", call("eq", t, 1), near, 0)
+        other = call("where", call("eq", t, -1), far, 0)
         return same + other
 
     return reduce_loss(
@@ -213,11 +212,8 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
     def column(index: Index) -> Value:
         """The second row of the pair: its offset from the first pair, plus the row, plus one."""
         own = row.at(index)
-        one, two = const(1, DType.I64), const(2, DType.I64)
-        left = index_value(2 * rows - 1) - own
-        before = call("floordiv", own * left, two)
-        away = index_value(index[0]) - before
-        return own + away + one
+        pairs_before = call("floordiv", own * (index_value(2 * rows - 1) - own), 2)
+        return own + (index_value(index[0]) - pairs_before) + 1
 
     columns = b.pointwise(meta.size, DType.I64, column)
 

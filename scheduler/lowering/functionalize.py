@@ -99,7 +99,7 @@ def _position(
         moving = [(axis, form.at(axis.var)) for axis in axes if form.at(axis.var) != 0]
         rest = i - form.rest
         if not moving:
-            conditions.append(call("eq", index_value(rest), index_value(0)))
+            conditions.append(trees.equal(rest, 0))
             continue
         if len(moving) > 1 or not moving[0][1].is_Integer:
             raise Unsupported(f"it writes to a view at {expr}, which cannot be inverted")
@@ -149,7 +149,7 @@ def _flat_position(
         found[axis] = FloorDiv(left, step) if step != 1 else left
         left = Mod(left, as_expr(step)) if step != 1 else _ZERO
         conditions.append(trees.less_than(found[axis], axis.size))
-    conditions.append(call("eq", index_value(left), index_value(0)))
+    conditions.append(trees.equal(left, 0))
     return trees.all_of(*conditions), found
 
 

@@ -386,7 +386,7 @@ def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> 
         value: Value = fill
         for d in range(self.rank):
             place = b.indirect(found, i[:1], count, coordinate(d), wrap=False)
-            own = call("eq", index_value(i[1]), index_value(d))
+            own = trees.equal(i[1], d)
             value = trees.masked_value(trees.all_of(reached, own), upcast(place, DType.I64), value)
         return value
 

@@ -105,13 +105,12 @@ def cubic(along: Ratio, place: Expr, dtype: DType) -> Taps:
 
 def cubic_weights(t: Value) -> list[Value]:
     """The weights of the pixels at -1, 0, 1 and 2 for a position ``t`` after pixel 0."""
-    one = const(1, t.dtype)
-    other = one - t
+    rest = 1 - t
     return [
-        cubic_far(t + one, -0.75),
+        cubic_far(t + 1, -0.75),
         cubic_near(t, -0.75),
-        cubic_near(other, -0.75),
-        cubic_far(other + one, -0.75),
+        cubic_near(rest, -0.75),
+        cubic_far(rest + 1, -0.75),
     ]
 
 

@@ -456,7 +456,7 @@ def fill_diagonal(
         first = index[0]
         if wrap and len(index) == 2:
             first = Mod(first, self.size[1] + 1)
-        on = (call("eq", index_value(first), index_value(other)) for other in index[1:])
+        on = (trees.equal(first, other) for other in index[1:])
         value = self.at(index)
         return trees.masked_value(trees.all_of(*on), element(fill_value, (), self.dtype), value)
 

@@ -271,7 +271,7 @@ def _select_tap(taps: Taps, number: Expr) -> tuple[Value, Value]:
     """Position and weight of the tap with this number."""
     place, weight = index_value(taps[-1][0]), taps[-1][1]
     for k in reversed(range(len(taps) - 1)):
-        here = call("eq", index_value(number), index_value(k))
+        here = trees.equal(number, k)
         place = call("where", here, index_value(taps[k][0]), place)
         weight = call("where", here, taps[k][1], weight)
     return place, weight

@@ -27,7 +27,7 @@ def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: Any) 
     chosen = position_along(b, index, self.size[at])
 
     def read(i: Index) -> Value:
-        here = call("eq", index_value(i[at]), index_value(chosen))
+        here = trees.equal(i[at], chosen)
         return trees.masked_value(
             here, _cast_source(self, src, (*i[:at], *i[at + 1 :])), self.at(i)
         )
@@ -68,14 +68,14 @@ def slice_scatter(
 def diagonal_scatter(
     b: Builder, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    one, two = normalize_dim(dim1, self.rank), normalize_dim(dim2, self.rank)
+    first, second = normalize_dim(dim1, self.rank), normalize_dim(dim2, self.rank)
     below, right = max(-offset, 0), max(offset, 0)
 
     def read(i: Index) -> Value:
-        along = i[one] - below
-        same = call("eq", index_value(along), index_value(i[two] - right))
+        along = i[first] - below
+        same = trees.equal(along, i[second] - right)
         inside = index_value(along) >= index_value(0)
-        rest = tuple(x for d, x in enumerate(i) if d not in (one, two))
+        rest = tuple(x for d, x in enumerate(i) if d not in (first, second))
         return trees.masked_value(
             trees.all_of(same, inside), _cast_source(self, src, (*rest, along)), self.at(i)
         )

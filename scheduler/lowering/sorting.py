@@ -114,11 +114,8 @@ def _median(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
         whole = index_value(length)
         numbers = whole - count
         if ignores_nan:
-            one, two, zero = (const(n, DType.I64) for n in (1, 2, 0))
-            last = call("maximum", numbers - one, zero)
-            return call("floordiv", last, two)
-        some = count > 0
-        return call("where", some, numbers, index_value(middle))
+            return call("floordiv", call("maximum", numbers - 1, 0), 2)
+        return call("where", count > 0, numbers, index_value(middle))
 
     places = Tensor(nans.size, DType.I64, place)
     values, indices = (take_place(b, part, at, places) for part in sort_along(b, self, at))

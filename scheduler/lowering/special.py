@@ -207,13 +207,12 @@ def shift(op: str) -> Callable[..., Tensor]:
         bits = dtype.itemsize * 8
 
         def function(x: Value, y: Value) -> Value:
-            zero = const(0, x.dtype)
-            inside = (y >= zero) & (y < bits)
-            kept = call("where", inside, y, zero)
-            gone: Value = zero
-            if op == "rshift":
-                gone = call("where", x < zero, zero - 1, zero)
-            return call("where", inside, call(op, x, kept), gone)
+            inside = (y >= 0) & (y < bits)
+            shifted = call(op, x, call("where", inside, y, 0))
+            if op == "lshift":
+                return call("where", inside, shifted, 0)
+            all_sign = call("where", x < 0, const(0, x.dtype) - 1, 0)
+            return call("where", inside, shifted, all_sign)
 
         return elementwise(b, (self, other), function)
 

@@ -123,6 +123,5 @@ def _range(b: Builder, line: Tensor, low: float, high: float, held: DType) -> tu
         )
         for kind in (ReductionKind.MIN, ReductionKind.MAX)
     )
-    one = const(1, held)
     empty = call("eq", least, most)
-    return (call("where", empty, least - one, least), call("where", empty, most + one, most))
+    return (call("where", empty, least - 1, least), call("where", empty, most + 1, most))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import sympy
@@ -92,26 +92,19 @@ def _flat_memory(b: Builder, tensor: Tensor) -> Tensor:
     return tensor.view((product(tensor.size),), index)
 
 
-class _StridedOffset:
-    """The position in memory of an index of a view."""
-
-    def __init__(self, offset: Expr, stride: Sequence[Expr]) -> None:
-        self._offset, self._stride = offset, stride
-
-    def __call__(self, index: Index) -> Expr:
-        steps = (i * step for i, step in zip(index, self._stride, strict=True))
-        return self._offset + sympy.Add(*steps)
-
-
 def _strided_offset(
     b: Builder, line: Tensor, size: Any, stride: Any, offset: Any
-) -> _StridedOffset:
-    """Raises ``Unsupported`` unless the view provably stays inside the memory."""
+) -> Callable[[Index], Expr]:
+    """A function from an index of the view to its position in memory. Raises ``Unsupported`` unless
+    the view provably stays inside the memory."""
     sizes, steps = tuple(map(as_expr, size)), tuple(map(as_expr, stride))
     first = as_expr(offset or 0)
-    places = _StridedOffset(first, steps)
-    last = places(tuple(extent - 1 for extent in sizes))
-    inside = all(is_nonnegative(one, b.sizes) for one in (first, *steps, line.size[0] - 1 - last))
+
+    def position(index: Index) -> Expr:
+        return first + sympy.Add(*(i * step for i, step in zip(index, steps, strict=True)))
+
+    rest = line.size[0] - 1 - position(tuple(extent - 1 for extent in sizes))
+    inside = all(is_nonnegative(expr, b.sizes) for expr in (first, *steps, rest))
     if not inside and not any(extent == 0 for extent in sizes):
         raise Unsupported("a strided view that may leave its memory is not supported")
-    return places
+    return position

@@ -58,6 +58,11 @@ def is_always_true(value: Value, symbols: Mapping[str, SymbolInfo]) -> bool:
     return is_implied(Guard((relation,)), symbols)
 
 
+def equal(a: Expr | int, b: Expr | int) -> Value:
+    """``a == b`` of integer expressions."""
+    return call("eq", index_value(a), index_value(b))
+
+
 def less_than(a: Expr, b: Expr) -> Value:
     """``a < b`` of integer expressions."""
     return call("lt", index_value(a), index_value(b))

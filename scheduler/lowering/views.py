@@ -124,8 +124,8 @@ def transpose(tensor: Tensor, dim0: int, dim1: int) -> Tensor:
     order = list(range(tensor.rank))
     if not order:
         return tensor
-    one, two = normalize_dim(dim0, tensor.rank), normalize_dim(dim1, tensor.rank)
-    order[one], order[two] = two, one
+    first, second = normalize_dim(dim0, tensor.rank), normalize_dim(dim1, tensor.rank)
+    order[first], order[second] = second, first
     return permute(tensor, tuple(order))
 
 
@@ -314,13 +314,13 @@ def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
 
 
 def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    one, two = normalize_dim(dim1, self.rank), normalize_dim(dim2, self.rank)
-    rest = [d for d in range(self.rank) if d not in (one, two)]
+    first, second = normalize_dim(dim1, self.rank), normalize_dim(dim2, self.rank)
+    rest = [d for d in range(self.rank) if d not in (first, second)]
 
     def index(i: Index) -> Index:
         at = dict(zip(rest, i[:-1], strict=True))
-        at[one] = i[-1] + max(-offset, 0)
-        at[two] = i[-1] + max(offset, 0)
+        at[first] = i[-1] + max(-offset, 0)
+        at[second] = i[-1] + max(offset, 0)
         return tuple(at[d] for d in range(len(at)))
 
     return self.view(b.meta().size, index)
