@@ -55,7 +55,7 @@ def add_result(
     """Add a result to its problem's series, or to that of ``key``. Part of the transaction that
     records the result. ``at`` is its place in the history if that is neither the revision's time
     nor ``measured_at``."""
-    own = series.PointSource(
+    origin = series.PointOrigin(
         result.problem_id,
         result.kernel_id,
         result.build_id,
@@ -63,7 +63,7 @@ def add_result(
         result.pk,
         at,
     )
-    series.store([point_of(result, revision, measured_at, key)], source, own=own)
+    series.store([point_of(result, revision, measured_at, key)], source, origin=origin)
 
 
 def point_of(

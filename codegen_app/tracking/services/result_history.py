@@ -55,8 +55,8 @@ def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int
             raise UserError(f"{what}: runs[{place}].{error}") from None
     for row in builds.values():
         if row.points:
-            own = series.PointSource(row.problem.pk, row.build.kernel_id, row.build.pk, None, None)
-            series.store(row.points, Source.IMPORT, own=own)
+            origin = series.PointOrigin(row.problem.pk, row.build.kernel_id, row.build.pk)
+            series.store(row.points, Source.IMPORT, origin=origin)
     return sum(len(row.points) for row in builds.values())
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from django.utils import timezone
 
 from codegen_app.tracking.models import Batch, Conditions, Datum, Revision, Series, Source
 from codegen_app.workers import queue
-from scheduler.results.points.model import Point, RevisionKey, SeriesKey, digest_of
+from scheduler.results.points.model import Point, RevisionKey, digest_of
 
 _LOCK = """
 SELECT id FROM codegen_app_series WHERE id = ANY(string_to_array(%s, ',')::bigint[])
@@ -51,7 +52,7 @@ JOIN codegen_app_revision AS revision USING (repository, name, branch)
 
 
 @dataclass(frozen=True)
-class PointSource:
+class PointOrigin:
     """The rows that our own points come from; a run and a result if they have them. ``at`` is their
     place in the history if it differs from revision and measurement: for a build that is measured
     again, the place of the original point."""
@@ -59,17 +60,9 @@ class PointSource:
     problem_id: int
     kernel_id: int
     build_id: int
-    run_id: int | None
-    result_id: int | None
+    run_id: int | None = None
+    result_id: int | None = None
     at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class _Revision:
-    """A revision's row."""
-
-    pk: int
-    at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -88,92 +81,89 @@ def store(
     points: Sequence[Point],
     source: Source,
     batch: Batch | None = None,
-    own: PointSource | None = None,
+    origin: PointOrigin | None = None,
 ) -> StoreSummary:
     """Add points to their series, in a number of queries that does not grow with the points.
 
     Rows that many batches share are always inserted, and locked, in the same order, so that two
-    batches never deadlock. ``own`` applies to every point. A worker is notified once they are
+    batches never deadlock. ``origin`` applies to every point. A worker is notified once they are
     committed.
     """
-    digests = _Digests()
     revisions = _revisions({point.revision for point in points})
-    conditions = _conditions([point.conditions for point in points], digests)
+    # Points share few keys and conditions: the digest of each object is computed once.
+    keys = {id(point.series): point.series for point in points}
+    series_digests = {address: key.digest for address, key in keys.items()}
+    all_facts = {id(point.conditions): dict(point.conditions) for point in points}
+    facts_digests = {address: digest_of(facts) for address, facts in all_facts.items()}
+    facts_by_digest = {facts_digests[address]: facts for address, facts in all_facts.items()}
+    known, inserted = _get_or_insert(
+        Conditions, {key: {"facts": facts} for key, facts in facts_by_digest.items()}
+    )
+    conditions = known | inserted
+
     spans: dict[str, _Span] = {}
-    placed: list[_PlacedPoint] = []
+    moments: list[datetime] = []
     for point in points:
-        revision = revisions[_identity(point.revision)]
-        digest, at = digests.of_series(point.series), _history_time(point, revision, own)
-        _extend(spans, digest, point, at)
-        placed.append((point, digest, at, revision.pk))
-    keys, new = _series(spans, own)
-    texts = _CopyRows(source, batch, own)
+        _, revision_at = revisions[_identity(point.revision)]
+        at = (origin.at if origin else None) or revision_at or point.measured_at
+        span = spans.setdefault(series_digests[id(point.series)], _Span(point, at, at))
+        span.points += 1
+        span.not_positive += point.value <= 0
+        span.first_at, span.last_at = min(span.first_at, at), max(span.last_at, at)
+        moments.append(at)
+    series, new_series = _series(spans, origin)
+
+    links = (origin.kernel_id, origin.build_id, origin.run_id, origin.result_id) if origin else ()
+    ends = (source.value, batch.pk if batch else None, *(links or (None,) * 4))
+    end = "\t".join(_NULL if value is None else str(value) for value in ends)
+    iso = cache(datetime.isoformat)  # points share few times
     _insert(
-        texts.row(
-            point, at, keys[digest], revision, conditions[digests.of_conditions(point.conditions)]
+        _copy_line(
+            point,
+            series[series_digests[id(point.series)]],
+            f"{iso(at)}\t{iso(point.measured_at)}",
+            revisions[_identity(point.revision)][0],
+            conditions[facts_digests[id(point.conditions)]],
+            end,
         )
-        for point, digest, at, revision in placed
+        for point, at in zip(points, moments, strict=True)
     )
     queue.notify(queue.Kind.DETECT)
-    return StoreSummary(
-        len(points), len(spans), new, sum(one.not_positive for one in spans.values())
-    )
-
-
-# A point, its series' digest, its place in the history, its revision's key.
-_PlacedPoint = tuple[Point, str, datetime, int]
-
-
-def _history_time(point: Point, revision: _Revision, own: PointSource | None) -> datetime:
-    """Return the point's place in the history."""
-    return (own.at if own else None) or revision.at or point.measured_at
+    not_positive = sum(span.not_positive for span in spans.values())
+    return StoreSummary(len(points), len(spans), new_series, not_positive)
 
 
 @dataclass
 class _Span:
-    """The added points of one series: one of them, their number, first and last time."""
+    """The added points of one series: one of them, the first and last time, and their number."""
 
-    one: Point
-    points: int
+    example: Point
     first_at: datetime
     last_at: datetime
+    points: int = 0
     not_positive: int = 0
 
+    @property
+    def columns(self) -> dict[str, object]:
+        """Return the columns of a series that sum up its points."""
+        return {
+            "points": self.points,
+            "not_positive": self.not_positive,
+            "first_at": self.first_at.isoformat(),
+            "last_at": self.last_at.isoformat(),
+        }
 
-def _extend(spans: dict[str, _Span], digest: str, point: Point, at: datetime) -> None:
-    span = spans.get(digest)
-    if span is None:
-        span = spans[digest] = _Span(point, 0, at, at)
-    span.points += 1
-    span.not_positive += point.value <= 0
-    span.first_at, span.last_at = min(span.first_at, at), max(span.last_at, at)
 
-
-class _CopyRows:
-    """Rows as COPY reads them. All columns are numbers and times, which need no escaping; times are
-    few, so each is formatted once."""
-
-    def __init__(self, source: Source, batch: Batch | None, own: PointSource | None) -> None:
-        links = (own.kernel_id, own.build_id, own.run_id, own.result_id) if own else (None,) * 4
-        ends = (source.value, batch.pk if batch else None, *links)
-        self._end = "\t".join(_NULL if one is None else str(one) for one in ends)
-        self._moments: dict[datetime, str] = {}
-
-    def row(self, point: Point, at: datetime, series: int, revision: int, conditions: int) -> str:
-        """Return a point's line; the keys are those of its rows."""
-        low, high = (_NULL if one is None else repr(one) for one in (point.low, point.high))
-        samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
-        return (
-            f"{series}\t{self._moment(at)}\t{self._moment(point.measured_at)}"
-            f"\t{point.value!r}\t{low}\t{high}\t{point.n}"
-            f"\t{samples}\t{revision}\t{conditions}\t{self._end}\n"
-        )
-
-    def _moment(self, moment: datetime) -> str:
-        text = self._moments.get(moment)
-        if text is None:
-            text = self._moments[moment] = moment.isoformat()
-        return text
+def _copy_line(
+    point: Point, series: int, times: str, revision: int, conditions: int, end: str
+) -> str:
+    """Return a point's row as COPY reads it: numbers and times, which need no escaping."""
+    low, high = (_NULL if bound is None else repr(bound) for bound in (point.low, point.high))
+    samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
+    return (
+        f"{series}\t{times}\t{point.value!r}\t{low}\t{high}\t{point.n}"
+        f"\t{samples}\t{revision}\t{conditions}\t{end}\n"
+    )
 
 
 def _insert(rows: Iterator[str]) -> None:
@@ -183,127 +173,86 @@ def _insert(rows: Iterator[str]) -> None:
             copy.write(part)
 
 
-def _count(spans: Mapping[int, _Span]) -> None:
-    new = [{"id": key, **_counts(span)} for key, span in spans.items()]
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [json.dumps(new)])
-
-
-def _counts(span: _Span) -> dict[str, object]:
-    return {
-        "points": span.points,
-        "not_positive": span.not_positive,
-        "first_at": span.first_at.isoformat(),
-        "last_at": span.last_at.isoformat(),
-    }
-
-
-def _select(statement: str, value: str) -> list[tuple[Any, ...]]:
+def _fetch(statement: str, value: str) -> list[tuple[Any, ...]]:
     """Return the rows for values passed as one text: ten thousand parameters, or an array, take
     longer to write and read than to look up."""
     with connection.cursor() as cursor:
         cursor.execute(statement, [value])
-        return list(cursor.fetchall())
-
-
-class _Digests:
-    """Cached digests of values that many points share."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, tuple[object, str]] = {}
-
-    def of_series(self, key: SeriesKey) -> str:
-        return self._once(key, lambda: key.digest)
-
-    def of_conditions(self, facts: Mapping[str, object]) -> str:
-        return self._once(facts, lambda: digest_of(dict(facts)))
-
-    def _once(self, of: object, make: object) -> str:
-        known = self._made.get(id(of))
-        if known is None:
-            known = self._made[id(of)] = of, make()  # type: ignore[operator]
-        return known[1]
+        return list(cursor.fetchall()) if cursor.description else []
 
 
 def _identity(key: RevisionKey) -> tuple[str, str, str]:
     return key.repository, key.name, key.branch
 
 
-def _revisions(keys: Iterable[RevisionKey]) -> dict[tuple[str, str, str], _Revision]:
-    """Return the rows; a revision's time is the one that was stored first."""
+def _revisions(
+    keys: Iterable[RevisionKey],
+) -> dict[tuple[str, str, str], tuple[int, datetime | None]]:
+    """Return the keys of the rows and their times; a revision's time is the one that was stored
+    first."""
     moments: dict[tuple[str, str, str], datetime | None] = {}
     for key in keys:
         moments[_identity(key)] = moments.get(_identity(key)) or key.at
-    late: list[tuple[int, datetime | None]] = []
     rows = [
-        {"repository": repository, "name": name, "branch": branch, "at": _iso(moment)}
-        for (repository, name, branch), moment in sorted(moments.items(), key=lambda one: one[0])
+        {
+            "repository": repository,
+            "name": name,
+            "branch": branch,
+            "at": at.isoformat() if at else None,
+        }
+        for (repository, name, branch), at in sorted(moments.items())
     ]
     _insert_new(Revision, rows)
-    found: dict[tuple[str, str, str], _Revision] = {}
-    for pk, *identity, at in _select(_REVISIONS, json.dumps(rows)):
-        repository, name, branch = identity
+    found: dict[tuple[str, str, str], tuple[int, datetime | None]] = {}
+    without_time: list[tuple[int, datetime]] = []
+    for pk, repository, name, branch, at in _fetch(_REVISIONS, json.dumps(rows)):
         stated = moments[repository, name, branch]
-        found[repository, name, branch] = _Revision(pk, at or stated)
+        found[repository, name, branch] = pk, at or stated
         if at is None and stated is not None:
-            late.append((pk, stated))
-    for pk, moment in sorted(late):
-        Revision.objects.filter(pk=pk, at=None).update(at=moment)
+            without_time.append((pk, stated))
+    for pk, stated in sorted(without_time):
+        Revision.objects.filter(pk=pk, at=None).update(at=stated)
     return found
 
 
-def _iso(moment: datetime | None) -> str | None:
-    return moment.isoformat() if moment else None
-
-
-def _conditions(all_facts: Iterable[Mapping[str, object]], digests: _Digests) -> dict[str, int]:
-    facts = {digests.of_conditions(one): dict(one) for one in all_facts}
-    known = _by_digest(Conditions, facts)
-    missing = sorted(facts.keys() - known.keys())
-    return known | _insert_or_get(
-        Conditions, [{"digest": one, "facts": facts[one]} for one in missing]
-    )
-
-
-def _series(spans: Mapping[str, _Span], own: PointSource | None) -> tuple[dict[str, int], int]:
+def _series(spans: Mapping[str, _Span], origin: PointOrigin | None) -> tuple[dict[str, int], int]:
     """Return the keys of the series: known ones are locked and updated, new ones are created from
     these points; also return how many are new."""
-    known = _by_digest(Series, spans)
-    missing = sorted(spans.keys() - known.keys())
     now = timezone.now().isoformat()
-    rows = [_row(digest, spans[digest], own, now) for digest in missing]
-    made = _insert_new(Series, rows)
-    known |= _by_digest(Series, [one for one in missing if one not in made])
+    rows: dict[str, dict[str, object]] = {}
+    for digest, span in spans.items():
+        key = span.example.series
+        rows[digest] = {
+            **{"problem": key.problem, "sizes": dict(key.sizes), "target": key.target},
+            **{"device_name": key.device, "toolchain": key.toolchain},
+            **{"metric": key.metric, "unit": key.unit, "better": span.example.better},
+            **{"own_problem_id": origin.problem_id if origin else None, "created_at": now},
+            **span.columns,
+            "unchecked_from": span.first_at.isoformat(),
+        }
+    known, inserted = _get_or_insert(Series, rows)
     if known:
-        _select(_LOCK, ",".join(map(str, known.values())))
-        _count({key: spans[digest] for digest, key in known.items()})
-    return known | made, len(missing)
+        _fetch(_LOCK, ",".join(map(str, known.values())))
+        counts = [{"id": pk, **spans[digest].columns} for digest, pk in known.items()]
+        _fetch(_COUNT, json.dumps(counts))
+    return known | inserted, len(inserted)
+
+
+def _get_or_insert(
+    model: type[Model], rows: Mapping[str, Mapping[str, object]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the keys of the rows that exist and of those that are inserted now, by digest.
+    ``rows`` are the other columns by digest."""
+    known = _by_digest(model, rows)
+    missing = sorted(rows.keys() - known.keys())
+    inserted = _insert_new(model, [{"digest": digest, **rows[digest]} for digest in missing])
+    # Another transaction may have inserted some meanwhile.
+    return known | _by_digest(model, [key for key in missing if key not in inserted]), inserted
 
 
 def _by_digest(model: type[Model], digests: Iterable[str]) -> dict[str, int]:
     text = ",".join(digests)
-    statement = _BY_DIGEST.format(table=model._meta.db_table)
-    return dict(_select(statement, text)) if text else {}
-
-
-def _row(digest: str, span: _Span, own: PointSource | None, now: str) -> dict[str, object]:
-    key = span.one.series
-    return {
-        **{"digest": digest, "problem": key.problem, "sizes": dict(key.sizes)},
-        **{"target": key.target, "device_name": key.device, "toolchain": key.toolchain},
-        **{"metric": key.metric, "unit": key.unit, "better": span.one.better},
-        **{"own_problem_id": own.problem_id if own else None, "created_at": now},
-        **_counts(span),
-        "unchecked_from": span.first_at.isoformat(),
-    }
-
-
-def _insert_or_get(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
-    """Insert the rows that do not exist yet; return the keys of all by their digests."""
-    made = _insert_new(model, rows)
-    return made | _by_digest(
-        model, [str(one["digest"]) for one in rows if one["digest"] not in made]
-    )
+    return dict(_fetch(_BY_DIGEST.format(table=model._meta.db_table), text)) if text else {}
 
 
 def _insert_new(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
@@ -319,6 +268,4 @@ def _insert_new(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dic
         f"INSERT INTO {model._meta.db_table} ({names}) SELECT {names}"  # noqa: S608 - our own names
         f" FROM json_to_recordset(%s::json) AS new({typed}) ON CONFLICT DO NOTHING {returned}"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [json.dumps(rows)])
-        return dict(cursor.fetchall()) if returned else {}
+    return dict(_fetch(statement, json.dumps(rows)))

@@ -100,9 +100,9 @@ def own_series(use: KernelUse) -> None:
     points = [replace(one, value=one.value if n < pipeline.BEFORE else 0.9 * one.value)
               for n, one in enumerate(points)]  # fmt: skip
     build = factories.done_build(kernel=use.kernel)
-    own = series.PointSource(problem.pk, use.kernel_id, build.pk, None, None)
+    origin = series.PointOrigin(problem.pk, use.kernel_id, build.pk)
     with transaction.atomic():
-        series.store(points, Source.IMPORT, own=own)
+        series.store(points, Source.IMPORT, origin=origin)
 
 
 def revision_of(row: dict[str, Any]) -> RevisionKey:
