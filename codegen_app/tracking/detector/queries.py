@@ -109,7 +109,7 @@ def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
     for row in rows:
         n, upto = counts[row.pk]
         assert row.unchecked_from is not None
-        if result and sum(one.points for one in result) + n > at_most:
+        if result and sum(earlier.points for earlier in result) + n > at_most:
             break
         result.append(PendingSeries(row, row.unchecked_from, upto or row.unchecked_from, n))
     return result
@@ -121,36 +121,46 @@ class DetectionInput:
     disprove: those shown by a point since ``since``; ``is_moving`` says whether there may be
     others."""
 
-    asked: PendingSeries
-    stretch: ReplayWindow
+    pending: PendingSeries
+    window: ReplayWindow
     live: Sequence[Change]
     last: Change | None
     is_moving: bool = False
 
 
-def detection_inputs(asked: Sequence[PendingSeries]) -> list[DetectionInput]:
+def detection_inputs(pending: Sequence[PendingSeries]) -> list[DetectionInput]:
     """Return the detector's inputs for these series. Noise floors are computed where something
     changes."""
-    points = _points(asked)
-    known = _changes(asked)
-    baselines = _baselines(asked)
-    found = [
-        _detection_input(one, points[one.series.pk], known.get(one.series.pk, []), baselines)
-        for one in asked
-    ]
+    keys = [row.series.pk for row in pending]
+    points = _points(pending)
+    changes: dict[int, list[Change]] = {pk: [] for pk in keys}
+    for change in Change.objects.raw(_CHANGES, [keys, [row.since for row in pending]]):
+        changes[change.series_id].append(change)
+    baselines: dict[int, list[datetime]] = {pk: [] for pk in keys}
+    standing = Baseline.objects.filter(series__in=keys, removed_at=None).order_by("at")
+    for pk, at in standing.values_list("series_id", "at"):
+        baselines[pk].append(at)
     conditions = _Conditions()
-    conditions.read(_ambiguous(found))
-    found = [conditions.with_same(one) for one in found]
-    moving = [has_change(one.stretch) for one in found]
-    conditions.read(
-        place
-        for one, does in zip(found, moving, strict=True)
-        if does
-        for place in one.stretch.places.conditions.tolist()
-    )
+    inputs = [
+        _detection_input(row, points[pk], changes[pk], baselines[pk], conditions.same)
+        for pk, row in zip(keys, pending, strict=True)
+    ]
+    # Runs of one revision are told apart by their conditions; elsewhere these do not matter.
+    for row in inputs:
+        revisions, used = row.window.points.revisions, row.window.points.conditions
+        differ = (revisions[1:] == revisions[:-1]) & (used[1:] != used[:-1])
+        conditions.add([*used[:-1][differ].tolist(), *used[1:][differ].tolist()])
+    conditions.read()
+    moving = [has_change(row.window) for row in inputs]
+    for row, is_moving in zip(inputs, moving, strict=True):
+        if is_moving:
+            conditions.add(row.window.points.conditions.tolist())
+    conditions.read()
     return [
-        conditions.with_groups(one) if does else one
-        for one, does in zip(found, moving, strict=True)
+        replace(row, window=replace(row.window, groups=conditions.groups), is_moving=True)
+        if is_moving
+        else row
+        for row, is_moving in zip(inputs, moving, strict=True)
     ]
 
 
@@ -165,81 +175,51 @@ def full_history(
     ends = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
     begins = since or datetime.fromisoformat("0001-01-02T00:00:00+00:00")
     points = _points([PendingSeries(series, begins, ends, 0)])[series.pk]
-    stretch = ReplayWindow(
+    window = ReplayWindow(
         points, 0, 0, series.better == HIGHER, settings_of(least_effect), baselines, {}, {}
     )
     conditions = _Conditions()
-    conditions.read(points.conditions.tolist())
-    return replace(stretch, same=conditions.same, groups=conditions.groups)
+    conditions.add(points.conditions.tolist())
+    conditions.read()
+    return replace(window, same=conditions.same, groups=conditions.groups)
 
 
-def _points(asked: Sequence[PendingSeries]) -> dict[int, PointColumns]:
+def _points(pending: Sequence[PendingSeries]) -> dict[int, PointColumns]:
     """Return each series' points in order, which are above 0 and not withdrawn."""
+    keys, begins, ends = zip(
+        *((row.series.pk, row.since, row.upto) for row in pending), strict=True
+    )
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
         register_array_loaders(cursor.adapters)
-        cursor.execute(
-            _POINTS,
-            [
-                [one.series.pk for one in asked],
-                [one.since for one in asked],
-                [one.upto for one in asked],
-            ],
-            binary=True,
-        )
+        cursor.execute(_POINTS, [list(keys), list(begins), list(ends)], binary=True)
         return {series: decode_points(columns) for series, *columns in cursor.fetchall()}
 
 
-def _changes(asked: Sequence[PendingSeries]) -> dict[int, list[Change]]:
-    """Return the series' relevant changes, in the order of the history."""
-    rows: dict[int, list[Change]] = {}
-    of = [[one.series.pk for one in asked], [one.since for one in asked]]
-    for change in Change.objects.raw(_CHANGES, of):
-        rows.setdefault(change.series_id, []).append(change)
-    return rows
-
-
-def _baselines(asked: Sequence[PendingSeries]) -> dict[int, list[datetime]]:
-    rows: dict[int, list[datetime]] = {}
-    of = Baseline.objects.filter(series__in=[one.series.pk for one in asked], removed_at=None)
-    for series, at in of.order_by("at").values_list("series_id", "at"):
-        rows.setdefault(series, []).append(at)
-    return rows
-
-
 def _detection_input(
-    asked: PendingSeries,
+    pending: PendingSeries,
     points: PointColumns,
-    changes: list[Change],
-    baselines: Mapping[int, list[datetime]],
+    changes: Sequence[Change],
+    baselines: Sequence[datetime],
+    same: Mapping[int, str],
 ) -> DetectionInput:
-    live = [one for one in changes if (one.shown_at or one.at) >= asked.since]
-    settled = [one for one in changes if (one.shown_at or one.at) < asked.since]
+    live = [change for change in changes if (change.shown_at or change.at) >= pending.since]
+    settled = [change for change in changes if (change.shown_at or change.at) < pending.since]
     last = settled[-1] if settled else None
     split = points.index_of(last.datum_id) if last else None
-    rule = getattr(asked.series, "rule", None)
-    stretch = ReplayWindow(
-        places=points,
-        first=points.index_from(asked.since),
+    rule = getattr(pending.series, "rule", None)
+    window = ReplayWindow(
+        points=points,
+        first=points.index_from(pending.since),
         level=split or 0,
-        higher_is_better=asked.series.better == HIGHER,
+        higher_is_better=pending.series.better == HIGHER,
         settings=settings_of(rule.least_effect if rule else None),
-        baselines=baselines.get(asked.series.pk, []),
-        same={},
+        baselines=baselines,
+        same=same,
         groups={},
-        last=KnownChange(last.pk, split, last.n_before, last.n_after) if last else None,
+        last=KnownChange(split, last.n_before, last.n_after) if last else None,
     )
-    return DetectionInput(asked, stretch, live, last)
-
-
-def _ambiguous(found: Iterable[DetectionInput]) -> Iterable[int]:
-    """Yield conditions in which runs of one revision differ: only there differences matter."""
-    for one in found:
-        revisions, conditions = one.stretch.places.revisions, one.stretch.places.conditions
-        again = (revisions[1:] == revisions[:-1]) & (conditions[1:] != conditions[:-1])
-        if again.any():
-            yield from conditions[:-1][again].tolist()
-            yield from conditions[1:][again].tolist()
+    return DetectionInput(pending, window, live, last)
 
 
 class _Conditions:
@@ -248,18 +228,16 @@ class _Conditions:
     def __init__(self) -> None:
         self.same: dict[int, str] = {}
         self.groups: dict[int, str] = {}
+        self._missing: set[int] = set()
 
-    def read(self, keys: Iterable[int]) -> None:
-        missing = sorted(set(keys) - set(self.same))
-        if not missing:
-            return
-        with connection.cursor() as cursor:
-            cursor.execute(_CONDITIONS, [missing])
-            for key, same, group in cursor.fetchall():
-                self.same[key], self.groups[key] = same, group
+    def add(self, keys: Iterable[int]) -> None:
+        """Have these read, if they were not."""
+        self._missing.update(keys)
 
-    def with_same(self, look: DetectionInput) -> DetectionInput:
-        return replace(look, stretch=replace(look.stretch, same=self.same))
-
-    def with_groups(self, look: DetectionInput) -> DetectionInput:
-        return replace(look, stretch=replace(look.stretch, groups=self.groups), is_moving=True)
+    def read(self) -> None:
+        missing = sorted(self._missing - self.same.keys())
+        if missing:
+            with connection.cursor() as cursor:
+                cursor.execute(_CONDITIONS, [missing])
+                for key, same, group in cursor.fetchall():
+                    self.same[key], self.groups[key] = same, group

@@ -8,9 +8,10 @@ have found with all points at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 
 import numpy as np
 
@@ -34,7 +35,6 @@ class KnownChange:
     """A change that was found before and is independent of the new points. ``split`` is the index
     of its first point in the window, or None if it lies before the window."""
 
-    pk: int
     split: int | None
     n_before: int
     n_after: int
@@ -42,14 +42,14 @@ class KnownChange:
 
 @dataclass(frozen=True)
 class ReplayWindow:
-    """The window of a replay: ``places`` in order, new from ``first`` on.
+    """The window of a replay: ``points`` in order, new from ``first`` on.
 
     ``level`` is where the current level begins; ``baselines`` are times at which one begins again;
     ``same`` says which conditions differ only in telemetry (else each is distinct); ``groups``
     which have one code object in one environment (without it, no floor is computed).
     """
 
-    places: PointColumns
+    points: PointColumns
     first: int
     level: int
     higher_is_better: bool
@@ -112,139 +112,116 @@ def settings_of(least_effect: float | None) -> Settings:
     )
 
 
-def has_change(stretch: ReplayWindow) -> bool:
+def has_change(window: ReplayWindow) -> bool:
     """Return whether anything is found without the noise floor: quick, since most find nothing."""
-    return next(_change_points(stretch), None) is not None
+    return next(_change_points(window), None) is not None
 
 
 def replay(
-    stretch: ReplayWindow, *, is_moving: bool = True
-) -> tuple[list[DetectedChange], tuple[KnownChange, DetectedChange] | None]:
+    window: ReplayWindow, *, is_moving: bool = True
+) -> tuple[list[DetectedChange], DetectedChange | None]:
     """Return the changes that the new points show, in order; and the last known change with its
-    figures from the points since, if there are more points than before. ``is_moving`` is the result
-    of ``has_change``, if known."""
-    splits = list(_change_points(stretch)) if is_moving else []
+    figures from the points since, if these are other points than before. ``is_moving`` is the
+    result of ``has_change``, if known."""
+    splits = list(_change_points(window)) if is_moving else []
     ends = [split.at for split in splits]
     sides = [
-        _sides(stretch, split.at, split.n_before, end)
+        _sides(window, split.at, split.n_before, end)
         for split, end in zip(splits, [*ends[1:], None], strict=False)
     ]
-    again = _updated_sides(stretch, ends[0] if ends else None)
-    intervals = _intervals([*sides, *([again] if again else [])])
-    found = [
-        _detected_change(stretch, split.at, one, interval, split.shown, split.errors)
-        for split, one, interval in zip(splits, sides, intervals, strict=False)
+    known = window.last
+    if known is not None and known.split is not None and known.split >= known.n_before:
+        updated = _sides(window, known.split, known.n_before, ends[0] if ends else None)
+        has_new_points = window.first < known.split + known.n_after
+        if has_new_points or updated.after.size != known.n_after:
+            splits.append(_ChangePoint(known.split, known.split, known.n_before, 0.0))
+            sides.append(updated)
+    changes = [
+        _detected_change(window, split, side, interval)
+        for split, side, interval in zip(splits, sides, _intervals(sides), strict=True)
     ]
-    known = stretch.last
-    if again is None or known is None or known.split is None:
-        return found, None
-    return found, (
-        known,
-        _detected_change(stretch, known.split, again, intervals[-1], known.split, 0.0),
-    )
+    return changes[: len(ends)], changes[-1] if len(changes) > len(ends) else None
 
 
-def _change_points(stretch: ReplayWindow) -> Iterator[_ChangePoint]:
+def _change_points(window: ReplayWindow) -> Iterator[_ChangePoint]:
     """Yield the ends of levels, as the new points show them one after the other."""
-    places, settings = stretch.places, stretch.settings
-    texts = _run_keys(stretch)
-    floor_of = _floor_lookup(stretch, texts)
-    begun = max(_last_reset(stretch, stretch.level, stretch.first), stretch.level)
+    points, settings, same = window.points, window.settings, window.same
+    # Points of one run of a revision share a key: the same code under the same conditions.
+    run_keys = list(map(str, points.revisions.tolist()))
+    if same:
+        used = points.conditions.tolist()
+        run_keys = [f"{key} {same.get(pk, '')}" for key, pk in zip(run_keys, used, strict=True)]
+    begun = max(_last_reset(window, window.level, window.first), window.level)
     level = changes.resume_level(
-        places.values[begun : stretch.first],  # type: ignore[arg-type]
-        texts[begun : stretch.first],
+        points.values[begun : window.first],  # type: ignore[arg-type]
+        run_keys[begun : window.first],
         settings=settings,
-        earlier=places.values[_last_reset(stretch, 0, begun + 1) : begun].tolist(),
+        earlier=points.values[_last_reset(window, 0, begun + 1) : begun].tolist(),
     )
-    for at in range(stretch.first, len(places)):
-        if _is_reset(stretch, at):
+    for at in range(window.first, len(points)):
+        if _is_reset(window, at):
             level, begun = changes.Level(), at
-        before, value = level, float(places.values[at])
-        level, detection = changes.append_value(before, value, texts[at], settings=settings)
+        before, value = level, float(points.values[at])
+        level, detection = changes.append_value(before, value, run_keys[at], settings=settings)
         if detection.change is not None:
-            floor = floor_of(begun + detection.change.index, at)
+            floor = _noise_floor(window, run_keys, begun + detection.change.index, at)
             if floor is not None:  # most points change nothing and need no floor
-                level, detection = changes.append_value(before, value, texts[at], floor, settings)
+                level, detection = changes.append_value(
+                    before, value, run_keys[at], floor, settings
+                )
         if detection.change is not None:
             change = detection.change
             yield _ChangePoint(begun + change.index, at, change.n_before, change.errors)
 
 
-def _run_keys(stretch: ReplayWindow) -> list[str]:
-    """Return the keys that runs of one revision share: the same code under the same conditions."""
-    revisions = stretch.places.revisions.tolist()
-    if not stretch.same:
-        return list(map(str, revisions))
-    same = stretch.same.get
-    conditions = stretch.places.conditions.tolist()
-    return [f"{one} {same(under, '')}" for one, under in zip(revisions, conditions, strict=True)]
-
-
-def _is_reset(stretch: ReplayWindow, at: int) -> bool:
+def _is_reset(window: ReplayWindow, at: int) -> bool:
     """Return whether a person set a baseline between an index and the one before it."""
-    earlier = stretch.places[at - 1].at if at else None
-    here = stretch.places[at].at
-    return any((earlier is None or earlier < one) and one <= here for one in stretch.baselines)
+    earlier = window.points[at - 1].at if at else None
+    here = window.points[at].at
+    return any((earlier is None or earlier < time) and time <= here for time in window.baselines)
 
 
-def _last_reset(stretch: ReplayWindow, begin: int, end: int) -> int:
+def _last_reset(window: ReplayWindow, begin: int, end: int) -> int:
     """Return the last index in [begin, end) at which a baseline was set; else ``begin``."""
-    if not stretch.baselines:
+    if not window.baselines:
         return begin
-    return next((at for at in range(end - 1, begin, -1) if _is_reset(stretch, at)), begin)
+    return next((at for at in range(end - 1, begin, -1) if _is_reset(window, at)), begin)
 
 
-def _floor_lookup(
-    stretch: ReplayWindow, texts: Sequence[str]
-) -> Callable[[int, int], NoiseFloor | None]:
-    """Return the function that computes the floor for a change that begins at one index and is
-    shown by another: from the code object and environment of the point before it."""
-
-    def floor(split: int, shown: int) -> NoiseFloor | None:
-        conditions = stretch.places.conditions.tolist()
-        group = stretch.groups.get(conditions[split - 1])
-        if not group:
-            return None
-        runs: list[list[float]] = []
-        text = None
-        for at in range(max(0, shown + 1 - FLOOR_POINTS), split):
-            if stretch.groups.get(conditions[at]) != group:
-                continue
-            if texts[at] != text:
-                runs.append([])
-                text = texts[at]
-            runs[-1].append(float(stretch.places.values[at]))
-        found = noise_floor(runs)
-        return found if found.noise or found.shift else None
-
-    return floor
+def _noise_floor(
+    window: ReplayWindow, run_keys: Sequence[str], split: int, shown: int
+) -> NoiseFloor | None:
+    """Return the floor for a change that begins at one index and is shown by another: from the code
+    object and environment of the point before it."""
+    conditions = window.points.conditions.tolist()
+    group = window.groups.get(conditions[split - 1])
+    if not group:
+        return None
+    first = max(0, shown + 1 - FLOOR_POINTS)
+    indices = [at for at in range(first, split) if window.groups.get(conditions[at]) == group]
+    runs = [
+        [float(window.points.values[at]) for at in run]
+        for _, run in groupby(indices, key=run_keys.__getitem__)
+    ]
+    floor = noise_floor(runs)
+    return floor if floor.noise or floor.shift else None
 
 
-def _sides(stretch: ReplayWindow, split: int, n_before: int, end: int | None) -> SideValues:
+def _sides(window: ReplayWindow, split: int, n_before: int, end: int | None) -> SideValues:
     """Return the values for a change's figures: as many since the change as one of the sizes that
     the detector tries, so that the order of arrival does not matter."""
-    stop = len(stretch.places) if end is None else end
-    resets = (at for at in range(split + 1, stop) if stretch.baselines and _is_reset(stretch, at))
+    stop = len(window.points) if end is None else end
+    resets = (at for at in range(split + 1, stop) if window.baselines and _is_reset(window, at))
     available = next(resets, stop) - split
-    after = max((size for size in stretch.settings.sizes if size <= available), default=available)
-    values = stretch.places.values[split - n_before : split + after]
+    after = max((size for size in window.settings.sizes if size <= available), default=available)
+    values = window.points.values[split - n_before : split + after]
     return SideValues(values[:n_before], values[n_before:])
-
-
-def _updated_sides(stretch: ReplayWindow, end: int | None) -> SideValues | None:
-    """Return the sides of the last known change if its figures come from other points now."""
-    known = stretch.last
-    if known is None or known.split is None or known.split < known.n_before:
-        return None
-    sides = _sides(stretch, known.split, known.n_before, end)
-    among = stretch.first < known.split + known.n_after
-    return sides if among or sides.after.size != known.n_after else None
 
 
 def _intervals(sides: Sequence[SideValues]) -> list[tuple[float, float] | None]:
     """Return the intervals of after / before, at 95%."""
     least = ratios.MIN_RATIO_SAMPLES
-    which = [n for n, one in enumerate(sides) if min(one.before.size, one.after.size) >= least]
+    which = [n for n, side in enumerate(sides) if min(side.before.size, side.after.size) >= least]
     result: list[tuple[float, float] | None] = [None] * len(sides)
     if which:
         before = ratios.medians([sides[n].before for n in which])
@@ -261,28 +238,28 @@ def _intervals(sides: Sequence[SideValues]) -> list[tuple[float, float] | None]:
 
 
 def _detected_change(
-    stretch: ReplayWindow,
-    split: int,
+    window: ReplayWindow,
+    split: _ChangePoint,
     sides: SideValues,
     interval: tuple[float, float] | None,
-    shown: int,
-    errors: float,
 ) -> DetectedChange:
-    first = stretch.places[split]
-    before, after = (float(np.exp(np.median(np.log(one)))) for one in (sides.before, sides.after))
+    first = window.points[split.at]
+    before, after = (
+        float(np.exp(np.median(np.log(values)))) for values in (sides.before, sides.after)
+    )
     low, high = interval or (None, None)
     return DetectedChange(
         datum_id=first.pk,
         at=first.at,
-        shown_at=stretch.places[shown].at,
+        shown_at=window.points[split.shown].at,
         revision_id=first.revision,
-        previous_id=stretch.places[split - 1].revision,
+        previous_id=window.points[split.at - 1].revision,
         before=before,
         after=after,
         low=low,
         high=high,
         n_before=sides.before.size,
         n_after=sides.after.size,
-        errors=errors,
-        worse=(after < before) is stretch.higher_is_better,
+        errors=split.errors,
+        worse=(after < before) is window.higher_is_better,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -78,60 +79,47 @@ class Sides:
 def change_sides(changes: Sequence[Change]) -> dict[int, Sides]:
     """Return the sides by the changes' keys, in a number of queries that does not grow with them;
     each change's ``series`` is loaded. A change whose points are gone has none."""
-    rows = _rows(changes)
-    near = _Recorded(
-        [row for sides in rows.values() for side in sides for row in side[:NEAREST_COUNT]]
+    with connection.cursor() as cursor:
+        columns = (
+            [getattr(row, name) for row in changes] for name in ("pk", "n_before", "n_after")
+        )
+        cursor.execute(_POINTS, list(columns))
+        rows = [_Row(*values) for values in cursor.fetchall()]
+    rows.sort(key=attrgetter("at", "measured_at", "pk"))
+    sides: dict[int, tuple[list[_Row], list[_Row]]] = {}
+    for row in rows:
+        sides.setdefault(row.change, ([], []))[row.after].append(row)
+    for before, _ in sides.values():
+        before.reverse()  # the nearest first
+    recorded = _Recorded(
+        [row for both in sides.values() for side in both for row in side[:NEAREST_COUNT]]
     )
     series = {change.pk: change.series for change in changes}
     return {
-        pk: Sides(*(_side(side, series[pk], near) for side in sides))
-        for pk, sides in rows.items()
-        if all(sides)
+        pk: Sides(*(_side(side, series[pk], recorded) for side in both))
+        for pk, both in sides.items()
+        if all(both)
     }
 
 
-def _rows(changes: Sequence[Change]) -> dict[int, tuple[list[_Row], list[_Row]]]:
-    """Return the rows before and after each change, the nearest first."""
-    result: dict[int, tuple[list[_Row], list[_Row]]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _POINTS,
-            [
-                [one.pk for one in changes],
-                [one.n_before for one in changes],
-                [one.n_after for one in changes],
-            ],
-        )
-        for values in cursor.fetchall():
-            row = _Row(*values)
-            result.setdefault(row.change, ([], []))[row.after].append(row)
-    for before, after in result.values():
-        before.sort(key=_order, reverse=True)
-        after.sort(key=_order)
-    return result
-
-
-def _order(row: _Row) -> tuple[datetime, datetime, int]:
-    return row.at, row.measured_at, row.pk
-
-
-def _side(rows: Sequence[_Row], series: Series, near: _Recorded) -> Side:
+def _side(rows: Sequence[_Row], series: Series, recorded: _Recorded) -> Side:
     """Return a side. The conditions of points further away are not needed: they are unknown, which
     is stated once."""
-    found = [_point(row, series, near) for row in rows[:NEAREST_COUNT]]
+    points: list[Point] = []
+    for row in rows[:NEAREST_COUNT]:
+        point = _point(row, series, recorded.facts.get(row.conditions, {}))
+        code = recorded.code.get(row.build or 0, point.code)
+        points.append(replace(point, code=code, others=recorded.others.get(row.result or 0, {})))
     if len(rows) > NEAREST_COUNT:
-        blank = _basic_point(rows[NEAREST_COUNT], series, {})
-        found += [_with_value(row, blank) for row in rows[NEAREST_COUNT:]]
-    return Side(tuple(found))
+        blank = _point(rows[NEAREST_COUNT], series, {})
+        for row in rows[NEAREST_COUNT:]:
+            low, high = (row.value if bound is None else bound for bound in (row.low, row.high))
+            figures = {"value": row.value, "low": low, "high": high, "n": row.n}
+            points.append(replace(blank, revision=row.revision, **figures))
+    return Side(tuple(points))
 
 
-def _point(row: _Row, series: Series, recorded: _Recorded) -> Point:
-    point = _basic_point(row, series, recorded.facts.get(row.conditions, {}))
-    code = recorded.code.get(row.build or 0, point.code)
-    return replace(point, code=code, others=recorded.others.get(row.result or 0, {}))
-
-
-def _basic_point(row: _Row, series: Series, facts: Mapping[str, Any]) -> Point:
+def _point(row: _Row, series: Series, facts: Mapping[str, Any]) -> Point:
     return point_of(
         facts,
         value=row.value,
@@ -145,19 +133,22 @@ def _basic_point(row: _Row, series: Series, facts: Mapping[str, Any]) -> Point:
     )
 
 
-def _with_value(row: _Row, blank: Point) -> Point:
-    low, high = (row.value if one is None else one for one in (row.low, row.high))
-    return replace(blank, value=row.value, low=low, high=high, n=row.n, revision=row.revision)
-
-
 class _Recorded:
-    """What was recorded with points, and what our own rows add."""
+    """What was recorded with points, and what our own rows add: by conditions, result and build."""
 
     def __init__(self, rows: Collection[_Row]) -> None:
         found = Conditions.objects.in_bulk({row.conditions for row in rows})
-        self.facts = {pk: one.facts for pk, one in found.items()}
+        self.facts = {pk: conditions.facts for pk, conditions in found.items()}
         self.others = _alternatives({row.result for row in rows if row.result is not None})
-        self.code = _code_objects({row.build for row in rows if row.build is not None})
+        builds = {row.build for row in rows if row.build is not None}
+        self.code: dict[int, CodeObject] = {}
+        by_digest: dict[str, CodeObject | None] = {}  # each listing is read once
+        for build in Build.objects.select_related("listing").filter(pk__in=builds):
+            digest = build.code_digest
+            if digest and by_digest.get(digest) is None:
+                by_digest[digest] = _read_code_object(build)
+            if (code := by_digest.get(digest)) is not None:
+                self.code[build.pk] = code
 
 
 def _alternatives(results: set[int]) -> dict[int, dict[str, Alternative]]:
@@ -188,21 +179,6 @@ def _alternatives(results: set[int]) -> dict[int, dict[str, Alternative]]:
             text = configuration_of({"config": config})
             found.setdefault(result, {})[text] = Alternative(source, code)
     return found
-
-
-def _code_objects(builds: set[int]) -> dict[int, CodeObject]:
-    """Return the code objects with their instructions from the listings, each read once."""
-    rows = Build.objects.select_related("listing").filter(pk__in=builds) if builds else ()
-    made: dict[str, CodeObject] = {}
-    result: dict[int, CodeObject] = {}
-    for build in rows:
-        if build.code_digest and build.code_digest not in made:
-            found = _read_code_object(build)
-            if found is not None:
-                made[build.code_digest] = found
-        if build.code_digest in made:
-            result[build.pk] = made[build.code_digest]
-    return result
 
 
 def _read_code_object(build: Build) -> CodeObject | None:

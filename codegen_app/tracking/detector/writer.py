@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from codegen_app.tracking.detector.queries import DetectionInput
-from codegen_app.tracking.detector.replay import DetectedChange, KnownChange
+from codegen_app.tracking.detector.replay import DetectedChange
 from codegen_app.tracking.models import Change
 
 _FIGURES = ("before", "after", "low", "high", "n_before", "n_after")
@@ -46,63 +46,58 @@ class Writer:
 
     def __init__(self) -> None:
         self._new: list[Change] = []
-        self._other: list[Change] = []
+        self._updated: list[Change] = []
         self._withdrawn: list[int] = []
         self._done: list[tuple[int, datetime, datetime | None]] = []
 
     def add(
         self,
-        look: DetectionInput,
+        series_input: DetectionInput,
         found: Iterable[DetectedChange],
-        again: tuple[KnownChange, DetectedChange] | None,
+        updated: DetectedChange | None,
         stale_at: datetime | None,
     ) -> None:
-        """Add the results of one series."""
-        live = {one.datum_id: one for one in look.live}
-        for one in found:
-            row = live.pop(one.datum_id, None)
+        """Add the results of one series. ``updated`` are newer figures of its last change."""
+        series, upto = series_input.pending.series, series_input.pending.upto
+        live = {row.datum_id: row for row in series_input.live}
+        for change in found:
+            row = live.pop(change.datum_id, None)
             if row is None:
-                self._new.append(_row(look, one))
-            elif _apply(row, one, _UPDATED_COLUMNS):
-                self._other.append(row)
-        upto = look.asked.upto
+                figures = {name: getattr(change, name) for name in _UPDATED_COLUMNS}
+                self._new.append(
+                    Change(
+                        series_id=series.pk,
+                        datum_id=change.datum_id,
+                        at=change.at,
+                        revision_id=change.revision_id,
+                        **figures,
+                    )
+                )
+            elif _apply(row, change, _UPDATED_COLUMNS):
+                self._updated.append(row)
         self._withdrawn += [row.pk for row in live.values() if (row.shown_at or row.at) <= upto]
-        if again is not None and look.last is not None and _apply(look.last, again[1], _FIGURES):
-            self._other.append(look.last)
-        self._done.append((look.asked.series.pk, upto, stale_at))
+        last = series_input.last
+        if updated is not None and last is not None and _apply(last, updated, _FIGURES):
+            self._updated.append(last)
+        self._done.append((series.pk, upto, stale_at))
 
     def write(self) -> int:
         """Write all results, in the transaction that has locked the series; return how many changes
         differ."""
-        now = timezone.now()
         if self._withdrawn:  # first: a point begins one change at a time
-            Change.objects.filter(pk__in=self._withdrawn).update(withdrawn_at=now, raised_at=None)
-        if self._other:
-            _update(self._other)
-        if self._new:
-            Change.objects.bulk_create(self._new, batch_size=1000)
+            Change.objects.filter(pk__in=self._withdrawn).update(
+                withdrawn_at=timezone.now(), raised_at=None
+            )
         keys, ends, stale = zip(*self._done, strict=True)
         with connection.cursor() as cursor:
+            if self._updated:
+                names = ("id", *_UPDATED_COLUMNS)
+                rows = [{name: getattr(row, name) for name in names} for row in self._updated]
+                cursor.execute(_UPDATE, [json.dumps(rows, default=str)])
+            if self._new:
+                Change.objects.bulk_create(self._new, batch_size=1000)
             cursor.execute(_DONE, [list(keys), list(ends), list(stale)])
-        return len(self._withdrawn) + len(self._other) + len(self._new)
-
-
-def _update(rows: Iterable[Change]) -> None:
-    new = [
-        {"id": row.pk, **{name: getattr(row, name) for name in _UPDATED_COLUMNS}} for row in rows
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(_UPDATE, [json.dumps(new, default=str)])
-
-
-def _row(look: DetectionInput, found: DetectedChange) -> Change:
-    return Change(
-        series_id=look.asked.series.pk,
-        datum_id=found.datum_id,
-        at=found.at,
-        revision_id=found.revision_id,
-        **{name: getattr(found, name) for name in _UPDATED_COLUMNS},
-    )
+        return len(self._withdrawn) + len(self._updated) + len(self._new)
 
 
 def _apply(row: Change, found: DetectedChange, names: Sequence[str]) -> bool:

@@ -42,13 +42,18 @@ def detect_changes() -> int:
     )
     if not rows:
         return 0
-    asked = queries.pending_series(rows, MAX_POINTS)
+    pending = queries.pending_series(rows, MAX_POINTS)
     now, writer = timezone.now(), Writer()
-    for one in queries.detection_inputs(asked):
-        found, again = replay(one.stretch, is_moving=one.is_moving)
-        writer.add(one, found, again, _stale_at(one, now))
+    for series_input in queries.detection_inputs(pending):
+        window, rule = series_input.window, getattr(series_input.pending.series, "rule", None)
+        changes, updated = replay(window, is_moving=series_input.is_moving)
+        stale_at = None
+        if points := window.points:
+            stale_after = rule.stale_after if rule else None
+            stale_at = cadence.stale_at(points.last_measured_at, points.hours, stale_after, now)
+        writer.add(series_input, changes, updated, stale_at)
     writer.write()
-    return len(asked)
+    return len(pending)
 
 
 def recheck(series: Series, since: datetime | None = None) -> None:
@@ -74,14 +79,6 @@ def dry_run(
     """Return the changes of a whole history (or since a moment) for this threshold and these
     baselines; nothing is written. They are what the detector finds, in whatever order points came.
     """
-    found = replay(queries.full_history(series, least_effect, sorted(baselines), since))[0]
-    return [one for one in found if since is None or one.at >= since]
-
-
-def _stale_at(one: queries.DetectionInput, now: datetime) -> datetime | None:
-    rule = getattr(one.asked.series, "rule", None)
-    places = one.stretch.places
-    if not len(places):
-        return None
-    set_for_it = rule.stale_after if rule else None
-    return cadence.stale_at(places.last_measured_at, places.hours, set_for_it, now)
+    window = queries.full_history(series, least_effect, sorted(baselines), since)
+    changes, _ = replay(window)
+    return [change for change in changes if since is None or change.at >= since]

@@ -8,10 +8,11 @@ muted raises an alert for the change that began its current level; earlier chang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from operator import attrgetter
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
@@ -91,24 +92,20 @@ class Trial:
     points: int
     since: datetime | None
 
-    def count(self, effect: str) -> int:
-        """Return how many changes have that effect."""
-        return sum(one.effect == effect for one in self.changes)
-
     @property
     def gone(self) -> int:
         """Return the number of changes that would disappear."""
-        return self.count("gone")
+        return sum(change.effect == "gone" for change in self.changes)
 
     @property
     def new(self) -> int:
         """Return the number of changes that would be added."""
-        return self.count("new")
+        return sum(change.effect == "new" for change in self.changes)
 
     @property
     def kept(self) -> int:
         """Return the number of changes that stay."""
-        return self.count("kept")
+        return sum(change.effect == "kept" for change in self.changes)
 
 
 def dry_run(series: Series, proposed: Proposal) -> Trial:
@@ -116,15 +113,22 @@ def dry_run(series: Series, proposed: Proposal) -> Trial:
 
     7 queries, and one more for a series of more than ``MAX_TRIED`` points, whose latest are tried.
     """
-    since = _trial_start(series)
-    begun = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
-    begins = [*begun, *proposed.begins]
+    since = None
+    if series.points > MAX_TRIED:
+        latest = Datum.objects.valid().filter(series=series).order_by("-at", "-measured_at", "-id")
+        since = latest.values_list("at", flat=True)[MAX_TRIED - 1 : MAX_TRIED].first()
+    baselines = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
+    begins = [*baselines, *proposed.begins]
     found = detection.dry_run(series, proposed.least_effect, begins, since)
     data = Datum.objects.filter(series=series)
     data = data.filter(at__gte=since) if since else data
     moments = sorted(data.values_list("measured_at", flat=True))
     allowed = proposed.stale_after or allowed_gap(active_hours(moments))
-    gaps = _gaps(moments, allowed)
+    gaps = [
+        Gap(start, end, end - start)
+        for start, end in pairwise(moments)
+        if allowed is not None and end - start > allowed
+    ]
     return Trial(
         least_effect=proposed.least_effect or DEFAULT_SETTINGS.least_effect,
         muted=proposed.muted,
@@ -145,7 +149,7 @@ def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) 
 
     Raises ``UserError`` without a reason.
     """
-    given = {
+    settings = {
         "least_effect": proposed.least_effect,
         "muted": proposed.muted,
         "stale_after": proposed.stale_after,
@@ -153,7 +157,7 @@ def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) 
         "changed_by_id": audit.actor_id(by),
     }
     was_muted = _is_muted(series)
-    rule, _ = SeriesRule.objects.update_or_create(series=series, defaults=given)
+    rule, _ = SeriesRule.objects.update_or_create(series=series, defaults=settings)
     if was_muted and not rule.muted:
         _requeue_last_change(series)
     detection.recheck(series)
@@ -164,14 +168,14 @@ def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) 
 @transaction.atomic
 def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
     """Reset to the defaults; return False if they are in effect already."""
-    because = _checked_reason(reason)
+    reason = _checked_reason(reason)
     was_muted = _is_muted(series)
     deleted, _ = SeriesRule.objects.filter(series=series).delete()
     if deleted:
         if was_muted:
             _requeue_last_change(series)
         detection.recheck(series)
-        audit.record(by, "reset thresholds", series, because)
+        audit.record(by, "reset thresholds", series, reason)
     return bool(deleted)
 
 
@@ -191,7 +195,7 @@ def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser
         )
     try:
         with transaction.atomic():
-            made = Baseline.objects.create(
+            baseline = Baseline.objects.create(
                 series=series,
                 at=at,
                 reason=_checked_reason(reason),
@@ -200,8 +204,8 @@ def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser
     except IntegrityError:
         raise UserError(f"a baseline at {at:%Y-%m-%d %H:%M} UTC already exists") from None
     detection.recheck(series)
-    audit.record(by, "begin anew", series, made.reason)
-    return made
+    audit.record(by, "begin anew", series, baseline.reason)
+    return baseline
 
 
 @transaction.atomic
@@ -232,57 +236,36 @@ def _checked_reason(text: str) -> str:
     return text.strip()[:500]
 
 
-def _trial_start(series: Series) -> datetime | None:
-    """Return the time of the first point that a dry run covers; None for all points."""
-    if series.points <= MAX_TRIED:
-        return None
-    latest = Datum.objects.valid().filter(series=series).order_by("-at", "-measured_at", "-id")
-    return latest.values_list("at", flat=True)[MAX_TRIED - 1 : MAX_TRIED].first()
-
-
 def _changes(
-    series: Series, found: Iterable[DetectedChange], since: datetime | None
+    series: Series, found: Sequence[DetectedChange], since: datetime | None
 ) -> tuple[TrialChange, ...]:
     """Return the stored and the found changes, in the order of the history (2 queries)."""
     standing = Change.objects.filter(series=series, withdrawn_at=None)
     standing = standing.filter(at__gte=since) if since else standing
-    stored = {
-        row.datum_id: row
-        for row in standing.select_related("revision", "alert").order_by("at", "pk")
-    }
-    found = list(found)
-    new = {one.datum_id: one for one in found if one.datum_id not in stored}
-    names = Revision.objects.in_bulk([0, *(one.revision_id for one in new.values())])
-    kept = {one.datum_id for one in found}
+    stored = list(standing.select_related("revision", "alert").order_by("at", "pk"))
+    known = {row.datum_id for row in stored}
+    new = {change.datum_id: change for change in found if change.datum_id not in known}
+    names = Revision.objects.in_bulk([0, *(change.revision_id for change in new.values())])
+    kept = {change.datum_id for change in found}
     rows = [
-        _stored_change(row, "kept" if key in kept else "gone", series.unit)
-        for key, row in stored.items()
+        _trial_change(row, "kept" if row.datum_id in kept else "gone", row.revision, series.unit)
+        for row in stored
     ]
     rows += [
-        _trial_change(one, "new", str(names[one.revision_id]), series.unit) for one in new.values()
+        _trial_change(change, "new", names[change.revision_id], series.unit)
+        for change in new.values()
     ]
-    return tuple(sorted(rows, key=lambda row: row.at))
-
-
-def _stored_change(row: Change, effect: str, unit: str) -> TrialChange:
-    tried = _trial_change(row, effect, str(row.revision), unit)
-    if (alert := row.alert) is None:
-        return tried
-    return replace(
-        tried,
-        alert=alert.pk,
-        alert_url=alert.get_absolute_url(),
-        alert_series=alert.n_series,
-    )
+    return tuple(sorted(rows, key=attrgetter("at")))
 
 
 def _trial_change(
-    change: Change | DetectedChange, effect: str, revision: str, unit: str
+    change: Change | DetectedChange, effect: str, revision: Revision, unit: str
 ) -> TrialChange:
+    alert = change.alert if isinstance(change, Change) else None
     return TrialChange(
         effect=effect,
         at=change.at,
-        revision=revision,
+        revision=str(revision),
         before=format_value(change.before, unit),
         after=format_value(change.after, unit),
         ratio=change.ratio,
@@ -291,11 +274,7 @@ def _trial_change(
         n_before=change.n_before,
         n_after=change.n_after,
         worse=change.worse,
+        alert=alert.pk if alert else None,
+        alert_url=alert.get_absolute_url() if alert else "",
+        alert_series=alert.n_series if alert else 0,
     )
-
-
-def _gaps(moments: Sequence[datetime], allowed: timedelta | None) -> list[Gap]:
-    if allowed is None:
-        return []
-    pairs = ((one, other) for one, other in pairwise(moments) if other - one > allowed)
-    return [Gap(one, other, other - one) for one, other in pairs]
