@@ -28,7 +28,6 @@ from scheduler.agent.protocol import BuildResults
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.errors import MachineError, Rejected, Stage, UserError
-from scheduler.tuning.problems import TuningProblem
 
 log = logging.getLogger(__name__)
 
@@ -53,16 +52,13 @@ def request_builds(worker: Worker, key: str, kernels: Sequence[str]) -> BuildRes
     known: dict[str, Candidate] = {
         row.kernel.name: row
         for row in rows.select_related("kernel", "build__library")
-        if row.kernel is not None and not _is_dropped(row)
+        if row.kernel is not None
+        # A build that was cancelled must be requested again.
+        and not (row.build is not None and row.build.state == State.CANCELLED)
     }
     _add_requests(lease, [name for name in dict.fromkeys(kernels) if name not in known])
     found = (dispatch.build_result(row, lease.task.run.created_at) for row in known.values())
     return BuildResults(settings.WORKER_POLL_S, tuple(one for one in found if one is not None))
-
-
-def _is_dropped(row: Candidate) -> bool:
-    """Return whether its build was cancelled, so that it must be requested again."""
-    return row.build is not None and row.build.state == State.CANCELLED
 
 
 @transaction.atomic
@@ -109,12 +105,18 @@ def _attempt(lease: RemoteLease) -> None:
 
 def _answer(lease: RemoteLease) -> None:
     task = lease.tuning_task
-    run = task.run
-    digest = run.graph.file.digest
+    run, digest = task.run, task.run.graph.file.digest
     sizes = tuple(sorted(run.bindings.items()))
     problem = engine.tuning_problem(digest, task.template_node.name, run.target, sizes)
-    if lease.offered is None:
-        _begin_search(lease, problem)
+    if lease.offered is None:  # begin as an attempt here does; then the worker may send requests
+        offered: dict[str, tuple[int, dict[str, ConfigValue]]] = {}
+        for place, caller in enumerate(problem.callers):
+            offered.setdefault(caller.name, (place, dict(caller.kernel.config)))
+        with transaction.atomic():
+            if _holds_claim(task):
+                tuning_search.begin_task(task, problem)
+                measurement_tasks.record_limits(task)
+                RemoteLease.objects.filter(pk=lease.pk).update(offered=offered)
         return
     requests = tuning_search.CandidateBuilds(task, engine.scheduled(digest), problem, {})
     callers = {caller.name: caller for caller in problem.callers}
@@ -124,18 +126,6 @@ def _answer(lease: RemoteLease) -> None:
                 return
             _request(task, requests, callers[name])
     _remove_answered(lease, lease.asked)
-
-
-def _begin_search(lease: RemoteLease, problem: TuningProblem) -> None:
-    """Begin as an attempt here does; then the worker may send requests."""
-    offered: dict[str, tuple[int, dict[str, ConfigValue]]] = {}
-    for place, caller in enumerate(problem.callers):
-        offered.setdefault(caller.name, (place, dict(caller.kernel.config)))
-    with transaction.atomic():
-        if _holds_claim(lease.tuning_task):
-            tuning_search.begin_task(lease.tuning_task, problem)
-            measurement_tasks.record_limits(lease.tuning_task)
-            RemoteLease.objects.filter(pk=lease.pk).update(offered=offered)
 
 
 def _request(

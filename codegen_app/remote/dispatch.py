@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
 
-from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models import Build, KernelUse
 from codegen_app.kernels.services import builds
 from codegen_app.platform.models import Artifact
 from codegen_app.remote import leases
 from codegen_app.remote.models import LeaseEnd, RemoteLease
-from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningTask
+from codegen_app.tuning.models import Candidate
 from codegen_app.tuning.services import (
     budgets,
     candidate_results,
@@ -24,11 +23,9 @@ from codegen_app.tuning.services import (
 )
 from codegen_app.workers import work
 from codegen_app.workers.faults import Fault
-from codegen_app.workers.models import OPEN_STATES, State
-from scheduler.agent.protocol import BuildResult, Library, Result, Samples, Task
-from scheduler.benchmark.measurement import Check
+from codegen_app.workers.models import State
+from scheduler.agent.protocol import BuildResult, Library, Task, result_of
 from scheduler.errors import Rejected, Stage
-from scheduler.tuning.warm_start import PriorResult
 
 
 def task_of(lease: RemoteLease) -> Task:
@@ -36,6 +33,13 @@ def task_of(lease: RemoteLease) -> Task:
     task = lease.tuning_task
     run, graph = task.run, task.run.graph.file
     begins_with, begins = modelled_tuning.warm_start_lines(task)
+    # Without its library, a planned kernel cannot be tried; a search requests builds on the way.
+    planned = {} if run.has_budget else tuning_search.planned_candidates(task)
+    built = [row.build for row in planned.values() if row.build is not None]
+    libraries = [library_of(build, build.library) for build in built if build.library is not None]
+    earlier = tuning_search.earlier_results(task)
+    default = KernelUse.objects.filter(template_node=task.template_node, is_default=True)
+    template = default.values_list("kernel__template", flat=True).first()
     return Task(
         lease=lease.key,
         seconds=float(settings.WORK_LEASE_S),
@@ -48,10 +52,10 @@ def task_of(lease: RemoteLease) -> Task:
         bindings=dict(run.bindings),
         seed=candidate_results.seed(task.problem),
         strategy=run.strategy,
-        libraries=() if run.has_budget else tuple(_libraries(task)),
-        seen=tuple(_earlier_results(task)),
+        libraries=tuple(libraries),
+        seen=tuple(result_of(kernel, outcome) for kernel, outcome in earlier.items()),
         budget=budgets.share_of_budget(task) if run.has_budget else None,
-        known=tuple(_prior_results(task)),
+        known=tuple(tuning_search.prior_results(run.target, template)) if template else (),
         begins_with=begins_with,
         begins=tuple(begins),
     )
@@ -69,7 +73,7 @@ def build_result(row: Candidate, since: datetime) -> BuildResult | None:
     if build.state != State.DONE or build.library is None:
         loss = Rejected(Stage.COMPILE, build.reason or "the build was cancelled")
         return BuildResult(row.kernel.name, loss=loss)
-    library = library_of(row.kernel, build, build.library)
+    library = library_of(build, build.library)
     known = build.cached or build.created_at < since
     return BuildResult(row.kernel.name, library=replace(library, cached=known))
 
@@ -98,8 +102,9 @@ def report_missing_file(lease: RemoteLease, digest: str, line: str) -> leases.Le
     return leases.LeaseOverError(line)
 
 
-def library_of(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library:
-    """Return a kernel's library as described to a worker."""
+def library_of(build: Build, file: Artifact) -> Library:
+    """Return a build's library as described to a worker."""
+    kernel = build.kernel
     return Library(
         kernel=kernel.name,
         digest=file.digest,
@@ -112,43 +117,4 @@ def library_of(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library
         toolchain_digest=build.toolchain_digest,
         flags=tuple(build.flags),
         resources=build.resources,
-    )
-
-
-def _libraries(task: TuningTask) -> Iterator[Library]:
-    """Yield the libraries of planned kernels; without its library, a kernel cannot be tried."""
-    for row in tuning_search.planned_candidates(task).values():
-        if row.build is not None and row.kernel is not None and row.build.library is not None:
-            yield library_of(row.kernel, row.build, row.build.library)
-
-
-def _prior_results(task: TuningTask) -> list[PriorResult]:
-    """Return winners of other problems of the default's template."""
-    default = KernelUse.objects.filter(template_node=task.template_node, is_default=True)
-    template = default.values_list("kernel__template", flat=True).first()
-    return tuning_search.prior_results(task.run.target, template) if template else []
-
-
-def _earlier_results(task: TuningTask) -> list[Result]:
-    """Return the results of earlier attempts."""
-    closed = task.candidates.filter(kernel__isnull=False).exclude(state__in=OPEN_STATES)
-    found = []
-    for row in closed.select_related("kernel", "result"):
-        assert row.kernel is not None
-        if row.result is not None:
-            found.append(Result(row.kernel.name, samples_of(row.result)))
-        elif row.stage:
-            loss = Rejected(Stage(row.stage), row.reason, row.detail)
-            found.append(Result(row.kernel.name, None, loss))
-    return found
-
-
-def samples_of(row: BenchmarkResult) -> Samples:
-    """Return the samples that a result's figures are derived from."""
-    return Samples(
-        tuple(row.samples_ns),
-        row.batch,
-        Check(True, row.check_max_error, row.check_bound, row.check_ratio, True, row.check_detail),
-        tuple((ns, reason) for ns, reason in row.rejected_samples),
-        {name: tuple(values) for name, values in row.readings.items()},
     )

@@ -50,21 +50,26 @@ def acquire(worker: Worker) -> RemoteLease | None:
 
     A repeated request gets the same lease: the response may not have arrived.
     """
-    held = _held_by(worker).first()
-    if held is not None:
-        if held.work.claim == held.claim and work.extend(held.work):
-            return _with_related(held)
-        end(held, LeaseEnd.EXPIRED)
-    for name in worker.queues:
-        if worker.accepts(name):
-            try:
-                lease = _acquire_next(worker, name)
-            except IntegrityError:  # two requests at once: the other has a task
-                return None
-            if lease is not None:
-                if lease.task is not None:
-                    _start_task(lease.task)
-                return _with_related(lease)
+    lease = _open_leases(worker).first()
+    if lease is not None:
+        if lease.work.claim == lease.claim and work.extend(lease.work):
+            return _with_related(lease)
+        end(lease, LeaseEnd.EXPIRED)
+    for name in filter(worker.accepts, worker.queues):
+        try:
+            lease = _acquire_next(worker, name)
+        except IntegrityError:  # two requests at once: the other has a task
+            return None
+        if lease is None:
+            continue
+        if (task := lease.task) is not None:
+            # Outside the claim's transaction: runs are written before their tasks, everywhere.
+            TuningRun.objects.filter(pk=task.run_id, state=State.QUEUED).update(
+                state=State.RUNNING, started_at=Now()
+            )
+            built = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
+            built.update(state=State.RUNNING)
+        return _with_related(lease)
     return None
 
 
@@ -95,29 +100,19 @@ def queued_tasks(worker: Worker, served: str) -> QuerySet[TuningTask]:
     """Return a queue's tasks on a device that the worker has: planned candidates with all builds
     done, or searches, which request builds on the way."""
     target = served.removeprefix(queue_name(Kind.MEASURE, ""))
-    devices = [one["id"] for one in worker.devices if one["target"] == target]
+    devices = [device["id"] for device in worker.devices if device["target"] == target]
     return ledger.ready_tasks(target).filter(run__device__in=devices)
 
 
 def queued_remeasurements(worker: Worker, served: str) -> QuerySet[Remeasurement]:
     """Return remeasurements for a queue's target, on a device model that the worker has."""
     target = served.removeprefix(queue_name(Kind.MEASURE, ""))
-    names = [one["name"] for one in worker.devices if one["target"] == target]
+    names = [device["name"] for device in worker.devices if device["target"] == target]
     return remeasuring.queued_for_models(target, names)
 
 
-def _held_by(worker: Worker) -> QuerySet[RemoteLease]:
+def _open_leases(worker: Worker) -> QuerySet[RemoteLease]:
     return worker.leases.filter(ended_at=None).select_related("task", "remeasurement")
-
-
-def _start_task(task: TuningTask) -> None:
-    """Start the run outside the claim's transaction: runs are written before their tasks,
-    everywhere."""
-    TuningRun.objects.filter(pk=task.run_id, state=State.QUEUED).update(
-        state=State.RUNNING, started_at=Now()
-    )
-    built = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
-    built.update(state=State.RUNNING)
 
 
 def _with_related(lease: RemoteLease) -> RemoteLease:
@@ -165,7 +160,7 @@ def end(lease: RemoteLease, how: LeaseEnd) -> None:
 
 def release_others(worker: Worker, holds: str) -> None:
     """Release what an earlier process held, except the lease that this one ``holds``."""
-    for lease in _held_by(worker).exclude(key=holds):
+    for lease in _open_leases(worker).exclude(key=holds):
         if lease.work.claim == lease.claim:
             fault = Fault(f"the worker {worker} ended while it worked on this", of_row=True)
             work.postpone(lease.work, fault)

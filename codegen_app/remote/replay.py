@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from django.conf import settings
 
@@ -11,16 +11,13 @@ from codegen_app.kernels.models import ProblemWork
 from codegen_app.platform.models import Artifact
 from codegen_app.remote import dispatch, leases
 from codegen_app.remote.models import RemoteLease
-from codegen_app.tracking.models import RemeasuredPoint, Remeasurement
+from codegen_app.tracking.models import Remeasurement
 from codegen_app.tracking.remeasuring import jobs
 from codegen_app.tuning.services import candidate_results
 from scheduler.agent.protocol import ReplayBuild, ReplayTask, Result
 from scheduler.benchmark.measurement import Measurement
 from scheduler.errors import Rejected, UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.replay import GraphNodeRef, RecordedUse
-
-_NO_REASON = "the worker reported no result"
 
 
 def _remeasurement(lease: RemoteLease) -> Remeasurement:
@@ -41,36 +38,34 @@ def remeasurement_task(lease: RemoteLease) -> ReplayTask:
     uses = jobs.uses_of(series, points)
     places = jobs.sites_of(uses)
     problem = jobs.problem_of_series(series)
-    here = lease.worker.devices
-    alike = (one["id"] for one in here if (one["target"], one["name"]) == device_kind(lease))
+    devices = (
+        device["id"]
+        for device in lease.worker.devices
+        if (device["target"], device["name"]) == device_kind(lease)
+    )
+    repeats = []
+    for point in points:
+        try:
+            build = jobs.stored_build(point, uses)
+        except UserError:  # the reason is recorded at the end
+            continue
+        assert build.library is not None
+        first, *others = uses[build.kernel_id]
+        calls = (first, *(use for use in others if use.place in places))
+        library = dispatch.library_of(build, build.library)
+        repeats.append(ReplayBuild(str(point.pk), calls, library))
     return ReplayTask(
         lease=lease.key,
         seconds=float(settings.WORK_LEASE_S),
         title=series.problem,
-        device=next(alike, ""),
+        device=next(devices, ""),
         target=series.target,
         problem=problem.digest,
         places=tuple(places),
         sizes=dict(series.sizes),
         seed=candidate_results.seed(problem),
-        repeats=tuple(_repeats(points, uses, places)),
+        repeats=tuple(repeats),
     )
-
-
-def _repeats(
-    points: list[RemeasuredPoint], uses: Mapping[int, list[RecordedUse]], places: list[GraphNodeRef]
-) -> Iterator[ReplayBuild]:
-    """Yield the points whose builds are stored; the others' reasons are known here at the end."""
-    for point in points:
-        try:
-            build = jobs.stored_build(point, uses)
-        except UserError:
-            continue
-        assert build.library is not None
-        first, *others = uses[build.kernel_id]
-        known = (first, *(use for use in others if use.place in places))
-        library = dispatch.library_of(build.kernel, build, build.library)
-        yield ReplayBuild(str(point.pk), known, library)
 
 
 def file_of(lease: RemoteLease, digest: str) -> Artifact:
@@ -96,42 +91,30 @@ def record(
     row = _remeasurement(lease)
     points = jobs.points_of(row)
     uses = jobs.uses_of(row.series, points)
-    reasons = {str(point.pk): _missing_build_reason(point, uses) for point in points}
-    known = {str(point.pk): point for point in points if point.original.build is not None}
-    bytes_moved = problem_bytes(jobs.problem_of_series(row.series), row.series.sizes)
+    sizes = dict(row.series.sizes)
+    bytes_moved = problem_bytes(jobs.problem_of_series(row.series), sizes)
+    builds = {str(point.pk): point.original.build for point in points if point.original.build}
+    reasons: dict[str, str] = {}
+    for point in points:
+        reasons[str(point.pk)] = "the worker reported no result"
+        try:
+            jobs.stored_build(point, uses)
+        except UserError as error:
+            reasons[str(point.pk)] = str(error)
     found: dict[str, Measurement | Rejected] = {}
-    for one in results:
-        point = known.get(one.kernel)
-        if point is None or one.kernel in found:
-            what = "has two" if one.kernel in found else "is no point of this work"
-            raise UserError(f"results: {one.kernel} {what}")
-        found[one.kernel] = _outcome(point, one, device, row.series.sizes, bytes_moved)
+    for result in results:
+        build = builds.get(result.kernel)
+        if build is None or result.kernel in found:
+            what = "has two" if result.kernel in found else "is no point of this work"
+            raise UserError(f"results: {result.kernel} {what}")
+        if result.measured is not None:
+            found[result.kernel] = result.measured.measurement(
+                build.kernel.name, device.id, sizes, device.emulated, bytes_moved
+            )
+        else:
+            assert result.loss is not None
+            found[result.kernel] = result.loss
     jobs.record(row, found, reasons, device, samples=samples[0], samples_due=samples[1])
-
-
-def _missing_build_reason(point: RemeasuredPoint, uses: Mapping[int, list[RecordedUse]]) -> str:
-    try:
-        jobs.stored_build(point, uses)
-    except UserError as error:
-        return str(error)
-    return _NO_REASON
-
-
-def _outcome(
-    point: RemeasuredPoint,
-    one: Result,
-    device: DeviceInfo,
-    sizes: Mapping[str, int],
-    bytes_moved: int,
-) -> Measurement | Rejected:
-    if one.measured is None:
-        assert one.loss is not None
-        return one.loss
-    build = point.original.build
-    assert build is not None
-    return one.measured.measurement(
-        build.kernel.name, device.id, dict(sizes), device.emulated, bytes_moved
-    )
 
 
 def problem_bytes(problem: Problem, sizes: Mapping[str, int]) -> int:

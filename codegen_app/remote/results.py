@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from django.db import transaction
@@ -18,12 +18,12 @@ from codegen_app.tuning.services import search as tuning_search
 from codegen_app.workers import work
 from codegen_app.workers.faults import Fault
 from codegen_app.workers.models import State, Worker
-from scheduler.agent.protocol import Directive, FinalResult, GiveUp, Reply, Result, Samples
+from scheduler.agent.protocol import Directive, FinalResult, GiveUp, Reply, Result
 from scheduler.benchmark.measurement import Measurement
 from scheduler.errors import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.assignment import AssignmentResult
-from scheduler.tuning.ledger import CandidateState, Entry, state_of
+from scheduler.tuning.ledger import CandidateState, Entry
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def progress(
     worker: Worker,
     key: str,
     device: str,
-    results: Iterable[Result],
+    results: list[Result],
     spent_s: float | None = None,
     samples: tuple[int, int] = (0, 0),
 ) -> Reply:
@@ -47,22 +47,15 @@ def progress(
         return Reply(Directive.STOP, leases.expire(lease))
     try:
         with transaction.atomic():
-            if lease.task is None:
-                _record_remeasurement(lease, list(results), samples)
-            else:
-                _record(lease, device, list(results), spent_s)
+            if lease.task is not None:
+                _record(lease, device, results, spent_s)
+            elif results:
+                raise UserError("results: send remeasured results when the task ends")
+            elif not work.extend(lease.work, samples=samples[0], samples_due=samples[1]):
+                raise LeaseOverError
     except LeaseOverError:
         return Reply(Directive.STOP, leases.expire(leases.find(worker, key)))
     return Reply(*leases.current_control(worker))
-
-
-def _record_remeasurement(
-    lease: RemoteLease, results: list[Result], samples: tuple[int, int]
-) -> None:
-    if results:
-        raise UserError("results: send remeasured results when the task ends")
-    if not work.extend(lease.work, samples=samples[0], samples_due=samples[1]):
-        raise LeaseOverError
 
 
 def is_remeasurement(worker: Worker, key: str) -> bool:
@@ -102,13 +95,19 @@ def _record(lease: RemoteLease, device: str, results: list[Result], spent_s: flo
     if not results:
         return
     info = _device(lease, device)
-    known, moved, new = _kernels(task), _bytes_moved(task), 0
-    for one in results:
-        if one.kernel not in known:
-            raise UserError(f"results: {one.kernel} is not a kernel of this task")
-        entry = _entry(task, info, one.kernel, one.measured, moved, _rejection(one))
-        entry = replace(entry, modelled=modelled_tuning.modelled_time(task, one.kernel))
-        count = tuning_search.record_entry(task, entry, info)
+    built = task.candidates.filter(build__state=State.DONE, kernel__isnull=False)
+    kernels = set(built.values_list("kernel__name", flat=True))
+    new, moved = 0, replay.problem_bytes(task.problem, task.run.bindings)
+    for result in results:
+        if result.kernel not in kernels:
+            raise UserError(f"results: {result.kernel} is not a kernel of this task")
+        if result.measured is not None:
+            outcome: Measurement | Rejected = _measurement(task, info, result, moved)
+        else:
+            assert result.loss is not None
+            outcome = result.loss
+        prediction = modelled_tuning.modelled_time(task, result.kernel)
+        count = tuning_search.record_outcome(task, result.kernel, outcome, info, prediction)
         if count is None:
             raise LeaseOverError
         new += count
@@ -136,10 +135,8 @@ def finish(
     task, info = lease.tuning_task, _device(lease, device)
     if lease.offered is None:
         raise MachineError("the candidates of this search are not known yet")
-    named = tuple(_entries(task, info, list(lines)))
-    others = _untried_entries(lease, info, {one.kernel for _, one in named}, rest)
-    decided = AssignmentResult((*named, *others), frozenset())
-    made = frozenset(entry.kernel for _, entry in decided.lines)
+    entries = tuple(_entries(lease, info, list(lines), rest))
+    decided = AssignmentResult(entries, frozenset(entry.kernel for _, entry in entries))
     try:
         with transaction.atomic():
             # Lock the run before its tasks before their leases, as everywhere.
@@ -147,88 +144,70 @@ def finish(
             if not work.extend(task):
                 raise work.LeaseLostError
             spent = leases.spent_fields(lease, spent_s)
-            tuning_search.record_decision(task, AssignmentResult(decided.lines, made), spent, info)
+            tuning_search.record_decision(task, decided, spent, info)
             leases.end(lease, LeaseEnd.FINISHED)
     except work.LeaseLostError:
         raise LeaseOverError(leases.expire(lease)) from None
 
 
 def _entries(
-    task: TuningTask, device: DeviceInfo, lines: list[FinalResult]
-) -> Iterable[tuple[int, Entry]]:
+    lease: RemoteLease, device: DeviceInfo, lines: list[FinalResult], rest: str
+) -> Iterator[tuple[int, Entry]]:
+    """Yield the lines with their positions as the tuner represents them, then a search's candidates
+    that no line names."""
+    task = lease.tuning_task
     rows = task.candidates.filter(kernel__isnull=False).select_related("kernel", "result")
-    known = {row.kernel.name: row for row in rows if row.kernel is not None}
-    if len({line.kernel for line in lines}) != len(lines):
+    candidates = {row.kernel.name: row for row in rows if row.kernel is not None}
+    named = {line.kernel for line in lines}
+    if len(named) != len(lines):
         raise UserError("lines: a kernel has two")
     if sum(line.state is CandidateState.CHOSEN for line in lines) > 1:
         raise UserError("lines: two kernels are marked chosen")
-    moved = _bytes_moved(task)
+    moved = replay.problem_bytes(task.problem, task.run.bindings)
     for line in lines:
-        row = known.get(line.kernel)
+        row, measured = candidates.get(line.kernel), None
         if row is None:
             raise UserError(f"lines: {line.kernel} is not a kernel of this task")
-        entry = _entry(task, device, line.kernel, line.measured, moved, _rejection(line), line)
-        if entry.measurement is None and line.state in _MEASURED:
+        if line.measured is not None:
+            measured = _measurement(task, device, line, moved)
+        elif line.state in (CandidateState.MEASURED, CandidateState.CHOSEN):
             if row.result is None:
                 raise UserError(f"lines: {line.kernel} is {line.state} and was not measured")
-            known_before = row.result.measurement(line.kernel, device.id)
-            entry = _entry(task, device, line.kernel, None, moved, None, line, known_before)
-        yield row.position, entry
-
-
-def _untried_entries(
-    lease: RemoteLease, device: DeviceInfo, named: Collection[str], reason: str
-) -> Iterable[tuple[int, Entry]]:
-    """Yield a search's candidates that no line names."""
+            measured = row.result.measurement(line.kernel, device.id)
+        yield row.position, _entry(task, line, measured)
     for kernel, (place, config) in (lease.offered or {}).items():
         if kernel not in named:
-            line = FinalResult(kernel, CandidateState.UNTRIED, reason=reason)
-            entry = _entry(lease.tuning_task, device, kernel, None, 0, None, line)
-            yield place, replace(entry, config=config)
+            untried = FinalResult(kernel, CandidateState.UNTRIED, reason=rest)
+            yield place, replace(_entry(task, untried, None), config=config)
 
 
-_MEASURED = (CandidateState.MEASURED, CandidateState.CHOSEN)
+def _measurement(
+    task: TuningTask, device: DeviceInfo, result: Result | FinalResult, moved: int
+) -> Measurement:
+    """Return a result with what is derived here: figures, sizes, the device. ``moved`` is the
+    number of bytes that the problem must move."""
+    assert result.measured is not None
+    bindings = dict(task.run.bindings)
+    return result.measured.measurement(result.kernel, device.id, bindings, device.emulated, moved)
 
 
-def _entry(
-    task: TuningTask,
-    device: DeviceInfo,
-    kernel: str,
-    samples: Samples | None,
-    moved: int,
-    loss: Rejected | None,
-    line: FinalResult | None = None,
-    measured: Measurement | None = None,
-) -> Entry:
-    """Return the entry as the tuner represents it. Derived values are derived here: figures, sizes,
-    the device."""
-    if samples is not None:
-        bindings = dict(task.run.bindings)
-        measured = samples.measurement(kernel, device.id, bindings, device.emulated, moved)
-    if line is not None:
-        state, tied, reason = line.state, line.tied, line.reason
-    else:
-        state = state_of(loss) if loss is not None else CandidateState.MEASURED
-        tied, reason = False, ""
+def _entry(task: TuningTask, line: FinalResult, measured: Measurement | None) -> Entry:
+    loss = line.loss
     return Entry(
         problem="",
         node=task.template_node.name,
         bindings={},
-        kernel=kernel,
+        kernel=line.kernel,
         template="",
         config={},
         description="",
-        state=state,
+        state=line.state,
         stage=loss.stage if loss else "",
-        reason=loss.reason if loss else reason,
+        reason=loss.reason if loss else line.reason,
         detail=loss.detail if loss else "",
         measurement=measured,
-        tied=tied,
+        tied=line.tied,
     )
-
-
-def _rejection(one: Result | FinalResult) -> Rejected | None:
-    return one.loss
 
 
 def give_up(worker: Worker, key: str, why: GiveUp, reason: str, detail: str) -> None:
@@ -239,21 +218,14 @@ def give_up(worker: Worker, key: str, why: GiveUp, reason: str, detail: str) -> 
         leases.end(lease, LeaseEnd.EXPIRED)
         return
     line = reason or "the worker gave no reason"
-    if why is GiveUp.STOPPED:
-        work.requeue(row)
-    elif why is GiveUp.DIED:
-        work.postpone(row, Fault(f"{line} (on {worker})", of_row=True))
-    elif why is GiveUp.MACHINE:
-        work.postpone(row, Fault(f"{line} (on {worker})"))
-    else:
-        _close(lease, why, line, detail)
-    leases.end(lease, LeaseEnd.GIVEN_BACK if why is GiveUp.STOPPED else LeaseEnd.FAILED)
-
-
-def _close(lease: RemoteLease, why: GiveUp, line: str, detail: str) -> None:
-    row = lease.work
     try:
-        if why is not GiveUp.REJECTED:
+        if why is GiveUp.STOPPED:
+            work.requeue(row)
+        elif why is GiveUp.DIED:
+            work.postpone(row, Fault(f"{line} (on {worker})", of_row=True))
+        elif why is GiveUp.MACHINE:
+            work.postpone(row, Fault(f"{line} (on {worker})"))
+        elif why is not GiveUp.REJECTED:
             work.finish(row, State.QUARANTINED, stage=Stage.CRASH, reason=line, detail=detail)
         elif lease.task is not None:
             measurement_tasks.reject_task(lease.task, Rejected(Stage.LOAD, line))
@@ -261,26 +233,18 @@ def _close(lease: RemoteLease, why: GiveUp, line: str, detail: str) -> None:
             work.finish(row, State.REJECTED, stage=Stage.LOAD, reason=line)
     except work.LeaseLostError:
         log.info("%s was closed meanwhile", row)
+    leases.end(lease, LeaseEnd.GIVEN_BACK if why is GiveUp.STOPPED else LeaseEnd.FAILED)
 
 
 def _device(lease: RemoteLease, device: str) -> DeviceInfo:
     """Return the worker's device of that id, if it is of the work's kind."""
-    there = {one["id"]: DeviceInfo(**one) for one in lease.worker.devices}
-    found = there.get(device)
+    devices = {fields["id"]: DeviceInfo(**fields) for fields in lease.worker.devices}
+    found = devices.get(device)
     if lease.task is not None:
-        own = there.get(lease.task.run.device)
-        kind = (own.target, own.name) if own is not None else None
+        expected = devices.get(lease.task.run.device)
+        kind = (expected.target, expected.name) if expected is not None else None
     else:
         kind = replay.device_kind(lease)
     if found is None or kind != (found.target, found.name):
         raise UserError(f"device: {device!r} of this worker is not what the task is measured on")
     return found
-
-
-def _kernels(task: TuningTask) -> set[str]:
-    names = task.candidates.filter(build__state=State.DONE, kernel__isnull=False)
-    return set(names.values_list("kernel__name", flat=True))
-
-
-def _bytes_moved(task: TuningTask) -> int:
-    return replay.problem_bytes(task.problem, task.run.bindings)

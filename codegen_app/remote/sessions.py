@@ -29,18 +29,34 @@ class SessionError(Exception):
     """Another process has joined under the name since, or none has."""
 
 
-def hello(token: ApiToken, given: Mapping[str, Any]) -> Welcome:
+def hello(token: ApiToken, sent: Mapping[str, Any]) -> Welcome:
     """Make a process the worker that its token names, in place of an earlier process.
 
     Work of the earlier process is queued again, unless this one ``holds`` its lease and may still
     have results. Raises ``UserError`` for another version, a name that the token is not for, and if
     the worker could serve no queue.
     """
-    _check_version(given)
-    name = _name(token, given)
-    queues = _queues(token, given)
+    if sent["protocol"] != PROTOCOL or sent["generator"] != generator():
+        theirs = sent["versions"].get("kiln", "?")
+        raise UserError(
+            f"this worker's Kiln ({theirs}, protocol {sent['protocol']}, generator"
+            f" {sent['generator'][:8]}) is not the server's (protocol {PROTOCOL}, generator"
+            f" {generator()[:8]}): install the same version on both"
+        )
+    if sent["name"] not in ("", token.worker_name):
+        raise UserError(f"this token is for the worker {token.worker_name}, not {sent['name']}")
+    name = token.worker_name + (f".{sent['slot']}" if sent["slot"] > 1 else "")
+    # The queues of its devices that the token and the worker allow.
+    measurable = (device["target"] for device in sent["devices"] if _is_measurable(device))
+    served = dict.fromkeys(queue_name(Kind.MEASURE, target) for target in measurable)
+    limits = token.worker_queue, sent["queue"]
+    queues = [queue for queue in served if all(limit in ("", queue) for limit in limits)]
+    if not queues:
+        requested = " and ".join(filter(None, limits)) or "any queue"
+        have = ", ".join(served) or "nothing"
+        raise UserError(f"no queue to serve: requested {requested}, but the devices serve {have}")
     session = secrets.token_urlsafe(32)
-    facts = {key: given[key] for key in _FACTS} | {
+    facts = {key: sent[key] for key in _FACTS} | {
         "queues": queues,
         "toolchains": [],
         "started_at": timezone.now(),
@@ -54,7 +70,7 @@ def hello(token: ApiToken, given: Mapping[str, Any]) -> Welcome:
         worker, _ = Worker.objects.update_or_create(name=name, defaults=facts)
         if worker.pinned_to not in ("", *queues):
             Worker.objects.filter(pk=worker.pk).update(pinned_to="")
-    leases.release_others(worker, given["holds"])
+    leases.release_others(worker, sent["holds"])
     return Welcome(name, session, tuple(queues))
 
 
@@ -72,37 +88,6 @@ def leave(worker: Worker) -> None:
     """End the worker's session; its work is queued again."""
     leases.release_others(worker, "")
     Worker.objects.filter(pk=worker.pk, session=worker.session).update(stopped_at=Now(), session="")
-
-
-def _check_version(given: Mapping[str, Any]) -> None:
-    if given["protocol"] != PROTOCOL or given["generator"] != generator():
-        theirs = given["versions"].get("kiln", "?")
-        raise UserError(
-            f"this worker's Kiln ({theirs}, protocol {given['protocol']}, generator"
-            f" {given['generator'][:8]}) is not the server's (protocol {PROTOCOL}, generator"
-            f" {generator()[:8]}): install the same version on both"
-        )
-
-
-def _name(token: ApiToken, given: Mapping[str, Any]) -> str:
-    if given["name"] not in ("", token.worker_name):
-        raise UserError(f"this token is for the worker {token.worker_name}, not {given['name']}")
-    return token.worker_name + (f".{given['slot']}" if given["slot"] > 1 else "")
-
-
-def _queues(token: ApiToken, given: Mapping[str, Any]) -> list[str]:
-    """Return the queues of its devices that the token and the worker allow."""
-    served = dict.fromkeys(
-        queue_name(Kind.MEASURE, one["target"]) for one in given["devices"] if _is_measurable(one)
-    )
-    found = [
-        one for one in served if token.worker_queue in ("", one) and given["queue"] in ("", one)
-    ]
-    if not found:
-        asked = " and ".join(filter(None, (token.worker_queue, given["queue"]))) or "any queue"
-        have = ", ".join(served) or "nothing"
-        raise UserError(f"no queue to serve: requested {asked}, but the devices serve {have}")
-    return found
 
 
 def _is_measurable(device: Mapping[str, Any]) -> bool:

@@ -114,8 +114,9 @@ def _side(rows: Sequence[_Row], series: Series, recorded: _Recorded) -> Side:
         blank = _point(rows[NEAREST_COUNT], series, {})
         for row in rows[NEAREST_COUNT:]:
             low, high = (row.value if bound is None else bound for bound in (row.low, row.high))
-            figures = {"value": row.value, "low": low, "high": high, "n": row.n}
-            points.append(replace(blank, revision=row.revision, **figures))
+            points.append(
+                replace(blank, value=row.value, low=low, high=high, n=row.n, revision=row.revision)
+            )
     return Side(tuple(points))
 
 

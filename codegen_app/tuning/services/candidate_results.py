@@ -28,10 +28,12 @@ from scheduler.tuning.modelled_time import ModelledTime
 from scheduler.tuning.modelled_time import to_json as modelled_to_json
 from scheduler.tuning.problems import ProblemCall
 
+Outcome = Measurement | ModelledTime | Rejected
+
 
 def record_result(
     candidate: Candidate,
-    outcome: Measurement | ModelledTime | Rejected,
+    outcome: Outcome,
     device: DeviceInfo | None = None,
     *,
     prediction: ModelledTime | None = None,

@@ -28,6 +28,7 @@ from codegen_app.tuning.services import (
     modelled_tuning,
     run_requests,
 )
+from codegen_app.tuning.services.candidate_results import Outcome
 from codegen_app.workers import work
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.benchmark.measurement import Measurement
@@ -119,7 +120,8 @@ class _DatabaseHost:
     def note(self, event: Event) -> None:
         """Record a candidate's new state. Raises ``Cancelled`` once the claim is lost: another
         worker records then."""
-        if record_entry(self._task, event.entry, self._device) is None:
+        entry, outcome = event.entry, _outcome(event.entry)
+        if record_outcome(self._task, entry.kernel, outcome, self._device, entry.modelled) is None:
             self._cancellation.cancel()
             raise Cancelled
 
@@ -171,15 +173,20 @@ class CandidateBuilds:
 
 
 @transaction.atomic
-def record_entry(task: TuningTask, entry: Entry, device: DeviceInfo) -> int | None:
+def record_outcome(
+    task: TuningTask,
+    kernel: str,
+    outcome: Outcome,
+    device: DeviceInfo,
+    prediction: ModelledTime | None,
+) -> int | None:
     """Record the result of a candidate of a claimed task, once; return how many rows changed.
     Returns None and writes nothing if the claim no longer holds."""
     if not work.extend(task):
         return None
-    waiting = task.candidates.filter(kernel__name=entry.kernel, state__in=OPEN_STATES)
-    rows = list(waiting.select_related("kernel", "build"))
+    waiting = task.candidates.filter(kernel__name=kernel, state__in=OPEN_STATES)
+    rows = list(waiting.select_related("build__kernel"))
     for row in rows:
-        outcome, prediction = _outcome(entry), entry.modelled
         candidate_results.record_result(row, outcome, device, prediction=prediction)
     return len(rows)
 
@@ -246,7 +253,7 @@ def record_decision(
         ledger.close_run(task.run_id)
 
 
-def _outcome(entry: Entry) -> Measurement | ModelledTime | Rejected:
+def _outcome(entry: Entry) -> Outcome:
     if entry.is_modelled and entry.modelled is not None:
         return entry.modelled
     return entry.measurement or Rejected(
