@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +13,12 @@ from django.utils import timezone
 
 from codegen_app.accounts.models import ApiToken
 from codegen_app.remote import leases
+from codegen_app.tuning.services.run_devices import measures_times
 from codegen_app.workers.models import Worker
 from codegen_app.workers.queue import Kind, queue_name
-from scheduler import targets
 from scheduler.agent.protocol import Welcome
 from scheduler.agent.version import PROTOCOL, generator
 from scheduler.errors import UserError
-from scheduler.targets.registry import backend_of
 
 _FACTS = ("host", "pid", "devices", "absent", "fence", "versions")
 
@@ -47,8 +45,11 @@ def hello(token: ApiToken, sent: Mapping[str, Any]) -> Welcome:
         raise UserError(f"this token is for the worker {token.worker_name}, not {sent['name']}")
     name = token.worker_name + (f".{sent['slot']}" if sent["slot"] > 1 else "")
     # The queues of its devices that the token and the worker allow.
-    measurable = (device["target"] for device in sent["devices"] if _is_measurable(device))
-    served = dict.fromkeys(queue_name(Kind.MEASURE, target) for target in measurable)
+    served = dict.fromkeys(
+        queue_name(Kind.MEASURE, device["target"])
+        for device in sent["devices"]
+        if measures_times(device["target"], device["id"])
+    )
     limits = token.worker_queue, sent["queue"]
     queues = [queue for queue in served if all(limit in ("", queue) for limit in limits)]
     if not queues:
@@ -88,15 +89,6 @@ def leave(worker: Worker) -> None:
     """End the worker's session; its work is queued again."""
     leases.release_others(worker, "")
     Worker.objects.filter(pk=worker.pk, session=worker.session).update(stopped_at=Now(), session="")
-
-
-def _is_measurable(device: Mapping[str, Any]) -> bool:
-    """Return whether times are measured on it: not on modelled devices or instruction emulators."""
-    try:
-        target = targets.find(device["target"])
-    except UserError:
-        return False
-    return re.fullmatch(backend_of(target).device_ids, device["id"]) is not None
 
 
 def _digest(session: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 
 from django.db import transaction
@@ -28,7 +27,7 @@ from scheduler.results.points.model import RevisionKey, SeriesKey
 from scheduler.runtime.device import DeviceInfo
 from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.tuning.interleaved_bench import measure_interleaved
-from scheduler.tuning.replay import CallSite, GraphNodeRef, RecordedUse, find_call_site
+from scheduler.tuning.replay import GraphNodeRef, RecordedUse, find_call_site
 
 _MOST_SITES = 5
 
@@ -38,7 +37,9 @@ def queued_remeasurements(target: str) -> QuerySet[Remeasurement]:
     rows = Remeasurement.objects.filter(series__target=target)
     if not rows.filter(state=State.QUEUED).exists():
         return rows.none()
-    return queued_for_models(target, (name for of, name in devices.local_models() if of == target))
+    return queued_for_models(
+        target, (name for model_target, name in devices.local_models() if model_target == target)
+    )
 
 
 def queued_for_models(target: str, names: Iterable[str]) -> QuerySet[Remeasurement]:
@@ -48,10 +49,10 @@ def queued_for_models(target: str, names: Iterable[str]) -> QuerySet[Remeasureme
 
 def run(row: Remeasurement) -> None:
     """Run a claimed remeasurement. Raises ``work.LeaseLostError`` when the claim is lost."""
-    cancellation, progress = Cancellation(), _Progress()
+    cancellation, progress = Cancellation(), dict[str, int]()
     series = row.series
     with (
-        work.heartbeat(row, cancellation.cancel, progress.fields) as lease_lost,
+        work.heartbeat(row, cancellation.cancel, progress.copy) as lease_lost,
         devices.hold_device_of_model(series.target, series.device_name, lease_lost) as device,
     ):
         if device is None:
@@ -72,24 +73,8 @@ def run(row: Remeasurement) -> None:
             work.finish(row, State.REJECTED, stage=Stage.LOAD, reason=str(error))
 
 
-class _Progress:
-    """The progress, as the heartbeat writes it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._fields: dict[str, int] = {}
-
-    def tell(self, samples: int, due: int) -> None:
-        with self._lock:
-            self._fields = {"samples": samples, "samples_due": due}
-
-    def fields(self) -> dict[str, int]:
-        with self._lock:
-            return dict(self._fields)
-
-
 def _measure(
-    row: Remeasurement, device: DeviceInfo, progress: _Progress, cancellation: Cancellation
+    row: Remeasurement, device: DeviceInfo, progress: dict[str, int], cancellation: Cancellation
 ) -> None:
     points = points_of(row)
     uses = uses_of(row.series, points)
@@ -98,12 +83,23 @@ def _measure(
     candidates: dict[str, BuiltCandidate] = {}
     reasons: dict[str, str] = {}
     for point in points:
+        key = str(point.pk)
         try:
-            candidates[str(point.pk)] = _candidate(point, uses, site, device)
+            build = stored_build(point, uses)
+            request = site.request(build.kernel.name, uses[build.kernel_id], device.target)
+            built = build_result(build, cached=True)
+            if isinstance(built, Rejected):
+                reasons[key] = built.reason
+            else:
+                candidates[key] = BuiltCandidate(key, str(library_of(built)), request)
         except MachineError:
             raise
         except (UserError, FileNotFoundError) as error:
-            reasons[str(point.pk)] = str(error)
+            reasons[key] = str(error)
+
+    def record_progress(samples: int, due: int) -> None:
+        progress.update(samples=samples, samples_due=due)
+
     found = measure_interleaved(
         site.node,
         site.lowered,
@@ -111,12 +107,12 @@ def _measure(
         candidates,
         device,
         candidate_results.seed(problem),
-        progress.tell,
+        record_progress,
         cancellation,
     )
     if cancellation.cancelled:
         raise Cancelled
-    record(row, found, reasons, device, **progress.fields())
+    record(row, found, reasons, device, **progress)
 
 
 @transaction.atomic
@@ -130,35 +126,29 @@ def record(
     """Close a claimed remeasurement: each measured point becomes a new point of its series, and the
     others record why not. Raises ``work.LeaseLostError``."""
     points = points_of(row)
-    state, why_none = _outcome(row, points, found, reasons)
-    work.finish(row, state, **why_none, **fields)
+    why: dict[int, str] = {}
     for point in points:
+        outcome = found.get(str(point.pk))
+        if not isinstance(outcome, Measurement):
+            why[point.pk] = outcome.reason if outcome is not None else reasons[str(point.pk)]
+    state, rejection = State.DONE, {}
+    for side in ("before", "after"):
+        of_side = [point.pk for point in points if point.side(row) == side]
+        if all(pk in why for pk in of_side):
+            # What was measured and rejected says more than what could not be measured.
+            first = min(of_side, key=lambda pk: str(pk) not in found)
+            reason = f"no point {side} the change could be measured: {why[first]}"
+            state, rejection = State.REJECTED, {"stage": Stage.RUN, "reason": reason}
+            break
+    work.finish(row, state, **rejection, **fields)
+    for point in points:
+        stored = RemeasuredPoint.objects.filter(pk=point.pk)
         outcome = found.get(str(point.pk))
         if isinstance(outcome, Measurement):
             datum = _record(point, row.series, outcome, device)
-            RemeasuredPoint.objects.filter(pk=point.pk).update(datum=datum, reason="")
+            stored.update(datum=datum, reason="")
         else:
-            why = outcome.reason if isinstance(outcome, Rejected) else reasons[str(point.pk)]
-            RemeasuredPoint.objects.filter(pk=point.pk).update(reason=why[:500])
-
-
-def _outcome(
-    row: Remeasurement,
-    points: list[RemeasuredPoint],
-    found: Mapping[str, Measurement | Rejected],
-    reasons: Mapping[str, str],
-) -> tuple[State, dict[str, str]]:
-    """Return done if both sides have a time; else why a side has none."""
-    for side in ("before", "after"):
-        keys = [str(one.pk) for one in points if one.side(row) == side]
-        of_side = [found[key] for key in keys if key in found]
-        if any(isinstance(one, Measurement) for one in of_side):
-            continue
-        rejected = [one.reason for one in of_side if isinstance(one, Rejected)]
-        why = (rejected + [reasons[key] for key in keys if key in reasons])[0]
-        reason = f"no point {side} the change could be measured: {why}"
-        return State.REJECTED, {"stage": Stage.RUN, "reason": reason}
-    return State.DONE, {}
+            stored.update(reason=why[point.pk][:500])
 
 
 def points_of(row: Remeasurement) -> list[RemeasuredPoint]:
@@ -191,8 +181,8 @@ def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[Rec
 
 def sites_of(uses: Mapping[int, list[RecordedUse]]) -> list[GraphNodeRef]:
     """Return where to look for the problem: some nodes with these calls."""
-    each = dict.fromkeys(use.place for of_kernel in uses.values() for use in of_kernel)
-    return list(each)[:_MOST_SITES]
+    places = dict.fromkeys(use.place for calls in uses.values() for use in calls)
+    return list(places)[:_MOST_SITES]
 
 
 def stored_build(point: RemeasuredPoint, uses: Mapping[int, list[RecordedUse]]) -> Build:
@@ -209,19 +199,6 @@ def _scheduled(place: GraphNodeRef) -> Schedule | None:
         return engine.scheduled(place.graph).schedule
     except FileNotFoundError:
         return None
-
-
-def _candidate(
-    point: RemeasuredPoint, uses: dict[int, list[RecordedUse]], site: CallSite, device: DeviceInfo
-) -> BuiltCandidate:
-    """Return the recorded build with its call at the site. Raises ``UserError``,
-    ``FileNotFoundError``."""
-    build = stored_build(point, uses)
-    request = site.request(build.kernel.name, uses[build.kernel_id], device.target)
-    made = build_result(build, cached=True)
-    if isinstance(made, Rejected):
-        raise UserError(made.reason)
-    return BuiltCandidate(str(point.pk), str(library_of(made)), request)
 
 
 def _record(

@@ -132,9 +132,9 @@ def _request_revisions(
     """Request these revisions from the senders; return how many."""
     rows = [
         MeasurementRequest(
-            alert=alert, series=series, revision=one, requested_by_id=audit.actor_id(actor)
+            alert=alert, series=series, revision=revision, requested_by_id=audit.actor_id(actor)
         )
-        for one in revisions
+        for revision in revisions
     ]
     MeasurementRequest.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
@@ -143,10 +143,10 @@ def _request_revisions(
 @transaction.atomic
 def withdraw(alert: Alert, actor: AbstractBaseUser) -> int:
     """Withdraw the alert's requests to senders; return how many were open."""
-    left = MeasurementRequest.objects.filter(
+    still_open = MeasurementRequest.objects.filter(
         alert=alert, answered_at__isnull=True, withdrawn_at__isnull=True
     )
-    count = left.update(withdrawn_at=Now())
+    count = still_open.update(withdrawn_at=Now())
     if count:
         audit.record(actor, "withdraw requests", alert)
     return count

@@ -16,14 +16,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
-from django.db.models import F, QuerySet, Value
+from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 
 from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import Build, KernelUse
 from codegen_app.kernels.services import engine
 from codegen_app.platform import artifacts
-from codegen_app.platform.models import Artifact
 from codegen_app.tuning.services import choices
 from codegen_app.tuning.services.choices import Choices
 from codegen_app.workers.models import State
@@ -36,7 +35,6 @@ from scheduler.build.recipe import recipe_of
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen import bundle_paths
-from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
@@ -179,7 +177,7 @@ def write(requested: BundleRequest, out: IO[bytes], progress: Progress = lambda 
             progress(number, len(kernels))
             add(kernel.source_path, kernel.source)
             included = [known[kernel.name, target].pk for target in manifest.targets]
-            for path, content in _files_of(_build_rows(included)):
+            for path, content in _files_of(included):
                 add(path, content)
         progress(len(kernels), len(kernels))
 
@@ -215,7 +213,11 @@ def _kernel_parts(requested: BundleRequest) -> BundleParts:
     digest = requested.graph.file.digest
     scheduled = engine.scheduled(digest)
     complete = _common_targets(_latest_builds([name]), [name])
-    caller = _caller(digest, node.name, name, complete)
+    recorded = engine.kernel_records([name])[name]
+    callers = (
+        engine.find_caller(digest, node.name, recorded, target) for target in ("", *complete)
+    )
+    caller = next(filter(None, callers), None)  # for all targets, or for one that it is built for
     if caller is None:
         raise UserError(f"{name}: this version of the generator does not make it for {node}")
     plan = scheduled.with_name(requested.graph.name)
@@ -227,23 +229,18 @@ def _kernel_parts(requested: BundleRequest) -> BundleParts:
     return plan, _single_call_manifest(manifest, rendered, call), [rendered]
 
 
-def _caller(
-    file_digest: str, node: str, kernel: str, built_for: Sequence[str]
-) -> TemplateCaller | None:
-    """Return the candidate of that name, for all targets or for one that it is built for."""
-    recorded = engine.kernel_records([kernel])[kernel]
-    for target in ("", *built_for):
-        caller = engine.find_caller(file_digest, node, recorded, target)
-        if caller is not None:
-            return caller
-    return None
-
-
 def _single_call_manifest(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
     """Return the manifest with this call's buffers alone, each with its own memory."""
     written = {call.args[arg.name] for arg in kernel.args if arg.is_output}
-    used = [value for value in call.args.values() if isinstance(value, str)]
-    buffers = {name: _standalone_buffer(manifest.buffers[name], name in written) for name in used}
+    buffers: dict[str, Buffer] = {}
+    for name in call.args.values():
+        if isinstance(name, str):
+            buffer = manifest.buffers[name]
+            if name in written:
+                buffer = replace(buffer, kind=BufferKind.OUTPUT)
+            elif buffer.kind not in _INPUT_KINDS:  # made by another kernel
+                buffer = replace(buffer, kind=BufferKind.INPUT)
+            buffers[name] = buffer
     return replace(
         manifest,
         buffers=buffers,
@@ -254,14 +251,6 @@ def _single_call_manifest(manifest: Manifest, kernel: RenderedKernel, call: Kern
         storage={},
         pools={},
     )
-
-
-def _standalone_buffer(buffer: Buffer, written: bool) -> Buffer:
-    """Return a buffer that is an output if written, and else an input, even if other kernels make
-    it."""
-    if written:
-        return replace(buffer, kind=BufferKind.OUTPUT)
-    return buffer if buffer.kind in _INPUT_KINDS else replace(buffer, kind=BufferKind.INPUT)
 
 
 def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:
@@ -285,16 +274,12 @@ def _common_targets(known: Iterable[tuple[str, str]], names: Sequence[str]) -> t
     )
 
 
-def _build_rows(keys: Sequence[int]) -> QuerySet[Build]:
-    rows = Build.objects.filter(pk__in=keys).order_by("target")
-    related = rows.select_related("kernel", "listing", "code_object", "intermediate", "library")
-    return related.defer("kernel__source", "detail", "diagnostics")
-
-
-def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
+def _files_of(builds: Sequence[int]) -> Iterable[tuple[str, bytes | str]]:
     """Yield the files of a kernel's builds, each with its path in the bundle."""
-    for row in rows:
-        place = bundle_paths.build_folder(row.kernel.name, row.target)
+    rows = Build.objects.filter(pk__in=builds).order_by("target")
+    related = rows.select_related("kernel", "listing", "code_object", "intermediate", "library")
+    for row in related.defer("kernel__source", "detail", "diagnostics"):
+        folder = bundle_paths.build_folder(row.kernel.name, row.target)
         recipe = recipe_of(targets.find(row.target), row.kernel.source_file)
         files = {
             recipe.listing_file: row.listing,
@@ -303,30 +288,23 @@ def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
             recipe.library_file: row.library,
         }
         for name, artifact in files.items():
-            if artifact is not None:
-                yield f"{place}/{name}", _content(row, name, artifact)
-        yield f"{place}/{bundle_paths.BUILD_RECORD}", writer.build_record(_built(row))
-
-
-def _content(row: Build, name: str, artifact: Artifact) -> bytes:
-    try:
-        return artifacts.read(artifact)
-    except FileNotFoundError:
-        missing = f"{name} of {row.kernel} for {row.target} is missing from the storage"
-        raise UserError(f"{missing}: build it again") from None
-
-
-def _built(row: Build) -> Built:
-    """Return a row as the engine's build, without a folder for its files."""
-    return Built(
-        target=row.target,
-        toolchain=Toolchain(row.toolchain, row.toolchain_version, row.toolchain_digest),
-        flags=tuple(row.flags),
-        source_digest=row.kernel.source_digest,
-        code_digest=row.code_digest,
-        duration_s=row.duration_s or 0.0,
-        log=row.log,
-        directory=Path(),
-        resources=row.resources,
-        cached=row.cached,
-    )
+            if artifact is None:
+                continue
+            try:
+                yield f"{folder}/{name}", artifacts.read(artifact)
+            except FileNotFoundError:
+                missing = f"{name} of {row.kernel} for {row.target} is missing from the storage"
+                raise UserError(f"{missing}: build it again") from None
+        build = Built(
+            target=row.target,
+            toolchain=Toolchain(row.toolchain, row.toolchain_version, row.toolchain_digest),
+            flags=tuple(row.flags),
+            source_digest=row.kernel.source_digest,
+            code_digest=row.code_digest,
+            duration_s=row.duration_s or 0.0,
+            log=row.log,
+            directory=Path(),
+            resources=row.resources,
+            cached=row.cached,
+        )
+        yield f"{folder}/{bundle_paths.BUILD_RECORD}", writer.build_record(build)

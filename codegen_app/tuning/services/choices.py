@@ -70,7 +70,10 @@ class Choices:
             plan,
             scheduled.backend.targets,
             self._chooser(self.selected),
-            [(one.symbol, one.at_most, self._chooser(one.selected)) for one in self.smaller],
+            [
+                (sizes.symbol, sizes.at_most, self._chooser(sizes.selected))
+                for sizes in self.smaller
+            ],
             ChosenBy(
                 self.bucket.device_name,
                 self.bucket.target,

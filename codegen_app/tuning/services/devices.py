@@ -28,19 +28,24 @@ def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | 
         yield modelled_device(run.device)
         return
     found = probe()
-    here = [one for one in found if isinstance(one, DeviceInfo)]
-    own = next((one for one in here if one.id == run.device), None)
-    if own is None:
-        yield _absence(run.device, [one for one in found if isinstance(one, AbsentDevice)])
+    devices = [device for device in found if isinstance(device, DeviceInfo)]
+    wanted = next((device for device in devices if device.id == run.device), None)
+    if wanted is None:
+        kind = run.device.partition(":")[0]
+        absent = (device for device in found if isinstance(device, AbsentDevice))
+        reasons = (device.reason for device in absent if device.kind == kind)
+        reason = next(reasons, "no such device here")
+        yield Rejected(Stage.LOAD, f"device {run.device}: {reason}")
         return
-    alike = [own, *(one for one in here if one != own and _kind(one) == _kind(own))]
+    others = (device for device in devices if device != wanted)
+    alike = [wanted, *(device for device in others if _kind(device) == _kind(wanted))]
     with ExitStack() as stack:
         yield _first_free(alike, stack, over)
 
 
 def local_models() -> set[tuple[str, str]]:
     """Return the target and the model of each device of this host."""
-    return {_kind(one) for one in probe() if isinstance(one, DeviceInfo)}
+    return {_kind(device) for device in probe() if isinstance(device, DeviceInfo)}
 
 
 @contextmanager
@@ -49,8 +54,8 @@ def hold_device_of_model(
 ) -> Iterator[DeviceInfo | None]:
     """Lock a device of that model for this process; waits as ``hold_device`` does. Yields None if
     this host has none any more, or once ``over`` is set."""
-    here = [one for one in probe() if isinstance(one, DeviceInfo)]
-    alike = [one for one in here if _kind(one) == (target, name)]
+    devices = [device for device in probe() if isinstance(device, DeviceInfo)]
+    alike = [device for device in devices if _kind(device) == (target, name)]
     with ExitStack() as stack:
         yield _first_free(alike, stack, over) if alike else None
 
@@ -71,9 +76,3 @@ def _first_free(
 
 def _kind(device: DeviceInfo) -> tuple[str, str]:
     return device.target, device.name
-
-
-def _absence(device_id: str, absent: list[AbsentDevice]) -> Rejected:
-    kind = device_id.partition(":")[0]
-    why = next((one.reason for one in absent if one.kind == kind), "no such device here")
-    return Rejected(Stage.LOAD, f"device {device_id}: {why}")

@@ -78,7 +78,15 @@ def warm_start_lines(task: TuningTask) -> tuple[str, list[LedgerLine]]:
     """Return the same lines from the rows, with the label of their run; "" and no lines if there is
     none."""
     if task.begins_with is None:
-        task.begins_with = _latest_modelled_task(task)
+        modelled = TuningTask.objects.filter(
+            problem=task.problem_id,
+            state=State.DONE,
+            run__target=task.run.target,
+            run__bindings=task.run.bindings,
+            run__device__startswith=DEVICE_PREFIX,
+            candidates__modelled__isnull=False,
+        )
+        task.begins_with = modelled.order_by("-pk").first()
         if task.begins_with is None:
             return "", []
         TuningTask.objects.filter(pk=task.pk).update(begins_with=task.begins_with)
@@ -96,18 +104,6 @@ def modelled_time(task: TuningTask, kernel: str) -> ModelledTime | None:
     )
     found = _lines(task, list(rows.select_related("kernel")))
     return next((one.modelled for one in found), None)
-
-
-def _latest_modelled_task(task: TuningTask) -> TuningTask | None:
-    found = TuningTask.objects.filter(
-        problem=task.problem_id,
-        state=State.DONE,
-        run__target=task.run.target,
-        run__bindings=task.run.bindings,
-        run__device__startswith=DEVICE_PREFIX,
-        candidates__modelled__isnull=False,
-    )
-    return found.order_by("-pk").first()
 
 
 def _lines(task: TuningTask, rows: list[Candidate]) -> Iterator[LedgerLine]:

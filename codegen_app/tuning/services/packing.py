@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
@@ -46,8 +45,13 @@ def request_packing(requested: BundleRequest, actor: AbstractBaseUser) -> Packin
                 "requested_by_id": actor.pk,
             },
         )
-        if not is_new and not _requeue(row, actor):
-            return row
+        if not is_new:
+            if row.is_open or row.state == State.DONE:
+                return row
+            ended = Packing.objects.filter(pk=row.pk, state=row.state)
+            fields = {"packed": 0, "file": None, "requested_by_id": actor.pk}
+            if not ended.update(**work.REQUEUED_FIELDS, **fields):
+                return row
         mine = Packing.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
         if mine.count() > MAX_OPEN:
             raise UserError(f"you have {MAX_OPEN} unfinished bundles: wait until one finishes")
@@ -55,17 +59,6 @@ def request_packing(requested: BundleRequest, actor: AbstractBaseUser) -> Packin
         queue.notify(queue.Kind.PREPARE)  # its workers pack
     row.refresh_from_db()
     return row
-
-
-def _requeue(row: Packing, actor: AbstractBaseUser) -> bool:
-    """Queue a packing that ended without a file; return False if it is open, or has one."""
-    if row.is_open or row.state == State.DONE:
-        return False
-    return bool(
-        Packing.objects.filter(pk=row.pk, state=row.state).update(
-            **work.REQUEUED_FIELDS, packed=0, file=None, requested_by_id=actor.pk
-        )
-    )
 
 
 def folder_name(row: Packing) -> str:
@@ -95,15 +88,24 @@ def pack(row: Packing) -> None:
     A packing that fails is rejected with one line. Raises ``work.LeaseLostError`` if it was
     cancelled or given to another worker.
     """
-    computing, done = Interruptible(), _Progress()
-    with work.heartbeat(row, computing.stop, done.fields) as lease_lost:
+    computing, done = Interruptible(), dict[str, int]()
+
+    def progress(packed: int, kernels: int) -> None:
+        done.update(packed=packed, kernels=kernels)
+
+    with work.heartbeat(row, computing.stop, done.copy) as lease_lost:
         try:
             with computing:
-                requested = _bundle_request(row)
+                if row.use_id is not None:
+                    uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
+                    requested = bundles.kernel_bundle(uses.get(pk=row.use_id))
+                else:
+                    graph = Graph.objects.select_related("file").get(pk=row.graph_id)
+                    requested = bundles.graph_bundle(graph, row.times)
             _update_key(row, requested)
             with tempfile.TemporaryFile(suffix=".zip") as out:
                 with computing:
-                    bundles.write(requested, out, done.tell)
+                    bundles.write(requested, out, progress)
                 if lease_lost.is_set():
                     raise work.LeaseLostError(f"{row} was cancelled, or is another worker's")
                 stored = artifacts.store_large(out, ".zip")
@@ -112,16 +114,7 @@ def pack(row: Packing) -> None:
         except UserError as error:
             work.finish(row, State.REJECTED, stage=Stage.RULE, reason=str(error))
             return
-        work.finish(row, State.DONE, file=stored, targets=list(requested.targets), **done.fields())
-
-
-def _bundle_request(row: Packing) -> BundleRequest:
-    if row.use_id is not None:
-        uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
-        return bundles.kernel_bundle(uses.get(pk=row.use_id))
-    return bundles.graph_bundle(
-        Graph.objects.select_related("file").get(pk=row.graph_id), row.times
-    )
+        work.finish(row, State.DONE, file=stored, targets=list(requested.targets), **done)
 
 
 def _update_key(row: Packing, requested: BundleRequest) -> None:
@@ -131,24 +124,8 @@ def _update_key(row: Packing, requested: BundleRequest) -> None:
         return
     try:
         with transaction.atomic():
-            held = work.extend(row, key=requested.key)
+            has_lease = work.extend(row, key=requested.key)
     except IntegrityError:
         raise UserError("its contents changed, and a bundle with the new contents exists") from None
-    if not held:
+    if not has_lease:
         raise work.LeaseLostError(f"{row} is held by another worker")
-
-
-class _Progress:
-    """The progress, as the heartbeat writes it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._fields: dict[str, int] = {}
-
-    def tell(self, packed: int, kernels: int) -> None:
-        with self._lock:
-            self._fields = {"packed": packed, "kernels": kernels}
-
-    def fields(self) -> dict[str, int]:
-        with self._lock:
-            return dict(self._fields)

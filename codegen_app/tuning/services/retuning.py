@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -12,12 +12,12 @@ from django.db import transaction
 from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.tuning.models import Selection, TuningRun
 from codegen_app.tuning.services import run_requests
+from codegen_app.tuning.services.run_devices import measures_times
 from codegen_app.workers.models import Worker
 from scheduler import targets
 from scheduler.errors import UserError
 from scheduler.runtime.devices import default_device, modelled_device
 from scheduler.targets.modelled import is_modelled
-from scheduler.targets.registry import backend_of
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
@@ -60,7 +60,11 @@ class SubjectKeys:
 
 
 def subjects(keys: SubjectKeys) -> tuple[Subject, ...]:
-    """Return what to tune: a problem once per graph, and no node beside its whole graph."""
+    """Return what to tune: a problem once per graph, and no node beside its whole graph.
+
+    Nodes are the named ones, those that use a kernel, and that of a selection's problem in the
+    newest graph that has it.
+    """
     found: dict[tuple[int, int | None], Subject] = {}
 
     def add(subject: Subject) -> None:
@@ -72,27 +76,22 @@ def subjects(keys: SubjectKeys) -> tuple[Subject, ...]:
     runs = TuningRun.objects.filter(pk__in=keys.runs)
     for run in runs.select_related("graph", "template_node"):
         add(Subject(run.graph, run.template_node))
-    for node in _nodes(keys):
+    nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
+    for node in nodes.filter(pk__in=keys.nodes).order_by("pk"):
         add(Subject(node.graph, node))
+    for node in nodes.filter(kernels__name__in=keys.kernels).order_by("pk"):
+        add(Subject(node.graph, node))
+    selected = Selection.objects.filter(pk__in=keys.selections)
+    for problem in selected.values_list("problem", flat=True).distinct():
+        newest = nodes.filter(problem=problem).order_by("-graph", "position").first()
+        if newest is not None:
+            add(Subject(newest.graph, newest))
     whole = {graph for graph, problem in found if problem is None}
     return tuple(
         subject
         for (graph, problem), subject in found.items()
         if problem is None or graph not in whole
     )
-
-
-def _nodes(keys: SubjectKeys) -> Iterable[TemplateNode]:
-    """Yield nodes with a problem: the named ones, those that use a kernel, and those of a choice's
-    problem in the newest graph that has it."""
-    nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
-    yield from nodes.filter(pk__in=keys.nodes).order_by("pk")
-    yield from nodes.filter(kernels__name__in=keys.kernels).order_by("pk")
-    chosen = Selection.objects.filter(pk__in=keys.selections)
-    for problem in chosen.values_list("problem", flat=True).distinct():
-        newest = nodes.filter(problem=problem).order_by("-graph", "position").first()
-        if newest is not None:
-            yield newest
 
 
 @transaction.atomic
@@ -109,34 +108,28 @@ def start(
     if len(subjects) * len(request.targets) > MAX_RUNS:
         count = len(subjects) * len(request.targets)
         raise UserError(f"{count} runs at once are too many: at most {MAX_RUNS}")
-    return [
-        _start(subject, target, request, actor)
-        for subject in subjects
-        for target in request.targets
-    ]
-
-
-def _start(
-    subject: Subject, target: str, request: TuningRequest, actor: AbstractBaseUser | None
-) -> TuningRun:
-    latest = subject.graph.tuning_runs.filter(imported=None).order_by("-pk").first()
-    bindings, note = request.bindings, ""
-    if bindings is None:
-        bindings, note = (latest.bindings, latest.note) if latest else ({}, "")
-    device = modelled_device(target) if is_modelled(target) else None
-    return run_requests.start_run(
-        subject.graph,
-        device.id if device is not None else device_for(target),
-        device.target if device is not None else target,
-        bindings,
-        actor,
-        note=note,
-        template_node=subject.node,
-        budget=request.budget,
-        strategy=request.strategy,
-        priority=request.priority,
-        why=request.why.strip(),
-    )
+    runs: list[TuningRun] = []
+    for subject, target in product(subjects, request.targets):
+        latest = subject.graph.tuning_runs.filter(imported=None).order_by("-pk").first()
+        bindings, note = request.bindings, ""
+        if bindings is None:
+            bindings, note = (latest.bindings, latest.note) if latest else ({}, "")
+        modelled = modelled_device(target) if is_modelled(target) else None
+        run = run_requests.start_run(
+            subject.graph,
+            modelled.id if modelled else device_for(target),
+            modelled.target if modelled else target,
+            bindings,
+            actor,
+            note=note,
+            template_node=subject.node,
+            budget=request.budget,
+            strategy=request.strategy,
+            priority=request.priority,
+            why=request.why.strip(),
+        )
+        runs.append(run)
+    return runs
 
 
 def device_for(target: str) -> str:
@@ -148,9 +141,8 @@ def device_for(target: str) -> str:
     Raises ``UserError`` for an unknown target.
     """
     found = targets.find(target)
-    ids = re.compile(backend_of(found).device_ids)
     for worker in Worker.objects.all():
         for device in worker.devices if worker.is_alive else ():
-            if device["target"] == found.name and ids.fullmatch(device["id"]):
+            if device["target"] == found.name and measures_times(found.name, device["id"]):
                 return str(device["id"])
     return default_device(found)

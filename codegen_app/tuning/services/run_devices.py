@@ -49,20 +49,25 @@ def list_run_devices() -> tuple[RunDevice, ...]:
                 emulated=bool(device.get("emulated")) or device["target"] == "cpu",
             )
             known = found.get(place.key)
-            if _is_measurable(place) and (known is None or place.alive > known.alive):
+            if measures_times(place.target, place.device) and (
+                known is None or place.alive > known.alive
+            ):
                 found[place.key] = place
-    modelled = (
-        RunDevice(one.target, one.id, one.name, modelled=True) for one in modelled_devices()
+    order = sorted(
+        found.values(), key=lambda device: (not device.alive, device.emulated, device.key)
     )
-    order = sorted(found.values(), key=lambda one: (not one.alive, one.emulated, one.key))
+    modelled = (
+        RunDevice(device.target, device.id, device.name, modelled=True)
+        for device in modelled_devices()
+    )
     return (*order, *modelled)
 
 
-def _is_measurable(place: RunDevice) -> bool:
-    """Return whether times are measured on it: an emulator of a GPU's instructions has the GPU's
-    target."""
+def measures_times(target: str, device: str) -> bool:
+    """Return whether times are measured on a device: not on modelled ones, and not on an emulator
+    of a GPU's instructions, which has the GPU's target."""
     try:
-        target = targets.find(place.target)
+        found = targets.find(target)
     except UserError:  # a worker of another version
         return False
-    return re.fullmatch(backend_of(target).device_ids, place.device) is not None
+    return re.fullmatch(backend_of(found).device_ids, device) is not None

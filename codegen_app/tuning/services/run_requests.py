@@ -54,10 +54,17 @@ def start_run(
     invalid priority, budget or modelled device, a device that measures nothing, or a rejected
     graph.
     """
-    _check_limits(budget, priority)
+    if abs(priority) > MAX_PRIORITY:
+        raise UserError(f"priority {priority}: from -{MAX_PRIORITY} to {MAX_PRIORITY}")
+    for name, limit in asdict(budget).items():
+        if limit is not None and not 0 < limit <= _MAX_COUNT:
+            raise UserError(f"budget: {name}={limit} is out of range")
     find_strategy(strategy)
     if is_modelled(device):
-        device = _modelled_device_id(device, target)
+        modelled = modelled_device(device)
+        if modelled.target != target:
+            raise UserError(f"{modelled.id} is a board of {modelled.target}, not of {target}")
+        device = modelled.id
     require_timing(device)
     graph.refresh_from_db(fields=["state", "reason", "symbols"])
     if graph.state in {State.REJECTED, State.QUARANTINED}:
@@ -82,23 +89,6 @@ def start_run(
     audit.record(actor, "tune", run, why)
     queue.notify(queue.Kind.PREPARE)  # its workers plan
     return run
-
-
-def _modelled_device_id(device: str, target: str) -> str:
-    """Return the id of a modelled device. Raises ``UserError`` for an unknown one, or for one of
-    another target."""
-    found = modelled_device(device)
-    if found.target != target:
-        raise UserError(f"{found.id} is a board of {found.target}, not of {target}")
-    return found.id
-
-
-def _check_limits(budget: Budget, priority: int) -> None:
-    if abs(priority) > MAX_PRIORITY:
-        raise UserError(f"priority {priority}: from -{MAX_PRIORITY} to {MAX_PRIORITY}")
-    for name, limit in asdict(budget).items():
-        if limit is not None and not 0 < limit <= _MAX_COUNT:
-            raise UserError(f"budget: {name}={limit} is out of range")
 
 
 def build_priority(run: TuningRun) -> int:

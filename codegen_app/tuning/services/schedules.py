@@ -28,13 +28,13 @@ def run_due(now: datetime | None = None) -> list[TuningRun]:
     started: list[TuningRun] = []
     for schedule in RetuneSchedule.objects.filter(enabled=True).exclude(occasion=Occasion.IMPORT):
         with transaction.atomic():
-            held = (
+            locked = (
                 RetuneSchedule.objects.select_for_update(skip_locked=True, of=("self",))
                 .filter(pk=schedule.pk, enabled=True)
                 .first()
             )
-            if held is not None and _is_due(held, now):
-                started += _start(held, _graphs(held), now)
+            if locked is not None and _is_due(locked, now):
+                started += _start(locked, _graphs(locked), now)
     return started
 
 
@@ -53,7 +53,7 @@ def start_now(
 ) -> list[TuningRun]:
     """Request a schedule's runs now, whether it is enabled or not; its next night stays."""
     audit.record(actor, "start schedule", schedule, why)
-    return _ask(schedule, _graphs(schedule))
+    return _request_runs(schedule, _graphs(schedule))
 
 
 @transaction.atomic
@@ -75,19 +75,16 @@ def next_night(schedule: RetuneSchedule) -> datetime:
 
 
 def _is_due(schedule: RetuneSchedule, now: datetime) -> bool:
+    """Return whether its night has come, or the target's compiler here was never seen before.
+
+    Each compiler is remembered, so hosts with different compilers do not alternate as new; the
+    first one is no change.
+    """
     if schedule.occasion == Occasion.NIGHTLY:
         if schedule.last_at is None:  # just created: its first night is to come
             RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)
             return False
         return now >= next_night(schedule)
-    return _toolchain_is_new(schedule)
-
-
-def _toolchain_is_new(schedule: RetuneSchedule) -> bool:
-    """Return whether the target's compiler here was never seen before; the first one is no change.
-
-    Each is remembered, so hosts with different compilers do not alternate as new.
-    """
     try:
         toolchain = compilers.toolchain_for(schedule.target)
     except UserError:
@@ -108,12 +105,12 @@ def _graphs(schedule: RetuneSchedule) -> Iterable[Graph]:
 
 
 def _start(schedule: RetuneSchedule, graphs: Iterable[Graph], now: datetime) -> list[TuningRun]:
-    runs = _ask(schedule, graphs)
+    runs = _request_runs(schedule, graphs)
     RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)
     return runs
 
 
-def _ask(schedule: RetuneSchedule, graphs: Iterable[Graph]) -> list[TuningRun]:
+def _request_runs(schedule: RetuneSchedule, graphs: Iterable[Graph]) -> list[TuningRun]:
     runs: list[TuningRun] = []
     for graph in graphs:
         latest = (

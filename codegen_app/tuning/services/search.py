@@ -312,7 +312,7 @@ def prior_results(target: str, template: str) -> list[PriorResult]:
         PriorResult(
             ProblemShape(template, tuple(shape["dtypes"]), tuple(shape["extents"])),
             config,
-            own or "",
+            own_template or "",
         )
-        for shape, config, own in newest[:_MAX_PRIOR_RESULTS]
+        for shape, config, own_template in newest[:_MAX_PRIOR_RESULTS]
     ]

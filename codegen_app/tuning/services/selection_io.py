@@ -75,26 +75,26 @@ def export() -> dict[str, Any]:
         "schema": SCHEMA,
         "selections": [
             {
-                "problem": one.problem.digest,
-                "op": one.problem.op,
-                "summary": one.problem.summary,
-                "target": one.target,
-                "device_name": one.device_name,
-                "toolchain": one.toolchain,
-                "bindings": one.bindings,
-                "kernel": one.kernel.name,
-                "source_digest": one.kernel.source_digest,
-                "template": one.kernel.template,
-                "config": one.kernel.config,
-                "median_ns": one.result.median_ns if one.result else None,
-                "low_ns": one.result.low_ns if one.result else None,
-                "high_ns": one.result.high_ns if one.result else None,
-                "bounds": bounds_of(len(one.result.samples_ns)) if one.result else None,
-                "n": len(one.result.samples_ns) if one.result else None,
-                "since": one.since.isoformat(),
-                "reason": one.reason,
+                "problem": row.problem.digest,
+                "op": row.problem.op,
+                "summary": row.problem.summary,
+                "target": row.target,
+                "device_name": row.device_name,
+                "toolchain": row.toolchain,
+                "bindings": row.bindings,
+                "kernel": row.kernel.name,
+                "source_digest": row.kernel.source_digest,
+                "template": row.kernel.template,
+                "config": row.kernel.config,
+                "median_ns": row.result.median_ns if row.result else None,
+                "low_ns": row.result.low_ns if row.result else None,
+                "high_ns": row.result.high_ns if row.result else None,
+                "bounds": bounds_of(len(row.result.samples_ns)) if row.result else None,
+                "n": len(row.result.samples_ns) if row.result else None,
+                "since": row.since.isoformat(),
+                "reason": row.reason,
             }
-            for one in serving.order_by("problem__digest", "target", "device_name", "pk")
+            for row in serving.order_by("problem__digest", "target", "device_name", "pk")
         ],
     }
 
@@ -115,9 +115,11 @@ def import_text(
             if problem is None:
                 left.append(f"{line.kernel}: its problem is unknown here")
                 continue
-            kernel = _recorded_kernel(problem, line) or (
-                _generated_kernel(problem, line) if make else None
-            )
+            kernel = GeneratedKernel.objects.filter(
+                name=line.kernel, source_digest=line.source_digest, template_nodes__problem=problem
+            ).first()
+            if kernel is None and make:
+                kernel = _generated_kernel(problem, line)
             if kernel is None:
                 left.append(f"{line.kernel}: its kernel is {_NOT_MADE if make else _NOT_RECORDED}")
                 continue
@@ -154,12 +156,6 @@ def _read(text: str | bytes) -> tuple[_SelectionLine, ...]:
         ):
             raise UserError(f"selections[{number}].bindings: not sizes of a model")
     return file.selections
-
-
-def _recorded_kernel(problem: Problem, line: _SelectionLine) -> GeneratedKernel | None:
-    """Return the recorded kernel of that name and source for that problem, if there is one."""
-    identity = {"name": line.kernel, "source_digest": line.source_digest}
-    return GeneratedKernel.objects.filter(**identity, template_nodes__problem=problem).first()
 
 
 def _generated_kernel(problem: Problem, line: _SelectionLine) -> GeneratedKernel | None:

@@ -25,7 +25,12 @@ def compare(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, s
     if serving.kernel_id == result.kernel_id:
         return False, "already selected"
     name = serving.kernel.name
-    rejection = _serving_rejection(result, serving)
+    rejection = Candidate.objects.filter(
+        task=result.task_id,
+        task__isnull=False,
+        kernel=serving.kernel_id,
+        state__in=(State.REJECTED, State.QUARANTINED),
+    ).first()
     if rejection is not None:
         return True, f"replaces {name}, which this run rejected: {rejection.reason}"
     rival = _serving_result(result, serving)
@@ -51,7 +56,8 @@ def _compare_measured(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[
     under = "" if in_one_run else environment_change(rival.environment, result.environment)
     if under:
         return False, f"not measured in this run, only earlier under other conditions ({under})"
-    where = "both in this run" if in_one_run else f"the latter in {_run_of(rival)}"
+    rival_run = f"run {rival.task.run_id}" if rival.task else "another run"
+    where = "both in this run" if in_one_run else f"the latter in {rival_run}"
     figures = f"{_figures(result)} vs. {_figures(rival)}, {where}"
     if result.high_ns < rival.low_ns:
         return True, figures
@@ -62,33 +68,17 @@ def _compare_measured(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[
 def _serving_result(result: BenchmarkResult, serving: Selection) -> BenchmarkResult | None:
     """Return the selected kernel's result: from this run, else from an earlier measurement, else
     from when it was selected."""
-    own = BenchmarkResult.objects.filter(
+    in_this_run = BenchmarkResult.objects.filter(
         task=result.task_id, task__isnull=False, kernel=serving.kernel_id
     )
-    if (here := own.select_related("environment", "task").first()) is not None:
-        return here
+    if (measured := in_this_run.select_related("environment", "task").first()) is not None:
+        return measured
     bucket = {
         name: getattr(serving, name)
         for name in ("device_name", "target", "toolchain", "problem_id", "bindings")
     }
     found = find_measurement(bucket, serving.kernel)
     return found.result if found else serving.result
-
-
-def _serving_rejection(result: BenchmarkResult, serving: Selection) -> Candidate | None:
-    """Return the candidate of the selected kernel if the run of this result rejected it."""
-    if result.task_id is None:
-        return None
-    rejection = Candidate.objects.filter(
-        task=result.task_id,
-        kernel=serving.kernel_id,
-        state__in=(State.REJECTED, State.QUARANTINED),
-    )
-    return rejection.first()
-
-
-def _run_of(result: BenchmarkResult) -> str:
-    return f"run {result.task.run_id}" if result.task else "another run"
 
 
 def _figures(result: BenchmarkResult) -> str:

@@ -51,7 +51,11 @@ def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
     serving = _current(bucket)
     is_better, why = selection_policy.compare(result, serving)
     if serving is not None and not is_better:
-        _update_measurement(serving, result)
+        known = serving.result
+        has_more_samples = known is None or len(result.samples_ns) > len(known.samples_ns)
+        if serving.kernel_id == result.kernel_id and has_more_samples:
+            serving.result = result  # for comparison with later winners
+            serving.save(update_fields=["result"])
         return OfferResult(serving, why)
     chosen = _replace(
         serving,
@@ -152,13 +156,3 @@ def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -
             selection.device_name,
         )
     return selection
-
-
-def _update_measurement(serving: Selection, result: BenchmarkResult) -> None:
-    """Store a better measurement of the selected kernel, for comparison with later winners."""
-    known = serving.result
-    if serving.kernel_id == result.kernel_id and (
-        known is None or len(result.samples_ns) > len(known.samples_ns)
-    ):
-        serving.result = result
-        serving.save(update_fields=["result"])
