@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import plotly.graph_objects as go
@@ -59,18 +60,16 @@ def roofline(found: Limits | None) -> Figure | None:
     spread = [at, *(point.intensity for point in found.points if point.intensity)]
     low, high = min(0.1, *spread) / 2, max(2000.0, *spread) * 2
     shown = [row for row in boards if row.reference or row.best or row.modelled]
-    tops = [min(at * row.bytes_per_s, row.peak or 0) / _TERA for row in shown]
+    tops = [(min(at * row.bytes_per_s, row.peak or 0) / _TERA, row) for row in shown]
+    tops.sort(key=itemgetter(0))
     here = go.Scatter(
         name=f"this problem: {at:.3g} operations per byte",
         mode="lines+markers",
         x=[at] * len(shown),
-        y=sorted(tops),
+        y=[top for top, _ in tops],
         line={"dash": "dot", "width": 1},
         marker={"symbol": "diamond-open", "size": 8},
-        text=[
-            f"{row.board}: at least {row.least_ns / 1000:.4g} µs"
-            for row in _sort_by_top(shown, tops)
-        ],
+        text=[f"{row.board}: at least {row.least_ns / 1000:.4g} µs" for _, row in tops],
         hovertemplate="%{text}<br>at most %{y:.3g} T per second<extra></extra>",
     )
     decades = {"type": "log", "dtick": 1}
@@ -88,10 +87,6 @@ def roofline(found: Limits | None) -> Figure | None:
         },
     )
     return figure_json(figure)
-
-
-def _sort_by_top(rows: Sequence[LimitRow], tops: Sequence[float]) -> list[LimitRow]:
-    return [row for _, row in sorted(zip(tops, rows, strict=True), key=lambda pair: pair[0])]
 
 
 _TERA = 1e12

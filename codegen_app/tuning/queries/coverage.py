@@ -94,25 +94,20 @@ def _graph_coverage(
         selection = in_bucket.get(node.problem_id or 0)
         kernel = selection.kernel_id if selection is not None else defaults.get(node.pk)
         if kernel is not None:
-            times = measured.get(node.problem_id or 0, ())
-            kinds.append(
-                (node.kind, any(_is_in_bucket(row, kernel, node, bucket) for row in times))
+            is_measured = bucket is not None and any(
+                row["kernel"] == kernel and _is_in_bucket(row, node, bucket)
+                for row in measured.get(node.problem_id or 0, ())
             )
+            kinds.append((node.kind, is_measured))
     return count_coverage(kinds, emulated=bucket is not None and bucket.emulated)
 
 
-def _is_in_bucket(
-    row: Mapping[str, Any], kernel: int, node: TemplateNode, bucket: serving.Bucket | None
-) -> bool:
-    """Whether a row's measurements are of this kernel in this bucket."""
+def _is_in_bucket(row: Mapping[str, Any], node: TemplateNode, bucket: serving.Bucket) -> bool:
+    """Whether a row's measurements of a node's problem are in this bucket."""
+    base = serving.base_source_file(bucket.target)
     return (
-        bucket is not None
-        and row["kernel"] == kernel
-        and (row["device"], row["arch"]) == (bucket.device_name, bucket.target)
-        and (
-            row["toolchain"] == bucket.toolchain
-            or row["file"] != serving.base_source_file(bucket.target)
-        )
+        (row["device"], row["arch"]) == (bucket.device_name, bucket.target)
+        and (row["toolchain"] == bucket.toolchain or row["file"] != base)
         and node.problem is not None
         and serving.same_sizes(row["bindings"], bucket.bindings, node.problem.symbols)
     )

@@ -39,30 +39,28 @@ def language_rows(candidates: Iterable[tuple[TriedCandidate, str]]) -> tuple[Lan
     """Return a row per language, the fastest first; none if all candidates are in one language.
     Each candidate comes with the reason why it has no time, "" if it has one or was not tried."""
     groups: dict[str, list[tuple[TriedCandidate, str]]] = defaultdict(list)
-    for one, reason in candidates:
-        groups[one.language].append((one, reason))
+    for candidate, reason in candidates:
+        groups[candidate.language].append((candidate, reason))
     if len(groups) < 2:
         return ()
-    rows = sorted(
-        (_language_row(language, found) for language, found in groups.items()), key=_median
-    )
+    rows: list[LanguageRow] = []
+    for language, tried in groups.items():
+        timed = [candidate for candidate, _ in tried if candidate.metrics]
+        best = min(timed, key=_median, default=None)
+        row = LanguageRow(
+            language=language,
+            kernel=best.kernel if best else "",
+            url=best.url if best else "",
+            metrics=best.metrics if best else {},
+            emulated=bool(best and best.emulated),
+            origin=best.origin if best else "",
+            tried=len(tried),
+            measured=len(timed),
+            reasons=tuple(dict.fromkeys(reason for _, reason in tried if reason)),
+        )
+        rows.append(row)
+    rows.sort(key=_median)
     return tuple(_with_ratio(rows[0], row) for row in rows)
-
-
-def _language_row(language: str, found: list[tuple[TriedCandidate, str]]) -> LanguageRow:
-    timed = [one for one, _ in found if one.metrics]
-    best = min(timed, key=_median, default=None)
-    return LanguageRow(
-        language=language,
-        kernel=best.kernel if best else "",
-        url=best.url if best else "",
-        metrics=best.metrics if best else {},
-        emulated=bool(best and best.emulated),
-        origin=best.origin if best else "",
-        tried=len(found),
-        measured=len(timed),
-        reasons=tuple(dict.fromkeys(reason for _, reason in found if reason)),
-    )
 
 
 def _median(row: TriedCandidate) -> float:

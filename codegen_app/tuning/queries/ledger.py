@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.models import KernelUse
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.bundle.manifest import TimeSource
@@ -60,30 +60,28 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
 
 def run_log(run: TuningRun) -> str:
     """Return the ``AUTOTUNE`` log: a section per measured problem."""
-    return "\n".join(
-        _warm_start(task)
-        + autotune_text(
-            task.title,
-            [
-                Operand(
-                    DType.from_label(one["dtype"]).torch, tuple(one["size"]), tuple(one["stride"])
-                )
-                for one in task.operands
-            ],
-            ledger_entries(run, candidates, _descriptions(task)),
-            task.spent_s,
-            modelled=run.is_modelled,
+    parts: list[str] = []
+    for task, candidates in _by_task(run):
+        if not task.title:
+            continue
+        text = ""
+        if (earlier := task.begins_with) is not None:
+            text = f"begins with the fastest as modelled for {earlier.run.device}"
+            text += f" in run {earlier.run_id}\n"
+        operands = [
+            Operand(
+                DType.from_label(operand["dtype"]).torch,
+                tuple(operand["size"]),
+                tuple(operand["stride"]),
+            )
+            for operand in task.operands
+        ]
+        entries = ledger_entries(run, candidates, _descriptions(task))
+        section = autotune_text(
+            task.title, operands, entries, task.spent_s, modelled=run.is_modelled
         )
-        for task, candidates in _by_task(run)
-        if task.title
-    )
-
-
-def _warm_start(task: TuningTask) -> str:
-    earlier = task.begins_with
-    if earlier is None:
-        return ""
-    return f"begins with the fastest as modelled for {earlier.run.device} in run {earlier.run_id}\n"
+        parts.append(text + section)
+    return "\n".join(parts)
 
 
 def ledger_entries(
@@ -100,7 +98,11 @@ def trial_orders(candidates: Iterable[Candidate]) -> dict[int, int]:
     Candidates come with their tasks and runs."""
     counts: dict[int, int] = defaultdict(int)
     found = {}
-    tried = [row for row in candidates if _was_tried(row)]
+    tried = [
+        row
+        for row in candidates
+        if row.kernel_id is not None and row.state not in (*OPEN_STATES, State.CANCELLED)
+    ]
     for row in sorted(
         tried, key=lambda row: (row.finished_at or row.task.run.created_at, row.position)
     ):
@@ -149,12 +151,6 @@ def _descriptions(task: TuningTask) -> dict[int, str]:
     return dict(uses.values_list("kernel", "description"))
 
 
-def _was_tried(row: Candidate) -> bool:
-    return (
-        row.kernel_id is not None and row.state not in OPEN_STATES and row.state != State.CANCELLED
-    )
-
-
 def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, str]) -> Entry:
     kernel = row.kernel
     text = " ".join(f"{key}={value}" for key, value in row.config.items())
@@ -179,16 +175,10 @@ def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, s
         else None,
         modelled=modelled_result(row),
         tied=row.tied,
-        **(_build_facts(build) if build else {}),
+        code_digest=build.code_digest if build else "",
+        compile_s=(build.duration_s or 0.0) if build and not build.cached else 0.0,
+        resources=build.resources if build else {},
     )
-
-
-def _build_facts(build: Build) -> dict[str, Any]:
-    return {
-        "code_digest": build.code_digest,
-        "compile_s": 0.0 if build.cached else build.duration_s or 0.0,
-        "resources": build.resources,
-    }
 
 
 def modelled_result(row: Candidate) -> ModelledTime | None:

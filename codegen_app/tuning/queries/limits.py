@@ -135,23 +135,18 @@ def limits(
     place = place if place < len(rows) else 0
     work = _work(rows[place])
     by_bindings = {_key(row.bindings): _work(row) for row in rows}
-    results = _results(problem, kernel)
+    results = _current_results(problem, kernel)
     points = tuple(
         _point(result, by_bindings.get(_key(result.bindings, rows[0].bindings)))
         for result in results
         if not result.emulated
     )
-    here = [
-        point
-        for point in points
-        if _key(point.bindings, rows[0].bindings) == _key(rows[place].bindings)
-    ]
-    at_these = [
+    used, shown_sizes = rows[0].bindings, _key(rows[place].bindings)
+    here = [point for point in points if _key(point.bindings, used) == shown_sizes]
+    modelled_here = [
         row
         for row in modelled
-        if row.is_shown
-        and row.time_us
-        and _key(row.sizes, rows[0].bindings) == _key(rows[place].bindings)
+        if row.is_shown and row.time_us and _key(row.sizes, used) == shown_sizes
     ]
     kind = roofline.intensity(work)
     return Limits(
@@ -164,7 +159,7 @@ def limits(
         unit=kind.unit if kind else "",
         intensity=kind.per_byte if kind else None,
         boards=tuple(
-            _row(board, work, here, at_these)
+            _board_row(board, work, here, modelled_here)
             for name in sorted(targets.names(), key=lambda name: name != first)
             for board in targets.boards(name)
         ),
@@ -184,7 +179,7 @@ def _key(bindings: Mapping[str, int], used: Mapping[str, int] | None = None) -> 
     return str(sorted((k, v) for k, v in bindings.items() if used is None or k in used))
 
 
-def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
+def _current_results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
     """Return the current measurement of each kernel in each bucket, as on every other page, from
     the latest ``_MAX_RESULTS`` measurements."""
     rows = BenchmarkResult.objects.filter(problem=problem)
@@ -196,12 +191,12 @@ def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
         .defer("kernel__source", "rejected_samples", "check_detail", "build__log")
         .order_by("-pk")[:_MAX_RESULTS]
     ):
-        where = row.environment
+        device = row.environment.device_name, row.environment.target
         compiler = row.build.toolchain, row.build.toolchain_version
-        key = row.kernel_id, where.device_name, where.target, row.origin, _key(row.bindings)
-        buckets[*key, *compiler].append(row)
-    counting = (current_measurement(of_one) for of_one in buckets.values())
-    return sorted((one.result for one in counting if one), key=lambda row: row.median_ns)
+        key = (row.kernel_id, *device, row.origin, _key(row.bindings), *compiler)
+        buckets[key].append(row)
+    current = filter(None, map(current_measurement, buckets.values()))
+    return sorted((found.result for found in current), key=lambda row: row.median_ns)
 
 
 def _point(result: BenchmarkResult, work: Work | None) -> MeasuredPoint:
@@ -224,40 +219,36 @@ def _point(result: BenchmarkResult, work: Work | None) -> MeasuredPoint:
     )
 
 
-def _modelled(board: Board, work: Work, rows: Sequence[ModelledRow]) -> BoardTime | None:
-    """Return the lowest modelled time of that board."""
-    own = [row for row in rows if row.board == board.name and row.target == board.target]
-    row = min(own, key=lambda row: row.time_us or 0.0, default=None)
-    if row is None or not row.time_us:
-        return None
-    kind, time_ns = roofline.intensity(work), 1000 * row.time_us
-    return BoardTime(
-        board=board.name,
-        target=board.target,
-        time_ns=time_ns,
-        operations_per_s=1e9 * kind.operations / time_ns if kind else None,
-        share=roofline.limit(work, board).least_ns / time_ns,
-        url=row.url,
-    )
-
-
-def _row(
+def _board_row(
     board: Board, work: Work, points: Sequence[MeasuredPoint], modelled: Sequence[ModelledRow]
 ) -> LimitRow:
-    found = roofline.limit(work, board)
-    kind = roofline.intensity(work)
-    own = [point for point in points if point.board == board.name and point.target == board.target]
+    """Return a board's limits with the best measurement and the lowest modelled time on it."""
+    limit, kind = roofline.limit(work, board), roofline.intensity(work)
+    key = board.name, board.target
+    measured_here = [point for point in points if (point.board, point.target) == key]
+    times = {row.time_us: row for row in modelled if (row.board, row.target) == key}
+    lowest = None
+    if time_us := min(filter(None, times), default=None):
+        time_ns = 1000 * time_us
+        lowest = BoardTime(
+            board=board.name,
+            target=board.target,
+            time_ns=time_ns,
+            operations_per_s=1e9 * kind.operations / time_ns if kind else None,
+            share=limit.least_ns / time_ns,
+            url=times[time_us].url,
+        )
     return LimitRow(
         target=board.target,
         board=board.name,
         reference=board == targets.boards(board.target)[0],
         bytes_per_s=board.memory_bytes_per_s,
         peak=roofline.peak(kind, board) if kind else None,
-        memory_ns=found.memory_ns,
-        products_ns=found.products_ns,
-        least_ns=found.least_ns,
-        bound=found.bound,
-        best=min(own, key=lambda point: point.time.value, default=None),
+        memory_ns=limit.memory_ns,
+        products_ns=limit.products_ns,
+        least_ns=limit.least_ns,
+        bound=limit.bound,
+        best=min(measured_here, key=lambda point: point.time.value, default=None),
         sources=board.sources,
-        modelled=_modelled(board, work, modelled),
+        modelled=lowest,
     )

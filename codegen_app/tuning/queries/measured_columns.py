@@ -101,18 +101,15 @@ def parameter_column(
 ) -> Column[Row]:
     """A column for a configuration parameter: numeric if all rows that have it hold a number, else
     text."""
-    named = [of(row)[name] for row in rows if name in of(row)]
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in named):
-        return Column(key, name, lambda row: _number(of(row).get(name)), Kind.WHOLE)
-    return Column(key, name, lambda row: _text(of(row).get(name)), Kind.CODE)
+    values = [of(row)[name] for row in rows if name in of(row)]
+    is_whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    convert = float if is_whole else str
 
+    def cell(row: Row) -> float | str | None:
+        value = of(row).get(name)
+        return None if value is None else convert(value)
 
-def _number(value: ConfigValue | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def _text(value: ConfigValue | None) -> str | None:
-    return None if value is None else str(value)
+    return Column(key, name, cell, Kind.WHOLE if is_whole else Kind.CODE)
 
 
 def unique_key(name: str, keys: Collection[str]) -> str:

@@ -74,8 +74,8 @@ def modelled_times(
     (where the measured times come from) is chosen, else the one with the most kernels.
     """
     groups: dict[tuple[str, str, str], dict[int, ModelledTime]] = defaultdict(dict)
-    for one in (*_report_figures(builds), *_run_figures(builds, problem)):
-        groups[one.target, one.board, one.sizes].setdefault(one.kernel, one.time)
+    for figure in (*_report_figures(builds), *_run_figures(builds, problem)):
+        groups[figure.target, figure.board, figure.sizes].setdefault(figure.kernel, figure.time)
     if not groups:
         return None, {}
 
@@ -91,7 +91,7 @@ def modelled_times(
 
 def _report_figures(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
     """Yield figures of reports, the newest first."""
-    kernel_of = {build: kernel for kernel, of in builds.items() for build in of}
+    kernel_of = {pk: kernel for kernel, pks in builds.items() for pk in pks}
     for row in modelled_rows_of_builds(kernel_of):
         if row.low_us is None or row.time_us is None or row.high_us is None:
             continue

@@ -9,7 +9,7 @@ in other languages, with their own compilers, are in every bucket of their devic
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -144,16 +144,20 @@ def served_kernels(found: NodeBuckets, bucket: Bucket | None) -> dict[int, Serve
         .select_related("kernel")
         .only("template_node_id", "kernel__name")
     }
-    kernels = {node.pk: _kernel(node, selected, default) for node in nodes}
+    selections = {node.pk: selected.get(node.problem_id or 0) for node in nodes}
+    kernels = {
+        pk: selection.kernel if selection is not None else default.get(pk)
+        for pk, selection in selections.items()
+    }
     kernel_ids = [kernel.pk for kernel in kernels.values() if kernel is not None]
     times = measurements(nodes, bucket, kernel_ids)
-    served = {}
-    for node in nodes:
-        kernel, selection = kernels[node.pk], selected.get(node.problem_id or 0)
-        if kernel is not None:
-            found_here = times.get((node.problem_id or 0, kernel.pk))
-            served[node.pk] = ServedKernel(kernel, selection is not None, found_here)
-    return served
+    return {
+        node.pk: ServedKernel(
+            kernel, selections[node.pk] is not None, times.get((node.problem_id or 0, kernel.pk))
+        )
+        for node in nodes
+        if (kernel := kernels[node.pk]) is not None
+    }
 
 
 def measurements(
@@ -166,11 +170,12 @@ def measurements(
     rows = bucket_results(bucket.device_name, bucket.target, bucket.toolchain).filter(
         problem__in=symbols, kernel__in=kernels
     )
-    return _current_by_kernel(
-        row
-        for row in _with_environment(rows)
-        if same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id])
-    )
+    by_kernel: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
+    for row in _with_environment(rows):
+        if same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id]):
+            by_kernel[row.problem_id, row.kernel_id].append(row)
+    current = {key: current_measurement(found) for key, found in by_kernel.items()}
+    return {key: measured for key, measured in current.items() if measured is not None}
 
 
 def selection_measurements(selections: Iterable[Selection]) -> dict[int, CurrentMeasurement]:
@@ -210,16 +215,6 @@ def is_in_bucket(
 
 def _with_environment(rows: QuerySet[BenchmarkResult]) -> QuerySet[BenchmarkResult]:
     return rows.select_related("environment", WITH_ORIGIN).defer(*_DEFERRED, "readings")
-
-
-def _current_by_kernel(
-    rows: Iterable[BenchmarkResult],
-) -> dict[tuple[int, int], CurrentMeasurement]:
-    found: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
-    for row in rows:
-        found[row.problem_id, row.kernel_id].append(row)
-    counting = {key: current_measurement(each) for key, each in found.items()}
-    return {key: one for key, one in counting.items() if one is not None}
 
 
 def bucket_results(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
@@ -279,12 +274,19 @@ def _measured_buckets(
     rows: Iterable[Mapping[str, Any]], used: Collection[str]
 ) -> Iterable[tuple[Bucket, datetime]]:
     """Kernels in other languages get a bucket of their own only if the base language has none."""
-    own: list[tuple[Bucket, datetime]] = []
-    others: list[tuple[Bucket, datetime]] = []
-    for is_base, bucket, latest in _measured_by_compiler(rows, used):
-        (own if is_base else others).append((bucket, latest))
-    where = {_without_compiler(bucket) for bucket, _ in own}
-    return [*own, *(one for one in others if _without_compiler(one[0]) not in where)]
+    in_base: list[tuple[Bucket, datetime]] = []
+    in_others: list[tuple[Bucket, datetime]] = []
+    for row in rows:
+        where = (row["device"], row["arch"], row["toolchain"])
+        bucket = _bucket(*where, row["bindings"], used, row["emulated"])
+        device, driver, measured_at, commit, version = (row[name] for name in _ORIGIN)
+        if measured_at is not None:
+            origin = origin_text(device, driver, measured_at, commit or version)
+            bucket = replace(bucket, origin=origin)
+        is_base = row["file"] == base_source_file(row["arch"])
+        (in_base if is_base else in_others).append((bucket, row["latest"]))
+    places = {_without_compiler(bucket) for bucket, _ in in_base}
+    return [*in_base, *(pair for pair in in_others if _without_compiler(pair[0]) not in places)]
 
 
 def _without_compiler(bucket: Bucket) -> tuple[str, str, str]:
@@ -303,24 +305,10 @@ def bucket_rows(problems: Iterable[int], *of: str) -> QuerySet[BenchmarkResult, 
     )
 
 
-def _measured_by_compiler(
-    rows: Iterable[Mapping[str, Any]], used: Collection[str]
-) -> Iterator[tuple[bool, Bucket, datetime]]:
-    for row in rows:
-        where = (row["device"], row["arch"], row["toolchain"])
-        bucket = _bucket(*where, row["bindings"], used, row["emulated"])
-        bucket = replace(bucket, origin=_origin(*(row[name] for name in _ORIGIN)))
-        yield row["file"] == base_source_file(row["arch"]), bucket, row["latest"]
-
-
 _ORIGIN = tuple(
     f"{WITH_ORIGIN}__{name}"
     for name in ("device_name", "driver", "measured_at", "commit", "version")
 )
-
-
-def _origin(device: str, driver: str, at: datetime | None, commit: str, version: str) -> str:
-    return "" if at is None else origin_text(device, driver, at, commit or version)
 
 
 def current_selections(problems: Iterable[int]) -> QuerySet[Selection]:
@@ -351,15 +339,6 @@ def _bucket(
     parts = (device_name, target, toolchain, format_bindings(sizes))
     name = ", ".join(part for part in parts if part)
     return Bucket(name, device_name, target, toolchain, sizes, emulated)
-
-
-def _kernel(
-    node: TemplateNode,
-    selected: Mapping[int, Selection],
-    default: Mapping[int, GeneratedKernel],
-) -> GeneratedKernel | None:
-    selection = selected.get(node.problem_id or 0)
-    return selection.kernel if selection is not None else default.get(node.pk)
 
 
 def _symbols(nodes: Iterable[TemplateNode]) -> dict[int, frozenset[str]]:
