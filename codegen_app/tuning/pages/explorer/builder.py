@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from codegen_app.tuning.pages.explorer.model import BestPoint, Explorer, Trial
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.tuning.trials.importance import Importance, importance
+from scheduler.tuning.trials.importance import importance
 from scheduler.tuning.trials.parameters import Parameter, varying_parameters
 from scheduler.tuning.trials.slices import Grid, Slice, TrialOutcome, grid_of, slice_of
 
@@ -55,17 +56,25 @@ def parameters_of(source: ExplorerSource) -> tuple[Parameter, ...]:
 
 
 def build_explorer(
-    source: ExplorerSource, found: Sequence[Parameter], asked: GridQuery
+    source: ExplorerSource, parameters: Sequence[Parameter], asked: GridQuery
 ) -> Explorer:
-    """Build everything that the page shows; ``found`` are the source's parameters."""
-    shares = _importance(source.trials, found)
-    place = {share.name: at for at, share in enumerate(shares.shares)}
-    ordered = sorted(found, key=lambda one: (place.get(one.name, len(place)), one.name))
-    outcomes = [TrialOutcome(at, one.time_us, one.state) for at, one in enumerate(source.trials)]
-    states = Counter(one.state for one in source.trials)
+    """Build everything that the page shows; ``parameters`` are those of the source."""
+    trials = source.trials
+    timed = [(at, trial.time_us) for at, trial in enumerate(trials) if trial.time_us is not None]
+    codes = {row.name: [row.codes[at] for at, _ in timed] for row in parameters}
+    shares = importance(codes, [time for _, time in timed])
+    rank = {share.name: at for at, share in enumerate(shares.shares)}
+    ordered = sorted(parameters, key=lambda row: (rank.get(row.name, len(rank)), row.name))
+    outcomes = [TrialOutcome(at, trial.time_us, trial.state) for at, trial in enumerate(trials)]
+    states = Counter(trial.state for trial in trials)
     for state, configs in source.others.items():
         states[state] += len(configs)
-    short = [one for one in ordered if len(one.values) <= _MAX_VALUES]
+    best: list[BestPoint] = []  # a point for each trial that was faster than all before it
+    in_order = [(trial.order, trial) for trial in trials if trial.order is not None]
+    for order, trial in sorted(in_order, key=itemgetter(0)):
+        if trial.time_us is not None and (not best or trial.time_us < best[-1].time_us):
+            best.append(BestPoint(order, trial.at_s, trial.time_us))
+    short = [row for row in ordered if len(row.values) <= _MAX_VALUES]
     return Explorer(
         node=source.node,
         problem=source.problem,
@@ -74,33 +83,17 @@ def build_explorer(
         sizes=source.sizes,
         ordered_by=source.ordered_by,
         states=dict(states.most_common()),
-        trials=tuple(source.trials),
+        trials=tuple(trials),
         parameters=tuple(ordered),
-        best=_best_points(source.trials),
+        best=tuple(best),
         importance=shares,
-        slices=tuple(_slice(one, source, outcomes) for one in short),
+        slices=tuple(_slice(row, source, outcomes) for row in short),
         grid=_grid(short, outcomes, asked),
         cell=asked.cell,
-        keys={one.name: source.key(one.name) for one in ordered},
+        keys={row.name: source.key(row.name) for row in ordered},
         nodes=source.nodes,
         modelled_where=source.modelled_where,
     )
-
-
-def _importance(trials: Sequence[Trial], found: Sequence[Parameter]) -> Importance:
-    timed = [(at, one.time_us) for at, one in enumerate(trials) if one.time_us is not None]
-    codes = {one.name: [one.codes[at] for at, _ in timed] for one in found}
-    return importance(codes, [time for _, time in timed])
-
-
-def _best_points(trials: Sequence[Trial]) -> tuple[BestPoint, ...]:
-    """Return a point for each trial that was faster than all before it."""
-    ordered = [(one.order, one) for one in trials if one.order is not None]
-    points: list[BestPoint] = []
-    for order, one in sorted(ordered, key=lambda pair: pair[0]):
-        if one.time_us is not None and (not points or one.time_us < points[-1].time_us):
-            points.append(BestPoint(order, one.at_s, one.time_us))
-    return tuple(points)
 
 
 def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[TrialOutcome]) -> Slice:
@@ -122,18 +115,16 @@ def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[Tria
 
 
 def _grid(
-    found: Sequence[Parameter], outcomes: Sequence[TrialOutcome], asked: GridQuery
+    parameters: Sequence[Parameter], outcomes: Sequence[TrialOutcome], asked: GridQuery
 ) -> Grid | None:
     """Return the grid of the two requested parameters, else of the two most important ones."""
-    by_name = {one.name: one for one in found}
-    names = [name for name in (asked.across, asked.down) if name in by_name]
-    names += [name for name in by_name if name not in names]
-    if len(names) < 2:
+    by_name = {row.name: row for row in parameters}
+    if len(by_name) < 2:
         return None
-    across = asked.across if asked.across in by_name else next(n for n in names if n != asked.down)
-    down = (
-        asked.down
-        if asked.down in by_name and asked.down != across
-        else next(name for name in names if name != across)
-    )
+    across = asked.across
+    if across not in by_name:
+        across = next(name for name in by_name if name != asked.down)
+    down = asked.down
+    if down not in by_name or down == across:
+        down = next(name for name in by_name if name != across)
     return grid_of(by_name[across], by_name[down], outcomes)

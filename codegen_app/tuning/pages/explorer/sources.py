@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from codegen_app.tuning.pages.explorer.builder import LANGUAGE, Config, ExplorerSource
@@ -12,7 +12,6 @@ from codegen_app.tuning.pages.run import candidate_columns
 from codegen_app.tuning.pages.run import columns as ledger_columns
 from codegen_app.tuning.pages.run.query import LedgerRow, RunPage
 from codegen_app.tuning.queries.measured_row import MeasuredRow
-from codegen_app.tuning.queries.modelled_candidates import ModelledTime
 from scheduler.tuning.ledger import CandidateState
 
 _OF_NODE = "order of the last measurement or rejection"
@@ -66,41 +65,44 @@ def _candidate_trial(row: CandidateRow, times: str) -> Trial:
         modelled_us=modelled.time_us if modelled else None,
         best=row.selected,
     )
-    if times == MODELLED:
-        return _with_modelled_time(plain, modelled)
-    return plain if timing is None else _with_measured_time(plain, timing)
-
-
-def _with_modelled_time(plain: Trial, time: ModelledTime | None) -> Trial:
-    """Set the modelled time. The order is that of generation and no trial is measured: measured
-    times belong to other conditions."""
-    state = CandidateState.NOT_MODELLED if time is None else CandidateState.MODELLED
+    if times != MODELLED:
+        return plain if timing is None else _with_measured_time(plain, timing)
+    # The order is that of generation and no trial is measured: measured times belong to other
+    # conditions.
+    state = CandidateState.MODELLED if modelled else CandidateState.NOT_MODELLED
     plain = replace(plain, state=str(state), stage="", reason="", order=plain.row)
-    if time is None:
+    if modelled is None:
         return plain
-    return replace(plain, time_us=time.time_us, low_us=time.low_us, high_us=time.high_us)
+    return replace(
+        plain, time_us=modelled.time_us, low_us=modelled.low_us, high_us=modelled.high_us
+    )
 
 
 def run_source(page: RunPage, rows: Sequence[LedgerRow], node: str) -> ExplorerSource | None:
     """Return a run's candidates for the problem of ``node``; without it, or if it has none, for the
     node with the most timed candidates. None if there is no candidate."""
-    nodes = _nodes(rows)
+    counts: dict[str, int] = {}
+    for row in rows:
+        has_time = row.median_ns is not None or row.modelled is not None
+        counts[row.node] = counts.get(row.node, 0) + has_time
+    # Most times first, then in the order of the graph.
+    nodes = sorted(counts, key=counts.__getitem__, reverse=True)
     if not nodes:
         return None
     node = node if node in nodes else nodes[0]
-    own = [row for row in rows if row.node == node]
-    several = len({row.language for row in own if row.language}) > 1
+    of_node = [row for row in rows if row.node == node]
+    several = len({row.language for row in of_node if row.language}) > 1
     run = page.run
-    tried = [row for row in own if row.kernel]
+    tried = [row for row in of_node if row.kernel]
     without: dict[str, list[Config]] = {}
-    for row in own:
+    for row in of_node:
         if not row.kernel:
             without.setdefault(row.outcome, []).append(row.config)
     return ExplorerSource(
         trials=[_ledger_trial(row, page.kind) for row in tried],
         configs=[_with_language(row.config, row.language, several=several) for row in tried],
         node=node,
-        problem=own[0].problem,
+        problem=of_node[0].problem,
         times=page.kind or MEASURED,
         where=f"{run.imported or run.device} ({run.target})",
         sizes=run.bindings,
@@ -110,15 +112,6 @@ def run_source(page: RunPage, rows: Sequence[LedgerRow], node: str) -> ExplorerS
         nodes=tuple(nodes),
         modelled_where=page.modelled_device,
     )
-
-
-def _nodes(rows: Iterable[LedgerRow]) -> list[str]:
-    """Return the nodes with candidates: most times first, then in the order of the graph."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        has_time = row.median_ns is not None or row.modelled is not None
-        counts[row.node] = counts.get(row.node, 0) + has_time
-    return sorted(counts, key=lambda name: -counts[name])
 
 
 def _ledger_trial(row: LedgerRow, kind: str) -> Trial:

@@ -243,7 +243,9 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         extern_reason=node.extern_reason,
         origins=_origins(node),
         decisions=tuple(
-            d for d in node.graph.decisions if node.name in (d["producer"], d["consumer"])
+            decision
+            for decision in node.graph.decisions
+            if node.name in (decision["producer"], decision["consumer"])
         ),
         bucket=bucket,
         buckets=known.buckets,
@@ -255,17 +257,15 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         targets=recorded,
         legal=node.legal.get(target),
         rejected=_rejected(node.rejected_for(target)),
-        runs=run_rows(node.graph.tuning_runs.filter(_run_filter(node))[:20]),
+        runs=run_rows(
+            node.graph.tuning_runs.filter(Q(template_node=node) | Q(template_node=None))[:20]
+        ),
         limits=limits(node.problem_id, sizes),
         previous=neighbours.get(node.position - 1),
         next=neighbours.get(node.position + 1),
         loop=innermost_loop(loops, node.position),
         body=_body(node, loops),
     )
-
-
-def _run_filter(node: TemplateNode) -> Q:
-    return Q(template_node=node) | Q(template_node__isnull=True)
 
 
 def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
@@ -323,19 +323,33 @@ def _candidates(
         if build.state == State.DONE
     }
     timings = _timings(node, bucket, kernels)
-    here = known.selections(bucket).get(node.problem_id or 0)
-    selected = here.kernel_id if here else None
-    serves = _selected_on(known)
+    selection = known.selections(bucket).get(node.problem_id or 0)
+    selected_on: dict[int, dict[str, None]] = defaultdict(dict)  # keeps order, drops repeats
+    for choice in known.selected:
+        selected_on[choice.kernel_id][f"{choice.target} ({choice.device_name})"] = None
     rejections = _rejections(node, kernels)
+    target = bucket.target if bucket else ""
     modelled_at, modelled = modelled_times(
-        {kernel: [build.pk for build in of] for kernel, of in builds.items()},
-        bucket.target if bucket else "",
+        {kernel: [build.pk for build in found] for kernel, found in builds.items()},
+        target,
         bucket.device_name if bucket else "",
         bucket.bindings if bucket else None,
         node.problem_id,
     )
-    rows = tuple(
-        CandidateRow(
+    rows: list[CandidateRow] = []
+    ended: dict[int, datetime] = {}
+    for use in uses:
+        pk, built = use.kernel_id, builds[use.kernel_id]
+        timing, failure = timings.get(pk), _failure(rejections.get(pk, ()), built)
+        outcome = str(CandidateState.MODELLED if pk in modelled else CandidateState.UNTRIED)
+        ended_at = None
+        if timing is not None:
+            outcome, ended_at = str(CandidateState.MEASURED), timing.at
+        elif failure is not None:
+            outcome, ended_at = failure.outcome, failure.at
+        if ended_at is not None:
+            ended[use.position] = ended_at
+        row = CandidateRow(
             position=use.position,
             language=language_of(use.kernel.source_file),
             kernel=use.kernel.name,
@@ -343,40 +357,20 @@ def _candidates(
             config=use.kernel.config,
             description=use.description,
             is_default=use.is_default,
-            selected=use.kernel_id == selected,
-            serves=tuple(serves.get(use.kernel_id, ())),
-            builds=_build_states(builds[use.kernel_id], default),
-            timing=timings.get(use.kernel_id),
-            modelled=modelled.get(use.kernel_id),
-            rejections=tuple(map(str, rejections.get(use.kernel_id, ()))),
-            failure=_failure(rejections.get(use.kernel_id, ()), builds[use.kernel_id]),
-            resource_use=_resource_use(builds[use.kernel_id], bucket.target if bucket else ""),
+            selected=selection is not None and pk == selection.kernel_id,
+            serves=tuple(selected_on[pk]),
+            builds=tuple(_build_state(build, default.get(build.target)) for build in built),
+            timing=timing,
+            modelled=modelled.get(pk),
+            rejections=tuple(map(str, rejections.get(pk, ()))),
+            failure=failure,
+            resource_use=_resource_use(built, target),
+            outcome=outcome,
         )
-        for use in uses
-    )
-    return modelled_at, _with_outcomes(rows)
-
-
-def _with_outcomes(rows: Iterable[CandidateRow]) -> tuple[CandidateRow, ...]:
-    """Add the outcome and order of each candidate."""
-    rows = tuple(rows)
-    at = {row.position: moment for row in rows if (moment := _outcome_at(row)) is not None}
-    order = {place: n for n, place in enumerate(sorted(at, key=lambda one: (at[one], one)), 1)}
-    return tuple(replace(row, outcome=_outcome(row), order=order.get(row.position)) for row in rows)
-
-
-def _outcome_at(row: CandidateRow) -> datetime | None:
-    if row.timing is not None:
-        return row.timing.at
-    return None if row.failure is None else row.failure.at
-
-
-def _outcome(row: CandidateRow) -> str:
-    if row.timing is not None:
-        return str(CandidateState.MEASURED)
-    if row.failure is not None:
-        return row.failure.outcome
-    return str(CandidateState.MODELLED if row.modelled is not None else CandidateState.UNTRIED)
+        rows.append(row)
+    by_time = sorted(ended, key=lambda position: (ended[position], position))
+    order = {position: number for number, position in enumerate(by_time, start=1)}
+    return modelled_at, tuple(replace(row, order=order.get(row.position)) for row in rows)
 
 
 def _tried_candidate(row: CandidateRow) -> tuple[TriedCandidate, str]:
@@ -385,15 +379,6 @@ def _tried_candidate(row: CandidateRow) -> tuple[TriedCandidate, str]:
     return TriedCandidate(
         language=row.language, kernel=row.kernel, url=row.url, metrics=metrics
     ), reason
-
-
-def _selected_on(known: serving.NodeBuckets) -> Mapping[int, Iterable[str]]:
-    """Return where each kernel is selected for the problem; a dict keeps order and drops
-    repeats."""
-    found: dict[int, dict[str, None]] = defaultdict(dict)
-    for selection in known.selected:
-        found[selection.kernel_id][f"{selection.target} ({selection.device_name})"] = None
-    return found
 
 
 def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[Failure]]:
@@ -405,26 +390,24 @@ def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iter
         state__in=(State.REJECTED, State.QUARANTINED),
     )
     for row in rows:
-        one = Failure(
-            candidate_outcome(row.state, row.stage), row.stage, row.reason, row.finished_at
-        )
-        found[row.kernel_id or 0][str(one)] = one
-    return {kernel: tuple(each.values()) for kernel, each in found.items()}
+        outcome = candidate_outcome(row.state, row.stage)
+        failure = Failure(outcome, row.stage, row.reason, row.finished_at)
+        found[row.kernel_id or 0][str(failure)] = failure
+    return {kernel: tuple(failures.values()) for kernel, failures in found.items()}
 
 
 def _failure(rejections: Iterable[Failure], builds: Iterable[Build]) -> Failure | None:
     """Return the latest rejection, else a failure of a build."""
-    known = tuple(rejections)
-    if known:
-        return max(known, key=lambda one: one.at.timestamp() if one.at else 0.0)
-    failed = next((one for one in builds if one.state in _FAILED), None)
+    rejections = tuple(rejections)
+    if rejections:
+        return max(rejections, key=lambda failure: failure.at.timestamp() if failure.at else 0.0)
+    failed = next(
+        (build for build in builds if build.state in (State.REJECTED, State.QUARANTINED)), None
+    )
     if failed is None:
         return None
     stage = failed.stage or Stage.COMPILE
     return Failure(candidate_outcome(failed.state, stage), stage, failed.reason, failed.finished_at)
-
-
-_FAILED = (State.REJECTED, State.QUARANTINED)
 
 
 def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
@@ -433,22 +416,15 @@ def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
     # ``_default_target``).
     ranked = sorted(done, key=lambda build: (build.target == target, build.target), reverse=True)
     found = (resource_use(build.resources, build.target) for build in ranked)
-    return next((one for one in found if one is not None), None)
+    return next((use for use in found if use is not None), None)
 
 
-def _build_states(builds: list[Build], default: Mapping[str, int]) -> tuple[BuildState, ...]:
-    """Return the build states; ``default`` has the default candidate's builds by target."""
-    return tuple(
-        BuildState(build.pk, build.target, build.state, build.reason, _compare_url(build, default))
-        for build in builds
-    )
-
-
-def _compare_url(build: Build, default: Mapping[str, int]) -> str:
-    other = default.get(build.target)
-    if build.state != State.DONE or other is None or other == build.pk:
-        return ""
-    return f"{reverse('compare')}?build={other}&build={build.pk}"
+def _build_state(build: Build, default: int | None) -> BuildState:
+    """Return the state of a build; ``default`` is the default candidate's for the same target."""
+    compare = ""
+    if build.state == State.DONE and default not in (None, build.pk):
+        compare = f"{reverse('compare')}?build={default}&build={build.pk}"
+    return BuildState(build.pk, build.target, build.state, build.reason, compare)
 
 
 def _timings(

@@ -70,7 +70,7 @@ def _explorer_view(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow
     source = node_source(page, rows, first)
     parameters = parameters_of(source)
     axes = [TRIED, MODELLED] if times == [MEASURED, MODELLED] else [TRIED]
-    form = ExplorerForm(given, [one.name for one in parameters], axes, times)
+    form = ExplorerForm(given, [parameter.name for parameter in parameters], axes, times)
     chosen = form.chosen("y") or first
     if chosen != first:
         source = node_source(page, rows, chosen)

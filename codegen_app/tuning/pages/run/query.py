@@ -169,8 +169,14 @@ def run_page(pk: int) -> RunPage:
         for candidate in candidates
     )
     waiting = (*unserved_queues(rows[0], candidates), *_wait_reasons(candidates))
-    begun = _warm_starts(candidates)
-    return RunPage(rows[0], _best_kernels(ledger), ledger, _curves(ledger), waiting, begun)
+    tasks = {candidate.task for candidate in candidates}
+    earlier = Counter(task.begins_with.run for task in tasks if task.begins_with is not None)
+    warm_starts = tuple(
+        RunLink(run.pk, run.get_absolute_url(), run.device, count)
+        for run, count in sorted(earlier.items(), key=lambda pair: pair[0].pk)
+    )
+    best, curves = _best_kernels(ledger), _curves(ledger)
+    return RunPage(rows[0], best, ledger, curves, waiting, warm_starts)
 
 
 def _candidates(pk: int) -> list[Candidate]:
@@ -191,15 +197,6 @@ def _candidates(pk: int) -> list[Candidate]:
             *("build__created_at", "build__started_at", "build__finished_at"),
         )
         .order_by("task__template_node__position", "position")
-    )
-
-
-def _warm_starts(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
-    tasks = {row.task for row in candidates}
-    earlier = Counter(task.begins_with.run for task in tasks if task.begins_with is not None)
-    return tuple(
-        RunLink(run.pk, run.get_absolute_url(), run.device, count)
-        for run, count in sorted(earlier.items(), key=lambda item: item[0].pk)
     )
 
 
@@ -233,17 +230,17 @@ def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
             by_kernel[row.task.problem_id, row.kernel_id].append(row)
     # Filter by problem only: problems have few selections, and the candidates' kernels are
     # thousands.
-    serving = Selection.objects.filter(
+    selections = Selection.objects.filter(
         until__isnull=True, problem__in={problem for problem, _ in by_kernel}
     ).select_related("problem")
     return {
         row.pk
-        for one in serving
-        for row in by_kernel.get((one.problem_id, one.kernel_id), ())
+        for selection in selections
+        for row in by_kernel.get((selection.problem_id, selection.kernel_id), ())
         if row.kernel
         and row.build
         and row.result
-        and is_in_bucket(one, row.result, row.build, row.kernel)
+        and is_in_bucket(selection, row.result, row.build, row.kernel)
     }
 
 
@@ -301,20 +298,18 @@ def _by_problem(ledger: Iterable[LedgerRow]) -> dict[tuple[str, str], list[Ledge
 
 
 def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
-    """Return the best-so-far curve of each problem."""
-    return tuple(
-        Curve(rows[0].node, problem, best_so_far((row.at_s or 0.0, _time_ns(row)) for row in tried))
-        for (_, problem), rows in _by_problem(ledger).items()
-        if (tried := sorted((row for row in rows if row.order), key=lambda row: row.order))
-    )
-
-
-def _time_ns(row: LedgerRow) -> float | None:
-    """Return the time that decides about a candidate: its median, or its modelled time in a
-    modelled run."""
-    if row.median_ns is None and _is_modelled(row):
-        return row.modelled_ns
-    return row.median_ns
+    """Return the best-so-far curve of each problem: of its candidates' medians, or of their
+    modelled times in a modelled run."""
+    curves: list[Curve] = []
+    for (_, problem), rows in _by_problem(ledger).items():
+        tried = sorted((row for row in rows if row.order), key=lambda row: row.order)
+        times = []
+        for row in tried:
+            is_modelled = row.median_ns is None and _is_modelled(row)
+            times.append((row.at_s or 0.0, row.modelled_ns if is_modelled else row.median_ns))
+        if times:
+            curves.append(Curve(rows[0].node, problem, best_so_far(times)))
+    return tuple(curves)
 
 
 def _best_kernels(ledger: tuple[LedgerRow, ...]) -> tuple[BestKernel, ...]:

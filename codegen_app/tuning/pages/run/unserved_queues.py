@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from codegen_app.tuning.models import Candidate
 from codegen_app.tuning.pages.runs.query import RunRow, is_open
@@ -17,22 +17,19 @@ def unserved_queues(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, 
     over)."""
     if not is_open(run.state) or run.imported:
         return ()
+    if not run.planned:
+        needed = {"prepare": "Planning waits"}
+    else:
+        target = _MODEL_QUEUE if run.modelled else run.target
+        needed = {f"measure.{target}": f"{'Modelling' if run.modelled else 'Measuring'} waits"}
+        # A search requests builds as it runs, which a remote worker cannot make.
+        if run.strategy or any(
+            row.build is not None and row.build.state == State.QUEUED for row in candidates
+        ):
+            needed = {"compile": "Compiling waits", **needed}
     served = served_queues()
     return tuple(
         f"{what}: no active worker serves the queue {queue} (see Devices)."
-        for queue, what in _needed_queues(run, candidates)
+        for queue, what in needed.items()
         if queue not in served
     )
-
-
-def _needed_queues(run: RunRow, candidates: Iterable[Candidate]) -> Iterator[tuple[str, str]]:
-    if not run.planned:
-        yield "prepare", "Planning waits"
-        return
-    # A search requests builds as it runs, which a remote worker cannot make.
-    if run.strategy or any(
-        row.build is not None and row.build.state == State.QUEUED for row in candidates
-    ):
-        yield "compile", "Compiling waits"
-    target = _MODEL_QUEUE if run.modelled else run.target
-    yield f"measure.{target}", f"{'Modelling' if run.modelled else 'Measuring'} waits"

@@ -45,7 +45,7 @@ def tuning_run(
     language = address.text("language")
     inner = bool(request.headers.get("HX-Request"))
     explored = _explorer_view(request.GET, page, language)
-    all_columns = columns(page, _parameters(page))
+    all_columns = columns(page, sorted({name for row in page.ledger for name in row.config}))
     form = TableForm(request.GET, all_columns)
     rows = (
         row for row in page.ledger if (everything or row.kernel) and language in ("", row.language)
@@ -80,15 +80,11 @@ def _explorer_view(given: QueryDict, page: RunPage, language: str) -> ExplorerVi
     if source is None:
         return None
     parameters = parameters_of(source)
-    axes = [TRIED, *([SECONDS] if any(one.at_s for one in source.trials) else [])]
-    if page.kind != MODELLED and any(one.modelled_us for one in source.trials):
+    axes = [TRIED, *([SECONDS] if any(trial.at_s for trial in source.trials) else [])]
+    if page.kind != MODELLED and any(trial.modelled_us for trial in source.trials):
         axes.append(MODELLED)
-    names = [one.name for one in parameters]
+    names = [parameter.name for parameter in parameters]
     return explorer_view(source, parameters, ExplorerForm(given, names, axes, nodes=source.nodes))
-
-
-def _parameters(page: RunPage) -> list[str]:
-    return sorted({name for row in page.ledger for name in row.config})
 
 
 @require_permission(permissions.RETUNE)

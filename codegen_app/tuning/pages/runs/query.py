@@ -134,6 +134,11 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         running=counts.get(State.RUNNING, 0),
         queued=counts.get(State.QUEUED, 0),
     )
+    limits = (
+        (run.budget_s, "s"),
+        (run.max_compiles, "compiles"),
+        (run.max_measurements, "measurements"),
+    )
     return RunRow(
         id=run.pk,
         url=run.get_absolute_url(),
@@ -153,22 +158,13 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         requested_by=run.requested_by.get_username() if run.requested_by else "",
         why=run.why,
         priority=run.priority,
-        budget=_budget(run),
+        budget=", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None),
         strategy=run.strategy if run.has_budget else "",
         time_left_s=_time_left_s(run, progress),
         share=_share(run, progress),
         modelled=run.is_modelled,
         imported=str(getattr(run, "imported", "")),
     )
-
-
-def _budget(run: TuningRun) -> str:
-    limits = (
-        (run.budget_s, "s"),
-        (run.max_compiles, "compiles"),
-        (run.max_measurements, "measurements"),
-    )
-    return ", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
 
 
 def _share(run: TuningRun, progress: Progress) -> float:

@@ -38,8 +38,7 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     traces += [_untimed_trace(failed, state, at, x) for at, state in enumerate(states)]
     strip = min(0.4, 0.07 * len(states)) if timed else 1.0
     layout: Figure = {
-        "xaxis": {"title": {"text": _x_title(found, x)}, "anchor": "y2" if states else "y"}
-        | (value_axis(parameter) if parameter else _x_axis(found, x)),
+        "xaxis": _x_axis(found, x) | {"anchor": "y2" if states else "y"},
         "yaxis": {"title": {"text": time_title(found)}, "domain": [strip + 0.03, 1.0]}
         | time_axis([one.time_us for _, one in timed if one.time_us is not None]),
         "showlegend": True,
@@ -70,22 +69,19 @@ def _x_value(one: Trial, x: str) -> float:
 
 
 def _x_axis(found: Explorer, x: str) -> Figure:
-    """Return an axis from the first position to the last, with a small margin."""
-    places = [_x_value(one, x) for one in found.trials if _has_x(one, x)]
-    if not places:
-        return {"zeroline": False}
-    room = 0.02 * (max(places) - min(places)) or 1.0
-    return {"range": [min(places) - room, max(places) + room], "zeroline": False}
-
-
-def _x_title(found: Explorer, x: str) -> str:
-    if x == TRIED:
-        return f"trial: {found.ordered_by}"
-    if x == SECONDS:
-        return "seconds of the run"
+    """Return an axis of a parameter's values, else from the first position to the last, with a
+    small margin."""
+    if (parameter := found.parameter(x)) is not None:
+        return {"title": {"text": shorten(x)}, **value_axis(parameter)}
+    title = f"modelled time, µs: not measured, by a model of {found.modelled_where}"
     if x != MODELLED:
-        return shorten(x)
-    return f"modelled time, µs: not measured, by a model of {found.modelled_where}"
+        title = f"trial: {found.ordered_by}" if x == TRIED else "seconds of the run"
+    axis: Figure = {"title": {"text": title}, "zeroline": False}
+    places = [_x_value(trial, x) for trial in found.trials if _has_x(trial, x)]
+    if places:
+        margin = 0.02 * (max(places) - min(places)) or 1.0
+        axis["range"] = [min(places) - margin, max(places) + margin]
+    return axis
 
 
 def _groups(
@@ -193,17 +189,14 @@ def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> lis
             for code, value in enumerate(values)
             for state, count in value.group.others.items()
         ]
-    return [
-        (one.state, _x_value(one, x), 1, _failure_text(one), at)
-        for at, one in enumerate(found.trials)
-        if one.time_us is None and _has_x(one, x) and one.order is not None
-    ]
-
-
-def _failure_text(one: Trial) -> str:
-    """Return the stage and reason of a trial without a time, shortened for hovering."""
-    text = f"{one.kernel}: {one.state}"
-    return f"{text}<br>{one.stage}: {shorten(one.reason)}" if one.stage else text
+    rows: list[_Untimed] = []
+    for at, trial in enumerate(found.trials):
+        if trial.time_us is None and _has_x(trial, x) and trial.order is not None:
+            text = f"{trial.kernel}: {trial.state}"
+            if trial.stage:
+                text = f"{text}<br>{trial.stage}: {shorten(trial.reason)}"
+            rows.append((trial.state, _x_value(trial, x), 1, text, at))
+    return rows
 
 
 def _untimed_trace(failed: Sequence[_Untimed], state: str, row: int, x: str) -> ManyPoints:
