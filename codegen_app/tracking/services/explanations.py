@@ -50,19 +50,23 @@ def explain() -> int:
     if not rows:
         return 0
     found = sides.change_sides(rows)
-    new = [_columns(row, _explanation(row, found.get(row.pk))) for row in rows]
+    new = []
+    for row in rows:
+        explanation = _explanation(row, found.get(row.pk))
+        cause, rule = str(explanation["cause"]), str(explanation["rule"])
+        new.append({"id": row.pk, "cause": cause, "rule": rule, "explanation": explanation})
     with connection.cursor() as cursor:
         cursor.execute(_UPDATE, [json.dumps(new)])
     return len(rows)
 
 
-def _explanation(row: Change, of: sides.Sides | None) -> dict[str, Any]:
+def _explanation(row: Change, both: sides.Sides | None) -> dict[str, Any]:
     """Return the explanation as JSON. An unexpected error is recorded in it, and does not block
     others."""
-    if of is None:
+    if both is None:
         return _without_cause(row, "its points were deleted")
     try:
-        return asdict(causes.explain(of.before, of.after))
+        return asdict(causes.explain(both.before, both.after))
     except Exception as error:
         log.exception("change %d could not be explained", row.pk)
         return _without_cause(row, f"finding the cause failed: {one_line(str(error))[:300]}")
@@ -79,8 +83,3 @@ def _without_cause(row: Change, reason: str) -> dict[str, Any]:
         "ratio": row.ratio,
         "differences": [],
     }
-
-
-def _columns(row: Change, explanation: dict[str, Any]) -> dict[str, Any]:
-    found = {name: str(explanation[name]) for name in ("cause", "rule")}
-    return {"id": row.pk, **found, "explanation": explanation}

@@ -31,7 +31,8 @@ def receive(
     Raises ``UserError`` naming row and field, with nothing stored; ``KeyReusedError``;
     ``tokens.RateError``.
     """
-    digest = _digest(body, parameters)
+    text = "".join(f"{name}={parameters[name]!r}\n" for name in sorted(parameters))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass") + b"\n" + body).hexdigest()
     if (answer := _previous_answer(token, key, digest)) is not None:
         return answer
     found = importer.read(body, context, str(parameters.get("format") or importer.AUTO))
@@ -44,7 +45,7 @@ def receive(
             batch.answer = {
                 "batch": batch.pk,
                 **asdict(stored),
-                "left_out": [asdict(one) for one in found.left_out],
+                "left_out": [asdict(part) for part in found.left_out],
             }
             batch.save(update_fields=["answer"])
     except IntegrityError:  # the same key arrived twice at once, and the other request was first
@@ -62,11 +63,3 @@ def _previous_answer(token: ApiToken, key: str, digest: str) -> dict[str, Any] |
     if known.body_digest != digest:
         raise KeyReusedError
     return dict(known.answer)
-
-
-def _digest(body: bytes, parameters: Mapping[str, Any]) -> str:
-    made = hashlib.sha256()
-    for name in sorted(parameters):
-        made.update(f"{name}={parameters[name]!r}\n".encode("utf-8", "surrogatepass"))
-    made.update(b"\n" + body)
-    return made.hexdigest()

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models import GeneratedKernel, KernelUse
 from codegen_app.tuning.models import Candidate, Environment, TuningRun, TuningTask
 from codegen_app.tuning.models.benchmark_result import IMPORTED
 from scheduler.codegen.kernel import KernelArg, Launch, LineOrigin
@@ -65,10 +65,16 @@ class _Run:
 
     def record(self) -> RunRecord:
         run = self._run
-        tasks = tuple(self._task(task) for task in _tasks(run))
+        rows = run.tasks.select_related("problem", "template_node")
+        tasks = [self._task(row) for row in rows.order_by("template_node__position", "pk")]
         imported = getattr(run, "imported", None)
+        if imported is None:  # measured by this installation
+            origin = Origin(kiln_version(), kiln_commit(), _iso(self._over), "")
+        else:
+            date = _iso(imported.measured_at)
+            origin = Origin(imported.version, imported.commit, date, imported.host)
         return RunRecord(
-            origin=_origin(run, self._over),
+            origin=origin,
             graph=GraphId(run.graph.name, run.graph.digest),
             device=run.device,
             target=run.target,
@@ -84,7 +90,7 @@ class _Run:
             finished_at=_iso(self._over),
             devices=tuple(self._devices),
             compilers=tuple(self._compilers),
-            tasks=tasks,
+            tasks=tuple(tasks),
         )
 
     def _task(self, task: TuningTask) -> TaskRecord:
@@ -106,15 +112,28 @@ class _Run:
         )
 
     def _candidate(self, row: Candidate, uses: Mapping[int, KernelUse]) -> CandidateRecord:
-        kernel, result = row.kernel, row.result
+        kernel, build, result = row.kernel, row.build, row.result
         use = uses.get(row.kernel_id or 0)
-        name, timed = "", None
-        if kernel is not None and row.build is not None:
+        name, facts, timed, at_s = "", None, None, None
+        if kernel is not None and build is not None:
             name = kernel.name
             self._kernels.setdefault(name, _kernel(kernel))
+        if build is not None:
+            flags = tuple(build.flags)
+            compiler = Compiler(
+                build.toolchain, build.toolchain_version, build.toolchain_digest, flags
+            )
+            facts = BuildFacts(
+                _index(self._compilers, compiler),
+                build.code_digest,
+                build.duration_s or 0.0,
+                build.resources,
+            )
         if result is not None:
             device = _index(self._devices, device_of(result.environment))
             timed = timed_record(result.measurement(name, self._run.device), device)
+        if row.finished_at is not None:
+            at_s = max(0.0, (row.finished_at - self._since).total_seconds())
         return CandidateRecord(
             position=row.position,
             state=row.state,
@@ -124,24 +143,14 @@ class _Run:
             detail=row.detail,
             chosen=row.chosen,
             tied=row.tied,
-            at_s=self._seconds(row.finished_at),
+            at_s=at_s,
             kernel=name,
             description=use.description if use else "",
             call=use.call if use else {},
             line_origins=_read(use.line_origins if use else [], tuple[LineOrigin, ...], name),
-            build=self._build(row.build) if row.build else None,
+            build=facts,
             timed=timed,
         )
-
-    def _build(self, build: Build) -> BuildFacts:
-        made_by = Compiler(
-            build.toolchain, build.toolchain_version, build.toolchain_digest, tuple(build.flags)
-        )
-        compiler = _index(self._compilers, made_by)
-        return BuildFacts(compiler, build.code_digest, build.duration_s or 0.0, build.resources)
-
-    def _seconds(self, moment: datetime | None) -> float | None:
-        return None if moment is None else max(0.0, (moment - self._since).total_seconds())
 
 
 def device_of(environment: Environment) -> DeviceInfo:
@@ -157,20 +166,6 @@ def device_of(environment: Environment) -> DeviceInfo:
         emulated=environment.emulated,
         attributes=environment.attributes,
     )
-
-
-def _tasks(run: TuningRun) -> Iterable[TuningTask]:
-    rows = run.tasks.select_related("problem", "template_node")
-    return rows.order_by("template_node__position", "pk")
-
-
-def _origin(run: TuningRun, over: datetime) -> Origin:
-    """Return an imported run's origin from its file; otherwise this installation."""
-    imported = getattr(run, "imported", None)
-    if imported is None:
-        return Origin(kiln_version(), kiln_commit(), _iso(over), "")
-    date = _iso(imported.measured_at)
-    return Origin(imported.version, imported.commit, date, imported.host)
 
 
 def _kernel(kernel: GeneratedKernel) -> KernelText:
@@ -196,10 +191,10 @@ def _codec() -> Converter:
     return make_codec()
 
 
-def _index(known: list[T], one: T) -> int:
-    if one not in known:
-        known.append(one)
-    return known.index(one)
+def _index(known: list[T], value: T) -> int:
+    if value not in known:
+        known.append(value)
+    return known.index(value)
 
 
 def _iso(moment: datetime) -> str:

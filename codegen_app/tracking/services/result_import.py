@@ -170,14 +170,14 @@ class _Run:
         )
         tied: list[Candidate] = []
         chosen: Candidate | None = None
-        for place, one in enumerate(task.candidates):
+        for place, line in enumerate(task.candidates):
             try:
-                candidate = self._candidate(row, one)
+                candidate = self._candidate(row, line)
             except UserError as error:
                 raise UserError(f"candidates[{place}].{error}") from None
-            if one.tied:
+            if line.tied:
                 tied.append(candidate)
-            if one.chosen:
+            if line.chosen:
                 chosen = candidate
         if chosen is not None and chosen.result is not None:
             moment = chosen.finished_at or self._over

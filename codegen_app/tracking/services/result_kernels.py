@@ -20,7 +20,6 @@ from codegen_app.tuning.models.benchmark_result import IMPORTED
 from codegen_app.workers.models import State
 from scheduler import pipeline
 from scheduler.benchmark.measurement import Measurement
-from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.names import is_named_by_code
 from scheduler.codegen.scheduling import BaseScheduling
@@ -80,11 +79,11 @@ class RecordedKernels:
         does."""
         return pipeline.scheduling(self.scheduled.schedule, (find(self.run.target),))
 
-    def build(self, kernel: GeneratedKernel, one: CandidateRecord) -> Build:
+    def build(self, kernel: GeneratedKernel, record: CandidateRecord) -> Build:
         """Return the build with that very compiler if it exists; else a row with what is known,
         which is compiled on request."""
-        assert one.build is not None
-        compiler = self.run.compilers[one.build.compiler]
+        assert record.build is not None
+        compiler = self.run.compilers[record.build.compiler]
         row, _ = Build.objects.get_or_create(
             kernel=kernel,
             target=self.run.target,
@@ -95,56 +94,49 @@ class RecordedKernels:
             defaults={
                 "state": State.CANCELLED,
                 "reason": ELSEWHERE,
-                "code_digest": one.build.code_digest,
-                "duration_s": one.build.duration_s,
-                "resources": {name: dict(part) for name, part in one.build.resources.items()},
+                "code_digest": record.build.code_digest,
+                "duration_s": record.build.duration_s,
+                "resources": {name: dict(part) for name, part in record.build.resources.items()},
                 "finished_at": self.over,
             },
         )
         return row
 
-    def kernel(self, node: TemplateNode, one: CandidateRecord) -> GeneratedKernel:
+    def kernel(self, node: TemplateNode, record: CandidateRecord) -> GeneratedKernel:
         """Return the row of the candidate's kernel: the generator's own, or from the file's text.
 
         The name depends on the code; the comment above the code is from whichever model came first.
         """
-        caller = self._rendered(node, one)
-        if caller is not None:
+        scheduled, config = self.scheduled.node(node.name), dict(record.config)
+        for backend in self._backend.members:
+            if not backend.serves(scheduled) or config not in self._configs(backend, node):
+                continue
+            caller = backend.template(scheduled).generate(config)
+            if caller.name != record.kernel:
+                continue
             row = recording.record_candidate(
-                *(node, one.position, self.scheduled, caller, self._backend)
+                *(node, record.position, self.scheduled, caller, self._backend)
             )
-            scheduled, made = self.scheduled.node(node.name), caller.kernel
-            if not self._backend.is_candidate(scheduled, made.template, made.config):
+            rendered = caller.kernel
+            if not self._backend.is_candidate(scheduled, rendered.template, rendered.config):
                 # Recorded under other rules: shown, but never called by code here.
                 uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
                 uses.update(generator="")
             return row
-        text = self._texts.get(one.kernel)
+        text = self._texts.get(record.kernel)
         if text is None:
             raise UserError(
-                f"kernel: this version does not generate {one.kernel}; import with sources to show"
-                " it from the text in the file"
+                f"kernel: this version does not generate {record.kernel}; import with sources to"
+                " show it from the text in the file"
             )
-        if not is_named_by_code(one.kernel, text.source, self._comment_mark(text.source_file)):
+        marks = {member.source_file: member.comment_mark for member in self._backend.members}
+        if text.source_file not in marks:
+            raise UserError(f"kernel: no generator for {text.source_file} on {self.run.target}")
+        if not is_named_by_code(record.kernel, text.source, marks[text.source_file]):
             raise UserError(
-                f"kernel: the source of {one.kernel} in the file does not match its name"
+                f"kernel: the source of {record.kernel} in the file does not match its name"
             )
-        return _display_only_kernel(one, text, node)
-
-    def _comment_mark(self, source_file: str) -> str:
-        known = {one.source_file: one.comment_mark for one in self._backend.members}
-        if source_file not in known:
-            raise UserError(f"kernel: no generator for {source_file} on {self.run.target}")
-        return known[source_file]
-
-    def _rendered(self, node: TemplateNode, one: CandidateRecord) -> TemplateCaller | None:
-        scheduled, config = self.scheduled.node(node.name), dict(one.config)
-        for member in self._backend.members:
-            if member.serves(scheduled) and config in self._configs(member, node):
-                caller = member.template(scheduled).generate(config)
-                if caller.name == one.kernel:
-                    return caller
-        return None
+        return _display_only_kernel(record, text, node)
 
     def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
         """Return a backend's configurations for a node, the default first."""
@@ -176,11 +168,11 @@ def _graph(run: RunRecord) -> Graph:
 
 
 def _display_only_kernel(
-    one: CandidateRecord, text: KernelText, node: TemplateNode
+    record: CandidateRecord, text: KernelText, node: TemplateNode
 ) -> GeneratedKernel:
     """Return a kernel that this generator does not make, from what the file says."""
     row, _ = GeneratedKernel.objects.get_or_create(
-        name=one.kernel,
+        name=record.kernel,
         defaults={
             "source_digest": text.source_digest,
             "template": text.template,
@@ -201,10 +193,10 @@ def _display_only_kernel(
         kernel=row,
         template_node=node,
         defaults={
-            "position": recording.MAX_RECORDED + one.position,
-            "description": one.description,
-            "call": dict(one.call),
-            "line_origins": [as_json_lists(asdict(origin)) for origin in one.line_origins],
+            "position": recording.MAX_RECORDED + record.position,
+            "description": record.description,
+            "call": dict(record.call),
+            "line_origins": [as_json_lists(asdict(origin)) for origin in record.line_origins],
         },
     )
     return row

@@ -39,7 +39,9 @@ def roll_up_due() -> int:
     Safe from any number of workers at once: one holds a policy, the others skip it.
     """
     total = 0
-    for key in _due_policies().order_by("pk").values_list("pk", flat=True):
+    is_due = Q(last_at=None) | Q(last_at__lt=timezone.now() - PASS_INTERVAL)
+    due = RetentionPolicy.objects.filter(is_due | Q(begun_at__isnull=False), active=True)
+    for key in due.order_by("pk").values_list("pk", flat=True):
         for _ in range(_STEPS_PER_TURN):
             rolled = step(key)
             total += rolled
@@ -67,12 +69,10 @@ def step(key: int) -> int:
     now = timezone.now()
     if policy.begun_at is None:
         policy.begun_at, policy.last_rows = now, 0
-    is_samples = policy.what == Kept.SAMPLES
-    rolled = (
-        _roll_up(policy, now)
-        if is_samples
-        else retention.delete_deliveries(_cutoff(policy, now), STEP_ROWS)
-    )
+    if policy.what == Kept.SAMPLES:
+        rolled = _roll_up(policy, now)
+    else:
+        rolled = retention.delete_deliveries(_cutoff(policy, now), STEP_ROWS)
     policy.last_rows += rolled
     policy.total_rows += rolled
     if rolled < STEP_ROWS:
@@ -107,15 +107,8 @@ def _roll_up(policy: RetentionPolicy, now: datetime) -> int:
 
 def format_count(policy: RetentionPolicy, count: int) -> str:
     """Return ``12 points`` or ``3 deliveries``."""
-    of = "deliveries" if policy.what == Kept.DELIVERIES else "points"
-    return f"{count:,} {of}"
-
-
-def _due_policies() -> QuerySet[RetentionPolicy]:
-    waits = (
-        Q(last_at=None) | Q(last_at__lt=timezone.now() - PASS_INTERVAL) | Q(begun_at__isnull=False)
-    )
-    return RetentionPolicy.objects.filter(waits, active=True)
+    rows = "deliveries" if policy.what == Kept.DELIVERIES else "points"
+    return f"{count:,} {rows}"
 
 
 def _sources(policy: RetentionPolicy) -> list[str]:
