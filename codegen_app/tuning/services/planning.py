@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from codegen_app.graphs.models import Graph, TemplateNode
-from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models import GeneratedKernel, KernelUse
 from codegen_app.kernels.services import builds
 from codegen_app.platform.advisory_lock import LockClass, try_lock
 from codegen_app.platform.config.context import row_context
@@ -77,8 +77,15 @@ def plan(pk: int) -> bool:
     """
     run = TuningRun.objects.select_related("graph").get(pk=pk)
     first_nodes = _first_nodes(run)
+    planned = TuningTask.objects.filter(run=run).values("problem")
+    # A node without recorded kernels has no default: there is nothing to generate.
+    has_kernels = Exists(KernelUse.objects.filter(template_node=OuterRef("pk")))
     for start in range(0, len(first_nodes), _BATCH_SIZE):
-        samples = _samples(run, first_nodes[start : start + _BATCH_SIZE])
+        samples: dict[int, CandidateSample] = {}
+        if not run.has_budget:  # a search requests its own candidates
+            keys = [pk for pk, _, _ in first_nodes[start : start + _BATCH_SIZE]]
+            nodes = TemplateNode.objects.filter(has_kernels, pk__in=keys)
+            samples = sampling.sample_candidates(run, nodes.exclude(problem__in=planned))
         if not _plan_part(run, first_nodes, start, samples):
             return False
     with transaction.atomic():
@@ -96,19 +103,6 @@ def _lock(run: TuningRun) -> bool:
     return rows.filter(pk=run.pk, state__in=OPEN_STATES).exists()
 
 
-def _samples(run: TuningRun, part: Sequence[tuple[int, int, str]]) -> dict[int, CandidateSample]:
-    """Return the run's candidates of these nodes, before anything is written; a search requests its
-    own."""
-    if run.has_budget:
-        return {}
-    made = TuningTask.objects.filter(run=run).values("problem")
-    nodes = TemplateNode.objects.filter(pk__in=[pk for pk, _, _ in part]).exclude(problem__in=made)
-    # A node without recorded kernels has no default: there is nothing to generate.
-    return sampling.sample_candidates(
-        run, nodes.filter(Exists(KernelUse.objects.filter(template_node=OuterRef("pk"))))
-    )
-
-
 @transaction.atomic
 def _plan_part(
     run: TuningRun,
@@ -118,8 +112,8 @@ def _plan_part(
 ) -> bool:
     if not _lock(run):
         return False
-    made = set(TuningTask.objects.filter(run=run).values_list("problem", flat=True))
-    part = [one for one in first_nodes[start : start + _BATCH_SIZE] if one[1] not in made]
+    planned = set(TuningTask.objects.filter(run=run).values_list("problem", flat=True))
+    part = [row for row in first_nodes[start : start + _BATCH_SIZE] if row[1] not in planned]
     nodes = TemplateNode.objects.select_related("problem").in_bulk([pk for pk, _, _ in part])
     # The tuner requests what it tries; it always begins with the defaults.
     if run.has_budget:
@@ -132,12 +126,16 @@ def _plan_part(
     if samples:
         sampling.record_limits(run, [nodes[pk] for pk in samples if pk in nodes])
     for pk, problem, kind in part:
-        is_first, sample = first_nodes[0][0] == pk, samples.get(pk)
+        sample = samples.get(pk)
+        # Every run shows something early; then templates, which dominate a model's time.
+        priority = run_requests.PARTS * run.priority + (kind in builds.TEMPLATE_KINDS)
+        if pk == first_nodes[0][0]:
+            priority = run_requests.PARTS * run.priority + 2
         task = TuningTask.objects.create(
             run=run,
             problem_id=problem,
             template_node=nodes[pk],
-            priority=run_requests.PARTS * run.priority + _priority(kind, is_first=is_first),
+            priority=priority,
             **(candidate_results.call_fields(sample.call) if sample and sample.call else {}),
         )
         Candidate.objects.bulk_create(
@@ -152,14 +150,10 @@ def _plan_part(
         )
         if sample is not None:
             candidate_results.add_rejected(task, sample.rejected, first=sample.offered)
-    _apply_finished_builds(requested.builds)
+    for build in requested.builds:  # over before the run began: nothing else tells its candidates
+        if build.state not in OPEN_STATES and build.state != State.DONE:
+            ledger.on_build_finished(build)
     return True
-
-
-def _priority(kind: str, *, is_first: bool) -> int:
-    """Return the priority: every run shows something early; then templates, which dominate a
-    model's time."""
-    return 2 if is_first else 1 if kind in builds.TEMPLATE_KINDS else 0
 
 
 def _first_nodes(run: TuningRun) -> list[tuple[int, int, str]]:
@@ -173,13 +167,6 @@ def _first_nodes(run: TuningRun) -> list[tuple[int, int, str]]:
         assert problem is not None
         first.setdefault(problem, (pk, problem, kind))
     return list(first.values())
-
-
-def _apply_finished_builds(built: Iterable[Build]) -> None:
-    """Update candidates for builds that were over before the run began; nothing else does."""
-    for build in built:
-        if build.state not in OPEN_STATES and build.state != State.DONE:
-            ledger.on_build_finished(build)
 
 
 def _defaults(

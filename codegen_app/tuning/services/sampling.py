@@ -43,13 +43,22 @@ def sample_candidates(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int
 
     Raises ``UserError`` if kernels can no longer be generated for the graph.
     """
-    asked = list(nodes)
-    earlier = _earlier_kernels(asked)
-    return {node.pk: _sample_node(run, node, earlier.get(node.pk, ())) for node in asked}
+    nodes = list(nodes)
+    # Kernels that earlier runs generated for a node, and prepared ones that they tried.
+    problem = OuterRef("template_node__problem")
+    tried = Candidate.objects.filter(kernel=OuterRef("kernel"), task__problem=problem)
+    uses = KernelUse.objects.filter(template_node__in=nodes)
+    uses = uses.filter(Q(position__gte=recording.MAX_RECORDED) | Exists(tried))
+    earlier: dict[int, set[str]] = {node.pk: set() for node in nodes}
+    for pk, name in uses.values_list("template_node", "kernel__name"):
+        earlier[pk].add(name)
+    return {node.pk: _sample_node(run, node, earlier[node.pk]) for node in nodes}
 
 
 def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> CandidateSample:
-    offered = engine.candidates(run.graph.file.digest, node.name, run.target)
+    """Sample the default first, others evenly over their order, then kernels of earlier runs."""
+    digest = run.graph.file.digest
+    offered = engine.candidates(digest, node.name, run.target)
     target = targets.find(run.target)
     # In a language that nothing builds for the target, only the untuned default is tried.
     buildable = {
@@ -57,25 +66,25 @@ def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -
         for name, caller in offered.callers.items()
         if can_build(target, caller.kernel.source_file)
     }
+    first, others = list(buildable)[:1], dict(list(buildable.items())[1:])
+    limit = run.candidate_limit
+    count = recording.MAX_RECORDED if limit is None else limit
+    names = [*first, *(recording.spread(others, count - 1) if count > 1 else ())]
+    names += [name for name in buildable if name in earlier and name not in names]
     places = {name: place for place, name in enumerate(offered.callers)}
-    names = _choose_names(buildable, run.candidate_limit, earlier)
-    return CandidateSample(
-        tuple((places[name], buildable[name]) for name in names),
-        len(offered.callers),
-        tuple(recording.rejected_line(one) for one in offered.rejected),
-        _call(run, node, offered),
-    )
-
-
-def _call(run: TuningRun, node: TemplateNode, offered: engine.CandidateSet) -> ProblemCall | None:
-    """Return the call that the run measures. A remote worker cannot write it into rows."""
-    schedule = engine.scheduled(run.graph.file.digest).schedule
+    # The call is recorded now: a remote worker cannot write it into rows.
+    scheduled = engine.scheduled(digest)
     default = next(iter(offered.callers.values()))
-    scheduled = engine.scheduled(run.graph.file.digest).node(node.name)
     try:
-        return call_of(scheduled, schedule, default, targets.find(run.target), run.bindings)
+        call = call_of(scheduled.node(node.name), scheduled.schedule, default, target, run.bindings)
     except UserError:
-        return None
+        call = None
+    return CandidateSample(
+        tuple((places[name], buildable[name]) for name in names[:limit]),
+        len(offered.callers),
+        tuple(recording.rejected_line(config) for config in offered.rejected),
+        call,
+    )
 
 
 def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
@@ -83,29 +92,6 @@ def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
     scheduled = engine.scheduled(run.graph.file.digest)
     pairs = [(one.problem, scheduled.node(one.name)) for one in nodes if one.problem is not None]
     problem_work.record_all(pairs, scheduled.schedule.lowered, run.bindings)
-
-
-def _choose_names(
-    callers: Mapping[str, TemplateCaller], limit: int | None, earlier: Collection[str]
-) -> list[str]:
-    """Return the default first, others evenly over their order, then kernels of earlier runs."""
-    first, others = list(callers)[:1], dict(list(callers.items())[1:])
-    count = recording.MAX_RECORDED if limit is None else limit
-    names = [*first, *(recording.spread(others, count - 1) if count > 1 else ())]
-    names += [name for name in callers if name in earlier and name not in names]
-    return names[:limit]
-
-
-def _earlier_kernels(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
-    """Return by node the kernels that runs generated, and the prepared ones that runs tried."""
-    found: dict[int, set[str]] = {}
-    problem = OuterRef("template_node__problem")
-    tried = Candidate.objects.filter(kernel=OuterRef("kernel"), task__problem=problem)
-    made = KernelUse.objects.filter(template_node__in=list(nodes))
-    rows = made.filter(Q(position__gte=recording.MAX_RECORDED) | Exists(tried))
-    for node, name in rows.values_list("template_node", "kernel__name"):
-        found.setdefault(node, set()).add(name)
-    return found
 
 
 def record_kernels(

@@ -60,12 +60,21 @@ def _download(
     that says why there is none."""
     try:
         requested = look()
-        return _pack_now(requested) if requested.is_quick else _pack_by_worker(request, requested)
+        if requested.is_quick:
+            return _pack_now(requested)
     except UserError as error:
         messages.error(request, str(error))
+        return redirect(subject)
     except FileNotFoundError:
         messages.error(request, f"{subject}: file missing from the storage: import the graph again")
-    return redirect(subject)
+        return redirect(subject)
+    row = packing.find_packing(requested)
+    if row is not None:
+        return _stored(request, row) if row.state == State.DONE else redirect(row)
+    fields = {"use": requested.use.pk} if requested.use else {"times": requested.times}
+    query = urlencode({key: value for key, value in fields.items() if value})
+    address = reverse("pack", args=[requested.graph.pk])
+    return redirect(f"{address}?{query}" if query else address)
 
 
 def _pack_now(requested: BundleRequest) -> HttpResponseBase:
@@ -78,16 +87,6 @@ def _pack_now(requested: BundleRequest) -> HttpResponseBase:
     finally:
         _packing_lock.release()
     return FileResponse(packed, as_attachment=True, filename=f"{requested.folder}.zip")
-
-
-def _pack_by_worker(request: HttpRequest, requested: BundleRequest) -> HttpResponseBase:
-    row = packing.find_packing(requested)
-    if row is None:
-        given = {"use": requested.use.pk} if requested.use else {"times": requested.times}
-        kept = urlencode({key: value for key, value in given.items() if value})
-        address = reverse("pack", args=[requested.graph.pk])
-        return redirect(f"{address}?{kept}" if kept else address)
-    return _stored(request, row) if row.state == State.DONE else redirect(row)
 
 
 def _stored(request: HttpRequest, row: Packing) -> HttpResponseBase:

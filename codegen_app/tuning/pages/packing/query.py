@@ -45,6 +45,7 @@ def packing_page(pk: int) -> PackingPage:
     row = Packing.objects.select_related(*related).get(pk=pk)
     kept = timedelta(days=settings.KEEP_BUNDLES_DAYS)
     is_done = row.state == State.DONE
+    parameters = {"use": row.use_id} if row.use_id else {"times": row.times}
     return PackingPage(
         id=row.pk,
         name=str(row.use.kernel if row.use else row.graph),
@@ -52,7 +53,7 @@ def packing_page(pk: int) -> PackingPage:
         graph_url=row.graph.get_absolute_url(),
         kernel=row.use.kernel.name if row.use else "",
         times=row.times,
-        ask_again=_ask_again(row),
+        ask_again=f"{reverse('pack', args=[row.graph_id])}?{urlencode(parameters)}",
         state=row.state,
         reason=row.reason,
         is_open=row.is_open,
@@ -66,8 +67,3 @@ def packing_page(pk: int) -> PackingPage:
         kept_until=row.finished_at + kept if row.finished_at and is_done else None,
         requested_by_id=row.requested_by_id,
     )
-
-
-def _ask_again(row: Packing) -> str:
-    given = {"use": row.use_id} if row.use_id else {"times": row.times}
-    return f"{reverse('pack', args=[row.graph_id])}?{urlencode(given)}"

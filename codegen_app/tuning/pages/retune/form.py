@@ -8,7 +8,6 @@ from typing import Any
 from django import forms
 from django.forms.boundfield import BoundWidget
 
-from codegen_app.tuning.models import TuningRun
 from codegen_app.tuning.services.ledger import MODELLED
 from codegen_app.tuning.services.retuning import Subject, SubjectKeys, TuningRequest
 from codegen_app.tuning.services.run_requests import MAX_PRIORITY
@@ -43,11 +42,6 @@ class SubjectForm(forms.Form):
         )
 
 
-def _ticked_target(run: TuningRun) -> str:
-    """Return the ticked choice that matches a run."""
-    return run.device if run.is_modelled else run.target
-
-
 def _limit_field(label: str) -> forms.IntegerField:
     return forms.IntegerField(
         label=label,
@@ -65,7 +59,7 @@ class RetuneForm(forms.Form):
     target = TargetsField(
         label="Targets",
         none_chosen="Choose at least one target.",
-        others=[one.id for one in modelled_devices()],
+        others=[device.id for device in modelled_devices()],
     )
     budget = TimeField(
         label="Time per run",
@@ -114,14 +108,11 @@ class RetuneForm(forms.Form):
         """``measured_on`` are the targets that a live worker measures on now."""
         runs = subjects[0].graph.tuning_runs.filter(imported=None) if subjects else None
         latest = runs.order_by("-pk").first() if runs is not None else None
-        sizes = latest.bindings if latest else {}
-        super().__init__(
-            given,
-            initial={
-                "target": [_ticked_target(latest) if latest else "cpu"],
-                "sizes": format_bindings(sizes),
-            },
-        )
+        target, sizes = "cpu", {}
+        if latest is not None:
+            target = latest.device if latest.is_modelled else latest.target
+            sizes = latest.bindings
+        super().__init__(given, initial={"target": [target], "sizes": format_bindings(sizes)})
         self._measured_on = frozenset(measured_on)
         if len({subject.graph.pk for subject in subjects}) > 1:
             del self.fields["sizes"]  # each graph keeps those of its latest run

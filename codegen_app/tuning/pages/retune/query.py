@@ -43,18 +43,15 @@ def retune_page(
 ) -> RetunePage:
     """Return the page for these subjects, with each choice of the form and whether it is measured
     on now."""
-    return RetunePage(
-        subjects=tuple(_row(graph, node) for graph, node in subjects),
-        targets=tuple(TargetChoice(*one) for one in measured_on),
-        most_runs=most_runs,
-    )
-
-
-def _row(graph: Graph, node: TemplateNode | None) -> SubjectRow:
-    return SubjectRow(
-        graph=str(graph),
-        graph_url=graph.get_absolute_url(),
-        node=node.name if node else "",
-        node_url=node.get_absolute_url() if node else "",
-        op=node.op if node else "",
-    )
+    rows = [
+        SubjectRow(
+            graph=str(graph),
+            graph_url=graph.get_absolute_url(),
+            node=node.name if node else "",
+            node_url=node.get_absolute_url() if node else "",
+            op=node.op if node else "",
+        )
+        for graph, node in subjects
+    ]
+    choices = tuple(TargetChoice(name, is_measured) for name, is_measured in measured_on)
+    return RetunePage(subjects=tuple(rows), targets=choices, most_runs=most_runs)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from codegen_app.accounts import permissions
-from codegen_app.tuning.models import TuningRun
 from codegen_app.tuning.pages.retune.form import RetuneForm, SubjectForm
 from codegen_app.tuning.pages.retune.query import retune_page
 from codegen_app.tuning.services import retuning
@@ -34,28 +31,25 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     form = RetuneForm(request.POST if begins else None, subjects, live_targets())
     if begins and subject_form.is_valid() and form.is_valid():
         try:
-            return _redirect_to_runs(
-                request, retuning.start(subjects, form.request(), actor(request))
-            )
+            runs = retuning.start(subjects, form.request(), actor(request))
         except UserError as error:
             form.add_error(None, str(error))
+        else:
+            if len(runs) == 1:
+                messages.success(request, "The run was requested.")
+                return redirect(runs[0])
+            messages.success(request, f"{len(runs)} runs were requested.")
+            return redirect("tuning_runs")
     measured_on = ((str(box.data["value"]), is_now) for box, is_now in form.targets())
     return render_page(
         request,
         "tuning/retune.html",
-        retune_page(((one.graph, one.node) for one in subjects), measured_on, retuning.MAX_RUNS),
+        retune_page(
+            ((subject.graph, subject.node) for subject in subjects), measured_on, retuning.MAX_RUNS
+        ),
         as_json=as_json,
         title="Tune",
         status=422 if begins else 200,
         pointed=subject_form,
         form=form,
     )
-
-
-def _redirect_to_runs(request: HttpRequest, runs: Sequence[TuningRun]) -> HttpResponse:
-    """Redirect to the requested run, or to the list of runs."""
-    if len(runs) == 1:
-        messages.success(request, "The run was requested.")
-        return redirect(runs[0])
-    messages.success(request, f"{len(runs)} runs were requested.")
-    return redirect("tuning_runs")

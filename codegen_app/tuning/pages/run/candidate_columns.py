@@ -54,7 +54,7 @@ _MODELLED: Column[CandidateRow] = Column(
     Kind.TIME,
     "µs",
 )
-_KEYS = {one.key for one in (*_FIRST, *_TIMES, _MODELLED, *_RESOURCES, *_LAST)} | set(METRICS)
+_KEYS = {column.key for column in (*_FIRST, *_TIMES, _MODELLED, *_RESOURCES, *_LAST)} | set(METRICS)
 
 
 def columns(page: NodePage, parameters: Sequence[str]) -> tuple[Column[CandidateRow], ...]:
@@ -63,7 +63,10 @@ def columns(page: NodePage, parameters: Sequence[str]) -> tuple[Column[Candidate
     left_out = set() if page.languages else {"language"}
     if page.modelled_at is None:
         left_out.add("modelled")
-    own = (_parameter(one, page.candidates) for one in parameters)
+    own = (
+        parameter_column(parameter_key(name), name, lambda row: row.config, page.candidates)
+        for name in parameters
+    )
     every = (*_FIRST, *_TIMES, _MODELLED, *_RESOURCES, *own, *metric_columns(_timing), *_LAST)
     return tuple(column for column in every if column.key not in left_out)
 
@@ -71,7 +74,3 @@ def columns(page: NodePage, parameters: Sequence[str]) -> tuple[Column[Candidate
 def parameter_key(name: str) -> str:
     """Return the key of a parameter's column: its name, unless another column has that."""
     return unique_key(name, _KEYS)
-
-
-def _parameter(name: str, rows: Sequence[CandidateRow]) -> Column[CandidateRow]:
-    return parameter_column(parameter_key(name), name, lambda row: row.config, rows)

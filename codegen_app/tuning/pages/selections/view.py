@@ -91,14 +91,12 @@ def import_selections(request: HttpRequest) -> HttpResponse:
         except UserError as error:
             form.add_error("file", str(error))
         else:
-            _report(request, found)
+            messages.success(
+                request, f"{found.new} new selections; {found.known} were selected already."
+            )
+            for line in found.left[:_MAX_REPORTED]:
+                messages.warning(request, line)
+            if (skipped := len(found.left) - _MAX_REPORTED) > 0:
+                messages.warning(request, f"… and {skipped} more were skipped")
             return redirect("selections")
     return selections(request, importing=form)
-
-
-def _report(request: HttpRequest, found: selection_io.ImportSummary) -> None:
-    messages.success(request, f"{found.new} new selections; {found.known} were selected already.")
-    for line in found.left[:_MAX_REPORTED]:
-        messages.warning(request, line)
-    if len(found.left) > _MAX_REPORTED:
-        messages.warning(request, f"… and {len(found.left) - _MAX_REPORTED} more were skipped")

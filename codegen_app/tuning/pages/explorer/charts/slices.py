@@ -71,11 +71,15 @@ def _box(name: str, groups: Sequence[tuple[int, TrialGroup]], axis: str) -> go.B
 
 def _counts(name: str, values: Sequence[tuple[int, Any]], every: Sequence[float], axis: str) -> Any:
     """Return the number of trials of each box and of those without a time, above all boxes."""
+    texts: list[str] = []
+    for _, value in values:
+        failed = sum(value.group.others.values())
+        texts.append(f"{value.group.n}" + (f"<br>✕{failed}" if failed else ""))
     return go.Scatter(
         mode="text",
         x=[code for code, _ in values],
         y=[round_6(max(every) * 1.02)] * len(values),
-        text=[_count_text(value.group) for _, value in values],
+        text=texts,
         textposition="top center",
         cliponaxis=False,
         xaxis=axis,
@@ -86,8 +90,3 @@ def _counts(name: str, values: Sequence[tuple[int, Any]], every: Sequence[float]
         hovertemplate="%{hovertext}<extra></extra>",
         meta=f"count:{name}",
     )
-
-
-def _count_text(one: TrialGroup) -> str:
-    failed = sum(one.others.values())
-    return f"{one.n}" + (f"<br>✕{failed}" if failed else "")
