@@ -23,6 +23,7 @@ from codegen_app.tracking.detector.cadence import active_hours, allowed_gap
 from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS, DetectedChange
 from codegen_app.tracking.models import Baseline, Change, Datum, Revision, Series, SeriesRule
 from codegen_app.tracking.services import detection
+from codegen_app.web.row import build_row
 from scheduler.errors import UserError
 from scheduler.track.units import format_value
 
@@ -262,18 +263,13 @@ def _trial_change(
     change: Change | DetectedChange, effect: str, revision: Revision, unit: str
 ) -> TrialChange:
     alert = change.alert if isinstance(change, Change) else None
-    return TrialChange(
+    return build_row(
+        TrialChange,
+        change,
         effect=effect,
-        at=change.at,
         revision=str(revision),
         before=format_value(change.before, unit),
         after=format_value(change.after, unit),
-        ratio=change.ratio,
-        low=change.low,
-        high=change.high,
-        n_before=change.n_before,
-        n_after=change.n_after,
-        worse=change.worse,
         alert=alert.pk if alert else None,
         alert_url=alert.get_absolute_url() if alert else "",
         alert_series=alert.n_series if alert else 0,

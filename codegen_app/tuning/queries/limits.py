@@ -14,6 +14,7 @@ from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
 from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
 from codegen_app.tuning.queries.measurements import current_measurement
+from codegen_app.web.row import build_row
 from scheduler import targets
 from scheduler.targets import Board
 from scheduler.tuning import roofline
@@ -238,16 +239,14 @@ def _board_row(
             share=limit.least_ns / time_ns,
             url=times[time_us].url,
         )
-    return LimitRow(
+    return build_row(
+        LimitRow,
+        limit,
         target=board.target,
         board=board.name,
         reference=board == targets.boards(board.target)[0],
         bytes_per_s=board.memory_bytes_per_s,
         peak=roofline.peak(kind, board) if kind else None,
-        memory_ns=limit.memory_ns,
-        products_ns=limit.products_ns,
-        least_ns=limit.least_ns,
-        bound=limit.bound,
         best=min(measured_here, key=lambda point: point.time.value, default=None),
         sources=board.sources,
         modelled=lowest,

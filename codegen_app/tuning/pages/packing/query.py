@@ -10,6 +10,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from codegen_app.kernels.models import Packing
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 
 
@@ -46,24 +47,16 @@ def packing_page(pk: int) -> PackingPage:
     kept = timedelta(days=settings.KEEP_BUNDLES_DAYS)
     is_done = row.state == State.DONE
     parameters = {"use": row.use_id} if row.use_id else {"times": row.times}
-    return PackingPage(
-        id=row.pk,
+    return build_row(
+        PackingPage,
+        row,
         name=str(row.use.kernel if row.use else row.graph),
         graph=row.graph.name,
         graph_url=row.graph.get_absolute_url(),
         kernel=row.use.kernel.name if row.use else "",
-        times=row.times,
         ask_again=f"{reverse('pack', args=[row.graph_id])}?{urlencode(parameters)}",
-        state=row.state,
-        reason=row.reason,
-        is_open=row.is_open,
-        packed=row.packed,
-        kernels=row.kernels,
         targets=tuple(row.targets),
         size_bytes=row.file.size_bytes if row.file else None,
         download=reverse("packed_bundle", args=[row.pk]) if is_done else "",
-        created_at=row.created_at,
-        finished_at=row.finished_at,
         kept_until=row.finished_at + kept if row.finished_at and is_done else None,
-        requested_by_id=row.requested_by_id,
     )

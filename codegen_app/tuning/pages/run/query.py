@@ -26,6 +26,7 @@ from codegen_app.tuning.queries.ledger import (
 )
 from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
 from codegen_app.tuning.queries.serving import is_in_bucket
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler.codegen.languages import language_of
 from scheduler.tuning.ledger import best_so_far
@@ -245,44 +246,29 @@ def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
 
 
 def _ledger_row(candidate: Candidate, node_url: str, *, serves: bool, order: int) -> LedgerRow:
-    kernel, result, node = candidate.kernel, candidate.result, candidate.task.template_node
-    return LedgerRow(
-        id=candidate.pk,
+    kernel, build, result = candidate.kernel, candidate.build, candidate.result
+    node = candidate.task.template_node
+    return build_row(
+        LedgerRow,
+        candidate,
         node=node.name,
         node_url=node_url,
         problem=str(candidate.task.problem),
         language=language_of(kernel.source_file) if kernel else "",
         kernel=kernel.name if kernel else "",
         kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
-        config=candidate.config,
-        state=candidate.state,
-        stage=candidate.stage,
-        reason=candidate.reason,
         metrics=metrics_of(result),
         check_ratio=result.check_ratio if result else None,
         emulated=bool(result and result.emulated),
-        chosen=candidate.chosen,
-        tied=candidate.tied,
+        origin="",
+        drift=None,
         modelled=modelled_result(candidate),
         serves=serves,
-        resource_use=resource_use(candidate.build.resources, candidate.build.target)
-        if candidate.build
-        else None,
+        resource_use=resource_use(build.resources, build.target) if build else None,
         outcome=candidate_outcome(candidate.state, candidate.stage, modelled=result is None),
         order=order,
         at_s=elapsed_s(candidate) if order else None,
     )
-
-
-def _tried_candidate(row: LedgerRow) -> tuple[TriedCandidate, str]:
-    one = TriedCandidate(
-        language=row.language,
-        kernel=row.kernel,
-        url=row.kernel_url,
-        metrics=row.metrics,
-        emulated=row.emulated,
-    )
-    return one, f"{row.stage}: {row.reason}" if row.stage else ""
 
 
 def _is_modelled(row: LedgerRow) -> bool:
@@ -315,31 +301,21 @@ def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
 def _best_kernels(ledger: tuple[LedgerRow, ...]) -> tuple[BestKernel, ...]:
     """Return the fastest candidate of each problem, in the order of the graph."""
     best = []
-    for (node_url, problem), of_problem in _by_problem(ledger).items():
+    for of_problem in _by_problem(ledger).values():
         rows = [row for row in of_problem if row.median_ns is not None]
         if not rows:  # a modelled run has no measurements
             rows = [row for row in of_problem if _is_modelled(row)]
         if not rows:
             continue
         row = min(rows, key=lambda r: (not r.chosen, r.median_ns or r.modelled_ns or 0.0))
-        best.append(
-            BestKernel(
-                node=row.node,
-                node_url=node_url,
-                problem=problem,
-                language=row.language,
-                kernel=row.kernel,
-                kernel_url=row.kernel_url,
-                metrics=row.metrics,
-                measured=len(rows),
-                emulated=row.emulated,
-                chosen=row.chosen,
-                modelled=row.modelled,
-                languages=language_rows(
-                    _tried_candidate(one) for one in of_problem if one.language
-                ),
-                reason=row.reason,
-                serves=row.serves,
+        tried = [
+            (
+                build_row(TriedCandidate, other, url=other.kernel_url),
+                f"{other.stage}: {other.reason}" if other.stage else "",
             )
-        )
+            for other in of_problem
+            if other.language
+        ]
+        languages = language_rows(tried)
+        best.append(build_row(BestKernel, row, measured=len(rows), languages=languages))
     return tuple(best)

@@ -11,6 +11,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils import timezone
 
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.errors import Stage
 
@@ -139,25 +140,16 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         (run.max_compiles, "compiles"),
         (run.max_measurements, "measurements"),
     )
-    return RunRow(
-        id=run.pk,
+    return build_row(
+        RunRow,
+        run,
         url=run.get_absolute_url(),
         graph=run.graph.name,
         graph_url=run.graph.get_absolute_url(),
         node=run.template_node.name if run.template_node else "",
-        device=run.device,
-        target=run.target,
-        state=run.state,
-        bindings=run.bindings,
-        note=run.note,
         progress=progress,
-        created_at=run.created_at,
-        finished_at=run.finished_at,
-        reason=run.reason,
         planned=run.planned_at is not None,
         requested_by=run.requested_by.get_username() if run.requested_by else "",
-        why=run.why,
-        priority=run.priority,
         budget=", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None),
         strategy=run.strategy if run.has_budget else "",
         time_left_s=_time_left_s(run, progress),

@@ -12,6 +12,7 @@ from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
 from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.tuning.queries.measurements import CurrentMeasurement, measurement_fields
 from codegen_app.tuning.queries.serving import selection_measurements
+from codegen_app.web.row import build_row
 
 _MAX_PAST = 20
 
@@ -72,21 +73,18 @@ def selections() -> Selections:
         else:
             past[_key(row)].append(row)
     times = selection_measurements(serving.values())
-    return Selections(
-        tuple(
-            SelectionBucket(
-                problem=str(row.problem),
-                problem_digest=row.problem.digest,
-                target=row.target,
-                device_name=row.device_name,
-                toolchain=row.toolchain,
-                bindings=row.bindings,
-                serving=_choice(row, times.get(row.pk) or _selected_by(row)),
-                past=tuple(_choice(old, _selected_by(old)) for old in past[key][:_MAX_PAST]),
-            )
-            for key, row in serving.items()
+    buckets = (
+        build_row(
+            SelectionBucket,
+            row,
+            problem=str(row.problem),
+            problem_digest=row.problem.digest,
+            serving=_choice(row, times.get(row.pk) or _selected_by(row)),
+            past=tuple(_choice(old, _selected_by(old)) for old in past[key][:_MAX_PAST]),
         )
+        for key, row in serving.items()
     )
+    return Selections(tuple(buckets))
 
 
 def _key(row: Selection) -> tuple[object, ...]:
