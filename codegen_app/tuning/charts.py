@@ -62,7 +62,7 @@ def roofline(found: Limits | None) -> Figure | None:
     shown = [row for row in boards if row.reference or row.best or row.modelled]
     tops = [(min(at * row.bytes_per_s, row.peak or 0) / _TERA, row) for row in shown]
     tops.sort(key=itemgetter(0))
-    here = go.Scatter(
+    limits_here = go.Scatter(
         name=f"this problem: {at:.3g} operations per byte",
         mode="lines+markers",
         x=[at] * len(shown),
@@ -76,7 +76,7 @@ def roofline(found: Limits | None) -> Figure | None:
     figure = go.Figure(
         [
             *(_ceiling(row, low, high) for row in shown),
-            here,
+            limits_here,
             *_measured_points(found.points),
             *_modelled_points(at, shown),
         ],

@@ -128,11 +128,11 @@ def _generated_pairs(file_digest: str, selected: Mapping[str, str]) -> set[tuple
         template_node__graph__file__digest=file_digest,
     ).values_list("template_node__problem", "template_node__name", "kernel__name", "is_default")
     default = {node: (problem, kernel) for problem, node, kernel, is_default in uses if is_default}
-    made = {(default.get(node), kernel) for _, node, kernel, _ in uses}
+    generated = {(default.get(node), kernel) for _, node, kernel, _ in uses}
     return {
         (node, kernel)
         for node, kernel in selected.items()
-        if node in default and (default[node], kernel) in made
+        if node in default and (default[node], kernel) in generated
     }
 
 

@@ -27,11 +27,11 @@ def drop_builds(graph: Graph) -> None:
     Workers stop the builds that they are running."""
     uses = KernelUse.objects.filter(kernel=OuterRef("kernel"))
     waits = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES)
-    left = Build.objects.filter(
+    unneeded = Build.objects.filter(
         Exists(uses.filter(template_node__graph=graph)),
         ~Exists(uses.exclude(template_node__graph=graph).filter(is_default=True)),
         ~Exists(waits),
         requested=False,
         state__in=OPEN_STATES,
     )
-    work.close(left, State.CANCELLED, "its graph was deleted")
+    work.close(unneeded, State.CANCELLED, "its graph was deleted")

@@ -132,11 +132,11 @@ def reconcile() -> None:
 
     Each step is its own transaction and can be repeated.
     """
-    left = {"state": State.QUARANTINED, "candidates__state__in": OPEN_STATES}
-    for build in Build.objects.filter(**left).distinct():
+    died = {"state": State.QUARANTINED, "candidates__state__in": OPEN_STATES}
+    for build in Build.objects.filter(**died).distinct():
         with transaction.atomic():
             on_build_finished(build)
-    for task in TuningTask.objects.filter(**left).distinct():
+    for task in TuningTask.objects.filter(**died).distinct():
         _close_candidates(Q(task=task), State.QUARANTINED, task.reason)
     # Also runs that were requested just when their graph was rejected.
     not_prepared = Graph.objects.filter(state__in=[State.REJECTED, State.QUARANTINED])
@@ -153,15 +153,15 @@ def drop_builds(candidates: QuerySet[Candidate]) -> None:
     others = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES).exclude(
         pk__in=mine.values("pk")
     )
-    shown = KernelUse.objects.filter(kernel=OuterRef("kernel"), is_default=True)
-    left = Build.objects.filter(
+    defaults = KernelUse.objects.filter(kernel=OuterRef("kernel"), is_default=True)
+    unneeded = Build.objects.filter(
         ~Exists(others),
-        ~Exists(shown),
+        ~Exists(defaults),
         pk__in=mine.values("build"),
         state__in=OPEN_STATES,
         requested=False,
     )
-    work.close(left, State.CANCELLED, "nothing waits for it any more")
+    work.close(unneeded, State.CANCELLED, "nothing waits for it any more")
 
 
 def _close_open(run: int, state: State, reason: str) -> None:

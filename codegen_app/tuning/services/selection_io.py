@@ -164,8 +164,8 @@ def _generated_kernel(problem: Problem, line: _SelectionLine) -> GeneratedKernel
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
     for node in nodes[:1]:
         try:
-            made = engine.callers(node.graph.file.digest, node.name, line.target)
-            caller = made.get(line.kernel)
+            callers = engine.callers(node.graph.file.digest, node.name, line.target)
+            caller = callers.get(line.kernel)
             if caller is not None:
                 prepared = engine.scheduled(node.graph.file.digest)
                 backend = engine.scheduling_for(node.graph.file.digest, line.target)

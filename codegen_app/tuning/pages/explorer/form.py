@@ -30,7 +30,7 @@ class ExplorerForm(forms.Form):
 
     def __init__(
         self,
-        given: Mapping[str, str],
+        data: Mapping[str, str],
         parameters: Sequence[str],
         axes: Sequence[str] = (TRIED,),
         times: Sequence[str] = (),
@@ -46,12 +46,12 @@ class ExplorerForm(forms.Form):
             "down": [("", "second most important"), *names],
             "cell": [(name, f"{name} time") for name in CELLS],
         }
-        first = {name: of[0][0] for name, of in choices.items() if of}
-        super().__init__({name: given.get(name) or first.get(name, "") for name in choices})
-        for name, of in choices.items():
+        first = {name: pairs[0][0] for name, pairs in choices.items() if pairs}
+        super().__init__({name: data.get(name) or first.get(name, "") for name in choices})
+        for name, pairs in choices.items():
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
-            field.choices = list(of)
+            field.choices = list(pairs)
             field.error_messages["invalid_choice"] = _NONE[name]
         self.full_clean()
         self._first = first

@@ -190,8 +190,8 @@ class NodePage:
     def shown(self) -> CandidateRow | None:
         """The candidate of the page's headline time: the selected one in its bucket, or the fastest
         if that has no time there."""
-        here = (row for row in self.candidates if row.selected and row.timing)
-        return next(here, self.fastest)
+        timed = (row for row in self.candidates if row.selected and row.timing)
+        return next(timed, self.fastest)
 
     @property
     def timed(self) -> int:
@@ -464,11 +464,11 @@ def _neighbours(node: TemplateNode) -> tuple[dict[int, Neighbour], tuple[LoopRow
 
 def _body(node: TemplateNode, loops: Sequence[LoopRow]) -> tuple[Neighbour, ...]:
     """Return the nodes of a loop that begins here (1 query), empty for other nodes."""
-    own = next((loop for loop in loops if loop.name == node.name), None)
-    if own is None:
+    loop = next((loop for loop in loops if loop.name == node.name), None)
+    if loop is None:
         return ()
     rows = TemplateNode.objects.filter(
-        graph=node.graph_id, position__gt=own.first, position__lt=own.last
+        graph=node.graph_id, position__gt=loop.first, position__lt=loop.last
     ).order_by("position")
     return tuple(
         Neighbour(f"{other.name} {other.op}", other.get_absolute_url())

@@ -62,7 +62,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     )
 
 
-def _explorer_view(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow]) -> ExplorerView:
+def _explorer_view(query: QueryDict, page: NodePage, rows: Sequence[CandidateRow]) -> ExplorerView:
     """Use measured times if there are any, unless the address asks for modelled ones."""
     times = [MEASURED] if any(row.timing for row in rows) else []
     times += [MODELLED] if any(row.modelled for row in rows) else []
@@ -70,7 +70,7 @@ def _explorer_view(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow
     source = node_source(page, rows, first)
     parameters = parameters_of(source)
     axes = [TRIED, MODELLED] if times == [MEASURED, MODELLED] else [TRIED]
-    form = ExplorerForm(given, [parameter.name for parameter in parameters], axes, times)
+    form = ExplorerForm(query, [parameter.name for parameter in parameters], axes, times)
     chosen = form.chosen("y") or first
     if chosen != first:
         source = node_source(page, rows, chosen)

@@ -78,9 +78,9 @@ def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(row)
 
 
-def _requested(graph: Graph, given: PackForm) -> BundleRequest:
-    use = given.number("use")
+def _requested(graph: Graph, form: PackForm) -> BundleRequest:
+    use = form.number("use")
     if use is None:
-        return bundles.graph_bundle(graph, given.text("times"))
+        return bundles.graph_bundle(graph, form.text("times"))
     uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
     return bundles.kernel_bundle(get_object_or_404(uses, pk=use, template_node__graph=graph))

@@ -101,7 +101,7 @@ class RetuneForm(forms.Form):
 
     def __init__(
         self,
-        given: Mapping[str, Any] | None,
+        data: Mapping[str, Any] | None,
         subjects: Sequence[Subject],
         measured_on: Iterable[str] = (),
     ) -> None:
@@ -112,7 +112,7 @@ class RetuneForm(forms.Form):
         if latest is not None:
             target = latest.device if latest.is_modelled else latest.target
             sizes = latest.bindings
-        super().__init__(given, initial={"target": [target], "sizes": format_bindings(sizes)})
+        super().__init__(data, initial={"target": [target], "sizes": format_bindings(sizes)})
         self._measured_on = frozenset(measured_on)
         if len({subject.graph.pk for subject in subjects}) > 1:
             del self.fields["sizes"]  # each graph keeps those of its latest run

@@ -63,11 +63,11 @@ def columns(page: NodePage, parameters: Sequence[str]) -> tuple[Column[Candidate
     left_out = set() if page.languages else {"language"}
     if page.modelled_at is None:
         left_out.add("modelled")
-    own = (
+    optional = (
         parameter_column(parameter_key(name), name, lambda row: row.config, page.candidates)
         for name in parameters
     )
-    every = (*_FIRST, *_TIMES, _MODELLED, *_RESOURCES, *own, *metric_columns(_timing), *_LAST)
+    every = (*_FIRST, *_TIMES, _MODELLED, *_RESOURCES, *optional, *metric_columns(_timing), *_LAST)
     return tuple(column for column in every if column.key not in left_out)
 
 

@@ -75,11 +75,11 @@ def columns(page: RunPage, parameters: Sequence[str] = ()) -> tuple[Column[Ledge
     if page.run.modelled:
         measured = (*time_columns(_measured), *metric_columns(_measured))
         left_out |= {"error", *(column.key for column in measured)}
-    own = (
+    optional = (
         replace(
-            parameter_column(parameter_key(one), one, lambda row: row.config, page.ledger),
+            parameter_column(parameter_key(name), name, lambda row: row.config, page.ledger),
             shown=False,
         )
-        for one in parameters
+        for name in parameters
     )
-    return tuple(column for column in (*_all_columns(), *own) if column.key not in left_out)
+    return tuple(column for column in (*_all_columns(), *optional) if column.key not in left_out)

@@ -73,10 +73,10 @@ def tuning_run(
     )
 
 
-def _explorer_view(given: QueryDict, page: RunPage, language: str) -> ExplorerView | None:
+def _explorer_view(query: QueryDict, page: RunPage, language: str) -> ExplorerView | None:
     """Return the trials of the node in the address; None while there is no candidate."""
     rows = [row for row in page.ledger if language in ("", row.language) or not row.kernel]
-    source = run_source(page, rows, given.get("of", ""))
+    source = run_source(page, rows, query.get("of", ""))
     if source is None:
         return None
     parameters = parameters_of(source)
@@ -84,7 +84,7 @@ def _explorer_view(given: QueryDict, page: RunPage, language: str) -> ExplorerVi
     if page.kind != MODELLED and any(trial.modelled_us for trial in source.trials):
         axes.append(MODELLED)
     names = [parameter.name for parameter in parameters]
-    return explorer_view(source, parameters, ExplorerForm(given, names, axes, nodes=source.nodes))
+    return explorer_view(source, parameters, ExplorerForm(query, names, axes, nodes=source.nodes))
 
 
 @require_permission(permissions.RETUNE)

@@ -84,10 +84,9 @@ def import_selections(request: HttpRequest) -> HttpResponse:
     """Import selections from a file."""
     form = ImportSelectionsForm(request.POST, request.FILES)
     if form.is_valid():
-        given = form.cleaned_data
+        file, why = form.cleaned_data["file"], form.cleaned_data["why"]
         try:
-            content = given["file"].read()
-            found = selection_io.import_text(content, actor(request), given["why"], make=False)
+            found = selection_io.import_text(file.read(), actor(request), why, make=False)
         except UserError as error:
             form.add_error("file", str(error))
         else:

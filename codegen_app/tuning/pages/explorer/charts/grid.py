@@ -17,29 +17,29 @@ from scheduler.tuning.trials.slices import TrialGroup
 def grid(found: Explorer) -> Figure | None:
     """Return the heat map of two parameters: a cell's best (or median) time with its n; None if
     there are fewer than two."""
-    if found.grid is None:
+    pair = found.grid
+    if pair is None:
         return None
-    shown = found.grid
     is_median = found.cell == MEDIAN
 
     def value(cell: TrialGroup | None) -> float | None:
         return None if cell is None else cell.median if is_median else cell.best
 
-    times = [[value(cell) for cell in row] for row in shown.cells]
+    times = [[value(cell) for cell in row] for row in pair.cells]
     known = [time for row in times for time in row if time is not None]
     if not known:
         return None
     heat = go.Heatmap(
-        x=list(range(len(shown.columns))),
-        y=list(range(len(shown.rows))),
+        x=list(range(len(pair.columns))),
+        y=list(range(len(pair.rows))),
         z=[[None if time is None else round(math.log10(time), 5) for time in row] for row in times],
-        text=[[_cell_text(cell, value(cell)) for cell in row] for row in shown.cells],
+        text=[[_cell_text(cell, value(cell)) for cell in row] for row in pair.cells],
         customdata=[
             ["not tried" if cell is None else group_summary(cell) for cell in row]
-            for row in shown.cells
+            for row in pair.cells
         ],
         texttemplate="%{text}",
-        hovertemplate=f"{shorten(shown.across)} %{{x}}, {shorten(shown.down)} %{{y}}"
+        hovertemplate=f"{shorten(pair.across)} %{{x}}, {shorten(pair.down)} %{{y}}"
         "<br>%{customdata}<extra></extra>",
         hoverongaps=True,
         xgap=2,
@@ -49,7 +49,7 @@ def grid(found: Explorer) -> Figure | None:
     # The trace writes no text in cells without a colour: those without a time get a text trace.
     bare = [
         (column, row, _cell_text(cell, None))
-        for row, cells in enumerate(shown.cells)
+        for row, cells in enumerate(pair.cells)
         for column, cell in enumerate(cells)
         if value(cell) is None and cell is not None
     ]
@@ -61,12 +61,11 @@ def grid(found: Explorer) -> Figure | None:
         hoverinfo="skip",
         showlegend=False,
     )
-    axes = (found.parameter(shown.across), found.parameter(shown.down))
+    axes = (found.parameter(pair.across), found.parameter(pair.down))
     layout = {
-        "meta": {"across": shown.across, "down": shown.down},
-        "xaxis": {"title": {"text": shorten(shown.across)}, "showgrid": False}
-        | value_axis(axes[0]),
-        "yaxis": {"title": {"text": shorten(shown.down)}, "showgrid": False} | value_axis(axes[1]),
+        "meta": {"across": pair.across, "down": pair.down},
+        "xaxis": {"title": {"text": shorten(pair.across)}, "showgrid": False} | value_axis(axes[0]),
+        "yaxis": {"title": {"text": shorten(pair.down)}, "showgrid": False} | value_axis(axes[1]),
     }
     return figure_json(go.Figure([heat, others], layout))
 

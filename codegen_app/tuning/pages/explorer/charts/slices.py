@@ -18,33 +18,31 @@ def slices(found: Explorer) -> Figure | None:
     """Return a box per value: minimum, quartiles and maximum of its trials' times, with the number
     of trials and of those without a time; a column of boxes per parameter. None without any
     time."""
-    shown = [one for one in found.slices if any(value.group.n for value in one.values)]
+    shown = [row for row in found.slices if any(value.group.n for value in row.values)]
     if not shown:
         return None
-    widths = [len(one.values) + 0.6 for one in shown]
-    total, left = sum(widths), 0.0
+    widths = [len(row.values) + 0.6 for row in shown]
+    total, start = sum(widths), 0.0
     traces: list[Any] = []
-    every = [one.time_us for one in found.trials if one.time_us is not None]
+    times = [trial.time_us for trial in found.trials if trial.time_us is not None]
     layout: Figure = {
-        "yaxis": {"title": {"text": time_title(found)}} | time_axis(every),
+        "yaxis": {"title": {"text": time_title(found)}} | time_axis(times),
         "showlegend": False,
         "meta": {"columns": total},
     }
-    for place, (one, width) in enumerate(zip(shown, widths, strict=True)):
+    for place, (row, width) in enumerate(zip(shown, widths, strict=True)):
         suffix = "" if place == 0 else str(place + 1)
-        domain = [left / total, (left + width - 0.4) / total]
-        left += width
-        parameter = found.parameter(one.name)
         layout[f"xaxis{suffix}"] = {
-            "title": {"text": shorten(one.name)},
-            "domain": domain,
+            "title": {"text": shorten(row.name)},
+            "domain": [start / total, (start + width - 0.4) / total],
             "anchor": "y",
             "fixedrange": True,
-        } | value_axis(parameter)
-        boxed = [(code, value.group) for code, value in enumerate(one.values) if value.group.median]
+        } | value_axis(found.parameter(row.name))
+        start += width
+        boxed = [(code, value.group) for code, value in enumerate(row.values) if value.group.median]
         traces += [
-            _box(one.name, boxed, f"x{suffix}"),
-            _counts(one.name, list(enumerate(one.values)), every, f"x{suffix}"),
+            _box(row.name, boxed, f"x{suffix}"),
+            _counts(row.name, list(enumerate(row.values)), times, f"x{suffix}"),
         ]
     return figure_json(go.Figure(traces, layout))
 

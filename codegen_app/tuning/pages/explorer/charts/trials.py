@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
@@ -34,7 +35,7 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     traces = [_points(found, name, group, x, place) for place, (name, group) in enumerate(groups)]
     if x in (TRIED, SECONDS):
         traces.append(_best_line(found, x))
-    states = sorted({state for state, *_ in failed})
+    states = sorted({point.state for point in failed})
     traces += [_untimed_trace(failed, state, at, x) for at, state in enumerate(states)]
     strip = min(0.4, 0.07 * len(states)) if timed else 1.0
     layout: Figure = {
@@ -114,45 +115,46 @@ def _points(
     found: Explorer, name: str, group: Sequence[tuple[int, Trial]], x: str, place: int
 ) -> ManyPoints:
     parameter = found.parameter(x)
-    rows = [one for _, one in group]
-    ats = [at for at, _ in group]
+    indices, rows = [at for at, _ in group], [trial for _, trial in group]
     symbol = _SYMBOLS[place % len(_SYMBOLS)]
-    several = found.times == "modelled" or found.most_n > 1
+    has_intervals = found.times == "modelled" or found.most_n > 1
     trace = go.Scatter(
         name=f"{name} ({len(rows)})",
         mode="markers",
-        error_y=_intervals(rows) if several and found.timed <= _MAX_INTERVALS else None,
+        error_y=_intervals(rows) if has_intervals and found.timed <= _MAX_INTERVALS else None,
         marker={"size": 7, "symbol": symbol},
         hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
     )
     values: dict[str, Any] = {
-        "x": _spread_in_columns(parameter, ats)
+        "x": _spread_in_columns(parameter, indices)
         if parameter
-        else [_x_value(one, x) for one in rows],
-        "y": [round_6(one.time_us) for one in rows],
-        "text": [one.kernel for one in rows],
-        "customdata": ats,
+        else [_x_value(trial, x) for trial in rows],
+        "y": [round_6(trial.time_us) for trial in rows],
+        "text": [trial.kernel for trial in rows],
+        "customdata": indices,
     }
     # Thousands of equal sizes are sent as one; a list is only needed if a trial is the best.
-    if any(one.best for one in rows):
+    if any(trial.best for trial in rows):
         values["marker"] = {
-            "size": [14 if one.best else 7 for one in rows],
-            "symbol": ["star" if one.best else symbol for one in rows],
+            "size": [14 if trial.best else 7 for trial in rows],
+            "symbol": ["star" if trial.best else symbol for trial in rows],
         }
     return ManyPoints(trace, values)
 
 
 def _intervals(rows: Sequence[Trial]) -> Figure:
-    ends = [
-        (one.time_us or 0.0, one.low_us or one.time_us, one.high_us or one.time_us) for one in rows
-    ]
+    above, below = [], []
+    for trial in rows:
+        time = trial.time_us or 0.0
+        above.append(round_6((trial.high_us or time) - time))
+        below.append(round_6(time - (trial.low_us or time)))
     return {
         "type": "data",
         "symmetric": False,
         "thickness": 1,
         "width": 2,
-        "array": [round_6((high or time) - time) for time, _, high in ends],
-        "arrayminus": [round_6(time - (low or time)) for time, low, _ in ends],
+        "array": above,
+        "arrayminus": below,
     }
 
 
@@ -176,16 +178,23 @@ def _best_line(found: Explorer, x: str) -> ManyPoints:
     return ManyPoints(trace, {"x": places, "y": [round_6(time) for _, time in steps]})
 
 
-_Untimed = tuple[str, float, int, str, int | None]
+@dataclass(frozen=True)
+class _Untimed:
+    """Trials without a time at one position; ``trial`` is the index of a single one."""
+
+    state: str
+    x: float
+    count: int
+    text: str
+    trial: int | None = None
 
 
 def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> list[_Untimed]:
-    """Return state, position, count, hover text, and the trial if it is a single one: over an order
-    each trial separately, over a parameter the count of each value."""
+    """Return over an order each trial separately, over a parameter the count of each value."""
     if parameter is not None:
-        values = next((one.values for one in found.slices if one.name == x), ())
+        values = next((row.values for row in found.slices if row.name == x), ())
         return [
-            (state, float(code), count, shorten(f"{x}={value.value}: {count} {state}"), None)
+            _Untimed(state, float(code), count, shorten(f"{x}={value.value}: {count} {state}"))
             for code, value in enumerate(values)
             for state, count in value.group.others.items()
         ]
@@ -195,15 +204,15 @@ def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> lis
             text = f"{trial.kernel}: {trial.state}"
             if trial.stage:
                 text = f"{text}<br>{trial.stage}: {shorten(trial.reason)}"
-            rows.append((trial.state, _x_value(trial, x), 1, text, at))
+            rows.append(_Untimed(trial.state, _x_value(trial, x), 1, text, at))
     return rows
 
 
-def _untimed_trace(failed: Sequence[_Untimed], state: str, row: int, x: str) -> ManyPoints:
-    own = [one for one in failed if one[0] == state]
-    counted = any(count > 1 for _, _, count, _, _ in own)
+def _untimed_trace(untimed: Sequence[_Untimed], state: str, row: int, x: str) -> ManyPoints:
+    points = [point for point in untimed if point.state == state]
+    counted = any(point.count > 1 for point in points)
     trace = go.Scatter(
-        name=f"{state} ({sum(one[2] for one in own)})",
+        name=f"{state} ({sum(point.count for point in points)})",
         mode="markers+text" if counted else "markers",
         yaxis="y2",
         marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5}},
@@ -213,12 +222,12 @@ def _untimed_trace(failed: Sequence[_Untimed], state: str, row: int, x: str) -> 
         showlegend=False,
     )
     values: dict[str, Any] = {
-        "x": [one[1] for one in own],
-        "y": [row] * len(own),
-        "hovertext": [one[3] for one in own],
+        "x": [point.x for point in points],
+        "y": [row] * len(points),
+        "hovertext": [point.text for point in points],
     }
     if counted:
-        values["text"] = [f" {one[2]}" if one[2] > 1 else "" for one in own]
+        values["text"] = [f" {point.count}" if point.count > 1 else "" for point in points]
     if x in (TRIED, SECONDS, MODELLED):
-        values["customdata"] = [one[4] for one in own]
+        values["customdata"] = [point.trial for point in points]
     return ManyPoints(trace, values)
