@@ -241,7 +241,14 @@ def record_decision(
         for place, entry in decided.lines:
             row = by_kernel.get(entry.kernel)
             if row is None or entry.state is CandidateState.UNTRIED:
-                _record_untried(task, row, place, entry)
+                reason = (entry.reason or "the budget was spent")[:500]
+                untried = {"state": State.CANCELLED, "reason": reason, "finished_at": Now()}
+                if row is None:
+                    config = dict(entry.config)
+                    Candidate.objects.create(task=task, position=place, config=config, **untried)
+                else:
+                    still_open = Candidate.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+                    still_open.update(**untried)
                 continue
             result = _final_result(row, entry, device)
             if entry.tied:
@@ -277,16 +284,6 @@ def _final_result(row: Candidate, entry: Entry, device: DeviceInfo) -> Benchmark
     if isinstance(outcome, Rejected) and earlier is not None:
         earlier.delete()  # fast, but wrong at other sizes
     return result
-
-
-def _record_untried(task: TuningTask, row: Candidate | None, place: int, entry: Entry) -> None:
-    """Record a candidate that was not tried."""
-    reason = (entry.reason or "the budget was spent")[:500]
-    fields: dict[str, Any] = {"state": State.CANCELLED, "reason": reason, "finished_at": Now()}
-    if row is not None:
-        Candidate.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(**fields)
-        return
-    Candidate.objects.create(task=task, position=place, config=dict(entry.config), **fields)
 
 
 def earlier_results(task: TuningTask) -> dict[str, Measurement | Rejected]:

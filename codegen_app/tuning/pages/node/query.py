@@ -221,6 +221,14 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
     known = serving.node_buckets([node])
     bucket = known.find(bucket_name)
     modelled_at, candidates = _candidates(node, known, bucket)
+    tried = []
+    for row in candidates:
+        metrics = row.timing.metrics if row.timing else {}
+        reason = "" if row.timing else next(iter(row.rejections), "")
+        candidate = TriedCandidate(
+            language=row.language, kernel=row.kernel, url=row.url, metrics=metrics
+        )
+        tried.append((candidate, reason))
     recorded = serving.recorded_targets([node])
     target = serving.shown_target(recorded, bucket, target)
     return NodePage(
@@ -251,7 +259,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         buckets=known.buckets,
         modelled_at=modelled_at,
         candidates=candidates,
-        languages=language_rows(map(_tried_candidate, candidates)),
+        languages=language_rows(tried),
         offered=node.offered,
         target=target,
         targets=recorded,
@@ -371,14 +379,6 @@ def _candidates(
     by_time = sorted(ended, key=lambda position: (ended[position], position))
     order = {position: number for number, position in enumerate(by_time, start=1)}
     return modelled_at, tuple(replace(row, order=order.get(row.position)) for row in rows)
-
-
-def _tried_candidate(row: CandidateRow) -> tuple[TriedCandidate, str]:
-    metrics = row.timing.metrics if row.timing else {}
-    reason = "" if row.timing else next(iter(row.rejections), "")
-    return TriedCandidate(
-        language=row.language, kernel=row.kernel, url=row.url, metrics=metrics
-    ), reason
 
 
 def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[Failure]]:
