@@ -15,11 +15,10 @@ from django.db.models import F
 
 from codegen_app.kernels.modelled.rows import modelled_rows_of_builds
 from codegen_app.tuning.models import Candidate
+from codegen_app.tuning.queries.ledger import modelled_result
 from codegen_app.workers.models import State
 from scheduler.cycles.report import VERSION
-from scheduler.errors import UserError
 from scheduler.targets.modelled import DEVICE_PREFIX
-from scheduler.tuning.modelled_time import from_json
 
 
 @dataclass(frozen=True)
@@ -112,9 +111,7 @@ def _run_figures(kernels: Collection[int], problem: int | None) -> Iterator[_Fig
         build__finished_at__lte=F("finished_at"),
     )
     for row in rows.select_related("task__run", "task__problem").order_by("-finished_at", "-pk"):
-        try:
-            found = from_json(row.modelled)
-        except UserError:  # from another version of Kiln, whose model differs
+        if (found := modelled_result(row)) is None:
             continue
         assert row.kernel_id is not None, "by one of the kernels"
         run, symbols = row.task.run, row.task.problem.symbols

@@ -15,20 +15,20 @@ from codegen_app.kernels.services import builds
 from codegen_app.kernels.services.remote_builds import RemoteBuilds
 from codegen_app.platform import artifacts
 from codegen_app.tuning.models import Candidate, TuningTask
+from codegen_app.tuning.queries.ledger import modelled_result
 from codegen_app.workers import compilers
 from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.build.model import Build as Built
 from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.errors import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets.modelled import DEVICE_PREFIX
 from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.modelled.cache import ModelCache
 from scheduler.tuning.modelled.timer import ModelTools
 from scheduler.tuning.modelled.workers import ModelWorkers
-from scheduler.tuning.modelled_time import ModelledTime, from_json
+from scheduler.tuning.modelled_time import ModelledTime
 from scheduler.tuning.run import emulation_for, max_model_workers
 from scheduler.tuning.warm_start import COLD_START, LedgerLine, WarmStart, build_warm_start
 
@@ -78,7 +78,7 @@ def warm_start_lines(task: TuningTask) -> tuple[str, list[LedgerLine]]:
     """Return the same lines from the rows, with the label of their run; "" and no lines if there is
     none."""
     if task.begins_with is None:
-        modelled = TuningTask.objects.filter(
+        earlier_tasks = TuningTask.objects.filter(
             problem=task.problem_id,
             state=State.DONE,
             run__target=task.run.target,
@@ -86,40 +86,33 @@ def warm_start_lines(task: TuningTask) -> tuple[str, list[LedgerLine]]:
             run__device__startswith=DEVICE_PREFIX,
             candidates__modelled__isnull=False,
         )
-        task.begins_with = modelled.order_by("-pk").first()
+        task.begins_with = earlier_tasks.order_by("-pk").first()
         if task.begins_with is None:
             return "", []
         TuningTask.objects.filter(pk=task.pk).update(begins_with=task.begins_with)
     earlier = task.begins_with
     rows = Candidate.objects.filter(task=earlier, state=State.DONE, modelled__isnull=False)
-    return f"run {earlier.run_id}", list(_lines(earlier, list(rows.select_related("kernel"))))
-
-
-def modelled_time(task: TuningTask, kernel: str) -> ModelledTime | None:
-    """Return the modelled time of one kernel that the task's order came from."""
-    if task.begins_with_id is None:
-        return None
-    rows = Candidate.objects.filter(
-        task=task.begins_with_id, state=State.DONE, modelled__isnull=False, kernel__name=kernel
-    )
-    found = _lines(task, list(rows.select_related("kernel")))
-    return next((one.modelled for one in found), None)
-
-
-def _lines(task: TuningTask, rows: list[Candidate]) -> Iterator[LedgerLine]:
-    for row in rows:
-        if row.kernel is None:
-            continue
-        try:
-            modelled = from_json(row.modelled)
-        except UserError:  # recorded by another version of Kiln, in another format
-            continue
-        yield LedgerLine(
-            problem=task.title,
-            bindings=task.run.bindings,
+    lines = [
+        LedgerLine(
+            problem=earlier.title,
+            bindings=earlier.run.bindings,
             kernel=row.kernel.name,
             template=row.kernel.template,
             config=row.config,
             state=CandidateState.MODELLED,
             modelled=modelled,
         )
+        for row in rows.select_related("kernel")
+        if row.kernel is not None and (modelled := modelled_result(row)) is not None
+    ]
+    return f"run {earlier.run_id}", lines
+
+
+def modelled_time(task: TuningTask, kernel: str) -> ModelledTime | None:
+    """Return the modelled time of one kernel that the task's order came from."""
+    if task.begins_with_id is None:
+        return None
+    row = Candidate.objects.filter(
+        task=task.begins_with_id, state=State.DONE, kernel__name=kernel
+    ).first()
+    return modelled_result(row) if row is not None else None
