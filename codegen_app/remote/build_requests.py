@@ -58,7 +58,9 @@ def request_builds(worker: Worker, key: str, kernels: Sequence[str]) -> BuildRes
     }
     _add_requests(lease, [name for name in dict.fromkeys(kernels) if name not in known])
     found = (dispatch.build_result(row, lease.task.run.created_at) for row in known.values())
-    return BuildResults(settings.WORKER_POLL_S, tuple(one for one in found if one is not None))
+    return BuildResults(
+        settings.WORKER_POLL_S, tuple(result for result in found if result is not None)
+    )
 
 
 @transaction.atomic

@@ -15,7 +15,7 @@ GAP_FACTOR = 3
 
 def active_hours(moments: Iterable[datetime]) -> list[int]:
     """Return the hours with measurements, in order."""
-    return sorted({int(one.timestamp()) // 3600 for one in moments})
+    return sorted({int(moment.timestamp()) // 3600 for moment in moments})
 
 
 def allowed_gap(hours: Iterable[int]) -> timedelta | None:

@@ -29,46 +29,42 @@ _INTERVAL = timedelta(days=1)
 @transaction.atomic
 def store(series: int = SERIES, seed: int = 0) -> StoreSummary:
     """Add a generated history, the same for the same seed; existing series are left as they are."""
-    made = {
-        key.digest: (key, one)
-        for one in generate_history(series, seed)
-        for key in [_key(one, seed)]
-    }
-    known = set(
-        Series.objects.filter(digest__in=made, points__gt=0).values_list("digest", flat=True)
-    )
+    histories = [(_key(history, seed), history) for history in generate_history(series, seed)]
+    digests = [key.digest for key, _ in histories]
+    stored = Series.objects.filter(digest__in=digests, points__gt=0)
+    known = set(stored.values_list("digest", flat=True))
     points = [
         point
-        for digest, (key, one) in made.items()
-        if digest not in known
-        for point in _points(key, one, seed)
+        for key, history in histories
+        if key.digest not in known
+        for point in _points(key, history, seed)
     ]
     return storing.store(points, Source.GENERATED) if points else StoreSummary(0, 0, 0)
 
 
-def stored_points(one: GeneratedSeries, seed: int = 0) -> tuple[sides.Point, ...]:
+def stored_points(history: GeneratedSeries, seed: int = 0) -> tuple[sides.Point, ...]:
     """Return a generated series' points as stored, in the form of the sides of its changes."""
-    row = Series.objects.get(digest=_key(one, seed).digest)
+    row = Series.objects.get(digest=_key(history, seed).digest)
     same = {"target": row.target, "toolchain": row.toolchain, "device": row.device_name}
     data = Datum.objects.filter(series=row).order_by("at", "id")
     return tuple(
         point_of(
-            one.conditions.facts,
-            value=one.value,
-            low=one.low,
-            high=one.high,
-            n=one.n,
-            revision=one.revision.name,
+            datum.conditions.facts,
+            value=datum.value,
+            low=datum.low,
+            high=datum.high,
+            n=datum.n,
+            revision=datum.revision.name,
             **same,
         )
-        for one in data.select_related("revision", "conditions")
+        for datum in data.select_related("revision", "conditions")
     )
 
 
-def _key(one: GeneratedSeries, seed: int) -> SeriesKey:
-    first = one.points[0]
+def _key(history: GeneratedSeries, seed: int) -> SeriesKey:
+    first = history.points[0]
     return SeriesKey(
-        problem=one.name + (f", seed {seed}" if seed else ""),
+        problem=history.name + (f", seed {seed}" if seed else ""),
         sizes={},
         target=first.target,
         device=f"{LABEL}: {first.environment.device}",
@@ -78,9 +74,9 @@ def _key(one: GeneratedSeries, seed: int) -> SeriesKey:
     )
 
 
-def _points(key: SeriesKey, one: GeneratedSeries, seed: int) -> Iterator[Point]:
+def _points(key: SeriesKey, history: GeneratedSeries, seed: int) -> Iterator[Point]:
     repository = REPOSITORY + (f", seed {seed}" if seed else "")
-    for place, point in enumerate(one.points):
+    for place, point in enumerate(history.points):
         at = _START + place * _INTERVAL
         yield Point(
             series=key,

@@ -74,7 +74,7 @@ def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
 def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
     """Delete points permanently. Raises ``ProtectedError`` for one that a change begins with."""
     rows = list(data)
-    series = {one.pk: one for one in _lock_series({row.series_id for row in rows})}
+    series = {row.pk: row for row in _lock_series({row.series_id for row in rows})}
     for row in rows:
         audit.record(by, "delete", row)
     Datum.objects.filter(pk__in=[row.pk for row in rows]).delete()

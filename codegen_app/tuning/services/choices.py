@@ -87,8 +87,8 @@ class Choices:
         the code uses instead. Raises ``UserError`` if the graph's file can no longer be scheduled.
         """
         found = [*self._not_made("", self.selected)]
-        for one in self.smaller:
-            found += self._not_made(f"{one.symbol} <= {one.at_most}", one.selected)
+        for sizes in self.smaller:
+            found += self._not_made(f"{sizes.symbol} <= {sizes.at_most}", sizes.selected)
         return tuple(dict.fromkeys(found))
 
     def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotGeneratedRow]:

@@ -90,7 +90,9 @@ def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -
 def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
     """Record the work of these nodes' problems at the run's sizes, which is shown beside times."""
     scheduled = engine.scheduled(run.graph.file.digest)
-    pairs = [(one.problem, scheduled.node(one.name)) for one in nodes if one.problem is not None]
+    pairs = [
+        (node.problem, scheduled.node(node.name)) for node in nodes if node.problem is not None
+    ]
     problem_work.record_all(pairs, scheduled.schedule.lowered, run.bindings)
 
 

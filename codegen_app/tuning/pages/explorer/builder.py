@@ -106,10 +106,12 @@ def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[Tria
             if text in counts:
                 counts[text][state] += 1
     values = (
-        replace(one, group=replace(one.group, others={**one.group.others, **counts[one.value]}))
-        if counts[one.value]
-        else one
-        for one in found.values
+        replace(
+            value, group=replace(value.group, others={**value.group.others, **counts[value.value]})
+        )
+        if counts[value.value]
+        else value
+        for value in found.values
     )
     return Slice(found.name, tuple(values))
 

@@ -76,18 +76,18 @@ class Explorer:
     @property
     def timed(self) -> int:
         """The number of trials with a time."""
-        return sum(one.time_us is not None for one in self.trials)
+        return sum(trial.time_us is not None for trial in self.trials)
 
     @property
     def fewest_n(self) -> int:
         """The fewest samples of any time."""
-        return min((one.n for one in self.trials if one.time_us is not None), default=0)
+        return min((trial.n for trial in self.trials if trial.time_us is not None), default=0)
 
     @property
     def most_n(self) -> int:
         """The most samples of any time."""
-        return max((one.n for one in self.trials if one.time_us is not None), default=0)
+        return max((trial.n for trial in self.trials if trial.time_us is not None), default=0)
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of that name."""
-        return next((one for one in self.parameters if one.name == name), None)
+        return next((row for row in self.parameters if row.name == name), None)

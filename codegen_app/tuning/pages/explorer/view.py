@@ -48,4 +48,4 @@ def explorer_view(
 
 def matching_rows(table: Table[Any], row: str) -> list[int] | None:
     """Return the rows that match the table's filter, by that attribute; None without a filter."""
-    return [getattr(one, row) for one in table.all_rows] if table.asked.filter else None
+    return [getattr(match, row) for match in table.all_rows] if table.asked.filter else None

@@ -11,10 +11,10 @@ def shorten(text: str, most: int = 90) -> str:
     return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def group_summary(one: TrialGroup) -> str:
+def group_summary(group: TrialGroup) -> str:
     """Describe the number of trials, their times, and the outcomes of those without one."""
-    others = ", ".join(f"{count} {state}" for state, count in one.others.items())
-    timed = f"n = {one.n}"
-    if one.best is not None and one.median is not None:
-        timed += f", best {one.best:.4g} µs, median {one.median:.4g} µs"
+    others = ", ".join(f"{count} {state}" for state, count in group.others.items())
+    timed = f"n = {group.n}"
+    if group.best is not None and group.median is not None:
+        timed += f", best {group.best:.4g} µs, median {group.median:.4g} µs"
     return timed + (f"; without a time: {others}" if others else "")

@@ -17,10 +17,10 @@ def link_data(found: Explorer, x: str) -> dict[str, Any]:
     first = found.trials[0] if found.trials else None
     node = f"node=={found.node}".lower() if len(found.nodes) > 1 else ""
     return {
-        "rows": [one.row for one in found.trials],
-        "times": [round_6(one.time_us) for one in found.trials],
-        "tried": [one.order is not None for one in found.trials],
-        "kernels": [one.kernel for one in found.trials],
+        "rows": [trial.row for trial in found.trials],
+        "times": [round_6(trial.time_us) for trial in found.trials],
+        "tried": [trial.order is not None for trial in found.trials],
+        "kernels": [trial.kernel for trial in found.trials],
         "url": first.url.replace(first.kernel, "*") if first else "",
         "title": time_title(found),
         "node": node,
@@ -34,12 +34,12 @@ def link_data(found: Explorer, x: str) -> dict[str, Any]:
         },
         "parameters": [
             {
-                "name": one.name,
-                "key": found.keys[one.name],
-                "values": one.values,
-                "codes": one.codes,
-                "number": one.is_number and UNNAMED not in one.values,
+                "name": parameter.name,
+                "key": found.keys[parameter.name],
+                "values": parameter.values,
+                "codes": parameter.codes,
+                "number": parameter.is_number and UNNAMED not in parameter.values,
             }
-            for one in found.parameters
+            for parameter in found.parameters
         ],
     }

@@ -26,8 +26,8 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     """Return one point per trial: its time over ``x``, with the best so far if that is an order,
     and those without a time below, one row per outcome. None without a trial."""
     parameter = found.parameter(x)
-    timed = [(at, one) for at, one in enumerate(found.trials) if one.time_us is not None]
-    timed = [(at, one) for at, one in timed if _has_x(one, x)]
+    timed = [(at, trial) for at, trial in enumerate(found.trials) if trial.time_us is not None]
+    timed = [(at, trial) for at, trial in timed if _has_x(trial, x)]
     failed = _untimed_trials(found, x, parameter)
     if not timed and not failed:
         return None
@@ -41,7 +41,7 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     layout: Figure = {
         "xaxis": _x_axis(found, x) | {"anchor": "y2" if states else "y"},
         "yaxis": {"title": {"text": time_title(found)}, "domain": [strip + 0.03, 1.0]}
-        | time_axis([one.time_us for _, one in timed if one.time_us is not None]),
+        | time_axis([trial.time_us for _, trial in timed if trial.time_us is not None]),
         "showlegend": True,
     }
     if states:
@@ -57,14 +57,14 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     return build_figure(traces, layout)
 
 
-def _has_x(one: Trial, x: str) -> bool:
-    needed = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}
+def _has_x(trial: Trial, x: str) -> bool:
+    needed = {TRIED: trial.order, SECONDS: trial.at_s, MODELLED: trial.modelled_us}
     return x not in needed or needed[x] is not None
 
 
-def _x_value(one: Trial, x: str) -> float:
+def _x_value(trial: Trial, x: str) -> float:
     """Return a trial's position on an axis that is not a parameter."""
-    found = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}[x]
+    found = {TRIED: trial.order, SECONDS: trial.at_s, MODELLED: trial.modelled_us}[x]
     assert found is not None, "only those are shown that have one"
     return round(float(found), 4)
 
@@ -92,8 +92,8 @@ def _groups(
     if colour is None:
         return [("trial", list(timed))] if timed else []
     found: dict[int, list[tuple[int, Trial]]] = {}
-    for at, one in timed:
-        found.setdefault(colour.codes[at], []).append((at, one))
+    for at, trial in timed:
+        found.setdefault(colour.codes[at], []).append((at, trial))
     return [
         (shorten(f"{colour.name}={colour.values[code]}", 40), found[code]) for code in sorted(found)
     ]
@@ -161,9 +161,9 @@ def _intervals(rows: Sequence[Trial]) -> Figure:
 def _best_line(found: Explorer, x: str) -> ManyPoints:
     """Return the best so far: a step down at each trial faster than all before, extended to the
     last trial."""
-    steps = [(one.order if x == TRIED else one.at_s, one.time_us) for one in found.best]
+    steps = [(best.order if x == TRIED else best.at_s, best.time_us) for best in found.best]
     steps = [(at, time) for at, time in steps if at is not None]
-    ends = [one.order if x == TRIED else one.at_s for one in found.trials]
+    ends = [trial.order if x == TRIED else trial.at_s for trial in found.trials]
     last = max((end for end in ends if end is not None), default=None)
     if steps and last is not None:
         steps.append((last, steps[-1][1]))
