@@ -25,7 +25,6 @@ from codegen_app.workers import queue, work
 from codegen_app.workers.faults import fault_of
 from codegen_app.workers.models import State, Worker
 from scheduler.agent.protocol import BuildResults
-from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.errors import MachineError, Rejected, Stage, UserError
 
@@ -126,22 +125,16 @@ def _answer(lease: RemoteLease) -> None:
         with transaction.atomic():
             if not _holds_claim(task):
                 return
-            _request(task, requests, callers[name])
+            try:
+                build = requests.request_build(callers[name])
+            except MachineError:
+                raise
+            except UserError:  # no compiler here builds it; its line says so
+                continue
+            # Replaces a build that was dropped since the first request.
+            dropped = task.candidates.filter(kernel=build.kernel_id, build__state=State.CANCELLED)
+            dropped.exclude(build=build).update(build=build)
     _remove_answered(lease, lease.asked)
-
-
-def _request(
-    task: TuningTask, requests: tuning_search.CandidateBuilds, caller: TemplateCaller
-) -> None:
-    try:
-        build = requests.request_build(caller)
-    except MachineError:
-        raise
-    except UserError:  # no compiler here builds it; its line says so
-        return
-    # Replaces a build that was dropped since the first request.
-    dropped = task.candidates.filter(kernel=build.kernel_id, build__state=State.CANCELLED)
-    dropped.exclude(build=build).update(build=build)
 
 
 def _holds_claim(task: TuningTask) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from codegen_app.kernels.models import GeneratedKernel, KernelUse
+from codegen_app.kernels.models import KernelUse
 from codegen_app.tuning.models import Candidate, Environment, TuningRun, TuningTask
 from codegen_app.tuning.models.benchmark_result import IMPORTED
 from scheduler.codegen.kernel import KernelArg, Launch, LineOrigin
@@ -117,7 +117,17 @@ class _Run:
         name, facts, timed, at_s = "", None, None, None
         if kernel is not None and build is not None:
             name = kernel.name
-            self._kernels.setdefault(name, _kernel(kernel))
+        if kernel is not None and name and name not in self._kernels:
+            self._kernels[name] = KernelText(
+                source_digest=kernel.source_digest,
+                template=kernel.template,
+                config=kernel.config,
+                source_file=kernel.source_file,
+                source=kernel.source,
+                args=_read(kernel.args, tuple[KernelArg, ...], name),
+                launches=_read(kernel.launches, tuple[Launch, ...], name),
+                workspace_bytes=parse_expr(kernel.workspace_bytes),
+            )
         if build is not None:
             flags = tuple(build.flags)
             compiler = Compiler(
@@ -165,19 +175,6 @@ def device_of(environment: Environment) -> DeviceInfo:
         memory_bytes=environment.memory_bytes,
         emulated=environment.emulated,
         attributes=environment.attributes,
-    )
-
-
-def _kernel(kernel: GeneratedKernel) -> KernelText:
-    return KernelText(
-        source_digest=kernel.source_digest,
-        template=kernel.template,
-        config=kernel.config,
-        source_file=kernel.source_file,
-        source=kernel.source,
-        args=_read(kernel.args, tuple[KernelArg, ...], kernel.name),
-        launches=_read(kernel.launches, tuple[Launch, ...], kernel.name),
-        workspace_bytes=parse_expr(kernel.workspace_bytes),
     )
 
 

@@ -18,7 +18,7 @@ from codegen_app.tracking.services.result_kernels import RecordedKernels, device
 from codegen_app.tuning.models import BenchmarkResult, Environment
 from codegen_app.tuning.services.candidate_results import environment_fields
 from scheduler.errors import UserError
-from scheduler.results.model import KernelText, MeasurementRecord, RunRecord
+from scheduler.results.model import KernelText, RunRecord
 from scheduler.results.points.model import Point, RevisionKey
 
 RecordedRuns = Sequence[tuple[int, RunRecord]]
@@ -67,7 +67,13 @@ def _add_run(
     builds: dict[tuple[object, ...], _BuildPoints],
     known: set[tuple[str, datetime]],
 ) -> None:
+    assert run.revision is not None
     measured_at = datetime.fromisoformat(run.finished_at)
+    revision = RevisionKey(
+        run.revision.commit,
+        repository=history.REPOSITORY,
+        at=datetime.fromisoformat(run.revision.date),
+    )
     for place, task in enumerate(run.tasks):
         if (task.problem, measured_at) in known:
             continue
@@ -82,22 +88,12 @@ def _add_run(
                     builds[key] = _BuildPoints(problem, build)
             except UserError as error:
                 raise UserError(f"tasks[{place}].{error}") from None
-            builds[key].points.append(_point(run, record.timed, builds[key]))
-
-
-def _point(run: RunRecord, timed: MeasurementRecord, row: _BuildPoints) -> Point:
-    assert run.revision is not None
-    kernel = row.build.kernel
-    result = BenchmarkResult(
-        kernel=kernel,
-        build=row.build,
-        problem=row.problem,
-        environment=Environment(**environment_fields(device_of(run, timed), row.build)),
-        **BenchmarkResult.fields_of(measurement_of(run, timed, kernel.name)),
-    )
-    revision = RevisionKey(
-        run.revision.commit,
-        repository=history.REPOSITORY,
-        at=datetime.fromisoformat(run.revision.date),
-    )
-    return history.point_of(result, revision, datetime.fromisoformat(run.finished_at))
+            build = builds[key].build
+            result = BenchmarkResult(
+                kernel=build.kernel,
+                build=build,
+                problem=builds[key].problem,
+                environment=Environment(**environment_fields(device_of(run, record.timed), build)),
+                **BenchmarkResult.fields_of(measurement_of(run, record.timed, record.kernel)),
+            )
+            builds[key].points.append(history.point_of(result, revision, measured_at))

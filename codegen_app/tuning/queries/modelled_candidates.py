@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from django.db.models import F
@@ -16,6 +16,7 @@ from django.db.models import F
 from codegen_app.kernels.modelled.rows import modelled_rows_of_builds
 from codegen_app.tuning.models import Candidate
 from codegen_app.tuning.queries.ledger import modelled_result
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler.cycles.report import VERSION
 from scheduler.targets.modelled import DEVICE_PREFIX
@@ -48,17 +49,6 @@ class ModelledTime:
     url: str
 
 
-@dataclass(frozen=True)
-class _Figure:
-    """A kernel's time and what it applies to; ``sizes`` as JSON."""
-
-    kernel: int
-    target: str
-    board: str
-    sizes: str
-    time: ModelledTime
-
-
 def modelled_times(
     builds: Mapping[int, Collection[int]],
     target: str = "",
@@ -73,37 +63,16 @@ def modelled_times(
     (where the measured times come from) is chosen, else the one with the most kernels.
     """
     groups: dict[tuple[str, str, str], dict[int, ModelledTime]] = defaultdict(dict)
-    for figure in (*_report_figures(builds), *_run_figures(builds, problem)):
-        groups[figure.target, figure.board, figure.sizes].setdefault(figure.kernel, figure.time)
-    if not groups:
-        return None, {}
-
-    def nearness(key: tuple[str, str, str]) -> tuple[bool, bool, bool, int]:
-        of_target, board, at = key
-        known = json.loads(at)
-        same = sizes is not None and all(sizes.get(name) == known[name] for name in known)
-        return of_target == target, board in device, same, len(groups[key])
-
-    best = max(sorted(groups), key=nearness)
-    return BoardSizes(best[0], best[1], json.loads(best[2])), groups[best]
-
-
-def _report_figures(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
-    """Yield figures of reports, the newest first."""
     kernel_of = {pk: kernel for kernel, pks in builds.items() for pk in pks}
-    for row in modelled_rows_of_builds(kernel_of):
-        if row.low_us is None or row.time_us is None or row.high_us is None:
+    for report in modelled_rows_of_builds(kernel_of):  # the newest first
+        if report.low_us is None or report.time_us is None or report.high_us is None:
             continue
-        time = ModelledTime(
-            row.low_us, row.time_us, row.high_us, row.sentence, row.unknown, row.url
-        )
-        yield _Figure(kernel_of[row.build], row.target, row.board, _sizes_key(row.sizes), time)
-
-
-def _run_figures(kernels: Collection[int], problem: int | None) -> Iterator[_Figure]:
-    """Yield figures of runs for code that was not rebuilt since; the newest first."""
+        time = build_row(ModelledTime, report)
+        key = report.target, report.board, _sizes_key(report.sizes)
+        groups[key].setdefault(kernel_of[report.build], time)
+    # Times from runs, for code that was not rebuilt since; the newest first.
     rows = Candidate.objects.filter(
-        kernel__in=kernels,
+        kernel__in=builds,
         task__problem=problem,
         state=State.DONE,
         modelled__version=VERSION,
@@ -115,14 +84,26 @@ def _run_figures(kernels: Collection[int], problem: int | None) -> Iterator[_Fig
             continue
         assert row.kernel_id is not None, "by one of the kernels"
         run, symbols = row.task.run, row.task.problem.symbols
-        sizes = {name: size for name, size in run.bindings.items() if name in symbols}
+        used = {name: size for name, size in run.bindings.items() if name in symbols}
         time = ModelledTime(
             *(found.time_ns.low / 1000, found.time_ns.mid / 1000, found.time_ns.high / 1000),
             sentence=found.sentence,
             unknown=found.unknown,
             url=run.get_absolute_url(),
         )
-        yield _Figure(row.kernel_id, run.target, found.board, _sizes_key(sizes), time)
+        key = run.target, found.board, _sizes_key(used)
+        groups[key].setdefault(row.kernel_id, time)
+    if not groups:
+        return None, {}
+
+    def nearness(key: tuple[str, str, str]) -> tuple[bool, bool, bool, int]:
+        of_target, board, at = key
+        known = json.loads(at)
+        same = sizes is not None and all(sizes.get(name) == known[name] for name in known)
+        return of_target == target, board in device, same, len(groups[key])
+
+    best = max(sorted(groups), key=nearness)
+    return BoardSizes(best[0], best[1], json.loads(best[2])), groups[best]
 
 
 def _sizes_key(sizes: Mapping[str, int]) -> str:

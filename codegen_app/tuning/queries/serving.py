@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import F, Max, Q, QuerySet, Value
@@ -115,12 +116,17 @@ def rank_buckets(
     selection (a sum over two of many nodes says little), then the latest. Sizes are limited to
     ``used``."""
     latest: dict[str, tuple[datetime, Bucket]] = {}
-    chosen = [(_selection_bucket(row, used), row.since) for row in selected]
+    chosen: list[tuple[Bucket, datetime]] = []
+    for row in selected:
+        # An imported selection has no measurement here.
+        emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
+        where = (row.device_name, row.target, row.toolchain)
+        chosen.append((_bucket(*where, row.bindings, used, emulated), row.since))
     choices = Counter(bucket.name for bucket, _ in chosen)
     found = [*_measured_buckets(measured_rows, used), *chosen]
     for bucket, at in found:
         before = latest.get(bucket.name, (at, bucket))
-        newest = max(before, (at, bucket), key=lambda one: (one[1].origin != "", one[0]))
+        newest = max(before, (at, bucket), key=lambda pair: (pair[1].origin != "", pair[0]))
         latest[bucket.name] = max(at, before[0]), newest[1]
     ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
     return tuple(
@@ -183,19 +189,21 @@ def selection_measurements(selections: Iterable[Selection]) -> dict[int, Current
     key (1 query). Selections come with their problems."""
     selections = tuple(selections)
     rows = BenchmarkResult.objects.filter(
-        problem__in={one.problem_id for one in selections},
-        kernel__in={one.kernel_id for one in selections},
+        problem__in={selection.problem_id for selection in selections},
+        kernel__in={selection.kernel_id for selection in selections},
     )
     rows = _with_environment(rows.select_related("build", "kernel"))
     by_kernel: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
     for row in rows.defer("build__log", "kernel__source", *_DEFERRED):
         by_kernel[row.problem_id, row.kernel_id].append(row)
     found = {}
-    for one in selections:
-        rows_of = by_kernel[one.problem_id, one.kernel_id]
-        here = [row for row in rows_of if is_in_bucket(one, row, row.build, row.kernel)]
-        if (counts := current_measurement(here)) is not None:
-            found[one.pk] = counts
+    for selection in selections:
+        rows_of_kernel = by_kernel[selection.problem_id, selection.kernel_id]
+        in_bucket = [
+            row for row in rows_of_kernel if is_in_bucket(selection, row, row.build, row.kernel)
+        ]
+        if (current := current_measurement(in_bucket)) is not None:
+            found[selection.pk] = current
     return found
 
 
@@ -237,7 +245,7 @@ def shown_target(recorded: Sequence[str], bucket: Bucket | None, asked: str = ""
     """Return the asked target if a graph's legality is recorded for it, else the bucket's, else the
     first recorded one; "" if there is none."""
     preferred = (asked, bucket.target if bucket is not None else "")
-    return next((one for one in preferred if one in recorded), next(iter(recorded), ""))
+    return next((target for target in preferred if target in recorded), next(iter(recorded), ""))
 
 
 def base_source_file(target: str) -> str:
@@ -262,8 +270,8 @@ def smaller_buckets(
             (symbol,) = differs
             if other.bindings[symbol] < bucket.bindings[symbol]:
                 found.append((symbol, other.bindings[symbol], other))
-    found.sort(key=lambda one: one[:2])
-    return tuple(one for one in found if one[0] == found[0][0])
+    found.sort(key=itemgetter(0, 1))
+    return tuple(row for row in found if row[0] == found[0][0])
 
 
 # Matches the format of ``Selection.toolchain``.
@@ -319,12 +327,6 @@ def current_selections(problems: Iterable[int]) -> QuerySet[Selection]:
         .defer("kernel__source", *(f"result__{name}" for name in _DEFERRED))
         .order_by("since", "pk")
     )
-
-
-def _selection_bucket(row: Selection, used: Collection[str]) -> Bucket:
-    # An imported selection has no measurement here.
-    emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
-    return _bucket(row.device_name, row.target, row.toolchain, row.bindings, used, emulated)
 
 
 def _bucket(

@@ -35,7 +35,7 @@ from scheduler.build.recipe import recipe_of
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen import bundle_paths
-from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.codegen.kernel import RenderedKernel
 from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
@@ -226,31 +226,28 @@ def _kernel_parts(requested: BundleRequest) -> BundleParts:
     if not complete:
         raise UserError(f"{name} is not built for any target yet")
     manifest = writer.manifest_of(plan, complete, [rendered], [call], [])
-    return plan, _single_call_manifest(manifest, rendered, call), [rendered]
-
-
-def _single_call_manifest(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
-    """Return the manifest with this call's buffers alone, each with its own memory."""
-    written = {call.args[arg.name] for arg in kernel.args if arg.is_output}
+    # This call's buffers alone, each with its own memory.
+    written = {call.args[arg.name] for arg in rendered.args if arg.is_output}
     buffers: dict[str, Buffer] = {}
-    for name in call.args.values():
-        if isinstance(name, str):
-            buffer = manifest.buffers[name]
-            if name in written:
+    for argument in call.args.values():
+        if isinstance(argument, str):
+            buffer = manifest.buffers[argument]
+            if argument in written:
                 buffer = replace(buffer, kind=BufferKind.OUTPUT)
             elif buffer.kind not in _INPUT_KINDS:  # made by another kernel
                 buffer = replace(buffer, kind=BufferKind.INPUT)
-            buffers[name] = buffer
-    return replace(
+            buffers[argument] = buffer
+    manifest = replace(
         manifest,
         buffers=buffers,
-        inputs=tuple(name for name, buffer in buffers.items() if buffer.kind in _INPUT_KINDS),
-        outputs=tuple(name for name in buffers if name in written),
+        inputs=tuple(key for key, buffer in buffers.items() if buffer.kind in _INPUT_KINDS),
+        outputs=tuple(key for key in buffers if key in written),
         mutations=(),
         constant_outputs=(),
         storage={},
         pools={},
     )
+    return plan, manifest, [rendered]
 
 
 def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:

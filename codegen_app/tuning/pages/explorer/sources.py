@@ -124,7 +124,7 @@ def _ledger_trial(row: LedgerRow, kind: str) -> Trial:
         reason=row.reason if row.stage else "",
         order=row.order or None,
         at_s=row.at_s,
-        modelled_us=_us(row.modelled_ns),
+        modelled_us=row.modelled_us,
         best=row.chosen,
     )
     if kind == MODELLED:

@@ -18,10 +18,6 @@ from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.web.tables import Column, Kind
 
 
-def _us(ns: float | None) -> float | None:
-    return None if ns is None else ns / 1000
-
-
 def _measured(row: LedgerRow) -> MeasuredRow | None:
     return row
 
@@ -51,7 +47,7 @@ def _all_columns() -> tuple[Column[LedgerRow], ...]:
             shown=False,
         ),
         *time_columns(_measured),
-        Column("modelled", "Modelled", lambda row: _us(row.modelled_ns), Kind.TIME, "µs"),
+        Column("modelled", "Modelled", lambda row: row.modelled_us, Kind.TIME, "µs"),
         *resource_columns(lambda row: row.resource_use),
         *metric_columns(_measured),
         Column("error", "Error / bound", lambda row: row.check_ratio, Kind.RATIO, sparse=True),

@@ -14,7 +14,7 @@ from django.urls import reverse
 from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
 from codegen_app.tuning.models import Candidate, Selection, TuningRun, TuningTask
 from codegen_app.tuning.pages.explorer.model import Explorer
-from codegen_app.tuning.pages.run.unserved_queues import unserved_queues
+from codegen_app.tuning.pages.run.unserved_queues import unserved_queues, wait_reasons
 from codegen_app.tuning.pages.runs.query import RunRow, run_rows
 from codegen_app.tuning.queries.languages import LanguageRow, TriedCandidate, language_rows
 from codegen_app.tuning.queries.ledger import (
@@ -63,6 +63,11 @@ class LedgerRow(MeasuredRow):
     def modelled_ns(self) -> float | None:
         """The middle of its modelled band."""
         return None if self.modelled is None else self.modelled.time_ns.mid
+
+    @property
+    def modelled_us(self) -> float | None:
+        """The same in microseconds."""
+        return None if self.modelled_ns is None else self.modelled_ns / 1000
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ def run_page(pk: int) -> RunPage:
         )
         for candidate in candidates
     )
-    waiting = (*unserved_queues(rows[0], candidates), *_wait_reasons(candidates))
+    waiting = (*unserved_queues(rows[0], candidates), *wait_reasons(candidates))
     tasks = {candidate.task for candidate in candidates}
     earlier = Counter(task.begins_with.run for task in tasks if task.begins_with is not None)
     warm_starts = tuple(
@@ -199,27 +204,6 @@ def _candidates(pk: int) -> list[Candidate]:
         )
         .order_by("task__template_node__position", "position")
     )
-
-
-def _wait_reasons(candidates: Iterable[Any]) -> tuple[str, ...]:
-    """Return each distinct reason with the number of problems or builds that it delays."""
-    tasks = {row.task for row in candidates}
-    reasons = Counter(task.reason for task in tasks if task.state == State.QUEUED and task.reason)
-    lines = [
-        f"{_pluralize(n, 'problem waits', 'problems wait')}: {why}" for why, n in reasons.items()
-    ]
-    builds = {
-        row.build_id: row.build.reason
-        for row in candidates
-        if row.build is not None and row.build.state == State.QUEUED and row.build.reason
-    }
-    for why, n in Counter(builds.values()).most_common(3):
-        lines.append(f"{_pluralize(n, 'build waits', 'builds wait')}: {why}")
-    return tuple(lines)
-
-
-def _pluralize(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
 
 
 def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:

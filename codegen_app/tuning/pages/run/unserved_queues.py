@@ -1,7 +1,8 @@
-"""Queues that an open run needs and no worker serves now."""
+"""Why an open run waits: queues that no worker serves, and work that is retried later."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from codegen_app.tuning.models import Candidate
@@ -32,4 +33,23 @@ def unserved_queues(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, 
         f"{what}: no active worker serves the queue {queue} (see Devices)."
         for queue, what in needed.items()
         if queue not in served
+    )
+
+
+def wait_reasons(candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    """Return each distinct reason with the number of problems or builds that it delays."""
+    tasks = {row.task for row in candidates if row.task.state == State.QUEUED}
+    builds = {
+        row.build_id: row.build.reason
+        for row in candidates
+        if row.build is not None and row.build.state == State.QUEUED
+    }
+    counts = [
+        ("problem", Counter(task.reason for task in tasks if task.reason).items()),
+        ("build", Counter(filter(None, builds.values())).most_common(3)),
+    ]
+    return tuple(
+        f"{count} {noun}{' waits' if count == 1 else 's wait'}: {reason}"
+        for noun, reasons in counts
+        for reason, count in reasons
     )
