@@ -14,6 +14,7 @@ from codegen_app.tuning.queries.ledger import Curve
 from codegen_app.tuning.queries.limits import LimitRow, Limits, MeasuredPoint
 
 Figure = dict[str, Any]
+_TERA = 1e12
 _TIME_TITLES = {"": "median", "emulated": "median (emulated)", "modelled": "time (modelled)"}
 
 
@@ -60,6 +61,20 @@ def roofline(found: Limits | None) -> Figure | None:
     spread = [at, *(point.intensity for point in found.points if point.intensity)]
     low, high = min(0.1, *spread) / 2, max(2000.0, *spread) * 2
     shown = [row for row in boards if row.reference or row.best or row.modelled]
+    roofs: list[go.Scatter] = []
+    for row in shown:  # the bandwidth up to the ridge, then the peak
+        peak = row.peak or 0.0
+        x = sorted({low, min(max(peak / row.bytes_per_s, low), high), high})
+        roof = go.Scatter(
+            name=f"{row.board} ({row.target})",
+            mode="lines",
+            x=x,
+            y=[min(intensity * row.bytes_per_s, peak) / _TERA for intensity in x],
+            line={"width": 1.5},
+            hovertemplate=f"{row.board}: {row.bytes_per_s / _TERA:.3g} TB/s,"
+            f" {peak / _TERA:.4g} T operations per second<extra></extra>",
+        )
+        roofs.append(roof)
     tops = [(min(at * row.bytes_per_s, row.peak or 0) / _TERA, row) for row in shown]
     tops.sort(key=itemgetter(0))
     limits_here = go.Scatter(
@@ -75,7 +90,7 @@ def roofline(found: Limits | None) -> Figure | None:
     decades = {"type": "log", "dtick": 1}
     figure = go.Figure(
         [
-            *(_ceiling(row, low, high) for row in shown),
+            *roofs,
             limits_here,
             *_measured_points(found.points),
             *_modelled_points(at, shown),
@@ -87,25 +102,6 @@ def roofline(found: Limits | None) -> Figure | None:
         },
     )
     return figure_json(figure)
-
-
-_TERA = 1e12
-
-
-def _ceiling(row: LimitRow, low: float, high: float) -> go.Scatter:
-    """Return the bandwidth up to the ridge, then the peak."""
-    peak = row.peak or 0.0
-    ridge = peak / row.bytes_per_s
-    x = sorted({low, min(max(ridge, low), high), high})
-    return go.Scatter(
-        name=f"{row.board} ({row.target})",
-        mode="lines",
-        x=x,
-        y=[min(each * row.bytes_per_s, peak) / _TERA for each in x],
-        line={"width": 1.5},
-        hovertemplate=f"{row.board}: {row.bytes_per_s / _TERA:.3g} TB/s,"
-        f" {peak / _TERA:.4g} T operations per second<extra></extra>",
-    )
 
 
 def _measured_points(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:

@@ -70,7 +70,15 @@ def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None
     if series.is_generated:
         return SeriesAnswer(series, reason="generated series cannot be measured")
     if series.own_problem_id is None:
-        revisions = _revisions(change)
+        # The revisions of both sides, and those of the same source between them.
+        first, last = change.previous, change.revision
+        revisions = [last, *([first] if first else [])]
+        if first is not None and first.at is not None and last.at is not None:
+            between = Revision.objects.filter(
+                repository=last.repository, branch=last.branch, at__gt=first.at, at__lt=last.at
+            )
+            revisions += between.order_by("at")[:MAX_REVISIONS]
+        revisions.sort(key=lambda row: row.pk)
         return SeriesAnswer(series, requests=_request_revisions(alert, series, revisions, actor))
     known = Remeasurement.objects.filter(alert=alert, series=series, state__in=OPEN_STATES).first()
     if known is not None:
@@ -93,22 +101,6 @@ def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None
     )
     queue.notify(queue.Kind.MEASURE, target=series.target)
     return SeriesAnswer(series, row)
-
-
-def _revisions(change: Change) -> list[Revision]:
-    """Return the revisions of both sides, and those of the same source between them."""
-    found = [change.revision] + ([change.previous] if change.previous else [])
-    first = change.previous.at if change.previous else None
-    last = change.revision.at
-    if first is not None and last is not None:
-        between = Revision.objects.filter(
-            repository=change.revision.repository,
-            branch=change.revision.branch,
-            at__gt=first,
-            at__lt=last,
-        )
-        found += between.order_by("at")[:MAX_REVISIONS]
-    return sorted(found, key=lambda row: row.pk)
 
 
 def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> SeriesAnswer:

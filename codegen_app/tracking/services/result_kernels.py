@@ -42,9 +42,22 @@ class RecordedKernels:
 
     def __init__(self, run: RunRecord, texts: Mapping[str, KernelText]) -> None:
         """``texts`` has the kernels that may be shown with the file's source."""
-        self.run = run
+        graph = Graph.objects.filter(digest=run.graph.digest).select_related("file").first()
+        if graph is None:
+            raise UserError(
+                f"graph: {run.graph.name} ({run.graph.digest[:12]}) is not imported:"
+                " import its model"
+            )
+        if graph.state != State.DONE:
+            raise UserError(f"graph: {graph} is not prepared yet ({graph.state}): try again later")
+        if set(run.bindings) != set(graph.symbols):
+            raise UserError(f"bindings: {graph} has the sizes {', '.join(graph.symbols) or 'none'}")
+        try:
+            checked_bindings(graph, run.bindings)
+        except UserError as error:
+            raise UserError(f"bindings: {error}") from None
+        self.run, self.graph = run, graph
         self.over = datetime.fromisoformat(run.finished_at)
-        self.graph = _graph(run)
         self._texts = texts
         self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
 
@@ -148,23 +161,6 @@ class RecordedKernels:
                 configs = [dict(template.default_config()), *configs]
             self._offered[key] = configs
         return self._offered[key]
-
-
-def _graph(run: RunRecord) -> Graph:
-    graph = Graph.objects.filter(digest=run.graph.digest).select_related("file").first()
-    if graph is None:
-        raise UserError(
-            f"graph: {run.graph.name} ({run.graph.digest[:12]}) is not imported: import its model"
-        )
-    if graph.state != State.DONE:
-        raise UserError(f"graph: {graph} is not prepared yet ({graph.state}): try again later")
-    if set(run.bindings) != set(graph.symbols):
-        raise UserError(f"bindings: {graph} has the sizes {', '.join(graph.symbols) or 'none'}")
-    try:
-        checked_bindings(graph, run.bindings)
-    except UserError as error:
-        raise UserError(f"bindings: {error}") from None
-    return graph
 
 
 def _display_only_kernel(

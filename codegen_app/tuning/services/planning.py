@@ -76,14 +76,22 @@ def plan(pk: int) -> bool:
     Raises ``UserError`` if nothing builds for the run's target.
     """
     run = TuningRun.objects.select_related("graph").get(pk=pk)
-    first_nodes = _first_nodes(run)
+    selected = Q(pk=run.template_node_id) if run.template_node_id else Q()
+    if run.kinds:
+        selected &= Q(kind__in=run.kinds)
+    rows = run.graph.template_nodes.filter(selected, problem__isnull=False)
+    first: dict[int, tuple[int, int, str]] = {}  # one node per problem
+    for node, problem, kind in rows.values_list("pk", "problem", "kind"):
+        assert problem is not None
+        first.setdefault(problem, (node, problem, kind))
+    first_nodes = list(first.values())
     planned = TuningTask.objects.filter(run=run).values("problem")
     # A node without recorded kernels has no default: there is nothing to generate.
     has_kernels = Exists(KernelUse.objects.filter(template_node=OuterRef("pk")))
     for start in range(0, len(first_nodes), _BATCH_SIZE):
         samples: dict[int, CandidateSample] = {}
         if not run.has_budget:  # a search requests its own candidates
-            keys = [pk for pk, _, _ in first_nodes[start : start + _BATCH_SIZE]]
+            keys = [node for node, _, _ in first_nodes[start : start + _BATCH_SIZE]]
             nodes = TemplateNode.objects.filter(has_kernels, pk__in=keys)
             samples = sampling.sample_candidates(run, nodes.exclude(problem__in=planned))
         if not _plan_part(run, first_nodes, start, samples):
@@ -154,19 +162,6 @@ def _plan_part(
         if build.state not in OPEN_STATES and build.state != State.DONE:
             ledger.on_build_finished(build)
     return True
-
-
-def _first_nodes(run: TuningRun) -> list[tuple[int, int, str]]:
-    """Return one node (key, problem, kind) per problem of the run."""
-    selection = Q(pk=run.template_node_id) if run.template_node_id else Q()
-    if run.kinds:
-        selection &= Q(kind__in=run.kinds)
-    first: dict[int, tuple[int, int, str]] = {}
-    nodes = run.graph.template_nodes.filter(selection, problem__isnull=False)
-    for pk, problem, kind in nodes.values_list("pk", "problem", "kind"):
-        assert problem is not None
-        first.setdefault(problem, (pk, problem, kind))
-    return list(first.values())
 
 
 def _defaults(

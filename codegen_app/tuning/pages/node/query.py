@@ -217,7 +217,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         .get(pk=pk)
     )
     problem = node.problem
-    neighbours, loops = _neighbours(node)
+    previous, following, loop, body = _surroundings(node)
     known = serving.node_buckets([node])
     bucket = known.find(bucket_name)
     modelled_at, candidates = _candidates(node, known, bucket)
@@ -269,10 +269,10 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
             node.graph.tuning_runs.filter(Q(template_node=node) | Q(template_node=None))[:20]
         ),
         limits=limits(node.problem_id, sizes),
-        previous=neighbours.get(node.position - 1),
-        next=neighbours.get(node.position + 1),
-        loop=innermost_loop(loops, node.position),
-        body=_body(node, loops),
+        previous=previous,
+        next=following,
+        loop=loop,
+        body=body,
     )
 
 
@@ -444,33 +444,28 @@ def _timings(
     }
 
 
-def _neighbours(node: TemplateNode) -> tuple[dict[int, Neighbour], tuple[LoopRow, ...]]:
-    """Return the nodes before and after this one by position, if any, and the graph's loops (1
-    query)."""
+def _surroundings(
+    node: TemplateNode,
+) -> tuple[Neighbour | None, Neighbour | None, LoopRow | None, tuple[Neighbour, ...]]:
+    """Return the nodes before and after this one by position, the innermost loop that runs it, and
+    the nodes of a loop that begins here (2 queries, 1 for other nodes)."""
     beside = (node.position - 1, node.position + 1)
     rows = TemplateNode.objects.filter(graph=node.graph_id)
-    found = list(
-        rows.filter(Q(position__in=beside) | Q(kind=TemplateNode.LOOP)).only(
-            "name", "position", "kind", "op"
-        )
-    )
+    found = rows.filter(Q(position__in=beside) | Q(kind=TemplateNode.LOOP))
+    others = list(found.only("name", "position", "kind", "op"))
     near = {
         other.position: Neighbour(other.name, other.get_absolute_url())
-        for other in found
+        for other in others
         if other.position in beside
     }
-    return near, find_loops(found)
-
-
-def _body(node: TemplateNode, loops: Sequence[LoopRow]) -> tuple[Neighbour, ...]:
-    """Return the nodes of a loop that begins here (1 query), empty for other nodes."""
-    loop = next((loop for loop in loops if loop.name == node.name), None)
-    if loop is None:
-        return ()
-    rows = TemplateNode.objects.filter(
-        graph=node.graph_id, position__gt=loop.first, position__lt=loop.last
-    ).order_by("position")
-    return tuple(
-        Neighbour(f"{other.name} {other.op}", other.get_absolute_url())
-        for other in rows.only("name", "op")
-    )
+    loops = find_loops(others)
+    body: tuple[Neighbour, ...] = ()
+    begun = next((loop for loop in loops if loop.name == node.name), None)
+    if begun is not None:
+        inside = rows.filter(position__gt=begun.first, position__lt=begun.last)
+        body = tuple(
+            Neighbour(f"{other.name} {other.op}", other.get_absolute_url())
+            for other in inside.order_by("position").only("name", "op")
+        )
+    before, after = map(near.get, beside)
+    return before, after, innermost_loop(loops, node.position), body

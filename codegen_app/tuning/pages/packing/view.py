@@ -27,15 +27,22 @@ def pack(request: HttpRequest, pk: int) -> HttpResponse:
     form that requests it, which needs an account."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
     try:
-        requested = _requested(graph, PackForm(request.GET))
+        form = PackForm(request.GET)
+        use = form.number("use")
+        if use is None:
+            requested = bundles.graph_bundle(graph, form.text("times"))
+        else:
+            uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
+            row = get_object_or_404(uses, pk=use, template_node__graph=graph)
+            requested = bundles.kernel_bundle(row)
         if request.method == "POST":
             return _ask(request, requested)
     except UserError as error:
         messages.error(request, str(error))
         return redirect(graph)
-    row = packing.find_packing(requested)
-    if row is not None and row.is_open:
-        return redirect(row)
+    existing = packing.find_packing(requested)
+    if existing is not None and existing.is_open:
+        return redirect(existing)
     context = {
         "title": f"Bundle of {graph.name}",
         "stages": [Crumb(graph.name, graph.get_absolute_url()), Crumb("bundle")],
@@ -76,11 +83,3 @@ def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
     if not work.cancel(row, actor(request)):
         messages.info(request, "This bundle was already finished.")
     return redirect(row)
-
-
-def _requested(graph: Graph, form: PackForm) -> BundleRequest:
-    use = form.number("use")
-    if use is None:
-        return bundles.graph_bundle(graph, form.text("times"))
-    uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
-    return bundles.kernel_bundle(get_object_or_404(uses, pk=use, template_node__graph=graph))

@@ -116,47 +116,48 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
         .values("task__run", "state")
         .annotate(count=Count("pk"), not_legal=Count("pk", filter=Q(stage=Stage.RULE)))
     )
-    for row in states:
-        counts[row["task__run"]][row["state"]] = row["count"]
-        if row["state"] == State.REJECTED:
-            counts[row["task__run"]][_NOT_LEGAL] = row["not_legal"]
-    return tuple(_run_row(run, counts[run.pk]) for run in chosen)
-
-
-def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
-    not_legal = counts.get(_NOT_LEGAL, 0)
-    rejected = counts.get(State.REJECTED, 0) - not_legal + counts.get(State.QUARANTINED, 0)
-    progress = Progress(
-        total=sum(counts.values()) - not_legal,
-        done=counts.get(State.DONE, 0),
-        rejected=rejected,
-        not_legal=not_legal,
-        cancelled=counts.get(State.CANCELLED, 0),
-        running=counts.get(State.RUNNING, 0),
-        queued=counts.get(State.QUEUED, 0),
-    )
-    limits = (
-        (run.budget_s, "s"),
-        (run.max_compiles, "compiles"),
-        (run.max_measurements, "measurements"),
-    )
-    return build_row(
-        RunRow,
-        run,
-        url=run.get_absolute_url(),
-        graph=run.graph.name,
-        graph_url=run.graph.get_absolute_url(),
-        node=run.template_node.name if run.template_node else "",
-        progress=progress,
-        planned=run.planned_at is not None,
-        requested_by=run.requested_by.get_username() if run.requested_by else "",
-        budget=", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None),
-        strategy=run.strategy if run.has_budget else "",
-        time_left_s=_time_left_s(run, progress),
-        share=_share(run, progress),
-        modelled=run.is_modelled,
-        imported=str(getattr(run, "imported", "")),
-    )
+    for count in states:
+        counts[count["task__run"]][count["state"]] = count["count"]
+        if count["state"] == State.REJECTED:
+            counts[count["task__run"]][_NOT_LEGAL] = count["not_legal"]
+    rows: list[RunRow] = []
+    for run in chosen:
+        of_run = counts[run.pk]
+        not_legal = of_run.get(_NOT_LEGAL, 0)
+        rejected = of_run.get(State.REJECTED, 0) - not_legal + of_run.get(State.QUARANTINED, 0)
+        progress = Progress(
+            total=sum(of_run.values()) - not_legal,
+            done=of_run.get(State.DONE, 0),
+            rejected=rejected,
+            not_legal=not_legal,
+            cancelled=of_run.get(State.CANCELLED, 0),
+            running=of_run.get(State.RUNNING, 0),
+            queued=of_run.get(State.QUEUED, 0),
+        )
+        limits = (
+            (run.budget_s, "s"),
+            (run.max_compiles, "compiles"),
+            (run.max_measurements, "measurements"),
+        )
+        row = build_row(
+            RunRow,
+            run,
+            url=run.get_absolute_url(),
+            graph=run.graph.name,
+            graph_url=run.graph.get_absolute_url(),
+            node=run.template_node.name if run.template_node else "",
+            progress=progress,
+            planned=run.planned_at is not None,
+            requested_by=run.requested_by.get_username() if run.requested_by else "",
+            budget=", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None),
+            strategy=run.strategy if run.has_budget else "",
+            time_left_s=_time_left_s(run, progress),
+            share=_share(run, progress),
+            modelled=run.is_modelled,
+            imported=str(getattr(run, "imported", "")),
+        )
+        rows.append(row)
+    return tuple(rows)
 
 
 def _share(run: TuningRun, progress: Progress) -> float:

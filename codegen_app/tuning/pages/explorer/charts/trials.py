@@ -117,11 +117,23 @@ def _points(
     parameter = found.parameter(x)
     indices, rows = [at for at, _ in group], [trial for _, trial in group]
     symbol = _SYMBOLS[place % len(_SYMBOLS)]
-    has_intervals = found.times == "modelled" or found.most_n > 1
+    intervals = None
+    if (found.times == "modelled" or found.most_n > 1) and found.timed <= _MAX_INTERVALS:
+        times = [trial.time_us or 0.0 for trial in rows]
+        highs = [trial.high_us or time for trial, time in zip(rows, times, strict=True)]
+        lows = [trial.low_us or time for trial, time in zip(rows, times, strict=True)]
+        intervals = {
+            "type": "data",
+            "symmetric": False,
+            "thickness": 1,
+            "width": 2,
+            "array": [round_6(high - time) for high, time in zip(highs, times, strict=True)],
+            "arrayminus": [round_6(time - low) for low, time in zip(lows, times, strict=True)],
+        }
     trace = go.Scatter(
         name=f"{name} ({len(rows)})",
         mode="markers",
-        error_y=_intervals(rows) if has_intervals and found.timed <= _MAX_INTERVALS else None,
+        error_y=intervals,
         marker={"size": 7, "symbol": symbol},
         hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
     )
@@ -140,22 +152,6 @@ def _points(
             "symbol": ["star" if trial.best else symbol for trial in rows],
         }
     return ManyPoints(trace, values)
-
-
-def _intervals(rows: Sequence[Trial]) -> Figure:
-    above, below = [], []
-    for trial in rows:
-        time = trial.time_us or 0.0
-        above.append(round_6((trial.high_us or time) - time))
-        below.append(round_6(time - (trial.low_us or time)))
-    return {
-        "type": "data",
-        "symmetric": False,
-        "thickness": 1,
-        "width": 2,
-        "array": above,
-        "arrayminus": below,
-    }
 
 
 def _best_line(found: Explorer, x: str) -> ManyPoints:
