@@ -21,6 +21,7 @@ from codegen_app.tuning.services import (
 from codegen_app.tuning.services import (
     search as tuning_search,
 )
+from codegen_app.web.row import build_row
 from codegen_app.workers import work
 from codegen_app.workers.faults import Fault
 from codegen_app.workers.models import State
@@ -105,16 +106,14 @@ def report_missing_file(lease: RemoteLease, digest: str, line: str) -> leases.Le
 def library_of(build: Build, file: Artifact) -> Library:
     """Return a build's library as described to a worker."""
     kernel = build.kernel
-    return Library(
+    return build_row(
+        Library,
+        build,
         kernel=kernel.name,
         digest=file.digest,
         size_bytes=file.size_bytes,
         source_file=kernel.source_file,
         source_digest=kernel.source_digest,
-        code_digest=build.code_digest,
-        toolchain=build.toolchain,
-        toolchain_version=build.toolchain_version,
-        toolchain_digest=build.toolchain_digest,
         flags=tuple(build.flags),
-        resources=build.resources,
+        cached=True,
     )

@@ -16,6 +16,7 @@ from codegen_app.tracking.models import Datum, RemeasuredPoint, Remeasurement, S
 from codegen_app.tracking.services import history
 from codegen_app.tuning.services import candidate_results, devices
 from codegen_app.tuning.services.candidate_results import store_measurement
+from codegen_app.web.row import build_row
 from codegen_app.workers import work
 from codegen_app.workers.models import State
 from scheduler.benchmark.candidate import BuiltCandidate
@@ -208,16 +209,7 @@ def _record(
     original, problem = point.original, problem_of_series(series)
     assert original.build is not None
     result = store_measurement(measured, original.build, problem.pk, device)
-    key = SeriesKey(
-        problem=series.problem,
-        own=problem.digest,
-        sizes=series.sizes,
-        target=series.target,
-        device=series.device_name,
-        toolchain=series.toolchain,
-        metric=series.metric,
-        unit=series.unit,
-    )
+    key = build_row(SeriesKey, series, own=problem.digest, device=series.device_name)
     revision = original.revision
     history.add_result(
         result,

@@ -12,6 +12,7 @@ from cattrs import Converter
 from codegen_app.kernels.models import KernelUse
 from codegen_app.tuning.models import Candidate, Environment, TuningRun, TuningTask
 from codegen_app.tuning.models.benchmark_result import IMPORTED
+from codegen_app.web.row import build_row
 from scheduler.codegen.kernel import KernelArg, Launch, LineOrigin
 from scheduler.codegen.problem import ProblemShape
 from scheduler.errors import UserError
@@ -73,24 +74,20 @@ class _Run:
         else:
             date = _iso(imported.measured_at)
             origin = Origin(imported.version, imported.commit, date, imported.host)
-        return RunRecord(
+        return build_row(
+            RunRecord,
+            run,
             origin=origin,
             graph=GraphId(run.graph.name, run.graph.digest),
-            device=run.device,
-            target=run.target,
-            bindings=run.bindings,
             seed=imported.seed if imported else None,
             strategy=run.strategy if run.has_budget else "",
             budget=Budget(run.budget_s, run.max_compiles, run.max_measurements),
-            candidate_limit=run.candidate_limit,
-            state=run.state,
-            reason=run.reason,
-            note=run.note,
             started_at=_iso(self._since),
             finished_at=_iso(self._over),
             devices=tuple(self._devices),
             compilers=tuple(self._compilers),
             tasks=tuple(tasks),
+            revision=None,
         )
 
     def _task(self, task: TuningTask) -> TaskRecord:
@@ -98,16 +95,14 @@ class _Run:
             use.kernel_id: use for use in KernelUse.objects.filter(template_node=task.template_node)
         }
         rows = task.candidates.select_related("kernel", "build", "result__environment")
-        return TaskRecord(
+        return build_row(
+            TaskRecord,
+            task,
             problem=task.problem.digest,
             text=task.problem.text,
             node=task.template_node.name,
-            title=task.title,
             operands=_read(task.operands, tuple[OperandRecord, ...], task.title),
             shape=_read(task.shape, ProblemShape, task.title) if task.shape else None,
-            state=task.state,
-            reason=task.reason,
-            spent_s=task.spent_s,
             candidates=tuple(self._candidate(row, uses) for row in rows.order_by("position")),
         )
 
@@ -118,12 +113,9 @@ class _Run:
         if kernel is not None and build is not None:
             name = kernel.name
         if kernel is not None and name and name not in self._kernels:
-            self._kernels[name] = KernelText(
-                source_digest=kernel.source_digest,
-                template=kernel.template,
-                config=kernel.config,
-                source_file=kernel.source_file,
-                source=kernel.source,
+            self._kernels[name] = build_row(
+                KernelText,
+                kernel,
                 args=_read(kernel.args, tuple[KernelArg, ...], name),
                 launches=_read(kernel.launches, tuple[Launch, ...], name),
                 workspace_bytes=parse_expr(kernel.workspace_bytes),
@@ -144,15 +136,9 @@ class _Run:
             timed = timed_record(result.measurement(name, self._run.device), device)
         if row.finished_at is not None:
             at_s = max(0.0, (row.finished_at - self._since).total_seconds())
-        return CandidateRecord(
-            position=row.position,
-            state=row.state,
-            config=row.config,
-            stage=row.stage,
-            reason=row.reason,
-            detail=row.detail,
-            chosen=row.chosen,
-            tied=row.tied,
+        return build_row(
+            CandidateRecord,
+            row,
             at_s=at_s,
             kernel=name,
             description=use.description if use else "",
@@ -165,17 +151,8 @@ class _Run:
 
 def device_of(environment: Environment) -> DeviceInfo:
     """Return the device as the engine represents it."""
-    return DeviceInfo(
-        id=environment.device,
-        target=environment.target,
-        name=environment.device_name.removesuffix(IMPORTED),
-        driver=environment.driver,
-        runtime=environment.runtime,
-        compute_units=environment.compute_units,
-        memory_bytes=environment.memory_bytes,
-        emulated=environment.emulated,
-        attributes=environment.attributes,
-    )
+    name = environment.device_name.removesuffix(IMPORTED)
+    return build_row(DeviceInfo, environment, id=environment.device, name=name)
 
 
 def _read(data: Any, kind: type[T], what: str) -> T:

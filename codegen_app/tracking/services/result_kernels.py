@@ -17,6 +17,7 @@ from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.models.build import ELSEWHERE
 from codegen_app.kernels.services import engine, problem_work, recording
 from codegen_app.tuning.models.benchmark_result import IMPORTED
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler import pipeline
 from scheduler.benchmark.measurement import Measurement
@@ -201,17 +202,13 @@ def _display_only_kernel(
 def measurement_of(run: RunRecord, timed: MeasurementRecord, kernel: str) -> Measurement:
     """Return a recorded measurement as the engine represents it."""
     device = run.devices[timed.device]
-    return Measurement(
+    return build_row(
+        Measurement,
+        timed,
         kernel=kernel,
         device=device.id,
         bindings=run.bindings,
-        samples_ns=timed.samples_ns,
-        batch=timed.batch,
-        metrics=timed.metrics,
-        rejected=timed.rejected,
-        check=timed.check,
         emulated=device.emulated,
-        readings=timed.readings,
     )
 
 

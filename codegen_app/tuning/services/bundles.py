@@ -25,6 +25,7 @@ from codegen_app.kernels.services import engine
 from codegen_app.platform import artifacts
 from codegen_app.tuning.services import choices
 from codegen_app.tuning.services.choices import Choices
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler import pipeline, targets
 from scheduler.agent.version import generator
@@ -292,16 +293,14 @@ def _files_of(builds: Sequence[int]) -> Iterable[tuple[str, bytes | str]]:
             except FileNotFoundError:
                 missing = f"{name} of {row.kernel} for {row.target} is missing from the storage"
                 raise UserError(f"{missing}: build it again") from None
-        build = Built(
-            target=row.target,
+        build = build_row(
+            Built,
+            row,
             toolchain=Toolchain(row.toolchain, row.toolchain_version, row.toolchain_digest),
             flags=tuple(row.flags),
             source_digest=row.kernel.source_digest,
-            code_digest=row.code_digest,
             duration_s=row.duration_s or 0.0,
-            log=row.log,
             directory=Path(),
-            resources=row.resources,
-            cached=row.cached,
+            source_file="",
         )
         yield f"{folder}/{bundle_paths.BUILD_RECORD}", writer.build_record(build)

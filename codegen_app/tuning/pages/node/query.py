@@ -26,6 +26,7 @@ from codegen_app.tuning.queries.limits import Limits, limits
 from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.tuning.queries.measurements import measurement_fields
 from codegen_app.tuning.queries.modelled_candidates import BoardSizes, ModelledTime, modelled_times
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler.codegen.languages import language_of
 from scheduler.errors import Stage
@@ -231,16 +232,13 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         tried.append((candidate, reason))
     recorded = serving.recorded_targets([node])
     target = serving.shown_target(recorded, bucket, target)
-    return NodePage(
-        id=node.pk,
+    return build_row(
+        NodePage,
+        node,
         url=node.get_absolute_url(),
-        name=node.name,
-        kind=node.kind,
-        op=node.op,
         graph=node.graph.name,
         graph_url=node.graph.get_absolute_url(),
         problem=problem.summary if problem else "",
-        problem_id=node.problem_id,
         problem_digest=problem.digest if problem else "",
         problem_text=problem.text if problem else "",
         symbols=problem.symbols if problem else {},
@@ -248,7 +246,6 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         reads=tuple(node.reads),
         writes=tuple(node.writes),
         frees=tuple(node.frees),
-        extern_reason=node.extern_reason,
         origins=_origins(node),
         decisions=tuple(
             decision
@@ -260,7 +257,6 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         modelled_at=modelled_at,
         candidates=candidates,
         languages=language_rows(tried),
-        offered=node.offered,
         target=target,
         targets=recorded,
         legal=node.legal.get(target),
@@ -273,6 +269,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         next=following,
         loop=loop,
         body=body,
+        explorer=None,
     )
 
 
@@ -281,12 +278,9 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
     use = KernelUse.objects.filter(template_node=node, is_default=True).only("line_origins").first()
     lines = lines_by_node(use.line_origins) if use else {}
     return tuple(
-        OriginRow(
-            name=row.name,
-            target=row.target,
-            arguments=row.arguments,
-            module_path=row.module_path,
-            module_type=row.module_type,
+        build_row(
+            OriginRow,
+            row,
             frames=tuple(row.frames),
             frame=own_frame(row.frames),
             lines=lines.get(row.name, ()),
@@ -424,7 +418,7 @@ def _build_state(build: Build, default: int | None) -> BuildState:
     compare = ""
     if build.state == State.DONE and default not in (None, build.pk):
         compare = f"{reverse('compare')}?build={default}&build={build.pk}"
-    return BuildState(build.pk, build.target, build.state, build.reason, compare)
+    return build_row(BuildState, build, compare=compare)
 
 
 def _timings(
