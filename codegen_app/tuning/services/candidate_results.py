@@ -1,6 +1,6 @@
-"""What became of a task's candidates, as rows: measured, modelled or rejected; and the decision.
+"""Store results: a candidate's measurement, modelled time or rejection, and the decision of a task.
 
-Local runs, remote workers and imports record with the same functions.
+Local runs, remote workers, imports and remeasurements use the same functions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def record_result(
     prediction: ModelledTime | None = None,
     reason: str = "",
 ) -> BenchmarkResult | None:
-    """Record what became of a candidate: its state, and its result if it was measured.
+    """Record the outcome of a candidate: its state, and a result if it was measured.
 
     A later measurement in the same run replaces the earlier one: the final rounds' times count.
     A modelled time is no result, since nothing was measured; ``reason`` says why that candidate is
