@@ -228,7 +228,7 @@ def record_decision(
         rows = task.candidates.filter(kernel__isnull=False)
         by_kernel = {
             row.kernel.name: row
-            for row in rows.select_related("kernel", "build", "result", "task")
+            for row in rows.select_related("kernel", "build__kernel", "result", "task")
             if row.kernel is not None
         }
         ledger.drop_builds(rows)
