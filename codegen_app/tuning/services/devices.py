@@ -29,16 +29,16 @@ def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | 
         return
     found = probe()
     devices = [device for device in found if isinstance(device, DeviceInfo)]
-    wanted = next((device for device in devices if device.id == run.device), None)
-    if wanted is None:
+    requested = next((device for device in devices if device.id == run.device), None)
+    if requested is None:
         kind = run.device.partition(":")[0]
         absent = (device for device in found if isinstance(device, AbsentDevice))
         reasons = (device.reason for device in absent if device.kind == kind)
         reason = next(reasons, "no such device here")
         yield Rejected(Stage.LOAD, f"device {run.device}: {reason}")
         return
-    others = (device for device in devices if device != wanted)
-    alike = [wanted, *(device for device in others if _kind(device) == _kind(wanted))]
+    others = (device for device in devices if device != requested)
+    alike = [requested, *(device for device in others if _kind(device) == _kind(requested))]
     with ExitStack() as stack:
         yield _first_free(alike, stack, over)
 
