@@ -159,9 +159,15 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
 def narrowest_dtype(value: Value) -> DType:
     """Return the narrowest type that holds a tree's value without loss, looking through widening
     casts."""
+    dtype = without_widening(value).dtype
+    return dtype if dtype.is_float else DType.F32
+
+
+def without_widening(value: Value) -> Value:
+    """Return the value before the casts that widen it to the type that kernels compute in."""
     while isinstance(value, Cast) and value.dtype is value.value.dtype.compute_dtype:
         value = value.value
-    return value.dtype if value.dtype.is_float else DType.F32
+    return value
 
 
 def bind_results(printer: NestPrinter, result: str, dtype: DType) -> None:

@@ -52,13 +52,15 @@ class CuteDSLTemplateKernel(KernelInterface):
         for which a pointer is required; by default, all of the buffer's.
         """
         count = CountPrinter(names=names)
-        arguments = [(arg.name, arg.type, arg.dtype) for arg in self.args]
+        arguments = (
+            f"({', '.join(map(_text, (arg.name, arg.type, arg.dtype)))})" for arg in self.args
+        )
         if elements is None:
             pointers = [arg for arg in self.args if arg.type == "ptr"]
             elements = {arg.name: sympy.Mul(*self.buffer_of(arg).size) for arg in pointers}
         counts = (f"{_text(name)}: {_text(count(each))}" for name, each in elements.items())
         return (
-            f"ARGUMENTS = ({_lines(map(_quoted, arguments))})\n"
+            f"ARGUMENTS = ({_lines(arguments)})\n"
             f"POINTS = {_text(count(points))}\n"
             f"ELEMENTS = {{{_lines(counts)}}}\n"
             f"WORKSPACE = {_text(count(workspace_bytes))}\n"
@@ -67,10 +69,6 @@ class CuteDSLTemplateKernel(KernelInterface):
 
 def _lines(items: Iterable[str]) -> str:
     return "".join(f"\n    {item}," for item in items) + "\n"
-
-
-def _quoted(items: tuple[str, ...]) -> str:
-    return f"({', '.join(map(_text, items))})"
 
 
 def _text(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.codegen.kernel import ArgType, KernelArg
+from scheduler.codegen.kernel import ArgType
 from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.operations import Buffer
 
@@ -22,13 +22,13 @@ class ROCmTemplateKernel(KernelInterface):
 
     def parameters(self) -> str:
         """Return the C parameter list, without the three that every exported function ends with."""
-        return ", ".join(self._parameter(arg) for arg in self.args)
-
-    def _parameter(self, arg: KernelArg) -> str:
-        if arg.type != "ptr":
-            return f"{_SCALARS[arg.type]} {arg.name}"
-        const = "" if arg.is_output else "const "
-        return f"{const}{self.buffer_of(arg).dtype.cpp}* {arg.name}"
+        types = (
+            f"{'' if arg.is_output else 'const '}{self.buffer_of(arg).dtype.cpp}*"
+            if arg.type == "ptr"
+            else _SCALARS[arg.type]
+            for arg in self.args
+        )
+        return ", ".join(f"{type_} {arg.name}" for type_, arg in zip(types, self.args, strict=True))
 
     def signature(self, name: str) -> str:
         """Return the exported function's head."""

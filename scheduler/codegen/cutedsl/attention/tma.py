@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import sympy
 
+from scheduler.codegen.attention import without_widening
 from scheduler.codegen.loops.nest import Access, LoopNest
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Axis, Buffer
-from scheduler.ir.values import Accumulator, Cast, Load, Value
+from scheduler.ir.values import Accumulator, Cast, Load
 
 _BYTES = 16
 
@@ -53,7 +54,7 @@ def read_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles | 
     """Return the reads of one operand's nest as tiles; otherwise the reason, in words that may
     appear in the source: they contain no name of the model's."""
     (statement,) = nest.statements
-    value = _without_widening(statement.value)
+    value = without_widening(statement.value)
     if not isinstance(value, Load):
         return "it is computed"
     if value.indirect:
@@ -77,12 +78,6 @@ def written_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles
     if nest.buffer(store.buffer).dtype is not dtype:
         return f"it is {nest.buffer(store.buffer).dtype.label} in memory"
     return _tiles(nest, nest.access(store.buffer, store.index), row, depth)
-
-
-def _without_widening(value: Value) -> Value:
-    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute_dtype:
-        value = value.value
-    return value
 
 
 def _tiles(nest: LoopNest, access: Access, row: Axis, depth: Axis) -> Tiles | str:

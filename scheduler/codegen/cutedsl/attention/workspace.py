@@ -10,6 +10,7 @@ import sympy
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen.cutedsl.attention.tma import Tiles, elements_per_16_bytes
+from scheduler.codegen.cutedsl.gemm.operands import align_bytes
 from scheduler.codegen.loops.alignment import Pack
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.single_launch import ceil_div
@@ -24,7 +25,6 @@ from scheduler.ir.operations import Axis, Buffer, BufferKind, OperandView, Point
 from scheduler.ir.values import Value
 
 THREADS = 256
-_ALIGNED_BYTES = 256
 _F32_BYTES = 4
 _WIDTHS = (8, 4, 2)
 
@@ -69,7 +69,7 @@ class PreparedOperand:
             LoopNest([Pointwise(name, axes, store, nodes)], {**buffers, name: buffer}, ranges),
             Tiles(buffer, pitch, sympy.Add(*first)),
             begin,
-            begin + _align_bytes(sympy.Mul(*extents, dtype.itemsize)),
+            begin + align_bytes(sympy.Mul(*extents, dtype.itemsize)),
         )
 
     @property
@@ -109,21 +109,17 @@ class SplitWorkspace:
     @property
     def totals(self) -> Expr:
         """Return the byte at which the highest scores and the totals begin."""
-        return self.begin + _align_bytes(self.rows * (self.splits * self.depth * _F32_BYTES))
+        return self.begin + align_bytes(self.rows * (self.splits * self.depth * _F32_BYTES))
 
     @property
     def end(self) -> Expr:
         """Return the byte after the last one."""
-        return self.totals + _align_bytes(self.rows * (self.splits * 2 * _F32_BYTES))
+        return self.totals + align_bytes(self.rows * (self.splits * 2 * _F32_BYTES))
 
     @property
     def blocks(self) -> Expr:
         """Return the number of blocks of the combining kernel, whose threads have two columns."""
         return ceil_div(self.rows * (self.depth // 2), THREADS)
-
-
-def _align_bytes(count: Expr) -> Expr:
-    return ceil_div(count, _ALIGNED_BYTES) * as_expr(_ALIGNED_BYTES)
 
 
 def _operand_batch(
