@@ -27,7 +27,6 @@ from scheduler import pipeline
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case_builder import make_case
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.outputs import run_candidate
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled_clang
@@ -39,6 +38,7 @@ from scheduler.ir.values import Load, walk
 from scheduler.targets import find
 from tests.benchmarks.printing import say
 from tests.support.caches import KEPT
+from tests.support.kernel_outputs import run_candidate
 from tests.support.models_as_kernels import combined, opened
 from tests.support.random_models import BINDINGS, random_model
 from tests.support.scaled_products import scaled_products

@@ -29,7 +29,6 @@ from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.case_builder import make_case
 from scheduler.benchmark.gate import compare_output
-from scheduler.benchmark.outputs import CandidateOutputs, run_candidate
 from scheduler.benchmark.verification import kernel_nodes, rebuild_schedule
 from scheduler.build.cache import CodeCache
 from scheduler.bundle.emulated import library_for
@@ -45,6 +44,7 @@ from scheduler.runtime.devices import open_device
 from scheduler.runtime.isa_device import PROCESSORS
 from scheduler.targets.emulation import EMULATIONS
 from tests.benchmarks.printing import say
+from tests.support.kernel_outputs import CandidateOutputs, run_candidate
 from tests.support.whole_models import compiled
 
 SIZE = 19  # of each symbolic size: no multiple of a tile, so that every tail is run

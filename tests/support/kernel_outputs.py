@@ -1,7 +1,7 @@
 """Call a built kernel once on a device, in this process, and read its outputs.
 
 For trusted kernels and for devices that emulate instructions; other kernels are called in a
-separate process (``worker.py``).
+separate process (``scheduler/benchmark/worker.py``).
 """
 
 from __future__ import annotations
