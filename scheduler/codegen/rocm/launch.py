@@ -39,7 +39,7 @@ _TYPES: Mapping[ArgType, str] = {"i32": "int32_t", "i64": "int64_t"}
 
 
 class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
-    """A template whose exported function is one launch."""
+    """A template whose exported function launches its device functions, usually one."""
 
     def new_kernel(self) -> ROCmTemplateKernel:
         return ROCmTemplateKernel()

@@ -143,8 +143,8 @@ class ReductionBody:
         self.init_indices(stage, self.end)
         if self.cut:
             head = "for (index_t edge = lane; edge < cut.edges; edge += kLanes)"
-            with self.lines.block(head):
-                self.edge(stage, "edge")
+            with self.lines.block(head), self.at_edge("edge", {}):
+                self.printer.run(stage.loop, partial(self._sink, edge=True))
         for statement in moments:
             name = self.accumulators[statement.name]
             result = f"{name}_elements{self.column}.moments()"
@@ -157,11 +157,6 @@ class ReductionBody:
             self.printer.decode("rindex", self.nest.inner)
             with batch:
                 self.printer.run(stage.loop, self._sink)
-
-    def edge(self, stage: Stage, number: str) -> None:
-        """Print the stage's statements at the step of that number that is in no pack."""
-        with self.at_edge(number, {}):
-            self.printer.run(stage.loop, partial(self._sink, edge=True))
 
     @contextmanager
     def at_edge(self, number: str, kept: Mapping[Load, str]) -> Iterator[None]:

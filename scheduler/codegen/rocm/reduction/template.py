@@ -38,6 +38,7 @@ class ReductionTemplate(LoopTemplate):
 
     @cached_property
     def problem(self) -> ReductionProblem:
+        """Return what every part of the template reads, computed once."""
         nest = self.nest
         rows, steps = self.hint(nest.outer_numel), self.hint(nest.inner_numel)
         return ReductionProblem(nest, self.targets, rows, steps)

@@ -46,6 +46,7 @@ class ScanTemplate(LoopTemplate):
 
     @cached_property
     def problem(self) -> ScanProblem:
+        """Return what every part of the template reads, computed once."""
         nest = self.nest
         rows, steps = self.hint(nest.outer_numel), self.hint(nest.inner_numel)
         return ScanProblem(nest, self.targets, rows, steps)
