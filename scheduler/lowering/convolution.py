@@ -236,22 +236,22 @@ def convolution_backward(
     """Gradients of input, weight and bias; None for those that ``output_mask`` excludes."""
     steps, parts = (stride, padding, dilation), int(groups)
     by_input, by_weight, by_bias = output_mask
-    found: list[Tensor | None] = [None, None, None]
+    gradients: list[Tensor | None] = [None, None, None]
     if by_input:
         make = convolved if transposed else transposed_convolution
-        found[0] = make(b, grad_output, weight, None, steps, parts, input.size, input.dtype)
+        gradients[0] = make(b, grad_output, weight, None, steps, parts, input.size, input.dtype)
     if by_weight:
         # A transposed convolution swaps the roles of input and gradient.
         moving, fixed = (grad_output, input) if transposed else (input, grad_output)
-        found[1] = _weight_gradient(b, moving, fixed, weight, steps, parts)
+        gradients[1] = _weight_gradient(b, moving, fixed, weight, steps, parts)
     if by_bias:
         dims = tuple(d for d in range(grad_output.rank) if d != 1)
         meta = b.meta(2)
         accumulate = accumulator_type(meta.dtype)
-        found[2] = sum_over(
+        gradients[2] = sum_over(
             b, grad_output, dims, dtype=meta.dtype, accumulate=accumulate, size=meta.size
         )
-    return tuple(found)
+    return tuple(gradients)
 
 
 def _weight_gradient(

@@ -444,19 +444,14 @@ def embedding_renorm(
 ) -> Tensor:
     """Scale the rows that are looked up and longer than ``max_norm`` down to that norm."""
     lengths = _row_norms(b, self, float(norm_type))
-    asked = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
-    reached = count_sources(b, self.size[:1], asked)
+    looked_up = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
+    reached = count_sources(b, self.size[:1], looked_up)
     compute_dtype = self.dtype.compute_dtype
-    most = const(max_norm, compute_dtype)
 
     def read(i: Index) -> Value:
-        length, count = lengths.at((i[0], _ZERO)), reached.at(i[:1])
-        some = count > 0
-        long = trees.all_of(some, length > most)
-        own = upcast(self.at(i), compute_dtype)
-        least = length + 1e-07
-        scale = most / least
-        return call("where", long, own * scale, own)
+        length, value = lengths.at((i[0], _ZERO)), upcast(self.at(i), compute_dtype)
+        is_long = (reached.at(i[:1]) > 0) & (length > max_norm)
+        return call("where", is_long, value * (max_norm / (length + 1e-07)), value)
 
     return materialize(b, Tensor(self.size, self.dtype, read))
 

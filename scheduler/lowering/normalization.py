@@ -204,8 +204,8 @@ def functional_batch_norm(
         b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
     assert b.node is not None
-    kept = (_empty(b, 3),) if len(b.node.outputs) == 6 else ()
-    return (*result[:3], *kept, *result[3:])
+    reserve = (_empty(b, 3),) if len(b.node.outputs) == 6 else ()
+    return (*result[:3], *reserve, *result[3:])
 
 
 def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]:
@@ -251,8 +251,8 @@ def _normalized(
     average: Tensor
     variance: Tensor
     if input.rank < 2:  # an empty input: torch accepts it
-        kept = (_empty(b, 1), _empty(b, 2)) if len(b.node.outputs) > 1 else (None, None)
-        return input, *kept, running_mean, running_var
+        saved = (_empty(b, 1), _empty(b, 2)) if len(b.node.outputs) > 1 else (None, None)
+        return input, *saved, running_mean, running_var
     if training:
         average, variance = _statistics(b, input)
     elif running_mean is None or running_var is None:
@@ -275,11 +275,11 @@ def _normalized(
     if len(b.node.outputs) == 1:
         return result, None, None, None, None
     if training or b.meta(1).size != (_ZERO,):
-        kept = _vector(b, 1, average.at), _vector(b, 2, inverse)
+        saved = _vector(b, 1, average.at), _vector(b, 2, inverse)
     else:  # the CPU saves no statistics in inference
-        kept = _empty(b, 1), _empty(b, 2)
+        saved = _empty(b, 1), _empty(b, 2)
     if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
-        return result, *kept, running_mean, running_var
+        return result, *saved, running_mean, running_var
     number = reduced_count(input, (0, *range(2, input.rank)))
 
     def unbiased(index: Index) -> Value:
@@ -289,7 +289,7 @@ def _normalized(
 
     return (
         result,
-        *kept,
+        *saved,
         _running_average(b, running_mean, average.at, momentum),
         _running_average(b, running_var, unbiased, momentum),
     )

@@ -7,6 +7,8 @@ elements that share statistics: ``inverse deviation * (g - sum(g) / n - x̂ sum(
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import sympy
@@ -40,13 +42,8 @@ def _lazy_product(
     accumulate = accumulator_type(dtype)
 
     def read(index: Index) -> Value:
-        value: Value | None = None
-        for tensor, place in parts:
-            if tensor is not None:
-                own = upcast(tensor.at(place(index)), accumulate)
-                value = own if value is None else value * own
-        assert value is not None
-        return value
+        factors = [upcast(t.at(place(index)), accumulate) for t, place in parts if t is not None]
+        return reduce(mul, factors)
 
     return Tensor(size, accumulate, read)
 
@@ -137,16 +134,16 @@ def layer_norm_backward(
 
     normal = _normal(input, mean, rstd, row)
     g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[lead:]))
-    found: list[Tensor | None] = [None] * len(output_mask)
+    gradients: list[Tensor | None] = [None] * len(output_mask)
     if output_mask[0]:
         inverse = lambda i: upcast(rstd.at(row(i)), accumulate)  # noqa: E731
-        found[0] = _by_input(b, g, normal, inverse, dims, input.dtype, centred=mean is not None)
+        gradients[0] = _by_input(b, g, normal, inverse, dims, input.dtype, centred=mean is not None)
     shape = input.size[lead:]
     if output_mask[1] and weight is not None:
-        found[1] = _sum(b, grad_out, outer, weight.dtype, normal, shape)
+        gradients[1] = _sum(b, grad_out, outer, weight.dtype, normal, shape)
     if len(output_mask) > 2 and output_mask[2] and bias is not None:
-        found[2] = _sum(b, grad_out, outer, bias.dtype, None, shape)
-    return tuple(found)
+        gradients[2] = _sum(b, grad_out, outer, bias.dtype, None, shape)
+    return tuple(gradients)
 
 
 def batch_norm_backward(
@@ -186,16 +183,16 @@ def batch_norm_backward(
     inverse = Tensor(input.size[1:2], accumulate, inverse_at)
     normal = _normal(input, mean, inverse, lambda i: i[1:2])
     g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[1:2]))
-    found: list[Tensor | None] = [None, None, None]
+    gradients: list[Tensor | None] = [None, None, None]
     if output_mask[0] and learns:
-        found[0] = _by_input(b, g, normal, lambda i: inverse_at(i[1:2]), dims, input.dtype)
+        gradients[0] = _by_input(b, g, normal, lambda i: inverse_at(i[1:2]), dims, input.dtype)
     elif output_mask[0]:
-        found[0] = b.pointwise(input.size, input.dtype, lambda i: g.at(i) * inverse_at(i[1:2]))
+        gradients[0] = b.pointwise(input.size, input.dtype, lambda i: g.at(i) * inverse_at(i[1:2]))
     for place, by in ((1, normal), (2, None)):
         if output_mask[place]:
             meta = b.meta(place)
-            found[place] = _sum(b, grad_out, dims, meta.dtype, by, meta.size)
-    return tuple(found)
+            gradients[place] = _sum(b, grad_out, dims, meta.dtype, by, meta.size)
+    return tuple(gradients)
 
 
 def group_norm_backward(
@@ -217,15 +214,15 @@ def group_norm_backward(
     factor = None if weight is None else reshape(b, weight, (groups, each))
     normal = _normal(x, mean, rstd, lambda i: i[:2])
     g = _lazy_product(size, input.dtype, (grad, _same), (factor, lambda i: i[1:3]))
-    found: list[Tensor | None] = [None, None, None]
+    gradients: list[Tensor | None] = [None, None, None]
     if output_mask[0]:
         inverse = lambda i: upcast(rstd.at(i[:2]), accumulate)  # noqa: E731
         dims = tuple(range(2, len(size)))
-        found[0] = reshape(b, _by_input(b, g, normal, inverse, dims, input.dtype), input.size)
+        gradients[0] = reshape(b, _by_input(b, g, normal, inverse, dims, input.dtype), input.size)
     outer = (0, *range(3, len(size)))
     for place, by in ((1, normal), (2, None)):
         if output_mask[place]:
             meta = b.meta(place)
             result = _sum(b, grad, outer, meta.dtype, by, (groups, each))
-            found[place] = reshape(b, result, meta.size)
-    return tuple(found)
+            gradients[place] = reshape(b, result, meta.size)
+    return tuple(gradients)

@@ -29,7 +29,7 @@ def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: Any) 
     def read(i: Index) -> Value:
         here = trees.equal(i[at], chosen)
         return trees.masked_value(
-            here, _cast_source(self, src, (*i[:at], *i[at + 1 :])), self.at(i)
+            here, upcast(src.at((*i[:at], *i[at + 1 :])), self.dtype), self.at(i)
         )
 
     return materialize(b, Tensor(self.size, self.dtype, read))
@@ -59,7 +59,7 @@ def slice_scatter(
             rest = index_value(Mod(place, as_expr(step)))
             conditions.append(call("eq", rest, index_value(0)))
             place = FloorDiv(place, as_expr(step))
-        value = _cast_source(self, src, (*i[:at], place, *i[at + 1 :]))
+        value = upcast(src.at((*i[:at], place, *i[at + 1 :])), self.dtype)
         return trees.masked_value(trees.all_of(*conditions), value, self.at(i))
 
     return materialize(b, Tensor(self.size, self.dtype, read))
@@ -77,14 +77,10 @@ def diagonal_scatter(
         inside = index_value(along) >= index_value(0)
         rest = tuple(x for d, x in enumerate(i) if d not in (first, second))
         return trees.masked_value(
-            trees.all_of(same, inside), _cast_source(self, src, (*rest, along)), self.at(i)
+            trees.all_of(same, inside), upcast(src.at((*rest, along)), self.dtype), self.at(i)
         )
 
     return materialize(b, Tensor(self.size, self.dtype, read))
-
-
-def _cast_source(self: Tensor, src: Tensor, index: Index) -> Value:
-    return upcast(src.at(index), self.dtype)
 
 
 def _zeros(b: Builder, grad: Tensor) -> Tensor:
