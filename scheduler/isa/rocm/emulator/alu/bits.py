@@ -28,14 +28,6 @@ def _signed_field(value: Any, offset: Any, width: Any) -> Any:
     return (found ^ sign) - sign
 
 
-def _insert(mask: Any, ones: Any, zeros: Any) -> Any:
-    return (mask & ones) | (~mask & zeros)
-
-
-def _count_ones(value: Any, base: Any) -> Any:
-    return np.bitwise_count(value).astype(np.uint32) + base
-
-
 def _leading(value: Any) -> Any:
     """Count the zeros above the highest set bit; -1 without any."""
     exponent = np.frexp(value.astype(np.float64))[1]
@@ -66,10 +58,6 @@ def _joined(high: Any, low: Any) -> Any:
 
 def _align_bits(high: Any, low: Any, shift: Any) -> Any:
     return (_joined(high, low) >> (shift & _31).astype(np.uint64)).astype(np.uint32)
-
-
-def _align_bytes(high: Any, low: Any, shift: Any) -> Any:
-    return _align_bits(high, low, (shift & np.uint32(3)) << np.uint32(3))
 
 
 def permute_bytes(high: Any, low: Any, selector: Any) -> Any:
@@ -150,15 +138,23 @@ ROWS: tuple[AluRow, ...] = (
     AluRow("v_accvgpr_mov_b32", (B32,), (B32,), lambda a: a),
     AluRow("v_bfe_u32", (U32,), (U32, U32, U32), _field),
     AluRow("v_bfe_i32", (U32,), (U32, U32, U32), _signed_field),
-    AluRow("v_bfi_b32", (B32,), (B32, B32, B32), _insert),
+    AluRow("v_bfi_b32", (B32,), (B32, B32, B32), lambda mask, a, b: (mask & a) | (~mask & b)),
     AluRow("v_bfm_b32", (B32,), (U32, U32), lambda w, at: ((_1 << (w & _31)) - _1) << (at & _31)),
     AluRow("v_bfrev_b32", (B32,), (B32,), _reversed),
     AluRow("v_ffbh_u32", (I32,), (U32,), _leading),
     AluRow("v_ffbh_i32", (I32,), (U32,), _leading_signs),
     AluRow("v_ffbl_b32", (I32,), (U32,), _trailing),
-    AluRow("v_bcnt_u32_b32", (U32,), (U32, U32), _count_ones),
+    AluRow(
+        "v_bcnt_u32_b32",
+        *((U32,), (U32, U32)),
+        lambda value, base: np.bitwise_count(value).astype(np.uint32) + base,
+    ),
     AluRow("v_alignbit_b32", (B32,), (B32, B32, U32), _align_bits),
-    AluRow("v_alignbyte_b32", (B32,), (B32, B32, U32), _align_bytes),
+    AluRow(
+        "v_alignbyte_b32",
+        *((B32,), (B32, B32, U32)),
+        lambda high, low, shift: _align_bits(high, low, (shift & np.uint32(3)) << np.uint32(3)),
+    ),
     AluRow("v_perm_b32", (B32,), (B32, B32, B32), permute_bytes),
     AluRow("v_and_or_b32", (B32,), (B32, B32, B32), lambda a, b, c: (a & b) | c),
     AluRow("v_or3_b32", (B32,), (B32, B32, B32), lambda a, b, c: a | b | c),

@@ -20,10 +20,6 @@ def _never(a: Lanes, b: Lanes) -> Masks:
     return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), dtype=np.bool_)
 
 
-def _always(a: Lanes, b: Lanes) -> Masks:
-    return ~_never(a, b)
-
-
 def _ordered(a: Lanes, b: Lanes) -> Masks:
     return ~(np.isnan(a) | np.isnan(b))
 
@@ -53,7 +49,7 @@ _FLOAT: dict[str, Callable[[Lanes, Lanes], Masks]] = {
     "nle": _not(np.less_equal),
     "neq": _not(np.equal),
     "nlt": _not(np.less),
-    "tru": _always,
+    "tru": _not(_never),
 }
 _FLOATS = {Type.F16: (np.uint16, 10), Type.F32: (np.uint32, 23), Type.F64: (np.uint64, 52)}
 

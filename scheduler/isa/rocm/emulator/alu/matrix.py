@@ -91,7 +91,9 @@ def _mfma_compute(product: Product, element: Element, other: Element) -> Callabl
         left = element.decode(unpack_codes(a, element.bits))
         right = other.decode(unpack_codes(b, other.bits))
         if double:
-            signs = [-1.0 if flag else 1.0 for flag in _negations(modifiers)]
+            blgp = modifier_number(modifiers, "blgp")  # f64's negations, if neg:[a,b,c] is absent
+            negated = modifiers.get("neg", (blgp & 1, blgp >> 1 & 1, blgp >> 2 & 1))
+            signs = [-1.0 if flag else 1.0 for flag in negated]
             accumulator = c
             if signs[2] < 0:
                 accumulator = c.copy()
@@ -105,14 +107,6 @@ def _mfma_compute(product: Product, element: Element, other: Element) -> Callabl
         return product.multiply(left, right, c)
 
     return compute
-
-
-def _negations(modifiers: Modifiers) -> tuple[int, ...]:
-    """Return f64's negations: ``neg:[a,b,c]``, or BLGP's bits."""
-    if "neg" in modifiers:
-        return modifiers["neg"]
-    bits = modifier_number(modifiers, "blgp")
-    return (bits & 1, bits >> 1 & 1, bits >> 2 & 1)
 
 
 def _shape_of(name: str) -> MatrixShape:

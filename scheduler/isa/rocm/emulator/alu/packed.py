@@ -33,15 +33,15 @@ _THREE: tuple[tuple[str, Callable[..., Any]], ...] = (
 
 def _type_rows(kind: Type) -> Iterator[AluRow]:
     for name, compute in _TWO:
-        computed = _rounded(compute) if kind is Type.BF16 else compute
+
+        def rounded(a: Lanes, b: Lanes, compute: Callable[..., Any] = compute) -> Lanes:
+            return to_bfloat16(compute(a, b))
+
+        computed = rounded if kind is Type.BF16 else compute
         yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind, kind), computed, packed=True)
     for name, compute in (*_THREE, ("fma", FMA[kind])):
         yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind,) * 3, compute, packed=True)
     yield AluRow(f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], packed=True)
-
-
-def _rounded(compute: Callable[..., Any]) -> Callable[[Lanes, Lanes], Lanes]:
-    return lambda a, b: to_bfloat16(compute(a, b))
 
 
 _WRAPPING: tuple[tuple[str, Callable[..., Any]], ...] = (

@@ -149,15 +149,6 @@ def _unscaled_rows(
             yield BlockRow(f"v_cvt_pk_f32_{name}", 2, (1,), two, True, Feature.RDNA4_FLOAT8)
 
 
-def _scaled_rows() -> Iterator[BlockRow]:
-    """Yield gfx950's conversions."""
-    for name in _EIGHT:
-        yield from _scaled_eight(name)
-    yield from _scaled_four()
-    for name in _SIX:
-        yield from _scaled_six(name)
-
-
 def _row(
     name: str, results: int, sources: tuple[int, ...], compute: Callable[..., Bits]
 ) -> BlockRow:
@@ -253,5 +244,7 @@ ROWS = (
 BLOCK_ROWS = (
     *_unscaled_rows(FNUZ_FORMATS, FNUZ, Feature.FNUZ_FLOAT8),
     *_unscaled_rows(FORMATS, ELEMENTS, Feature.OCP_FLOAT8),
-    *_scaled_rows(),
+    *(row for name in _EIGHT for row in _scaled_eight(name)),  # these are gfx950's
+    *_scaled_four(),
+    *(row for name in _SIX for row in _scaled_six(name)),
 )

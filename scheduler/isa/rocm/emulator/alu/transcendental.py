@@ -21,16 +21,8 @@ _NORMAL = np.float32(2.0**-126)
 _REVOLUTIONS = 256.0
 
 
-def _root(a: Lanes) -> Lanes:
-    return np.sqrt(a)
-
-
 def _reciprocal(a: Lanes) -> Lanes:
     return 1.0 / a
-
-
-def _reciprocal_root(a: Lanes) -> Lanes:
-    return 1.0 / np.sqrt(a)
 
 
 def _sine(a: Lanes) -> Lanes:
@@ -45,8 +37,8 @@ def _cosine(a: Lanes) -> Lanes:
 
 _FUNCTIONS: tuple[tuple[str, Callable[[Lanes], Lanes]], ...] = (
     ("rcp", _reciprocal),
-    ("rsq", _reciprocal_root),
-    ("sqrt", _root),
+    ("rsq", lambda a: 1.0 / np.sqrt(a)),
+    ("sqrt", np.sqrt),
     ("exp", np.exp2),
     ("log", np.log2),
     ("sin", _sine),
