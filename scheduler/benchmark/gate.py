@@ -60,8 +60,8 @@ def is_sorted_order(got: Array, expected: Array, keys: Array, tolerance: Toleran
         return False
     bound = 2 * tolerance.bound(reference, tolerance.scale(keys))
     with np.errstate(invalid="ignore"):
-        off = np.where(np.isfinite(reference), np.abs(sorted_keys - reference), 0.0)
-    return bool((off <= bound).all())
+        deviation = np.where(np.isfinite(reference), np.abs(sorted_keys - reference), 0.0)
+    return bool((deviation <= bound).all())
 
 
 def compare_output(

@@ -61,8 +61,8 @@ def find_toolchains(search: Search) -> tuple[ToolchainResult, ...]:
 
 def find_target_toolchains(target: Target, search: Search) -> tuple[ToolchainResult, ...]:
     """Return the compilers of the target's backend, as ``find_toolchains`` does."""
-    found: tuple[ToolchainResult, ...] = load_part(backend_of(target).compilers)(search)
-    return found
+    results: tuple[ToolchainResult, ...] = load_part(backend_of(target).compilers)(search)
+    return results
 
 
 def clang_compilers(search: Search) -> tuple[ToolchainResult, ...]:
@@ -74,10 +74,10 @@ def clang_compilers(search: Search) -> tuple[ToolchainResult, ...]:
 def bundled_clang(cache: CodeCache | None = None) -> Toolchain:
     """Return the clang of the ``ziglang`` package. Raises ``UserError`` if the package is
     damaged."""
-    found = _find_bundled(cache)
-    if isinstance(found, AbsentToolchain):
-        raise UserError(f"the bundled compiler is unusable ({found.reason}): reinstall ziglang")
-    return found
+    toolchain = _find_bundled(cache)
+    if isinstance(toolchain, AbsentToolchain):
+        raise UserError(f"the bundled compiler is unusable ({toolchain.reason}): reinstall ziglang")
+    return toolchain
 
 
 def pick_toolchain(

@@ -161,19 +161,21 @@ def _telemetry_differences(window: Window) -> Iterator[Difference]:
 
 
 def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference]:
-    here = finding.relation is Relation.DIFFERS
-    where = ""
-    if not here:
+    is_at_change = finding.relation is Relation.DIFFERS
+    suffix = ""
+    if not is_at_change:
         count = abs(finding.offset)
         distance = "1 point" if count == 1 else f"{count} points"
         side = "before" if finding.offset < 0 else "after"
-        where = f" ({distance} {side} the change, not at the change)"
+        suffix = f" ({distance} {side} the change, not at the change)"
     if aspect is Aspect.SETTINGS:
         before, after = finding.before.environment.settings, finding.after.environment.settings
         for name in sorted(before.keys() | after.keys()):
             one, other = before.get(name, "not set"), after.get(name, "not set")
             if one != other:
-                yield Difference(aspect, one, other, f"{name} {one} → {other}{where}", name, here)
+                yield Difference(
+                    aspect, one, other, f"{name} {one} → {other}{suffix}", name, is_at_change
+                )
         return
     label = _labels(aspect, window)
     one, other = label(finding.before), label(finding.after)
@@ -185,7 +187,7 @@ def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Ite
             gpu = target_of(finding.after.target)
             title = gpu.words.image if gpu else GENERAL.image
         text = f"{title} {shorten_digest(one)} → {shorten_digest(other)}"
-    yield Difference(aspect, one, other, text + where, here=here)
+    yield Difference(aspect, one, other, text + suffix, here=is_at_change)
 
 
 _TITLES = {Aspect.HEADERS: "kernel headers", Aspect.UNIT: "device serial number"}
