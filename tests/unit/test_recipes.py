@@ -49,7 +49,7 @@ def test_add_a_target(tmp_path: Path, cache: CodeCache) -> None:
     """``gfx1103``, the GPU of Ryzen 7040: of a generation that is there."""
     recipe = Recipe("Add a target", tmp_path)
     file = "scheduler/targets/rdna3.py"
-    row = 'PHOENIX = rdna.gpu("gfx1103", elf_machine=0x44, similar=_NAME, **_COMMON)\n'
+    row = 'PHOENIX = replace(STRIX_HALO, processor="gfx1103", elf_machine=0x44)\n'
     recipe.insert(file, "GPUS = (", row)
     recipe.replace(file, "GPUS = (GPU, ", "GPUS = (GPU, PHOENIX, ")
     recipe.step("scheduler.build.matrix_header")
