@@ -9,7 +9,7 @@ node's arguments become ``Subgraph``, with values named after the node. Dimensio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,47 +20,25 @@ from scheduler.frontends.arguments import (
     Expressions,
     is_graph,
     read_argument,
-    read_int,
     read_tensor_meta,
     value_names,
 )
-from scheduler.frontends.fields import Json, field, optional_field, read_union, value_name
+from scheduler.frontends.fields import Json, field, optional_field, value_name
 from scheduler.frontends.foreach import with_single_ops
 from scheduler.frontends.guards import read_guards
-from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.mutations import with_written_inputs
 from scheduler.frontends.offsets import first_element, rebase_offset
 from scheduler.frontends.origins import read_origin
-from scheduler.frontends.output_specs import read_outputs
 from scheduler.frontends.running_stats import with_written_statistics
+from scheduler.frontends.signature import read_inputs, read_outputs
 from scheduler.frontends.subclasses import with_inner_tensors
+from scheduler.frontends.symbols import random_symbols, read_symbols
 from scheduler.frontends.vmap import with_batch_dimensions
 from scheduler.fuel import fuel_limit
 from scheduler.ir.check import check_graph, free_symbols
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import (
-    Argument,
-    Expr,
-    Graph,
-    GraphInput,
-    InputKind,
-    Node,
-    Ref,
-    Subgraph,
-    SymbolInfo,
-    TensorMeta,
-)
-from scheduler.ir.index.functions import is_unbacked, symbol, unbacked_sizes
-from scheduler.ir.random import (
-    BLOCKS,
-    BLOCKS_END,
-    DEFAULT_BLOCKS,
-    PHILOX_RAND,
-    SEED,
-    SEED_END,
-    draws_random,
-    has_target,
-)
+from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, Subgraph, TensorMeta
+from scheduler.ir.index.functions import symbol, unbacked_sizes
 from scheduler.ir.serialize import with_digest
 from scheduler.limits import (
     MAX_ARGUMENTS,
@@ -72,7 +50,6 @@ from scheduler.limits import (
 )
 
 SCHEMA_MAJORS = (5, 6, 7, 8)  # torch 2.4 to 2.15
-_UNBACKED_HINT = 64  # for a size that depends on data
 _TRANSPARENT = {
     "higher_order.invoke_subgraph",
     "higher_order.strict_mode",
@@ -80,11 +57,17 @@ _TRANSPARENT = {
     "higher_order.wrap_with_set_grad_enabled",
     "higher_order.wrap_with_autocast",
 }
-_INPUT_KINDS = {
-    "parameter": (InputKind.PARAMETER, "parameter_name"),
-    "buffer": (InputKind.BUFFER, "buffer_name"),
-    "tensor_constant": (InputKind.CONSTANT, "tensor_constant_name"),
-}
+# Ops whose results after the first one are indices and counts.
+_UNIQUE_OPS = frozenset(
+    f"aten.{name}.default"
+    for name in (
+        "_unique",
+        "_unique2",
+        "unique_dim",
+        "unique_consecutive",
+        "unique_dim_consecutive",
+    )
+)
 
 
 def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
@@ -104,7 +87,10 @@ def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     """
     document = read_model_json(path, model_name)
     try:
-        nodes = _count_nodes(document)
+        nodes = _count_nodes(document["graph_module"]["graph"], 0)
+    except (AttributeError, LookupError, TypeError):
+        nodes = 0  # the reader reports the error
+    try:
         with fuel_limit("reading", PARSE_FUEL.for_parts(nodes)):
             graph = _Reader(document).graph(
                 default_name(path.stem, model_name) if name is None else name
@@ -117,83 +103,99 @@ def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     return with_digest(graph)
 
 
-def _count_nodes(document: Any) -> int:
-    """Count the nodes of all graphs, inner ones included. Errors are reported later, when they are
-    read."""
-    try:
-        return _count(document["graph_module"]["graph"], 0)
-    except (AttributeError, LookupError, TypeError):
-        return 0
-
-
-def _count(graph: Any, depth: int) -> int:
+def _count_nodes(graph: Any, depth: int) -> int:
+    """Count the nodes of a graph and its inner graphs."""
     inner = (
         entry["arg"]["as_graph"]["graph"]
         for node in graph["nodes"]
         for entry in node["inputs"]
         if "as_graph" in entry["arg"]
     )
-    deeper = sum(_count(one, depth + 1) for one in inner) if depth < MAX_GRAPH_NESTING else 0
-    return len(graph["nodes"]) + deeper
-
-
-# Ops whose results after the first one are indices and counts.
-_UNIQUE_OPS = frozenset(
-    f"aten.{name}.default"
-    for name in (
-        "_unique",
-        "_unique2",
-        "unique_dim",
-        "unique_consecutive",
-        "unique_dim_consecutive",
-    )
-)
+    nested = sum(_count_nodes(g, depth + 1) for g in inner) if depth < MAX_GRAPH_NESTING else 0
+    return len(graph["nodes"]) + nested
 
 
 class _Reader:
     """Converts one document to a graph."""
 
     def __init__(self, document: Any) -> None:
-        self._document: Json = _check_schema(document)
-        self._expressions = Expressions(plain=document["schema_version"]["major"] < 8)
+        version = field(document, "schema_version", dict, "model.json")
+        major = field(version, "major", int, "schema_version")
+        if major not in SCHEMA_MAJORS:
+            raise UserError(
+                f"torch.export schema version {major} is not supported; versions "
+                f"{SCHEMA_MAJORS[0]} to {SCHEMA_MAJORS[-1]} are: export the model again with "
+                "torch 2.4 to 2.15"
+            )
+        self._document: Json = document
+        self._expressions = Expressions(plain=major < 8)
         self._tensors: dict[str, TensorMeta] = {}
-        self._begins: dict[str, int | None] = {}  # offset of each value in its storage
+        self._offsets: dict[str, int | None] = {}  # of each value in its storage
         self._sym_ints: dict[str, Expr] = {}
-        self._renamed: dict[str, str] = {}  # renamed input sizes: name in the file
-        self._count = 0  # nodes read so far
+        self._node_count = 0
 
     def graph(self, name: str) -> Graph:
         module = field(self._document, "graph_module", dict, "model.json")
         data = field(module, "graph", dict, "graph_module")
         self._values(data, {})
         nodes = self._nodes(data, {}, "", 0)
-        inputs = tuple(self._inputs(field(module, "signature", dict, "graph_module")))
-        self._check_inputs(data, inputs)
-        self._name_sizes_of_inputs(inputs)
-        outputs = read_outputs(data, module, inputs)
-        symbols = self._symbols()
+        signature = field(module, "signature", dict, "graph_module")
+        inputs = read_inputs(data, signature)
+        # An input's size is known even if torch was told otherwise.
+        metas = [self._tensors[value.name] for value in inputs if value.name in self._tensors]
+        unbacked = {name for meta in metas for size in meta.size for name in unbacked_sizes(size)}
+        new_names = {name: f"s_{name}" for name in unbacked}
+        if unbacked:
+            self._rename_sizes(new_names)
+        outputs = read_outputs(data, signature, inputs)
+        exprs = [e for meta in self._tensors.values() for e in (*meta.size, *meta.stride)]
+        sizes = free_symbols(exprs)
+        # A number that is read from data and is not a size may be negative: its node makes it.
+        sym_ints = {
+            name: expr
+            for name, expr in self._sym_ints.items()
+            if sizes.issuperset(unbacked_sizes(expr))
+        }
+        symbols = read_symbols(
+            self._document,
+            sorted(free_symbols((*exprs, *sym_ints.values()))),
+            {new: old for old, new in new_names.items()},
+            self._expressions.hints,
+        )
         return Graph(
             name=name,
             digest="",
-            symbols=symbols | _random_symbols(nodes),
+            symbols=symbols | random_symbols(nodes),
             inputs=inputs,
             outputs=outputs.names,
             nodes=tuple(nodes),
             tensors=self._tensors,
-            sym_ints=self._sym_ints,
+            sym_ints=sym_ints,
             producer=f"torch {str(self._document.get('torch_version', 'unknown'))[:60]}",
             output_specs=outputs.specs,
             constant_outputs=outputs.constants,
-            guards=read_guards(self._document, self._tensors, self._sym_ints, symbols),
+            guards=read_guards(self._document, self._tensors, sym_ints, symbols),
         )
+
+    def _rename_sizes(self, names: Mapping[str, str]) -> None:
+        new = {symbol(name): symbol(to) for name, to in names.items()}
+        self._tensors = {
+            name: replace(
+                meta,
+                size=tuple(expr.xreplace(new) for expr in meta.size),
+                stride=tuple(expr.xreplace(new) for expr in meta.stride),
+            )
+            for name, meta in self._tensors.items()
+        }
+        self._sym_ints = {name: expr.xreplace(new) for name, expr in self._sym_ints.items()}
 
     def _values(self, data: Json, names: Mapping[str, str]) -> None:
         """Read the metas of a graph's values; ``names`` renames the values of an inner graph."""
         for name, meta in field(data, "tensor_values", dict, "graph").items():
             where = f"value {name!r}"
-            known = names.get(name, name)
-            self._tensors.setdefault(known, read_tensor_meta(meta, self._expressions, where))
-            self._begins.setdefault(known, first_element(meta))
+            new_name = names.get(name, name)
+            self._tensors.setdefault(new_name, read_tensor_meta(meta, self._expressions, where))
+            self._offsets.setdefault(new_name, first_element(meta))
         for name, size in field(data, "sym_int_values", dict, "graph").items():
             where = f"symbolic integer {name!r}"
             expr = self._expressions.read_number(size, where)
@@ -204,73 +206,62 @@ class _Reader:
         """Read a graph's nodes. For an inner graph, ``names`` renames values and ``prefix`` is
         prepended to node names."""
         parts = field(data, "nodes", list, "graph")
-        self._count += len(parts)
-        if self._count > MAX_NODES:
+        self._node_count += len(parts)
+        if self._node_count > MAX_NODES:
             raise UserError(f"more than {MAX_NODES} nodes")
         if depth > MAX_GRAPH_NESTING:
             raise UserError(f"graphs are nested more than {MAX_GRAPH_NESTING} deep")
         nodes: list[Node] = []
         for index, part in enumerate(parts):
-            target = _target(field(part, "target", str, f"node number {index}"))
+            target = field(part, "target", str, f"node number {index}").removeprefix("torch.ops.")
+            if target.startswith("torch._higher_order_ops."):  # torch 2.4 writes the module path
+                target = f"higher_order.{target.rpartition('.')[2]}"
             if target in _TRANSPARENT:
                 nodes += self._inline(part, names, prefix, depth + 1)
-            else:
-                nodes.append(self._node(part, target, index, names, prefix, depth))
+                continue
+            node, graphs = _read_node(part, target, index)
+            name = prefix + node.name
+            subgraphs = {
+                position: self._subgraph(content, name, depth + 1)
+                for position, content in graphs.items()
+            }
+            node = rebase_offset(_rename_values(node, names), self._offsets)
+            args = tuple(subgraphs.get(i, argument) for i, argument in enumerate(node.args))
+            node = replace(node, name=name, args=args)
+            self._correct_dtypes(node)
+            nodes.append(node)
         return nodes
 
-    def _node(
-        self,
-        part: Json,
-        target: str,
-        index: int,
-        names: Mapping[str, str],
-        prefix: str,
-        depth: int,
-    ) -> Node:
-        """Read a node. The names in its inner graphs are prefixed with the node's name."""
-        node, graphs = _read_node(part, target, index)
-        name = prefix + node.name
-        inner = {at: self._subgraph(content, name, depth + 1) for at, content in graphs.items()}
-        renamed = rebase_offset(_renamed(node, names), self._begins)
-        args = tuple(inner.get(at, argument) for at, argument in enumerate(renamed.args))
-        if target in _UNIQUE_OPS:
-            self._retype(renamed.outputs[1:], DType.I64)
-        if target == "aten.bincount.default":
-            self._retype(renamed.outputs, self._bincount_dtype(renamed))
-        return replace(renamed, name=name, args=args)
-
-    def _retype(self, names: Iterable[str], dtype: DType) -> None:
-        """Set the dtype of values, overriding the file: torch exports indices and counts with the
-        dtype of the values they refer to, but computes them as int64."""
+    def _correct_dtypes(self, node: Node) -> None:
+        """Correct the dtypes of indices and counts. torch exports them with the dtype of the values
+        that they refer to, but computes int64; ``bincount`` returns a float if it has weights."""
+        names, dtype = node.outputs[1:], DType.I64
+        if node.target == "aten.bincount.default":
+            names = node.outputs
+            weights = node.args[1] if len(node.args) > 1 else node.kwargs.get("weights")
+            if isinstance(weights, Ref):
+                meta = self._tensors.get(weights.name)
+                is_f32 = meta is not None and meta.dtype is DType.F32
+                dtype = DType.F32 if is_f32 else DType.F64
+        elif node.target not in _UNIQUE_OPS:
+            return
         for name in names:
             if name in self._tensors:
                 self._tensors[name] = replace(self._tensors[name], dtype=dtype)
 
-    def _bincount_dtype(self, node: Node) -> DType:
-        """The result dtype of ``bincount``: int64 without weights, float32 for float32 weights,
-        otherwise float64."""
-        weights = node.args[1] if len(node.args) > 1 else node.kwargs.get("weights")
-        if not isinstance(weights, Ref):
-            return DType.I64
-        meta = self._tensors.get(weights.name)
-        return DType.F32 if meta is not None and meta.dtype is DType.F32 else DType.F64
-
     def _subgraph(self, content: Json, node: str, depth: int) -> Subgraph:
+        """Read a graph among a node's arguments; its names are prefixed with the node's name."""
         where = f"node {node!r}"
         prefix = f"{node}_{value_name(content, where)}_"
         data = field(content, "graph", dict, where)
         names = {name: prefix + name for name in _inner_values(data)}
         self._values(data, names)
         inputs, outputs = (
-            tuple(names.get(name, prefix + name) for name in _names_of(data, label, where))
+            tuple(names.get(name, prefix + name) for name in _interface_names(data, label, where))
             for label in ("inputs", "outputs")
         )
-        return Subgraph(
-            content["name"],
-            inputs,
-            outputs,
-            tuple(self._nodes(data, names, prefix, depth)),
-        )
+        nodes = tuple(self._nodes(data, names, prefix, depth))
+        return Subgraph(content["name"], inputs, outputs, nodes)
 
     def _inline(self, part: Json, names: Mapping[str, str], outer: str, depth: int) -> list[Node]:
         """Return an inner graph's nodes, which replace the node that wraps it."""
@@ -286,136 +277,41 @@ class _Reader:
         content = field(arguments[at], "as_graph", dict, where)
         prefix = f"{outer}{value_name(content, where)}_"
         inner = field(content, "graph", dict, where)
-        given = [
-            _rename(value, names)
-            for argument in arguments[at + 1 :]
-            for value in _flatten(read_argument(argument, where))
-        ]
-        inner_inputs, made = (_names_of(inner, label, where) for label in ("inputs", "outputs"))
-        if len(given) != len(inner_inputs) or len(made) != len(outputs):
+        operands: list[Argument] = []
+        for data in arguments[at + 1 :]:
+            argument = _rename(read_argument(data, where), names)
+            if isinstance(argument, tuple):
+                operands += argument
+            elif not isinstance(argument, str):  # text only names the graph (invoke_subgraph)
+                operands.append(argument)
+        inner_inputs, inner_outputs = (
+            _interface_names(inner, label, where) for label in ("inputs", "outputs")
+        )
+        if len(operands) != len(inner_inputs) or len(inner_outputs) != len(outputs):
             raise UserError(
                 f"{where}: its inner graph has another number of inputs or outputs than the node"
             )
-        inside = {name: prefix + name for name in _inner_values(inner)}
-        passed = dict(zip(inner_inputs, given, strict=True))
+        inner_names = {name: prefix + name for name in _inner_values(inner)}
+        passed = dict(zip(inner_inputs, operands, strict=True))
         for name, argument in passed.items():
             if isinstance(argument, Ref):
-                inside[name] = argument.name
-        # A value made inside the inner graph takes the outer name, once.
-        returned: list[Node] = []
+                inner_names[name] = argument.name
+        # A value made inside the inner graph takes the outer name, once; a value that is passed
+        # through or returned again needs a node.
+        aliases: list[Node] = []
         seen: set[str] = set()
-        for name, output in zip(made, outputs, strict=True):
+        for name, output in zip(inner_outputs, outputs, strict=True):
+            result = names.get(output, output)
             if name in passed or name in seen:
-                value = passed[name] if name in passed else Ref(inside[name])
-                returned.append(_alias(names.get(output, output), value))
+                value = passed[name] if name in passed else Ref(inner_names[name])
+                aliases.append(
+                    Node(f"{result}_returned", "aten.alias.default", (value,), {}, (result,))
+                )
             else:
-                inside[name] = names.get(output, output)
+                inner_names[name] = result
             seen.add(name)
-        self._values(inner, inside)
-        return [*self._nodes(inner, inside, prefix, depth), *returned]
-
-    def _inputs(self, signature: Json) -> Iterable[GraphInput]:
-        for index, spec in enumerate(field(signature, "input_specs", list, "signature")):
-            where = f"signature input {index}"
-            kind, content = read_union(spec, where)
-            if kind == "user_input":
-                for name in value_names(field(content, "arg", dict, where), where):
-                    if name is not None:
-                        yield GraphInput(name, InputKind.USER)
-            elif kind in _INPUT_KINDS:
-                role, label = _INPUT_KINDS[kind]
-                name = value_name(field(content, "arg", dict, where), where)
-                yield GraphInput(name, role, value_name(content, where, label))
-            elif kind != "constant_input":
-                raise UserError(f"{where}: inputs of kind {kind!r} are not supported")
-
-    def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
-        """Raise ``UserError`` if the signature and the graph have different inputs."""
-        signature_names = {
-            name
-            for part in field(data, "inputs", list, "graph")
-            for name in value_names(part, "graph inputs")
-            if name is not None
-        }
-        for name in sorted(signature_names ^ {value.name for value in inputs}):
-            raise UserError(f"input {name!r} is not in both the graph and its signature")
-
-    def _name_sizes_of_inputs(self, inputs: Iterable[GraphInput]) -> None:
-        """Rename unbacked sizes of inputs: an input's size is known even if torch was told
-        otherwise."""
-        metas = [self._tensors[one.name] for one in inputs if one.name in self._tensors]
-        names = {name for meta in metas for size in meta.size for name in unbacked_sizes(size)}
-        if not names:
-            return
-        new = {symbol(name): symbol(f"s_{name}") for name in names}
-        self._renamed = {to.name: name.name for name, to in new.items()}
-        self._tensors = {
-            name: replace(
-                meta,
-                size=tuple(expr.xreplace(new) for expr in meta.size),
-                stride=tuple(expr.xreplace(new) for expr in meta.stride),
-            )
-            for name, meta in self._tensors.items()
-        }
-        self._sym_ints = {name: expr.xreplace(new) for name, expr in self._sym_ints.items()}
-
-    def _symbols(self) -> dict[str, SymbolInfo]:
-        ranges = optional_field(self._document, "range_constraints", dict, "model.json") or {}
-        exprs = [e for meta in self._tensors.values() for e in (*meta.size, *meta.stride)]
-        sizes = free_symbols(exprs)
-        self._sym_ints = {
-            name: expr for name, expr in self._sym_ints.items() if not _is_read(expr, sizes)
-        }
-        used = sorted(free_symbols((*exprs, *self._sym_ints.values())))
-        hints = infer_hints(self._expressions.hints)
-        found = {}
-        for name in used:
-            own = self._renamed.get(name, name)
-            found[name] = _symbol(name, ranges.get(own, {}), hints.get(own))
-        return found
-
-
-def _random_symbols(nodes: Sequence[Node]) -> dict[str, SymbolInfo]:
-    """The symbols of a graph that draws random numbers: the seed, and torch's blocks of threads."""
-    found: dict[str, SymbolInfo] = {}
-    if any(draws_random(node) for node in nodes):
-        found[SEED] = SymbolInfo(SEED, hint=0, minimum=0, maximum=SEED_END - 1)
-    if any(has_target(node, PHILOX_RAND) for node in nodes):
-        found[BLOCKS] = SymbolInfo(BLOCKS, DEFAULT_BLOCKS, minimum=1, maximum=BLOCKS_END - 1)
-    return found
-
-
-def _is_read(expr: Expr, sizes: set[str]) -> bool:
-    """Whether a number is read from data and is not a size. Its node makes it, and it may be
-    negative."""
-    return any(name not in sizes for name in unbacked_sizes(expr))
-
-
-def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
-    where = f"range of symbol {name!r}"
-    if not isinstance(bounds, dict):
-        raise UserError(f"{where}: not an object")
-    least, most = bounds.get("min_val"), bounds.get("max_val")
-    minimum = 0 if least is None else max(0, read_int(least, where))
-    maximum = None if most is None else read_int(most, where)
-    if is_unbacked(name) and hint is None:
-        # Well below the maximum: several such sizes may have to fit into one tensor.
-        hint = _UNBACKED_HINT if maximum is None else min(_UNBACKED_HINT, -(-maximum // 4))
-        return SymbolInfo(name, max(minimum, hint), minimum, maximum)
-    return SymbolInfo(name, minimum if hint is None else hint, minimum, maximum)
-
-
-def _check_schema(document: Any) -> Json:
-    version = field(document, "schema_version", dict, "model.json")
-    major = field(version, "major", int, "schema_version")
-    if major not in SCHEMA_MAJORS:
-        raise UserError(
-            f"torch.export schema version {major} is not supported; versions "
-            f"{SCHEMA_MAJORS[0]} to {SCHEMA_MAJORS[-1]} are: export the model again with "
-            "torch 2.4 to 2.15"
-        )
-    checked: Json = document
-    return checked
+        self._values(inner, inner_names)
+        return [*self._nodes(inner, inner_names, prefix, depth), *aliases]
 
 
 def _inner_values(data: Json) -> list[str]:
@@ -423,33 +319,12 @@ def _inner_values(data: Json) -> list[str]:
     return [name for label in labels for name in optional_field(data, label, dict, "graph") or {}]
 
 
-def _names_of(data: Json, label: str, where: str) -> list[str]:
+def _interface_names(data: Json, label: str, where: str) -> list[str]:
     """The inputs or outputs of an inner graph."""
     names = [n for part in field(data, label, list, where) for n in value_names(part, where)]
     if None in names:
         raise UserError(f"{where}: its inner graph has a constant among its {label}")
     return [name for name in names if name is not None]
-
-
-def _flatten(argument: Argument) -> tuple[Argument, ...]:
-    """The arguments of a wrapped graph. Text (of ``invoke_subgraph``) only names the graph and is
-    dropped."""
-    if isinstance(argument, tuple):
-        return argument
-    return () if isinstance(argument, str) else (argument,)
-
-
-def _alias(output: str, value: Argument) -> Node:
-    """A node for a result that an inner graph passes through or returns twice."""
-    return Node(f"{output}_returned", "aten.alias.default", (value,), {}, (output,))
-
-
-def _target(name: str) -> str:
-    """The op name of a target in the form that nodes use: torch 2.4 writes the module paths of
-    higher-order ops."""
-    if name.startswith("torch._higher_order_ops."):
-        return f"higher_order.{name.rpartition('.')[2]}"
-    return name.removeprefix("torch.ops.")
 
 
 def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Json]]:
@@ -511,7 +386,7 @@ def _output_names(part: Json, where: str) -> tuple[str, ...]:
     )
 
 
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+def _rename_values(node: Node, names: Mapping[str, str]) -> Node:
     if not names:
         return node
     return replace(

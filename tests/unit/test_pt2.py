@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from scheduler.errors import UserError
-from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.pt2 import read
+from scheduler.frontends.symbols import infer_hints
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Frame, InputKind, Ref
 from scheduler.ir.index.functions import symbol
