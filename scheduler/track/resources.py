@@ -78,6 +78,12 @@ def target_of(name: str) -> Target | None:
         return None
 
 
+def is_emulated(target: str) -> bool:
+    """Return whether the times of a target are those of the CPU emulation."""
+    gpu = target_of(target)
+    return gpu is not None and bool(gpu.emulates)
+
+
 def _by_rules(
     old: Resources, new: Resources, target: Target, rules: OccupancyRules
 ) -> Iterator[FigureDifference]:

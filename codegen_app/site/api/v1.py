@@ -37,7 +37,7 @@ from codegen_app.tracking.api_schemas import (
 from codegen_app.tracking.compare_revisions.address import comparison_url
 from codegen_app.tracking.compare_revisions.comparison import Grouping, compare_sides
 from codegen_app.tracking.models import Datum, Series, Withdrawal
-from codegen_app.tracking.queries import histories, measurement_requests
+from codegen_app.tracking.queries import histories
 from codegen_app.tracking.services import ingest, withdrawals
 from codegen_app.web.addresses import absolute_url
 from scheduler.errors import MachineError, UserError
@@ -160,10 +160,10 @@ def list_series(
     limit: Limit = 1_000,
 ) -> dict[str, Any]:
     """List series, filtered by problem, target, device, toolchain and metric."""
-    _parameters(request, (*histories.FILTERS, "after", "limit"))
+    _parameters(request, (*histories.SERIES_FILTERS, "after", "limit"))
     values = (problem, target, device_name, toolchain, metric)
     rows, following = histories.series_page(
-        dict(zip(histories.FILTERS, values, strict=True)), _cursor(after), limit
+        dict(zip(histories.SERIES_FILTERS, values, strict=True)), _cursor(after), limit
     )
     return {"series": rows, "next": following}
 
@@ -186,10 +186,10 @@ def list_requests(
 ) -> dict[str, Any]:
     """List open requests of alerts. The first uploaded point of the series at the revision that was
     measured after the request closes it."""
-    _parameters(request, (*measurement_requests.FILTERS, "after", "limit"))
+    _parameters(request, (*histories.REQUEST_FILTERS, "after", "limit"))
     values = (device_name, repository, branch, revision)
-    rows, following = measurement_requests.requests_page(
-        dict(zip(measurement_requests.FILTERS, values, strict=True)), _cursor(after), limit
+    rows, following = histories.requests_page(
+        dict(zip(histories.REQUEST_FILTERS, values, strict=True)), _cursor(after), limit
     )
     return {"requests": rows, "next": following}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codegen_app.tracking.models.alert import (
     OPEN_ALERT_STATES,
+    UNDOABLE_EVENTS,
     Alert,
     AlertEvent,
     AlertKind,
@@ -12,7 +13,7 @@ from codegen_app.tracking.models.alert import (
     Relation,
 )
 from codegen_app.tracking.models.batch import Batch
-from codegen_app.tracking.models.change import Baseline, Change, SeriesRule
+from codegen_app.tracking.models.change import LARGEST_FIRST, Baseline, Change, SeriesRule
 from codegen_app.tracking.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.tracking.models.remeasuring import (
     AlertRun,
@@ -32,7 +33,9 @@ from codegen_app.tracking.models.series import (
 )
 
 __all__ = [
+    "LARGEST_FIRST",
     "OPEN_ALERT_STATES",
+    "UNDOABLE_EVENTS",
     "VALID",
     "Alert",
     "AlertEvent",

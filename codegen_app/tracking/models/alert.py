@@ -133,6 +133,9 @@ class EventKind(models.TextChoices):
     UNDO = "undo", "taken back"
 
 
+UNDOABLE_EVENTS = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
+
+
 class AlertEvent(models.Model):
     """An event of an alert; ``by`` is null if Kiln itself caused it. ``before`` and ``after`` hold
     the changed columns, so that it can be undone once (``undoes``). Events of one action, perhaps

@@ -11,6 +11,9 @@ from django.urls import reverse
 from codegen_app.tracking.models.alert import Alert
 from codegen_app.tracking.models.series import Datum, Revision, Series
 
+LARGEST_FIRST = (Abs(Ln(F("after") / F("before"))).desc(), "pk")
+"""The order of changes by their distance from a ratio of 1."""
+
 
 class Change(models.Model):
     """A series' level changed at ``datum``, the first point of the new level.

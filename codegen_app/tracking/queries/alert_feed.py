@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from codegen_app.tracking.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
@@ -44,30 +43,27 @@ def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[Feed
     if kind:
         rows = rows.filter(kind=kind)
     if words := search.split():
-        rows = rows.filter(Exists(_series(words)))
+        condition = Q(changes__alert=OuterRef("pk"), changes__withdrawn_at=None)
+        condition |= Q(alerts=OuterRef("pk"))
+        for word in words:
+            condition &= Q(problem__icontains=word) | Q(device_name__icontains=word)
+        rows = rows.filter(Exists(Series.objects.filter(condition)))
     rows = rows.annotate(updated=Coalesce(Max("events__at"), "created_at"))
     found = list(rows.order_by("-created_at", "-pk")[:MAX_ENTRIES])
     worst = worst_changes([row.pk for row in found])
-    return [_entry(row, row.updated, worst.get(row.pk)) for row in found]
-
-
-def _series(words: list[str]) -> QuerySet[Series]:
-    of = Q(changes__alert=OuterRef("pk"), changes__withdrawn_at=None) | Q(alerts=OuterRef("pk"))
-    each = (Q(problem__icontains=word) | Q(device_name__icontains=word) for word in words)
-    return Series.objects.filter(reduce(Q.__and__, each, of))
-
-
-def _entry(row: Alert, updated: datetime, worst: WorstChange | None) -> FeedEntry:
-    return FeedEntry(
-        id=row.pk,
-        uid=uuid.uuid5(_UUID_NAMESPACE, f"alert {row.pk} {row.created_at.isoformat()}").urn,
-        title=_title(row, worst),
-        lines=tuple(_lines(row)),
-        kind=row.get_kind_display(),
-        state=row.get_state_display(),
-        published=row.created_at,
-        updated=updated,
-    )
+    return [
+        FeedEntry(
+            id=row.pk,
+            uid=uuid.uuid5(_UUID_NAMESPACE, f"alert {row.pk} {row.created_at.isoformat()}").urn,
+            title=_title(row, worst.get(row.pk)),
+            lines=tuple(_lines(row)),
+            kind=row.get_kind_display(),
+            state=row.get_state_display(),
+            published=row.created_at,
+            updated=row.updated,
+        )
+        for row in found
+    ]
 
 
 def _title(row: Alert, worst: WorstChange | None) -> str:

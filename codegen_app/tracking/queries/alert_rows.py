@@ -4,7 +4,6 @@ thousands."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,24 +12,22 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, Permission, User
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.expressions import RawSQL
 
 from codegen_app.accounts import permissions
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
+    UNDOABLE_EVENTS,
     Alert,
     AlertEvent,
     AlertKind,
     Change,
-    EventKind,
     Relation,
-    Series,
 )
+from codegen_app.web.row import build_row, username
 from scheduler.ir.bindings import format_bindings
-from scheduler.track.generated_label import LABEL
-from scheduler.track.resources import target_of
+from scheduler.track.resources import is_emulated
 
 MAX_COUNTED = 99
 MAX_FOLDED = 500
@@ -52,11 +49,6 @@ _WORST_OF_EACH = f"""
         WHERE alert_id = alert.id AND withdrawn_at IS NULL
         ORDER BY ABS(LN(after / before)) DESC, id LIMIT 1
     ) AS c
-"""  # noqa: S608 - our own names
-_WORST = f"""
-    SELECT alert.id, c.series_id, c.before, c.after, c.low, c.high, c.n_before, c.n_after, c.worse,
-        s.problem, s.sizes::text AS sizes, s.target, s.device_name, s.metric
-    FROM {_WORST_OF_EACH} JOIN {Series._meta.db_table} s ON s.id = c.series_id
 """  # noqa: S608 - our own names
 
 
@@ -142,7 +134,34 @@ def unfolded_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
     """Return the same rows without the alerts folded under them (1 query)."""
     rows = list(alerts)
     worst = worst_changes([row.pk for row in rows])
-    return tuple(_alert_row(row, worst.get(row.pk)) for row in rows)
+    found = []
+    for row in rows:
+        linked = next((one for one in Relation if getattr(row, f"{one.value}_id")), None)
+        found.append(
+            build_row(
+                AlertRow,
+                row,
+                **shared_columns(row),
+                kind_label=row.get_kind_display(),
+                subject=str(row.revision or row.series),
+                branch=row.revision.branch if row.revision else "",
+                worst=worst.get(row.pk),
+                assignee=username(row.assignee),
+                is_open=row.state in OPEN_ALERT_STATES,
+                linked=f"{linked.label} #{getattr(row, f'{linked.value}_id')}" if linked else "",
+                folded=(),
+            )
+        )
+    return tuple(found)
+
+
+def shared_columns(row: Alert) -> dict[str, Any]:
+    """Return what every row of an alert has, besides equal fields of the model."""
+    return {
+        "url": row.get_absolute_url(),
+        "state_label": row.get_state_display(),
+        "generated": row.is_generated,
+    }
 
 
 def with_folded(rows: Sequence[AlertRow]) -> tuple[AlertRow, ...]:
@@ -166,40 +185,40 @@ def folded_under(alerts: Collection[int]) -> dict[int, tuple[FoldedAlert, ...]]:
         while top is not None and top not in keys and top in parents:
             top = parents[top]
         if top is not None:
-            found[top].append(_folded_alert(row))
-    return {key: tuple(each) for key, each in found.items()}
+            relation = Relation.DUPLICATE if row.duplicate_of_id else Relation.DOWNSTREAM
+            folded = build_row(
+                FoldedAlert,
+                row,
+                **shared_columns(row),
+                title=str(row),
+                relation=str(relation.label),
+                to=parents[row.pk],
+            )
+            found[top].append(folded)
+    return {key: tuple(folded) for key, folded in found.items()}
 
 
 def worst_changes(alerts: Collection[int]) -> dict[int, WorstChange]:
     """Return the change furthest from 1 of each alert (1 query)."""
-    with connection.cursor() as cursor:
-        cursor.execute(_WORST, [list(alerts)])
-        names = [column.name for column in cursor.description or ()]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return {row["id"]: _worst_change(row) for row in rows}
+    found = {}
+    rows = Change.objects.filter(pk__in=worst_change_ids(alerts)).select_related("series")
+    for row in rows.defer("explanation"):
+        series, sizes = row.series, format_bindings(row.series.sizes)
+        of = f"{series.metric} of {series.problem}{f' at {sizes}' if sizes else ''}"
+        found[row.alert_id or 0] = build_row(
+            WorstChange,
+            row,
+            series=f"{of} on {series.device_name}",
+            generated=series.is_generated,
+            emulated=is_emulated(series.target),
+        )
+    return found
 
 
 def worst_change_ids(alerts: Collection[int]) -> RawSQL:
     """Return the keys of the change furthest from 1 of each of these alerts, for a query's
     condition."""
     return RawSQL(f"SELECT c.id FROM {_WORST_OF_EACH}", [list(alerts)])  # noqa: S608, S611
-
-
-def _worst_change(row: Mapping[str, Any]) -> WorstChange:
-    at = format_bindings(json.loads(row["sizes"]))
-    gpu = target_of(row["target"])
-    of = f"{row['metric']} of {row['problem']}{f' at {at}' if at else ''}"
-    return WorstChange(
-        series=f"{of} on {row['device_name']}",
-        ratio=row["after"] / row["before"],
-        low=row["low"],
-        high=row["high"],
-        n_before=row["n_before"],
-        n_after=row["n_after"],
-        worse=row["worse"],
-        generated=row["device_name"].startswith(LABEL),
-        emulated=bool(gpu and gpu.emulates),
-    )
 
 
 def top_level_alerts() -> Q:
@@ -236,8 +255,7 @@ def triagers(also: Collection[int] = ()) -> dict[int, tuple[str, bool]]:
 
 def last_undoable_action(reader: AbstractBaseUser) -> UndoableAction | None:
     """Return the last action of the reader that can be undone (1 query)."""
-    undoable = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
-    mine = AlertEvent.objects.filter(by_id=reader.pk, act__isnull=False, kind__in=undoable)
+    mine = AlertEvent.objects.filter(by_id=reader.pk, act__isnull=False, kind__in=UNDOABLE_EVENTS)
     latest = mine.filter(undone_by=None).order_by("-pk").values("act")[:1]
     events = list(AlertEvent.objects.filter(act__in=latest).order_by("pk"))
     if not events:
@@ -246,43 +264,4 @@ def last_undoable_action(reader: AbstractBaseUser) -> UndoableAction | None:
     assert first.act is not None
     return UndoableAction(
         first.act, first.kind, first.alert_id, len(events) - 1, first.after, first.at
-    )
-
-
-def _alert_row(row: Alert, worst: WorstChange | None) -> AlertRow:
-    linked = next((one for one in Relation if getattr(row, f"{one.value}_id")), None)
-    return AlertRow(
-        id=row.pk,
-        url=row.get_absolute_url(),
-        kind=row.kind,
-        kind_label=row.get_kind_display(),
-        state=row.state,
-        state_label=row.get_state_display(),
-        subject=str(row.revision or row.series),
-        branch=row.revision.branch if row.revision else "",
-        n_series=row.n_series,
-        worst=worst,
-        cause=row.cause,
-        assignee=row.assignee.get_username() if row.assignee else "",
-        at=row.at,
-        created_at=row.created_at,
-        recovered_at=row.recovered_at,
-        is_open=row.state in OPEN_ALERT_STATES,
-        linked=f"{linked.label} #{getattr(row, f'{linked.value}_id')}" if linked else "",
-        generated=row.is_generated,
-        folded=(),
-    )
-
-
-def _folded_alert(row: Alert) -> FoldedAlert:
-    relation = Relation.DUPLICATE if row.duplicate_of_id else Relation.DOWNSTREAM
-    return FoldedAlert(
-        id=row.pk,
-        url=row.get_absolute_url(),
-        title=str(row),
-        relation=str(relation.label),
-        to=row.duplicate_of_id or row.downstream_of_id or 0,
-        state=row.state,
-        state_label=row.get_state_display(),
-        generated=row.is_generated,
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from codegen_app.tracking.models import Series
 from scheduler.track.differences import (
@@ -49,70 +50,57 @@ def environment_marks(series: Series, points: Sequence[PointEnvironment]) -> tup
     """Return the latest ``MAX_MARKS`` marks of a series, given its points in order. If nearly every
     point has its own facts, only the latest ``MAX_COMPARED`` differing points are compared."""
     differ = [n for n in range(1, len(points)) if points[n].facts != points[n - 1].facts]
-    first = differ[-MAX_COMPARED] - 1 if len(differ) > MAX_COMPARED else 0
-    return tuple(_iter_marks(series, points[first:]))[-MAX_MARKS:]
-
-
-def _iter_marks(series: Series, points: Sequence[PointEnvironment]) -> Iterator[Mark]:
-    between = _EnvironmentDiff(series)
+    first = differ[-MAX_COMPARED] if len(differ) > MAX_COMPARED else 1
+    environments = _Environments(series)
     seen: dict[tuple[str, str, str], int] = {}
-    for place in range(1, len(points)):
-        one, other = points[place - 1], points[place]
-        if one.facts == other.facts:
-            continue
-        after = points[place + 1].facts if place + 1 < len(points) else other.facts
+    marks = []
+    for place in (n for n in differ if n >= first):
+        before, now = points[place - 1].facts, points[place].facts
+        after = points[place + 1].facts if place + 1 < len(points) else now
         what = []
-        for each in between.differences(one.facts, other.facts):
-            seen[_value_key(each, each.before)] = place - 1
-            last = seen.get(_value_key(each, each.after))
+        for difference in environments.differences(before, now):
+            seen[_value_key(difference, difference.before)] = place - 1
+            last = seen.get(_value_key(difference, difference.after))
             if last is not None and place - last <= _RETURN_WINDOW:
                 continue
-            if each.aspect is Aspect.READINGS and not between.persists(each, one.facts, after):
+            if difference.aspect is Aspect.READINGS and not any(
+                later.name == difference.name for later in environments.differences(before, after)
+            ):
                 continue
-            what.append(each.sentence)
+            what.append(difference.sentence)
         if what:
-            yield Mark(other.ms, tuple(what))
+            marks.append(Mark(points[place].ms, tuple(what)))
+    return tuple(marks[-MAX_MARKS:])
 
 
-def _value_key(each: Difference, value: str) -> tuple[str, str, str]:
+def _value_key(difference: Difference, value: str) -> tuple[str, str, str]:
     """Return a key that is equal for values that count as one."""
-    if each.aspect is Aspect.READINGS:
+    if difference.aspect is Aspect.READINGS:
         size = abs(float(value))
         value = str(round(math.log(size) / _CLOCK_STEP)) if size else ""
-    return each.aspect, each.name, value
+    return difference.aspect, difference.name, value
 
 
-class _EnvironmentDiff:
-    """Differences between environments of one series; each pair is compared once."""
+class _Environments:
+    """Environments of one series; each pair is compared once."""
 
     def __init__(self, series: Series) -> None:
-        self._series = series
+        self._identity: dict[str, Any] = {
+            "target": series.target,
+            "device": series.device_name,
+            "toolchain": series.toolchain,
+        }
         self._point = lru_cache(maxsize=None)(self._parse_point)
         self.differences = lru_cache(maxsize=None)(self._differences)
 
-    def persists(self, difference: Difference, before: str, after: str) -> bool:
-        """Whether the reading also differs between ``before`` and the next point (``after``)."""
-        found = self.differences(before, after)
-        return any(one.name == difference.name for one in found)
-
-    def _differences(self, one: str, other: str) -> tuple[Difference, ...]:
-        before, after = self._point(one), self._point(other)
+    def _differences(self, before_facts: str, after_facts: str) -> tuple[Difference, ...]:
+        before, after = self._point(before_facts), self._point(after_facts)
         found = environment_differences(before, after)
         if before.compiler != after.compiler:
-            all_of_it = differences(Side((before,)), Side((after,)))
-            found = (*(each for each in all_of_it if each.aspect in _COMPILER_ASPECTS), *found)
+            every = differences(Side((before,)), Side((after,)))
+            found = (*(one for one in every if one.aspect in _COMPILER_ASPECTS), *found)
         return found
 
-    def _parse_point(self, text: str) -> Point:
-        facts: Mapping[str, object] = json.loads(text)
-        return point_of(
-            facts,
-            value=1.0,
-            low=None,
-            high=None,
-            n=1,
-            revision="",
-            target=self._series.target,
-            device=self._series.device_name,
-            toolchain=self._series.toolchain,
-        )
+    def _parse_point(self, facts: str) -> Point:
+        value: dict[str, Any] = {"value": 1.0, "low": None, "high": None, "n": 1}
+        return point_of(json.loads(facts), **value, **self._identity, revision="")

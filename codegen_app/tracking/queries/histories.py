@@ -1,5 +1,5 @@
-"""Series and their points, as the API returns them: paged by key, so that each page costs the
-same."""
+"""Series, their points, and requests to measure them, as the API returns them: paged by key, so
+that each page costs the same."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from typing import Any
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import JSONObject
 
-from codegen_app.tracking.models import Datum, Series, Withdrawal
+from codegen_app.tracking.models import Datum, MeasurementRequest, Series, Withdrawal
 from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.stats.intervals import bounds_of
 
 _WITHDRAWN = JSONObject(at="at", by="by__username", reason="reason")
-FILTERS = ("problem", "target", "device_name", "toolchain", "metric")
+SERIES_FILTERS = ("problem", "target", "device_name", "toolchain", "metric")
+REQUEST_FILTERS = {
+    "device_name": "series__device_name",
+    "repository": "revision__repository",
+    "branch": "revision__branch",
+    "revision": "revision__name",
+}
+_REQUEST_SERIES = ("problem", "sizes", "target", "device_name", "toolchain", "metric", "unit")
 
 
 @dataclass(frozen=True)
@@ -40,13 +47,42 @@ class Cursor:
 
 
 def series_page(
-    given: Mapping[str, str], after: int, limit: int
+    filters: Mapping[str, str], after: int, limit: int
 ) -> tuple[list[Series], int | None]:
-    """Return series whose columns match ``given``, by number, and the number to continue after (1
-    query)."""
-    rows = Series.objects.filter(pk__gt=after, **{k: v for k, v in given.items() if v})
+    """Return series with these values of ``SERIES_FILTERS`` ("" for any), by number, and the number
+    to continue after (1 query)."""
+    rows = Series.objects.filter(pk__gt=after, **{k: v for k, v in filters.items() if v})
     found = list(rows.order_by("pk")[: limit + 1])
     return found[:limit], found[limit - 1].pk if len(found) > limit else None
+
+
+def requests_page(
+    filters: Mapping[str, str], after: int, limit: int
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Return the open requests with these values of ``REQUEST_FILTERS`` ("" for any), by number,
+    and the number to continue after (1 query)."""
+    rows = MeasurementRequest.objects.filter(
+        pk__gt=after,
+        answered_at__isnull=True,
+        withdrawn_at__isnull=True,
+        **{REQUEST_FILTERS[name]: value for name, value in filters.items() if value},
+    )
+    found = list(rows.select_related("series", "revision").order_by("pk")[: limit + 1])
+    shown = [
+        {
+            "id": row.pk,
+            "asked_at": row.created_at,
+            "alert": row.alert_id,
+            "series": row.series_id,
+            **{name: getattr(row.series, name) for name in _REQUEST_SERIES},
+            "revision": row.revision.name,
+            "revision_at": row.revision.at,
+            "branch": row.revision.branch,
+            "repository": row.revision.repository,
+        }
+        for row in found[:limit]
+    ]
+    return shown, found[limit - 1].pk if len(found) > limit else None
 
 
 def data_page(
@@ -57,27 +93,30 @@ def data_page(
     rows = Datum.objects.filter(series=series)
     if after is not None:
         rows = rows.filter(Q(at__gt=after.at) | Q(at=after.at, id__gt=after.id), at__gte=after.at)
-    columns = ("id", "at", "measured_at", "value", "low", "high", "n", "source", "run_id")
-    of_others = ("revision__name", "revision__branch", "revision__repository", "kernel__name")
-    more = ("samples", "conditions__facts") if with_samples else ()
-    held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
-    rows = rows.annotate(withdrawn=Subquery(held.values(row=_WITHDRAWN)[:1]))
-    names = (*columns, *of_others, *more, "withdrawn")
-    found = list(rows.order_by("at", "id").values(*names)[: limit + 1])
-    shown = [_api_row(row) for row in found[:limit]]
+    columns = ("id", "at", "measured_at", "value", "low", "high", "n", "source")
+    renamed = {
+        "revision": "revision__name",
+        "branch": "revision__branch",
+        "repository": "revision__repository",
+        "kernel": "kernel__name",
+        "run": "run_id",
+    }
+    if with_samples:
+        renamed |= {"samples": "samples", "conditions": "conditions__facts"}
+    active = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
+    rows = rows.annotate(withdrawn=Subquery(active.values(row=_WITHDRAWN)[:1]))
+    found = list(
+        rows.order_by("at", "id").values(*columns, *renamed.values(), "withdrawn")[: limit + 1]
+    )
+    shown = [
+        {
+            **{name: row[name] for name in (*columns, "withdrawn")},
+            "bounds": bounds_of(row["n"]),
+            "samples": None,
+            "conditions": None,
+            **{name: row[column] for name, column in renamed.items()},
+        }
+        for row in found[:limit]
+    ]
     last = shown[-1] if len(found) > limit else None
     return shown, Cursor(last["at"], last["id"]) if last else None
-
-
-def _api_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **{name: value for name, value in row.items() if "__" not in name},
-        "bounds": bounds_of(row["n"]),
-        "revision": row["revision__name"],
-        "branch": row["revision__branch"],
-        "repository": row["revision__repository"],
-        "kernel": row["kernel__name"],
-        "run": row["run_id"],
-        "samples": row.get("samples"),
-        "conditions": row.get("conditions__facts"),
-    }

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codegen_app.tracking.models import Change, Datum, Source
+from codegen_app.web.row import build_row
 from scheduler.results.model import RevisionRecord
 
 
@@ -64,7 +65,17 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsRe
         .select_related("series", "revision")
         .order_by("at", "series", "pk")
     )
-    found = tuple(_finding(row, subjects, changed) for row in rows)
+    found = tuple(
+        build_row(
+            Finding,
+            row,
+            commit=row.revision.name,
+            subject=subjects.get(row.revision.name, ""),
+            series=f"{row.series.problem} {row.series.toolchain}".strip(),
+            code_changed=(row.series_id, row.revision.name) in changed,
+        )
+        for row in rows
+    )
     at = {(row.series_id, row.revision.name) for row in rows}
     return FindingsReport(
         found,
@@ -86,19 +97,3 @@ def _code_changes(points: Iterable[tuple[int, str, str, object]]) -> set[tuple[i
             changed.add((series, commit))
         last[series] = code
     return changed
-
-
-def _finding(row: Change, subjects: dict[str, str], changed: set[tuple[int, str]]) -> Finding:
-    commit = row.revision.name
-    return Finding(
-        commit,
-        subjects.get(commit, ""),
-        f"{row.series.problem} {row.series.toolchain}".strip(),
-        row.ratio,
-        row.low,
-        row.high,
-        row.n_before,
-        row.n_after,
-        row.cause,
-        (row.series_id, commit) in changed,
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from codegen_app.tracking.models import Change, Datum, Series
 from codegen_app.tracking.queries.series_summary import (
@@ -11,6 +12,7 @@ from codegen_app.tracking.queries.series_summary import (
     point_value,
     series_head,
 )
+from codegen_app.web.row import build_row
 
 MAX_POINTS = 400  # more points than a plot can resolve
 
@@ -61,10 +63,7 @@ def plot_data(pk: int, most: int = MAX_POINTS) -> PlotData:
     series = Series.objects.get(pk=pk)
     rows = Datum.objects.valid().filter(series=pk).select_related("revision").defer("samples")
     found = list(rows.order_by("-at", "-id")[:most])
-    points = tuple(
-        PlotPoint(int(row.at.timestamp() * 1000), row.value, row.low, row.high)
-        for row in reversed(found)
-    )
+    points = tuple(PlotPoint(_ms(row.at), row.value, row.low, row.high) for row in reversed(found))
     changes = Change.objects.filter(series=pk, withdrawn_at=None).select_related("revision")
     if found:
         changes = changes.filter(at__gte=found[-1].at)
@@ -72,19 +71,12 @@ def plot_data(pk: int, most: int = MAX_POINTS) -> PlotData:
         head=series_head(series),
         latest=point_value(found[0], series.unit) if found else None,
         points=points,
-        steps=tuple(map(_plot_change, changes.defer("explanation").order_by("at", "pk"))),
+        steps=tuple(
+            build_row(PlotChange, change, ms=_ms(change.at), revision=str(change.revision))
+            for change in changes.defer("explanation").order_by("at", "pk")
+        ),
     )
 
 
-def _plot_change(change: Change) -> PlotChange:
-    return PlotChange(
-        ms=int(change.at.timestamp() * 1000),
-        before=change.before,
-        after=change.after,
-        low=change.low,
-        high=change.high,
-        n_before=change.n_before,
-        n_after=change.n_after,
-        worse=change.worse,
-        revision=str(change.revision),
-    )
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

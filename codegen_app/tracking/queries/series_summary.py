@@ -12,10 +12,11 @@ from django.db.models import OuterRef, Subquery
 
 from codegen_app.tracking.models import Change, Datum, Revision, Series, Source
 from codegen_app.tracking.models.series import HIGHER
+from codegen_app.web.row import build_row
 from scheduler.ir.bindings import format_bindings
 from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 from scheduler.stats.settings import Settings
-from scheduler.track.resources import target_of
+from scheduler.track.resources import is_emulated
 from scheduler.track.units import format_value
 
 MIN_POINTS = Settings().least_before + 1
@@ -106,24 +107,18 @@ class PointValue:
     def interval(self) -> str:
         """Both bounds with their units for a column of intervals, a range labelled as one; "" if
         none are known, as for a single sample."""
-        if not self._has_bounds:
-            return ""
-        return bounds_cell(self.n, *self._ends)
+        return bounds_cell(self.n, *self._ends) if self._ends else ""
 
     @property
     def bounds(self) -> str:
         """Both bounds with their label, for a sentence; "" if none are known."""
-        if not self._has_bounds:
-            return ""
-        return bounds_text(self.n, *self._ends)
+        return bounds_text(self.n, *self._ends) if self._ends else ""
 
     @property
-    def _has_bounds(self) -> bool:
-        return self.low is not None and self.high is not None and bool(bounds_of(self.n))
-
-    @property
-    def _ends(self) -> tuple[str, str]:
-        return format_value(self.low or 0.0, self.unit), format_value(self.high or 0.0, self.unit)
+    def _ends(self) -> tuple[str, str] | None:
+        if self.low is None or self.high is None or not bounds_of(self.n):
+            return None
+        return format_value(self.low, self.unit), format_value(self.high, self.unit)
 
 
 @dataclass(frozen=True)
@@ -162,38 +157,21 @@ class ChangeSummary:
 
 def series_head(series: Series) -> SeriesHead:
     """Return the head of a series, without a query."""
-    gpu = target_of(series.target)
-    return SeriesHead(
-        id=series.pk,
+    return build_row(
+        SeriesHead,
+        series,
         url=series.get_absolute_url(),
-        problem=series.problem,
         sizes=format_bindings(series.sizes),
-        target=series.target,
         device=series.device_name,
-        toolchain=series.toolchain,
-        metric=series.metric,
-        unit=series.unit,
-        better=series.better,
-        points=series.points,
-        not_positive=series.not_positive,
-        withdrawn=series.withdrawn,
         generated=series.is_generated,
-        emulated=bool(gpu and gpu.emulates),
+        emulated=is_emulated(series.target),
     )
 
 
 def point_value(datum: Datum, unit: str) -> PointValue:
     """Return the value of a row that has its revision."""
-    return PointValue(
-        value=datum.value,
-        low=datum.low,
-        high=datum.high,
-        n=datum.n,
-        unit=unit,
-        revision=str(datum.revision),
-        at=datum.at,
-        origin=ORIGINS[Source(datum.source)],
-    )
+    origin = ORIGINS[Source(datum.source)]
+    return build_row(PointValue, datum, unit=unit, revision=str(datum.revision), origin=origin)
 
 
 def latest_values(series: Iterable[Series]) -> dict[int, PointValue]:
@@ -209,21 +187,12 @@ def latest_values(series: Iterable[Series]) -> dict[int, PointValue]:
 def change_summary(change: Change, unit: str) -> ChangeSummary:
     """Return the summary of a row that has its revisions and its alert."""
     alert: Any = change.alert
-    return ChangeSummary(
-        id=change.pk,
+    return build_row(
+        ChangeSummary,
+        change,
         url=change.get_absolute_url(),
-        at=change.at,
         revision=str(change.revision),
-        previous=str(change.previous) if change.previous else "",
-        before=change.before,
-        after=change.after,
-        ratio=change.ratio,
-        low=change.low,
-        high=change.high,
-        n_before=change.n_before,
-        n_after=change.n_after,
-        worse=change.worse,
-        cause=change.cause,
+        previous=str(change.previous or ""),
         withdrawn=change.withdrawn_at is not None,
         unit=unit,
         alert=alert.pk if alert else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,6 +25,7 @@ from codegen_app.tracking.queries.remeasurable import (
     own_series,
     points_with_builds,
 )
+from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES
 from scheduler.stats.intervals import Bounds, bounds_of
 from scheduler.track.ratios import MIN_RATIO_SAMPLES, medians, ratios
@@ -128,101 +129,101 @@ def alert_actions(pk: int) -> AlertActions:
     """Return an alert's actions by its number (8 queries). Raises ``Alert.DoesNotExist``."""
     alert = Alert.objects.select_related("revision", "series").get(pk=pk)
     changes = changes_of(alert)
-    own = own_series(alert, changes)
-    runs = _runs(alert)
-    measured = _remeasurement_rows(alert)
-    requests = _requests(alert)
+    tunable = own_series(alert, changes)
+    series = {change.series_id: change.series for change in changes}
+    if alert.series is not None:
+        series[alert.series.pk] = alert.series
+    sent = [one for one in series.values() if one.own_problem_id is None]
+    generated = sum(one.is_generated for one in sent)
+    runs = AlertRun.objects.filter(alert=alert).select_related("run", "series").order_by("-pk")
+    run_rows = tuple(
+        RunRow(row.run_id, row.run.get_absolute_url(), row.series.problem, row.run.state)
+        for row in runs[:MAX_SHOWN]
+    )
+    remeasured = _remeasurement_rows(alert)
+    requests = MeasurementRequest.objects.filter(alert=alert).select_related("series", "revision")
+    request_rows = tuple(
+        RequestRow(
+            series=row.series.problem,
+            revision=str(row.revision),
+            state="open" if row.is_open else "answered" if row.answered_at else "withdrawn",
+            asked_at=row.created_at,
+            answered_at=row.answered_at,
+        )
+        for row in requests.order_by("-pk")[:MAX_SHOWN]
+    )
     return AlertActions(
         alert_id=pk,
         title=str(alert),
-        retune=Offer(len(own), () if own else ("no series of this alert is measured here",)),
+        retune=Offer(
+            len(tunable), () if tunable else ("no series of this alert is measured here",)
+        ),
         again=_remeasurement_offer(changes),
-        senders=_senders_offer(alert, changes),
-        runs=runs,
-        measured=measured,
-        requests=requests,
-        open_requests=sum(one.state == "open" for one in requests),
-        is_open=any(one.state in OPEN_STATES for one in runs)
-        or any(one.is_open for one in measured),
+        senders=Offer(
+            len(sent) - generated, ("generated series cannot be measured",) if generated else ()
+        ),
+        runs=run_rows,
+        measured=remeasured,
+        requests=request_rows,
+        open_requests=sum(row.state == "open" for row in request_rows),
+        is_open=any(row.state in OPEN_STATES for row in run_rows)
+        or any(row.is_open for row in remeasured),
     )
 
 
 def _remeasurement_offer(changes: Sequence[Change]) -> Offer:
     """Count our own series that can be remeasured here (2 queries)."""
-    own = [one for one in changes[:MAX_SERIES] if one.series.own_problem_id is not None]
-    spans = points_with_builds([one.series_id for one in own]).order_by().values("series")
+    ours = [change for change in changes[:MAX_SERIES] if change.series.own_problem_id is not None]
+    spans = points_with_builds([change.series_id for change in ours]).order_by().values("series")
     ends = {
         row["series"]: (row["first"], row["last"])
         for row in spans.annotate(first=Min("at"), last=Max("at"))
     }
     models = device_models()
     obstacles = []
-    for one in own:
-        first, last = ends.get(one.series_id, (None, None))
-        before, after = first is not None and first < one.at, last is not None and last >= one.at
-        obstacles.append(blocked_reason(one.series, before, after, models))
+    for change in ours:
+        first, last = ends.get(change.series_id, (None, None))
+        has_before = first is not None and first < change.at
+        has_after = last is not None and last >= change.at
+        obstacles.append(blocked_reason(change.series, has_before, has_after, models))
     return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
-
-
-def _senders_offer(alert: Alert, changes: Iterable[Change]) -> Offer:
-    """Count the series sent by others, who can be asked to remeasure."""
-    found = {one.series_id: one.series for one in changes}
-    if alert.series is not None:
-        found[alert.series.pk] = alert.series
-    others = [one for one in found.values() if one.own_problem_id is None]
-    generated = [one for one in others if one.is_generated]
-    reasons = ("generated series cannot be measured",) if generated else ()
-    return Offer(len(others) - len(generated), reasons)
-
-
-def _runs(alert: Alert) -> tuple[RunRow, ...]:
-    rows = AlertRun.objects.filter(alert=alert).select_related("run", "series").order_by("-pk")
-    return tuple(
-        RunRow(one.run_id, one.run.get_absolute_url(), one.series.problem, one.run.state)
-        for one in rows[:MAX_SHOWN]
-    )
 
 
 def _remeasurement_rows(alert: Alert) -> tuple[RemeasurementRow, ...]:
     rows = Remeasurement.objects.filter(alert=alert).select_related("series")[:MAX_SHOWN]
-    related = ("original__revision", "original__kernel", "datum")
     points: dict[int, list[RemeasuredPoint]] = {row.pk: [] for row in rows}
-    for one in RemeasuredPoint.objects.filter(remeasurement__in=points).select_related(*related):
-        points[one.remeasurement_id].append(one)
-    return tuple(_remeasurement_row(row, points[row.pk]) for row in rows)
-
-
-def _remeasurement_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) -> RemeasurementRow:
-    before, after = (
-        [
-            sample
-            for one in points
-            if one.datum is not None and one.side(row) == side
-            for sample in one.datum.samples or ()
-            if sample > 0
-        ]
-        for side in ("before", "after")
-    )
-    ratio, low, high = _ratio(before, after)
-    return RemeasurementRow(
-        id=row.pk,
-        series=row.series.problem,
-        series_id=row.series_id,
-        unit=row.series.unit,
-        device=row.series.device_name,
-        state=row.state,
-        reason=row.reason,
-        is_open=row.is_open,
-        samples=row.samples,
-        samples_due=row.samples_due,
-        finished_at=row.finished_at,
-        ratio=ratio,
-        low=low,
-        high=high,
-        n_before=len(before),
-        n_after=len(after),
-        points=tuple(_point_row(one, row) for one in points),
-    )
+    related = ("original__revision", "original__kernel", "datum")
+    for point in RemeasuredPoint.objects.filter(remeasurement__in=points).select_related(*related):
+        points[point.remeasurement_id].append(point)
+    found = []
+    for row in rows:
+        before, after = (
+            [
+                sample
+                for point in points[row.pk]
+                if point.datum is not None and point.side(row) == side
+                for sample in point.datum.samples or ()
+                if sample > 0
+            ]
+            for side in ("before", "after")
+        )
+        ratio, low, high = _ratio(before, after)
+        found.append(
+            build_row(
+                RemeasurementRow,
+                row,
+                series=row.series.problem,
+                unit=row.series.unit,
+                device=row.series.device_name,
+                ratio=ratio,
+                low=low,
+                high=high,
+                n_before=len(before),
+                n_after=len(after),
+                points=tuple(_point_row(point, row) for point in points[row.pk]),
+            )
+        )
+    return tuple(found)
 
 
 def _ratio(
@@ -231,38 +232,24 @@ def _ratio(
     """Return after / before with its 95% interval; None if there are too few samples."""
     if min(len(before), len(after)) < MIN_RATIO_SAMPLES:
         return None, None, None
-    one, other = (medians([np.array(side, dtype=np.float64)]) for side in (before, after))
-    if one.errors[0] == 0 or other.errors[0] == 0:  # all alike: a clock's tick is the error
-        return float(np.exp(other.logs[0] - one.logs[0])), None, None
-    found = ratios(one, other, floor=0.0)
+    old, new = (medians([np.array(side, dtype=np.float64)]) for side in (before, after))
+    if old.errors[0] == 0 or new.errors[0] == 0:  # all alike: a clock's tick is the error
+        return float(np.exp(new.logs[0] - old.logs[0])), None, None
+    found = ratios(old, new, floor=0.0)
     low, high = found.interval()
     return float(np.exp(found.logs[0])), float(low[0]), float(high[0])
 
 
-def _point_row(one: RemeasuredPoint, row: Remeasurement) -> PointRow:
-    new, original = one.datum, one.original
+def _point_row(point: RemeasuredPoint, row: Remeasurement) -> PointRow:
+    datum, original = point.datum, point.original
     return PointRow(
         revision=str(original.revision),
-        side=one.side(row),
+        side=point.side(row),
         kernel=original.kernel.name if original.kernel else "",
         original=original.value if original.series_id == row.series_id else None,
-        value=new.value if new else None,
-        low=new.low if new else None,
-        high=new.high if new else None,
-        n=new.n if new else 0,
-        reason=one.reason,
-    )
-
-
-def _requests(alert: Alert) -> tuple[RequestRow, ...]:
-    rows = MeasurementRequest.objects.filter(alert=alert).select_related("series", "revision")
-    return tuple(
-        RequestRow(
-            series=one.series.problem,
-            revision=str(one.revision),
-            state="open" if one.is_open else "answered" if one.answered_at else "withdrawn",
-            asked_at=one.created_at,
-            answered_at=one.answered_at,
-        )
-        for one in rows.order_by("-pk")[:MAX_SHOWN]
+        value=datum.value if datum else None,
+        low=datum.low if datum else None,
+        high=datum.high if datum else None,
+        n=datum.n if datum else 0,
+        reason=point.reason,
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from codegen_app.tracking.models import Change
 from scheduler.track.differences import Aspect
@@ -31,68 +30,53 @@ class CauseGroup:
     url: str
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    """The evidence for a change: sentences of differences at the point of the change, by aspect,
-    and other notes."""
-
-    reason: str
-    notes: tuple[str, ...]
-    differs: Mapping[str, str]
-
-
 def group_causes(
     changes: Sequence[Change],
 ) -> tuple[tuple[CauseGroup, ...], dict[int, tuple[str, ...]]]:
     """Return the groups in the order of their first change, and by the key of a change the
     differences and notes that its group does not have. Changes not yet analysed are in no group."""
     groups: dict[tuple[str, str, str], list[Change]] = {}
-    known = {one.pk: _evidence(one.explanation) for one in changes if one.explained_at}
-    for one in changes:
-        if one.pk in known:
-            groups.setdefault((one.cause, one.rule, known[one.pk].reason), []).append(one)
-    found, besides = [], {}
-    for of in groups.values():
-        sides = [known[one.pk] for one in of]
-        same = _shared_texts([tuple(one.differs) for one in sides])
-        notes = _shared_texts([one.notes for one in sides])
-        found.append(_cause_group(of, sides[0].reason, notes, same))
-        for one in of:
-            besides[one.pk] = tuple(_own_evidence(known[one.pk], {*same, *notes}))[:MAX_SHOWN]
-    return tuple(found), besides
-
-
-def _cause_group(
-    of: Sequence[Change], reason: str, notes: Sequence[str], same: Sequence[str]
-) -> CauseGroup:
-    first = of[0]
-    return CauseGroup(
-        cause=first.cause,
-        rule=first.rule,
-        n_series=len({one.series_id for one in of}),
-        candidates=tuple(map(str, first.explanation.get("candidates", ()))),
-        reason=reason,
-        notes=tuple(notes),
-        differs=tuple(same[:MAX_SHOWN]),
-        next_step=first.explanation.get("next_step", ""),
-        url=first.get_absolute_url(),
-    )
-
-
-def _evidence(explanation: Mapping[str, Any]) -> _Evidence:
-    reasons = [str(one) for one in explanation.get("reasons", ())]
-    here = [one for one in explanation.get("differences", ()) if one.get("here", True)]
-    differs = {str(one["sentence"]): str(one.get("aspect", "")) for one in here}
-    notes = tuple(one for one in reasons[1:] if one not in differs)
-    return _Evidence(reasons[0] if reasons else "", notes, differs)
+    differences: dict[int, dict[str, str]] = {}  # sentences at the point of a change, with aspects
+    notes: dict[int, tuple[str, ...]] = {}
+    for change in changes:
+        if change.explained_at is None:
+            continue
+        reasons = [str(reason) for reason in change.explanation.get("reasons", ())]
+        found = differences[change.pk] = {
+            str(difference["sentence"]): str(difference.get("aspect", ""))
+            for difference in change.explanation.get("differences", ())
+            if difference.get("here", True)
+        }
+        notes[change.pk] = tuple(reason for reason in reasons[1:] if reason not in found)
+        groups.setdefault((change.cause, change.rule, (reasons or [""])[0]), []).append(change)
+    rows, details = [], {}
+    for (cause, rule, reason), members in groups.items():
+        first = members[0]
+        shared_differences = _shared_texts([tuple(differences[one.pk]) for one in members])
+        shared_notes = _shared_texts([notes[one.pk] for one in members])
+        rows.append(
+            CauseGroup(
+                cause=cause,
+                rule=rule,
+                n_series=len({one.series_id for one in members}),
+                candidates=tuple(map(str, first.explanation.get("candidates", ()))),
+                reason=reason,
+                notes=tuple(shared_notes),
+                differs=tuple(shared_differences[:MAX_SHOWN]),
+                next_step=first.explanation.get("next_step", ""),
+                url=first.get_absolute_url(),
+            )
+        )
+        shared = {*shared_differences, *shared_notes}
+        for one in members:
+            aspects = differences[one.pk]
+            telling = [text for text, aspect in aspects.items() if aspect not in _DIGESTS]
+            texts = [text for text in (*telling, *notes[one.pk]) if text not in shared]
+            details[one.pk] = tuple(texts[:MAX_SHOWN])
+    return tuple(rows), details
 
 
 def _shared_texts(each: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the texts that all have, in the order of the first."""
     others = [set(one) for one in each[1:]]
     return [text for text in each[0] if all(text in other for other in others)]
-
-
-def _own_evidence(one: _Evidence, shared: set[str]) -> list[str]:
-    telling = [text for text, aspect in one.differs.items() if aspect not in _DIGESTS]
-    return [text for text in (*telling, *one.notes) if text not in shared]

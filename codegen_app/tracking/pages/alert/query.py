@@ -7,21 +7,34 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import F
-from django.db.models.functions import Abs, Ln
-
 from codegen_app.tracking.compare_revisions.address import comparison_url, revision_text
-from codegen_app.tracking.models import Alert, AlertEvent, AlertState, Change, EventKind, Relation
+from codegen_app.tracking.models import (
+    LARGEST_FIRST,
+    UNDOABLE_EVENTS,
+    Alert,
+    AlertEvent,
+    AlertState,
+    Change,
+    EventKind,
+    Relation,
+)
 from codegen_app.tracking.pages.alert.causes import CauseGroup, group_causes
-from codegen_app.tracking.queries.alert_rows import AlertRow, FoldedAlert, alert_rows, triagers
+from codegen_app.tracking.queries.alert_rows import (
+    AlertRow,
+    FoldedAlert,
+    alert_rows,
+    shared_columns,
+    triagers,
+)
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     SeriesHead,
     change_summary,
+    forge_diff_url,
     series_head,
     source_url,
 )
-from codegen_app.tracking.queries.series_summary import forge_diff_url as diff_url
+from codegen_app.web.row import build_row, username
 
 PAGE_SIZE = 100
 MAX_EVENTS = 500
@@ -29,7 +42,6 @@ _RELATION_TEXTS = {
     Relation.DUPLICATE: "duplicated by this alert",
     Relation.DOWNSTREAM: "upstream of this alert",
 }
-_UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
 
 
 @dataclass(frozen=True)
@@ -119,45 +131,43 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
     changes = list(
         Change.objects.filter(alert=pk, withdrawn_at=None)
         .select_related("series", "revision", "previous", "alert")
-        .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")[start : start + PAGE_SIZE + 1]
+        .order_by(*LARGEST_FIRST)[start : start + PAGE_SIZE + 1]
     )
-    first = changes[0] if changes else None
-    reasons, besides = group_causes(changes[:PAGE_SIZE])
+    shown = changes[:PAGE_SIZE]
+    causes, details = group_causes(shown)
+    diff_url = compare_url = ""
+    if changes and changes[0].previous is not None:
+        sides = changes[0].previous, changes[0].revision
+        names = [revision_text(side.name) for side in sides]
+        diff_url = forge_diff_url(*sides)
+        compare_url = comparison_url(*names) if all(names) else ""
     row = alert_rows([alert])[0]
     series = alert.series
     return AlertPage(
         alert=row,
         repository=alert.revision.repository if alert.revision else "",
         source_url=source_url(alert.revision) if alert.revision else "",
-        diff_url=diff_url(first.previous, first.revision) if first and first.previous else "",
-        compare_url=_comparison_url(first) if first else "",
-        why=reasons,
+        diff_url=diff_url,
+        compare_url=compare_url,
+        why=causes,
         series=series_head(series) if series else None,
         last_point_at=series.last_at if series else None,
         silent=alert.created_at - series.last_at if series and series.last_at else None,
-        changes=tuple(_change(one, besides.get(one.pk, ())) for one in changes[:PAGE_SIZE]),
+        changes=tuple(
+            ChangeRow(
+                moved=change_summary(change, change.series.unit),
+                series=series_head(change.series),
+                rule=change.rule,
+                besides=details.get(change.pk, ()),
+                explained=change.explained_at is not None,
+            )
+            for change in shown
+        ),
         start=start,
         more=len(changes) > PAGE_SIZE,
         events=_events(alert),
         others=_linked_alerts(alert, row.folded),
     )
-
-
-def _change(row: Change, besides: tuple[str, ...]) -> ChangeRow:
-    return ChangeRow(
-        moved=change_summary(row, row.series.unit),
-        series=series_head(row.series),
-        rule=row.rule,
-        besides=besides,
-        explained=row.explained_at is not None,
-    )
-
-
-def _comparison_url(change: Change) -> str:
-    """Return the comparison of both revisions over all series; "" if either has no name or there is
-    no earlier one."""
-    names = [revision_text(one.name) for one in (change.previous, change.revision) if one]
-    return comparison_url(*names) if len(names) == 2 and all(names) else ""
 
 
 def _events(alert: Alert) -> tuple[EventRow, ...]:
@@ -175,16 +185,14 @@ def _events(alert: Alert) -> tuple[EventRow, ...]:
     found = []
     for row in rows:
         undone = getattr(row, "undone_by", None) is not None
-        open_to_undo = row.kind in _UNDOABLE and row.act is not None and not undone
+        open_to_undo = row.kind in UNDOABLE_EVENTS and row.act is not None and not undone
         latest = not changed_later & row.after.keys()
         found.append(
-            EventRow(
-                id=row.pk,
-                at=row.at,
-                by=row.by.get_username() if row.by else "",
-                kind=row.kind,
+            build_row(
+                EventRow,
+                row,
+                by=username(row.by),
                 what=_event_text(row, names),
-                note=row.note,
                 undone=undone,
                 act=row.act if open_to_undo and latest else None,
             )
@@ -216,7 +224,15 @@ def _linked_alerts(alert: Alert, folded: Sequence[FoldedAlert]) -> tuple[LinkedA
     """Return the alert that it is linked to, the alerts linked to it, and other alerts of its
     revision, each once (1 query)."""
     siblings = Alert.objects.filter(revision=alert.revision_id or 0).exclude(pk=alert.pk)
-    found = {one.id: _folded_alert(one, alert.pk) for one in folded}
+    found = {}
+    for other in folded:
+        to = "this" if other.to == alert.pk else f"#{other.to}"
+        found[other.id] = build_row(
+            LinkedAlert,
+            other,
+            title=f"#{other.id} {other.title}",
+            relation=f"{other.relation} {to}",
+        )
     for relation in Relation:
         above: Alert | None = getattr(alert, relation.value)
         if above is not None:
@@ -226,15 +242,6 @@ def _linked_alerts(alert: Alert, folded: Sequence[FoldedAlert]) -> tuple[LinkedA
     return tuple(found.values())
 
 
-def _folded_alert(one: FoldedAlert, pk: int) -> LinkedAlert:
-    to = "this" if one.to == pk else f"#{one.to}"
-    title, relation = f"#{one.id} {one.title}", f"{one.relation} {to}"
-    return LinkedAlert(
-        one.id, one.url, title, relation, one.state, one.state_label, generated=one.generated
-    )
-
-
 def _linked_alert(row: Alert, relation: str) -> LinkedAlert:
-    url, label = row.get_absolute_url(), row.get_state_display()
     title = f"#{row.pk} {row}"
-    return LinkedAlert(row.pk, url, title, relation, row.state, label, generated=row.is_generated)
+    return build_row(LinkedAlert, row, **shared_columns(row), title=title, relation=relation)

@@ -19,7 +19,7 @@ from django.utils.html import escape
 from codegen_app.accounts import token_text as texts
 from codegen_app.accounts import tokens
 from codegen_app.accounts.models import Scope
-from codegen_app.tracking.pages.alerts.feed_form import FeedForm
+from codegen_app.tracking.pages.alerts.form import FeedForm
 from codegen_app.tracking.queries.alert_feed import FeedEntry, feed_entries
 from codegen_app.web.addresses import absolute_url
 

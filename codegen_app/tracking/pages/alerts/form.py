@@ -10,7 +10,7 @@ from django import forms
 
 from codegen_app.tracking.alerting.triage import MAX_NOTE_LENGTH
 from codegen_app.tracking.models import AlertKind, AlertState, Relation
-from codegen_app.tracking.pages.alerts.query import OPEN, STATES, AlertFilter
+from codegen_app.tracking.pages.alerts.query import ALL, OPEN, STATES, AlertFilter
 from codegen_app.web.forms.fields import RepeatedField
 from codegen_app.web.forms.query import Number, OptionalChoiceField, QueryForm, Text
 
@@ -37,6 +37,19 @@ class AlertsForm(QueryForm):
             below=self.number("below"),
             above=self.number("above"),
         )
+
+
+class FeedForm(QueryForm):
+    """The alerts of a feed: a state, a kind, words of a series; all optional."""
+
+    state = OptionalChoiceField((ALL, OPEN, *AlertState.values))
+    kind = OptionalChoiceField(AlertKind.values)
+    q = Text()
+
+    def clean_state(self) -> str:
+        """Return a valid state; "" for any."""
+        state = self.text("state")
+        return "" if state == ALL else state
 
 
 class AlertForm(QueryForm):

@@ -2,39 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from itertools import chain
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.cache import patch_cache_control
 
 from codegen_app.accounts import embedding
-from codegen_app.tracking.models import Series
+from codegen_app.tracking.models import Datum, Series, Source, Withdrawal
 from codegen_app.tracking.pages.history import plots
 from codegen_app.tracking.pages.history.form import EmbedForm
-from codegen_app.tracking.queries.history_rows import COLUMNS, csv_rows
 from codegen_app.tracking.queries.plot_data import plot_data
 from codegen_app.web import delimited
 from codegen_app.web.page import get_or_404
+from scheduler.stats.intervals import bounds_of
 
 PICTURE_MAX_AGE_S = 300
 # A plot runs nothing, loads nothing and is isolated from our pages, wherever it is opened.
 _POLICY = "default-src 'none'; sandbox"
+_FACTS = ("toolchain_version", "driver", "runtime", "host", "kernel")
+_COLUMNS = (
+    *("at", "measured_at", "revision", "branch", "repository", "value", "low", "high"),
+    *("bounds", "n", "unit", "source", "compiler", "driver", "runtime", "host", "kernel"),
+    "withdrawn",
+)
+_CHUNK = 2_000
 
 
 def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
     """Every point, oldest first, streamed from the database."""
     series = get_object_or_404(Series, pk=pk)
     return StreamingHttpResponse(
-        delimited.format_rows(chain([COLUMNS], csv_rows(series)), delimited.CSV),
+        delimited.format_rows(chain([_COLUMNS], _csv_rows(series)), delimited.CSV),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="series-{pk}.csv"'},
     )
+
+
+def _csv_rows(series: Series) -> Iterator[list[object]]:
+    """Yield the cells of each point, oldest first (1 query), one row at a time: a history may
+    exceed memory. The last cell is the reason for a withdrawal, if any."""
+    active = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
+    rows = (
+        Datum.objects.filter(series=series)
+        .order_by("at", "id")
+        .values_list(
+            *("at", "measured_at", "revision__name", "revision__branch", "revision__repository"),
+            *("value", "low", "high", "n", "source"),
+            *(f"conditions__facts__{name}" for name in _FACTS),
+            Subquery(active.values("reason")[:1]),
+        )
+        .iterator(chunk_size=_CHUNK)
+    )
+    for at, measured_at, name, branch, repository, value, low, high, n, source, *facts in rows:
+        yield [
+            *(at.isoformat(), measured_at.isoformat(), name, branch, repository),
+            *(value, low, high, bounds_of(n), n, series.unit, Source(source).label),
+            *(fact if isinstance(fact, str) else "" for fact in facts),
+        ]
 
 
 def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

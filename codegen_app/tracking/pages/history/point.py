@@ -14,7 +14,7 @@ from codegen_app.tracking.queries.series_summary import (
     point_value,
     series_head,
 )
-from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawals_of_point
+from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def point_page(series: int, pk: int) -> PointPage:
     )
     change = datum.changes.filter(withdrawn_at=None).first()
     kernel, run = datum.kernel, datum.run
-    withdrawals = withdrawals_of_point(datum.pk, datum.series.unit)
+    withdrawals = withdrawal_rows(datum.series.unit, datum=datum.pk)
     return PointPage(
         id=datum.pk,
         url=datum.get_absolute_url(),

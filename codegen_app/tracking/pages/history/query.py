@@ -18,7 +18,7 @@ from codegen_app.tracking.queries.series_summary import (
     latest_values,
     series_head,
 )
-from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawals_of_series
+from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
 from scheduler.track.differences import Aspect
 
 MAX_BESIDE = 7  # series beside the page's own: one per colour
@@ -137,7 +137,7 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         more_changes=len(changes) > MAX_CHANGES,
         baselines=baselines_of([pk]).get(pk, ()),
         notes=notes_of([pk]).get(pk, ()),
-        withdrawals=withdrawals_of_series(pk, series.unit),
+        withdrawals=withdrawal_rows(series.unit, series=pk),
     )
 
 

@@ -181,8 +181,3 @@ def _choices() -> dict[str, tuple[str, ...]]:
         name: tuple(sorted({row[number] for row in rows} - {""}))
         for number, name in enumerate(FILTERS)
     }
-
-
-def series_count(problem: int) -> int:
-    """Count the series of a problem of ours (1 query)."""
-    return Series.objects.filter(own_problem=problem).count()
