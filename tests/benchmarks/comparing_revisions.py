@@ -23,7 +23,7 @@ from django.test import Client
 from codegen_app.accounts import tokens
 from codegen_app.tracking.compare_revisions.comparison import compare_sides
 from codegen_app.tracking.models import Datum, Source
-from codegen_app.tracking.services import series
+from codegen_app.tracking.services import point_storage
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 SERIES, REVISIONS, POINTS, SAMPLES, TRIES, GOAL_S = 3_000, 8, 3, 20, 5, 1.0
@@ -81,7 +81,7 @@ def timed(what: str, tries: list[float], cpu: list[float]) -> None:
 
 def test_three_thousand_series_with_three_thousand(client: Client) -> None:
     for revision in range(REVISIONS):
-        series.store(points(revision), Source.API)
+        point_storage.store(points(revision), Source.API)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     owner = User.objects.create_superuser("bench")

@@ -19,7 +19,7 @@ import pytest
 
 from codegen_app.tracking.alerting import creation
 from codegen_app.tracking.models import Alert, Change, Series, Source
-from codegen_app.tracking.services import detection, explanations, series
+from codegen_app.tracking.services import detection, explanations, point_storage
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 SERIES, BEFORE, NEW = 3_000, 130, 10_000
@@ -57,14 +57,14 @@ def timed(step: Callable[[], int]) -> tuple[float, int]:
 
 def test_a_batch_of_ten_thousand_points() -> None:
     for day in range(0, BEFORE, 2):
-        series.store(points(range(day, day + 2), lambda _: False, "a"), Source.API)
+        point_storage.store(points(range(day, day + 2), lambda _: False, "a"), Source.API)
     Series.objects.update(unchecked_from=None)  # as if each had been looked at when it came
     days = -(-NEW // SERIES)
     for name, slower in (("steady", lambda _: False), ("a third slower", lambda n: n % 3 == 0)):
         begins = BEFORE + days * (name != "steady")
         batch = points(range(begins, begins + days), slower, name)[:NEW]
         begun = time.perf_counter()
-        series.store(batch, Source.API)
+        point_storage.store(batch, Source.API)
         stored = time.perf_counter() - begun
         times = [
             timed(step)

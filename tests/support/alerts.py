@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from codegen_app.tracking.models import Alert, AlertKind, Change, Datum, Revision, Series, Source
-from codegen_app.tracking.services import series as services
+from codegen_app.tracking.services import point_storage
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 _numbers = count()
@@ -24,7 +24,7 @@ def series(values: list[float] | None = None, **key: Any) -> Series:
         Point(of, value, START + timedelta(days=day), RevisionKey(f"r{day}"), n=20)
         for day, value in enumerate(values or [100.0])
     ]
-    services.store(points, Source.API)
+    point_storage.store(points, Source.API)
     return Series.objects.get(digest=of.digest)
 
 

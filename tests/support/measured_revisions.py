@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from codegen_app.tracking.models import Source
-from codegen_app.tracking.services import series
+from codegen_app.tracking.services import point_storage
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def point(
 
 
 def store(*points: Point, source: Source = Source.API) -> None:
-    series.store(points, source)
+    point_storage.store(points, source)
 
 
 def each_status() -> tuple[str, str]:

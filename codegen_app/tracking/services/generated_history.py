@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 
 from codegen_app.tracking.models import Datum, Series, Source
-from codegen_app.tracking.services import series as storing
-from codegen_app.tracking.services.series import StoreSummary
+from codegen_app.tracking.services import point_storage
+from codegen_app.tracking.services.point_storage import StoreSummary
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.track import sides
 from scheduler.track.facts import facts_of, point_of
@@ -39,7 +39,7 @@ def store(series: int = SERIES, seed: int = 0) -> StoreSummary:
         if key.digest not in known
         for point in _points(key, history, seed)
     ]
-    return storing.store(points, Source.GENERATED) if points else StoreSummary(0, 0, 0)
+    return point_storage.store(points, Source.GENERATED) if points else StoreSummary(0, 0, 0)
 
 
 def stored_points(history: GeneratedSeries, seed: int = 0) -> tuple[sides.Point, ...]:

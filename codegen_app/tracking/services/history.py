@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cache
 
 from codegen_app.tracking.models import Datum, Source
-from codegen_app.tracking.services import series
+from codegen_app.tracking.services import point_storage
 from codegen_app.tuning.models import BenchmarkResult, ResultImport
 from codegen_app.tuning.services import selections
 from scheduler.benchmark.metrics import TIME
@@ -55,7 +55,7 @@ def add_result(
     """Add a result to its problem's series, or to that of ``key``. Part of the transaction that
     records the result. ``at`` is its place in the history if that is neither the revision's time
     nor ``measured_at``."""
-    origin = series.PointOrigin(
+    origin = point_storage.PointOrigin(
         result.problem_id,
         result.kernel_id,
         result.build_id,
@@ -63,7 +63,7 @@ def add_result(
         result.pk,
         at,
     )
-    series.store([point_of(result, revision, measured_at, key)], source, origin=origin)
+    point_storage.store([point_of(result, revision, measured_at, key)], source, origin=origin)
 
 
 def point_of(

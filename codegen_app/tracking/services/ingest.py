@@ -13,7 +13,7 @@ from codegen_app.accounts import tokens
 from codegen_app.accounts.models import ApiToken
 from codegen_app.tracking.models import Batch, Source
 from codegen_app.tracking.remeasuring import responses
-from codegen_app.tracking.services import series
+from codegen_app.tracking.services import point_storage
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
 
@@ -40,7 +40,7 @@ def receive(
     try:
         with transaction.atomic():
             batch = Batch.objects.create(token=token, key=key, body_digest=digest)
-            stored = series.store(found.points, Source.API, batch)
+            stored = point_storage.store(found.points, Source.API, batch)
             responses.close_answered(batch)
             batch.answer = {
                 "batch": batch.pk,

@@ -13,7 +13,7 @@ from datetime import datetime
 from codegen_app.graphs.models import Problem
 from codegen_app.kernels.models import Build
 from codegen_app.tracking.models import Datum, Source
-from codegen_app.tracking.services import history, series
+from codegen_app.tracking.services import history, point_storage
 from codegen_app.tracking.services.result_kernels import RecordedKernels, device_of, measurement_of
 from codegen_app.tuning.models import BenchmarkResult, Environment
 from codegen_app.tuning.services.candidate_results import environment_fields
@@ -55,8 +55,8 @@ def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int
             raise UserError(f"{what}: runs[{place}].{error}") from None
     for row in builds.values():
         if row.points:
-            origin = series.PointOrigin(row.problem.pk, row.build.kernel_id, row.build.pk)
-            series.store(row.points, Source.IMPORT, origin=origin)
+            origin = point_storage.PointOrigin(row.problem.pk, row.build.kernel_id, row.build.pk)
+            point_storage.store(row.points, Source.IMPORT, origin=origin)
     return sum(len(row.points) for row in builds.values())
 
 

@@ -25,7 +25,7 @@ from codegen_app.tracking.models import (
     Series,
 )
 from codegen_app.tracking.models.series import Source
-from codegen_app.tracking.services import alert_pipeline, series
+from codegen_app.tracking.services import alert_pipeline, point_storage
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.stats import changes
 
@@ -84,7 +84,7 @@ def test_every_series_is_read_whole_and_compared_as_far_as_ratios_go(
     client.force_login(user)
     for model in (AlertEvent, Change, Alert, Datum, Series, Revision, Conditions):
         model.objects.all().delete()
-    series.store(points(values), Source.API)
+    point_storage.store(points(values), Source.API)
     alert_pipeline.process_pending()
     positive = [(n, value) for n, value in enumerate(values) if value > 0]
     expected = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from codegen_app.accounts import token_text as texts
 from codegen_app.accounts import tokens
 from codegen_app.accounts.models import ApiToken, AuditEntry
 from codegen_app.tracking.models import Batch, Conditions, Datum, Revision, Series
-from codegen_app.tracking.services import series
+from codegen_app.tracking.services import point_storage
 from codegen_app.web.server import bodies
 from codegen_app.web.server.connections import Parser
 from scheduler.clients import kiln_client
@@ -285,13 +284,11 @@ def test_parameters_that_there_are_not_are_refused(client: Client, token: str) -
 def test_nothing_is_half_stored(
     client: Client, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    insert = series._insert
-
-    def fail(rows: Iterable[str]) -> None:
-        insert(rows)
+    def fail(*_: object, **__: object) -> None:
+        assert Datum.objects.exists()
         raise IntegrityError
 
-    monkeypatch.setattr(series, "_insert", fail)
+    monkeypatch.setattr(point_storage.queue, "notify", fail)
     client.raise_request_exception = False
     assert send(client, token).status_code == 500
     assert counts() == [0] * len(STORED)

@@ -37,7 +37,7 @@ from codegen_app.tracking.services import (
     alert_pipeline,
     detection,
     explanations,
-    series,
+    point_storage,
     thresholds,
 )
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
@@ -116,7 +116,7 @@ def forget() -> None:
 
 
 def test_a_level_that_changes_is_found_with_its_interval_and_direction() -> None:
-    series.store(points(values(LEVELS)), Source.API)
+    point_storage.store(points(values(LEVELS)), Source.API)
     look_all()
     change = Change.objects.get()
     assert (change.revision.name, change.at) == ("r30", BEGIN + 30 * DAY)
@@ -132,14 +132,14 @@ def test_a_level_that_changes_is_found_with_its_interval_and_direction() -> None
 
 def test_more_is_better_where_the_metric_says_so() -> None:
     made = points(values(LEVELS), metric="bandwidth", unit="GB/s")
-    series.store([Point(**vars(one) | {"better": "higher"}) for one in made], Source.API)
+    point_storage.store([Point(**vars(one) | {"better": "higher"}) for one in made], Source.API)
     look_all()
     assert not Change.objects.get().worse
 
 
 def test_nothing_is_found_where_nothing_changes_or_too_little_is_known() -> None:
-    series.store(points(values([(100.0, 60)])), Source.API)
-    series.store(points(values([(100.0, 7), (150.0, 2)]), "short"), Source.API)
+    point_storage.store(points(values([(100.0, 60)])), Source.API)
+    point_storage.store(points(values([(100.0, 7), (150.0, 2)]), "short"), Source.API)
     look_all()
     assert not Change.objects.exists()
 
@@ -147,21 +147,21 @@ def test_nothing_is_found_where_nothing_changes_or_too_little_is_known() -> None
 def test_what_is_no_measurement_is_passed_by() -> None:
     of = values(LEVELS)
     of[5:5] = [0.0, -1.0]
-    series.store(points(of), Source.API)
+    point_storage.store(points(of), Source.API)
     look_all()
     assert Change.objects.count() == 1
 
 
 def test_figures_become_better_with_points_that_come_since() -> None:
     made = points(values(LEVELS))
-    series.store(made[:36], Source.API)
+    point_storage.store(made[:36], Source.API)
     look_all()
     first = Change.objects.get()
     assert first.n_after == 6
     assert first.low is not None
     assert first.high is not None
     for upto in range(36, 60, 8):
-        series.store(made[upto : upto + 8], Source.API)
+        point_storage.store(made[upto : upto + 8], Source.API)
         look_all()
     row = Change.objects.get()
     assert row.pk == first.pk
@@ -174,11 +174,11 @@ def test_figures_become_better_with_points_that_come_since() -> None:
 def test_points_that_arrive_late_move_a_change_and_what_was_found_before_is_withdrawn() -> None:
     made = points(values(LEVELS))
     late = made[30:34]
-    series.store(made[:30] + made[34:], Source.API)
+    point_storage.store(made[:30] + made[34:], Source.API)
     look_all()
     old = Change.objects.get()
     assert old.revision.name == "r34"
-    series.store(late, Source.API)
+    point_storage.store(late, Source.API)
     look_all()
     old.refresh_from_db()
     assert old.withdrawn_at is not None
@@ -206,7 +206,7 @@ def test_points_in_any_order_and_batches_give_the_changes_of_all_at_once(
     def again(batches: Sequence[Sequence[Point]]) -> list[tuple[Any, ...]]:
         forget()
         for batch in batches:
-            series.store(batch, Source.API)
+            point_storage.store(batch, Source.API)
             if baseline and not Baseline.objects.exists():
                 Baseline.objects.create(series=Series.objects.get(), at=baseline, reason="new host")
             look_all()
@@ -222,7 +222,7 @@ def test_points_in_any_order_and_batches_give_the_changes_of_all_at_once(
 
 def test_a_long_history_is_looked_at_in_turns_and_gives_the_same() -> None:
     made = points(values([(100.0, 700), (110.0, 400), (100.0, 300)]), conditions=lambda n: facts())
-    series.store(made, Source.API)
+    point_storage.store(made, Source.API)
     turns = 0
     while detection.detect_changes():
         turns += 1
@@ -236,7 +236,7 @@ def test_a_long_history_is_looked_at_in_turns_and_gives_the_same() -> None:
 
 
 def test_a_rule_of_the_series_says_what_is_too_small() -> None:
-    series.store(points(values(LEVELS)), Source.API)
+    point_storage.store(points(values(LEVELS)), Source.API)
     look_all()
     row = Series.objects.get()
     SeriesRule.objects.create(series=row, least_effect=0.2, reason="a noisy host")
@@ -251,7 +251,7 @@ def test_a_rule_of_the_series_says_what_is_too_small() -> None:
 
 
 def test_a_level_begins_anew_where_somebody_said_so() -> None:
-    series.store(points(values(LEVELS)), Source.API)
+    point_storage.store(points(values(LEVELS)), Source.API)
     look_all()
     row = Series.objects.get()
     at = BEGIN + 30 * DAY
@@ -272,7 +272,7 @@ def test_what_the_same_code_varied_by_is_no_change_of_other_code() -> None:
     moving = [100 * rng.choice([1, 1.03]) * rng.gauss(1, 0.001) for _ in range(40)]
     of = [value for level in moving for value in (level, level * 1.0005, level * 0.9995)]
     of += [102.5 * rng.gauss(1, 0.001) for _ in range(12)]
-    series.store(
+    point_storage.store(
         points(of, conditions=lambda n: facts("a" if n < 120 else "b"), runs=3), Source.API
     )
     look_all()
@@ -291,7 +291,7 @@ def test_several_changes_of_many_series_take_as_many_queries_as_of_one() -> None
             name="c", kind=ChannelKind.EMAIL, address="a@b", alerts=["regression"]
         )
         made = [one for name in names for one in points(values(LEVELS)[:36], name)]
-        series.store(made, Source.API)
+        point_storage.store(made, Source.API)
         return [
             queries_of(all_of, step)
             for step in (detection.detect_changes, explanations.explain, creation.raise_alerts)
@@ -305,7 +305,7 @@ def test_several_changes_of_many_series_take_as_many_queries_as_of_one() -> None
 
 
 def work(made: Sequence[Point]) -> None:
-    series.store(made, Source.API)
+    point_storage.store(made, Source.API)
     alert_pipeline.process_pending()
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from codegen_app.kernels.models import Build
 from codegen_app.tracking.models import Datum, Revision, Series, Source
 from codegen_app.tracking.pages.history.chart import history_chart
-from codegen_app.tracking.services import history, series
+from codegen_app.tracking.services import history, point_storage
 from codegen_app.tuning.models import BenchmarkResult, Candidate, ResultImport
 from codegen_app.tuning.services import candidate_results
 from codegen_app.workers.models import State
@@ -143,7 +143,7 @@ OF_REVISION = f"SELECT * FROM {TABLE} WHERE revision_id = %s"
 
 def test_what_is_read_and_deleted_by_has_an_index() -> None:
     """At ten million points each of these would else read all of them."""
-    series.store(points(50), Source.API)
+    point_storage.store(points(50), Source.API)
     found = indexes(TABLE)
     history_of = found["datum_history"]
     assert history_of.columns == ("series_id", "at", "id") and not history_of.where
@@ -171,7 +171,7 @@ def test_of_many_points_none_reads_all() -> None:
         )
         for n in range(100_000)
     ]
-    series.store(many, Source.API)
+    point_storage.store(many, Source.API)
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {TABLE}")
         for statement, of in ((OF_HISTORY, Series), (OF_REVISION, Revision)):
@@ -184,6 +184,6 @@ def test_two_that_know_different_moments_of_a_revision_agree() -> None:
     first, second = points(1)[0], points(1)[0]
     of = RevisionKey("v1", datetime(2026, 2, 1, tzinfo=UTC))
     late = RevisionKey("v1", datetime(2026, 3, 1, tzinfo=UTC))
-    series.store([Point(first.series, 1.0, first.measured_at, of)], Source.API)
-    series.store([Point(second.series, 2.0, second.measured_at, late)], Source.API)
+    point_storage.store([Point(first.series, 1.0, first.measured_at, of)], Source.API)
+    point_storage.store([Point(second.series, 2.0, second.measured_at, late)], Source.API)
     assert set(Datum.objects.values_list("at", flat=True)) == {of.at}

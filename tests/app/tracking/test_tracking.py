@@ -26,7 +26,7 @@ from codegen_app.tracking.models import (
     Series,
     Source,
 )
-from codegen_app.tracking.services import alert_pipeline, explanations, series
+from codegen_app.tracking.services import alert_pipeline, explanations, point_storage
 from codegen_app.workers import queue
 from codegen_app.workers.models import State
 from scheduler.results.points.model import Point
@@ -86,7 +86,7 @@ def test_what_is_sent_is_an_alert_with_its_cause_and_deliveries(
 def test_a_message_that_never_came_is_sent_again_by_the_round(
     messages: list[str], django_capture_on_commit_callbacks: Any
 ) -> None:
-    series.store(points(values(LEVELS)), Source.API)
+    point_storage.store(points(values(LEVELS)), Source.API)
     assert queued_work.has_work("detect")
     for step in (look_all, explanations.explain, alert_pipeline.process_pending):
         messages.clear()
@@ -104,7 +104,7 @@ def test_a_message_that_never_came_is_sent_again_by_the_round(
 def found(first: dict[str, Any], second: dict[str, Any]) -> Change:
     """A change from the 30th point on that nobody has explained."""
     made = points(values(LEVELS), conditions=lambda n: first if n < 30 else second)
-    series.store(made, Source.API)
+    point_storage.store(made, Source.API)
     look_all()
     return Change.objects.get()
 
@@ -178,7 +178,7 @@ def test_a_fault_in_one_explanation_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = points(values(LEVELS), "a") + points(values(LEVELS, 1), "b")
-    series.store(made, Source.API)
+    point_storage.store(made, Source.API)
     look_all()
     right = explanations.causes.explain
     failed: list[int] = []

@@ -33,7 +33,7 @@ from codegen_app.tracking.models import (
 from codegen_app.tracking.pages.history import plots
 from codegen_app.tracking.pages.history.chart import history_chart
 from codegen_app.tracking.queries.plot_data import plot_data
-from codegen_app.tracking.services import alert_pipeline, detection, series, withdrawals
+from codegen_app.tracking.services import alert_pipeline, detection, point_storage, withdrawals
 from scheduler.errors import UserError
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
@@ -58,7 +58,7 @@ def noisy(*levels: tuple[float, int]) -> list[float]:
 
 def work(made: Sequence[Point] = ()) -> Series:
     if made:
-        series.store(made, Source.API)
+        point_storage.store(made, Source.API)
     alert_pipeline.process_pending()
     return Series.objects.get()
 

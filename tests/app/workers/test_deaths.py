@@ -26,7 +26,7 @@ from codegen_app.tracking.models import (
     EventKind,
     Source,
 )
-from codegen_app.tracking.services import alert_pipeline, series
+from codegen_app.tracking.services import alert_pipeline, point_storage
 from codegen_app.tuning.models import BenchmarkResult, Candidate, Selection, TuningRun, TuningTask
 from codegen_app.tuning.services import planning, run_requests
 from codegen_app.workers import work
@@ -132,7 +132,7 @@ def test_from_points_to_a_receiver_a_worker_may_die_anywhere(workers: Die, setti
     settings.SECRET_KEY = SECRET_KEY
     with http_receiver() as receiver:
         channel(address=receiver.url)
-        series.store([one for name in "abc" for one in regressing(name)], Source.API)
+        point_storage.store([one for name in "abc" for one in regressing(name)], Source.API)
         for place in TRACKING | SENDING:
             assert workers(place) == [-signal.SIGKILL], place
             Delivery.objects.update(next_at=timezone.now())  # the lease of a claim is over

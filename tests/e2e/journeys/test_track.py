@@ -30,7 +30,7 @@ from codegen_app.tracking.models import (
     Series,
     Source,
 )
-from codegen_app.tracking.services import series
+from codegen_app.tracking.services import point_storage
 from codegen_app.workers import work
 from codegen_app.workers.models import State
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
@@ -100,9 +100,9 @@ def own_series(use: KernelUse) -> None:
     points = [replace(one, value=one.value if n < pipeline.BEFORE else 0.9 * one.value)
               for n, one in enumerate(points)]  # fmt: skip
     build = factories.done_build(kernel=use.kernel)
-    origin = series.PointOrigin(problem.pk, use.kernel_id, build.pk)
+    origin = point_storage.PointOrigin(problem.pk, use.kernel_id, build.pk)
     with transaction.atomic():
-        series.store(points, Source.IMPORT, origin=origin)
+        point_storage.store(points, Source.IMPORT, origin=origin)
 
 
 def revision_of(row: dict[str, Any]) -> RevisionKey:

@@ -1,13 +1,12 @@
-"""Points become rows of series: all points of a batch or none, each of our own results once."""
+"""Storage of points in their series: all points of a batch or none."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
@@ -89,7 +88,7 @@ def store(
     batches never deadlock. ``origin`` applies to every point. A worker is notified once they are
     committed.
     """
-    revisions = _revisions({point.revision for point in points})
+    revisions = _store_revisions({point.revision for point in points})
     # Points share few keys and conditions: the digest of each object is computed once.
     keys = {id(point.series): point.series for point in points}
     series_digests = {address: key.digest for address, key in keys.items()}
@@ -102,7 +101,7 @@ def store(
     conditions = known | inserted
 
     spans: dict[str, _Span] = {}
-    moments: list[datetime] = []
+    times: list[datetime] = []
     for point in points:
         _, revision_at = revisions[_identity(point.revision)]
         at = (origin.at if origin else None) or revision_at or point.measured_at
@@ -110,24 +109,29 @@ def store(
         span.points += 1
         span.not_positive += point.value <= 0
         span.first_at, span.last_at = min(span.first_at, at), max(span.last_at, at)
-        moments.append(at)
-    series, new_series = _series(spans, origin)
+        times.append(at)
+    series, new_series = _store_series(spans, origin)
 
     links = (origin.kernel_id, origin.build_id, origin.run_id, origin.result_id) if origin else ()
-    ends = (source.value, batch.pk if batch else None, *(links or (None,) * 4))
-    end = "\t".join(_NULL if value is None else str(value) for value in ends)
+    shared = (source.value, batch.pk if batch else None, *(links or (None,) * 4))
+    shared_text = "\t".join(_NULL if value is None else str(value) for value in shared)
     iso = cache(datetime.isoformat)  # points share few times
-    _insert(
-        _copy_line(
-            point,
-            series[series_digests[id(point.series)]],
-            f"{iso(at)}\t{iso(point.measured_at)}",
-            revisions[_identity(point.revision)][0],
-            conditions[facts_digests[id(point.conditions)]],
-            end,
-        )
-        for point, at in zip(points, moments, strict=True)
-    )
+    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        lines: list[str] = []
+        for point, at in zip(points, times, strict=True):
+            # Numbers and times need no escaping.
+            low, high = (_NULL if end is None else repr(end) for end in (point.low, point.high))
+            samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
+            lines.append(
+                f"{series[series_digests[id(point.series)]]}\t{iso(at)}\t{iso(point.measured_at)}"
+                f"\t{point.value!r}\t{low}\t{high}\t{point.n}\t{samples}"
+                f"\t{revisions[_identity(point.revision)][0]}"
+                f"\t{conditions[facts_digests[id(point.conditions)]]}\t{shared_text}\n"
+            )
+            if len(lines) == _COPY_ROWS:  # stored while the next lines are written
+                copy.write("".join(lines))
+                lines.clear()
+        copy.write("".join(lines))
     queue.notify(queue.Kind.DETECT)
     not_positive = sum(span.not_positive for span in spans.values())
     return StoreSummary(len(points), len(spans), new_series, not_positive)
@@ -154,25 +158,6 @@ class _Span:
         }
 
 
-def _copy_line(
-    point: Point, series: int, times: str, revision: int, conditions: int, end: str
-) -> str:
-    """Return a point's row as COPY reads it: numbers and times, which need no escaping."""
-    low, high = (_NULL if bound is None else repr(bound) for bound in (point.low, point.high))
-    samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
-    return (
-        f"{series}\t{times}\t{point.value!r}\t{low}\t{high}\t{point.n}"
-        f"\t{samples}\t{revision}\t{conditions}\t{end}\n"
-    )
-
-
-def _insert(rows: Iterator[str]) -> None:
-    """Insert rows in parts: the database stores one part while the next is written here."""
-    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-        while part := "".join(islice(rows, _COPY_ROWS)):
-            copy.write(part)
-
-
 def _fetch(statement: str, value: str) -> list[tuple[Any, ...]]:
     """Return the rows for values passed as one text: ten thousand parameters, or an array, take
     longer to write and read than to look up."""
@@ -185,14 +170,14 @@ def _identity(key: RevisionKey) -> tuple[str, str, str]:
     return key.repository, key.name, key.branch
 
 
-def _revisions(
+def _store_revisions(
     keys: Iterable[RevisionKey],
 ) -> dict[tuple[str, str, str], tuple[int, datetime | None]]:
-    """Return the keys of the rows and their times; a revision's time is the one that was stored
-    first."""
-    moments: dict[tuple[str, str, str], datetime | None] = {}
+    """Return the primary key and the time of each revision, inserted if new; a revision's time is
+    the one that was stored first."""
+    times: dict[tuple[str, str, str], datetime | None] = {}
     for key in keys:
-        moments[_identity(key)] = moments.get(_identity(key)) or key.at
+        times[_identity(key)] = times.get(_identity(key)) or key.at
     rows = [
         {
             "repository": repository,
@@ -200,24 +185,25 @@ def _revisions(
             "branch": branch,
             "at": at.isoformat() if at else None,
         }
-        for (repository, name, branch), at in sorted(moments.items())
+        for (repository, name, branch), at in sorted(times.items())
     ]
     _insert_new(Revision, rows)
-    found: dict[tuple[str, str, str], tuple[int, datetime | None]] = {}
-    without_time: list[tuple[int, datetime]] = []
-    for pk, repository, name, branch, at in _fetch(_REVISIONS, json.dumps(rows)):
-        stated = moments[repository, name, branch]
-        found[repository, name, branch] = pk, at or stated
-        if at is None and stated is not None:
-            without_time.append((pk, stated))
-    for pk, stated in sorted(without_time):
-        Revision.objects.filter(pk=pk, at=None).update(at=stated)
-    return found
+    stored = {
+        (repository, name, branch): (pk, at)
+        for pk, repository, name, branch, at in _fetch(_REVISIONS, json.dumps(rows))
+    }
+    untimed = ((pk, identity) for identity, (pk, at) in stored.items() if at is None)
+    for pk, identity in sorted(untimed):
+        if times[identity] is not None:
+            Revision.objects.filter(pk=pk, at=None).update(at=times[identity])
+    return {identity: (pk, at or times[identity]) for identity, (pk, at) in stored.items()}
 
 
-def _series(spans: Mapping[str, _Span], origin: PointOrigin | None) -> tuple[dict[str, int], int]:
-    """Return the keys of the series: known ones are locked and updated, new ones are created from
-    these points; also return how many are new."""
+def _store_series(
+    spans: Mapping[str, _Span], origin: PointOrigin | None
+) -> tuple[dict[str, int], int]:
+    """Return the primary keys of the series by digest: known ones are locked and updated, new ones
+    are created from these points; also return how many are new."""
     now = timezone.now().isoformat()
     rows: dict[str, dict[str, object]] = {}
     for digest, span in spans.items():
