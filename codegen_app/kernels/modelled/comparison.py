@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from codegen_app.kernels.modelled.rows import ModelledRow, load_report, modelled_rows_of_builds
 from codegen_app.kernels.modelled.view import LAUNCH_LIMIT, display_name
 from codegen_app.web.row import build_row
-from scheduler.cycles.report import (
-    Band,
-    InstructionFigures,
-    LaunchReport,
-    Pipe,
-    Report,
-    StallReason,
-)
+from scheduler.cycles.report import Band, Report
 
 
 @dataclass(frozen=True)
@@ -124,102 +116,71 @@ def _sizes(row: ModelledRow) -> str:
 
 
 def _groups(reports: Sequence[Report | None]) -> Iterator[FigureGroup]:
-    longest = [
-        max(report.launches, key=lambda launch: launch.time_us.mid) if report else None
-        for report in reports
-    ]
-    bands = [report.time_us if report else None for report in reports]
-    yield FigureGroup(
-        "Time",
-        (
-            _row("all launches", "µs", [band.mid if band else None for band in bands]),
-            _row("low end of the band", "µs", [band.low if band else None for band in bands]),
-            _row("high end of the band", "µs", [band.high if band else None for band in bands]),
-            _launch_row(
-                "cycles of the longest launch", "cycles", longest, attrgetter("cycles.mid")
-            ),
-            _launch_row("blocks per compute unit", "", longest, lambda row: float(row.resident)),
-            _launch_row("rounds of blocks", "", longest, attrgetter("rounds")),
-            _launch_row("idle in the last round", "%", longest, lambda row: 100 * row.tail),
-        ),
+    sides = [_figures(report) if report else None for report in reports]
+    for title in next(side for side in sides if side):
+        figures = [side[title] if side else None for side in sides]
+        keys: Iterable[tuple[str, str]] = dict.fromkeys(
+            key for side in figures for key in side or ()
+        )
+        if title in _RANKED_GROUPS:
+            largest = {key: max(side.get(key) or 0.0 for side in figures if side) for key in keys}
+            keys = sorted(filter(largest.get, keys), key=lambda key: (-largest[key], key))
+        rows = []
+        for name, unit in keys:
+            values = [None if side is None else side.get((name, unit), 0.0) for side in figures]
+            first = values[0]
+            deltas = (None if value is None or first is None else value - first for value in values)
+            if any(value is not None for value in values):
+                rows.append(FigureRow(name, unit, tuple(values), tuple(deltas)))
+        yield FigureGroup(title, tuple(rows))
+
+
+# The largest figures first, without those that are 0 on all sides.
+_RANKED_GROUPS = ("Pipes busy", "Stall reasons", "Lower bounds")
+
+
+def _figures(report: Report) -> dict[str, dict[tuple[str, str], float | None]]:
+    """Return the figures of a report and its longest launch by group, each by name and unit."""
+    launch = max(report.launches, key=lambda launch: launch.time_us.mid)
+    executed = [row for row in launch.instructions if row.executed]
+    lds = [row for row in executed if row.conflict is not None]
+    # Cycles over those without conflicts.
+    conflicts = _ratio(
+        sum((row.conflict or 1.0) * row.executed for row in lds), sum(row.executed for row in lds)
     )
-    pipes = [_percent(launch.pipes) if launch else None for launch in longest]
-    waits = [_percent(launch.waits) if launch else None for launch in longest]
-    bounds = [
-        {row.name: row.time_us.mid for row in launch.limits if row.name != LAUNCH_LIMIT}
-        if launch
-        else None
-        for launch in longest
-    ]
-    yield _named_group("Pipes busy", "%", pipes)
-    yield _named_group("Stall reasons", "%", waits)
-    yield _named_group("Lower bounds", "µs", bounds)
-    memory = (
-        _launch_row("LDS bank conflict factor", "", longest, _conflicts),
-        _launch_row("bytes used of bytes moved", "%", longest, _bytes_used_percent),
-        _launch_row("matrix pipes busy in the loop", "%", longest, _matrix_busy),
+    moving = [row for row in executed if row.bytes_moved]
+    bytes_used = _ratio(
+        sum((row.bytes_used or 0.0) * row.executed for row in moving),
+        sum((row.bytes_moved or 0.0) * row.executed for row in moving),
     )
-    rows_with_values = (row for row in memory if any(value is not None for value in row.values))
-    yield FigureGroup("Instructions", tuple(rows_with_values))
-
-
-def _percent(shares: Mapping[Pipe, float] | Mapping[StallReason, float]) -> dict[str, float]:
-    return {display_name(name): 100 * share for name, share in shares.items()}
-
-
-def _conflicts(launch: LaunchReport) -> float | None:
-    """Return the cycles of all LDS instructions over those without conflicts, each weighted by its
-    executions."""
-    rows = [row for row in launch.instructions if row.conflict is not None and row.executed]
-    return _ratio(rows, lambda row: row.conflict or 1.0, lambda _: 1.0)
-
-
-def _bytes_used_percent(launch: LaunchReport) -> float | None:
-    rows = [row for row in launch.instructions if row.bytes_moved and row.executed]
-    share = _ratio(rows, lambda row: row.bytes_used or 0.0, lambda row: row.bytes_moved or 0.0)
-    return None if share is None else 100 * share
-
-
-def _ratio(
-    rows: Sequence[InstructionFigures],
-    over: Callable[[InstructionFigures], float],
-    under: Callable[[InstructionFigures], float],
-) -> float | None:
-    total = sum(under(row) * row.executed for row in rows)
-    return sum(over(row) * row.executed for row in rows) / total if total else None
-
-
-def _matrix_busy(launch: LaunchReport) -> float | None:
-    """Return the share of the most expensive loop."""
+    # The most expensive loop.
     loop = max(launch.loops, key=lambda loop: loop.iterations * loop.cycles, default=None)
-    return None if loop is None else 100 * loop.matrix_busy
+    return {
+        "Time": {
+            ("all launches", "µs"): report.time_us.mid,
+            ("low end of the band", "µs"): report.time_us.low,
+            ("high end of the band", "µs"): report.time_us.high,
+            ("cycles of the longest launch", "cycles"): launch.cycles.mid,
+            ("blocks per compute unit", ""): float(launch.resident),
+            ("rounds of blocks", ""): launch.rounds,
+            ("idle in the last round", "%"): 100 * launch.tail,
+        },
+        "Pipes busy": {
+            (display_name(name), "%"): 100 * share for name, share in launch.pipes.items()
+        },
+        "Stall reasons": {
+            (display_name(name), "%"): 100 * share for name, share in launch.waits.items()
+        },
+        "Lower bounds": {
+            (row.name, "µs"): row.time_us.mid for row in launch.limits if row.name != LAUNCH_LIMIT
+        },
+        "Instructions": {
+            ("LDS bank conflict factor", ""): conflicts,
+            ("bytes used of bytes moved", "%"): None if bytes_used is None else 100 * bytes_used,
+            ("matrix pipes busy in the loop", "%"): 100 * loop.matrix_busy if loop else None,
+        },
+    }
 
 
-def _launch_row(
-    name: str,
-    unit: str,
-    launches: Sequence[LaunchReport | None],
-    figure: Callable[[LaunchReport], float | None],
-) -> FigureRow:
-    return _row(name, unit, [figure(launch) if launch else None for launch in launches])
-
-
-def _named_group(
-    heading: str, unit: str, sides: Sequence[Mapping[str, float] | None]
-) -> FigureGroup:
-    """Return a row for each name that any side has, the largest first; a modelled side without it
-    counts as 0."""
-    names = {name for side in sides if side for name in side}
-    largest = {name: max(side.get(name, 0.0) for side in sides if side) for name in names}
-    rows = (
-        _row(name, unit, [None if side is None else side.get(name, 0.0) for side in sides])
-        for name in sorted(names, key=lambda name: (-largest[name], name))
-        if largest[name] > 0
-    )
-    return FigureGroup(heading, tuple(rows))
-
-
-def _row(name: str, unit: str, values: Sequence[float | None]) -> FigureRow:
-    first = values[0]
-    deltas = (None if value is None or first is None else value - first for value in values)
-    return FigureRow(name, unit, tuple(values), tuple(deltas))
+def _ratio(total: float, base: float) -> float | None:
+    return total / base if base else None

@@ -35,10 +35,7 @@ def profile_rows(
 ) -> tuple[ProfileRow, ...]:
     """Return the rows that any side has. ``functions`` are the instructions of each side's device
     function with the most registers, None if they are not read."""
-    sides = [
-        _resource_texts(build) | (_function_texts(*function) if function else {})
-        for build, function in zip(builds, functions, strict=True)
-    ]
+    sides = [_texts(build, function) for build, function in zip(builds, functions, strict=True)]
     rows = (
         ProfileRow(name, note, tuple(side.get(name, "") for side in sides))
         for name, note in _NOTES.items()
@@ -66,21 +63,20 @@ _LOOP_KINDS = {
 }
 
 
-def _resource_texts(build: Build) -> dict[str, str]:
+def _texts(build: Build, main: tuple[ListingReader, Function] | None) -> dict[str, str]:
+    """Return a side's figures by name; what is unknown is left out."""
+    texts: dict[str, str] = {}
     used, rules = resource_use(build.resources, build.target), rules_of(targets.find(build.target))
-    if used is None or rules is None:
-        return {}
-    waves, by = rules.waves_heading
-    return {
-        "Occupancy": f"{used.words} {waves.lower()} {by}",
-        "Limited by": used.limiter,
-        "Registers": str(used.registers),
-    }
-
-
-def _function_texts(reader: ListingReader, function: Function) -> dict[str, str]:
+    if used is not None and rules is not None:
+        waves, by = rules.waves_heading
+        texts["Occupancy"] = f"{used.words} {waves.lower()} {by}"
+        texts["Limited by"] = used.limiter
+        texts["Registers"] = str(used.registers)
+    if main is None:
+        return texts
+    reader, function = main
+    texts["Instructions"] = str(len(function.instructions))
     live = reader.live_registers(function)
-    texts = {"Instructions": str(len(function.instructions))}
     if live is not None:
         texts["Live registers"] = str(live.peak)
     loop = function.inner_loop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, groupby, zip_longest
 from typing import Any
 
 from codegen_app.kernels.modelled.comparison import ModelledComparison, compare_modelled
@@ -19,11 +19,11 @@ from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.isa.diff import Change, common_runs, count_changes, diff
 from scheduler.isa.instructions import kind_titles
-from scheduler.isa.listing import Function, Instruction, count_kinds
+from scheduler.isa.listing import Function, count_kinds
 from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import ListingReader, reader_of
 from scheduler.targets import Target
-from scheduler.targets.terms import GENERAL, Terms
+from scheduler.targets.terms import GENERAL
 
 CONTEXT_LINES = 3  # equal lines shown around each change
 # Listings in bytes, sources in lines: larger ones take too long to compare in a request.
@@ -164,24 +164,18 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         raise Build.DoesNotExist(f"there is no build {missing[0]}")
     rows = [by_number[number] for number in builds]
     shown = shown if 0 < shown < len(rows) else 1
-    left, right = rows[0], rows[shown]
-    pair = left, right
+    pair = left, right = rows[0], rows[shown]
     large_listings = any(
         row.listing is not None and row.listing.size_bytes > MAX_LISTING_BYTES for row in pair
     )
     large_sources = any(row.kernel.source.count("\n") > MAX_SOURCE_LINES for row in pair)
-    left_listing, right_listing = (
+    left_listing, right_listing = listings = (
         (None, None) if large_listings else (_listing(left), _listing(right))
     )
     same_source = left.kernel_id == right.kernel_id
     same_language = left.kernel.source_file == right.kernel.source_file
     is_shown = same_language and not same_source and not large_sources
-    pairs = _pair_functions(
-        left,
-        left_listing.functions if left_listing else (),
-        right,
-        right_listing.functions if right_listing else (),
-    )
+    pairs = _pair_functions(pair, listings)
     times = comparable_times(rows)
     labels = _labels(rows)
     sides = []
@@ -207,10 +201,7 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     return ComparePage(
         sides=tuple(sides),
         verdicts=verdicts(rows, labels, times),
-        profile=profile_rows(
-            (left, right),
-            [_main_function(left, left_listing), _main_function(right, right_listing)],
-        ),
+        profile=profile_rows(pair, list(map(_main_function, pair, listings))),
         shown=shown,
         resources=_resources(rows),
         same_source=same_source,
@@ -226,7 +217,7 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         ),
         missing=tuple(
             _label(build, _ALL_PARTS)
-            for build, listing in ((left, left_listing), (right, right_listing))
+            for build, listing in zip(pair, listings, strict=True)
             if listing is None and not large_listings
         ),
         too_large=tuple(compress((_LISTINGS, _SOURCES), (large_listings, large_sources))),
@@ -320,20 +311,18 @@ def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReade
 
 
 def _pair_functions(
-    left: Build,
-    left_functions: Sequence[Function],
-    right: Build,
-    right_functions: Sequence[Function],
+    builds: Sequence[Build], listings: Sequence[_Listing | None]
 ) -> list[tuple[Function | None, Function | None]]:
     """Pair functions of the same name, ignoring the kernel's own name in it; a single pair always
     matches."""
-    if len(left_functions) == len(right_functions) == 1:
-        return [(left_functions[0], right_functions[0])]
-    names = {function.name.replace(left.kernel.name, ""): function for function in left_functions}
-    others = {
-        function.name.replace(right.kernel.name, ""): function for function in right_functions
-    }
-    return [(names.get(name), others.get(name)) for name in {**names, **others}]
+    left, right = (listing.functions if listing else () for listing in listings)
+    if len(left) == len(right) == 1:
+        return [(left[0], right[0])]
+    by_name, others = (
+        {function.name.replace(build.kernel.name, ""): function for function in functions}
+        for build, functions in zip(builds, (left, right), strict=True)
+    )
+    return [(by_name.get(name), others.get(name)) for name in {**by_name, **others}]
 
 
 def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
@@ -369,106 +358,88 @@ def _largest_function(build: Build) -> Mapping[str, int]:
 
 def _source_rows(left: str, right: str) -> Iterator[DiffRow]:
     old, new = left.split("\n"), right.split("\n")
+    old_lines, new_lines = list(enumerate(old, 1)), list(enumerate(new, 1))
     rows: list[DiffRow] = []
     at_old = at_new = 0
     for same_old, same_new, length in [*common_runs(old, new), (len(old), len(new), 0)]:
-        for step in range(max(same_old - at_old, same_new - at_new)):
-            a, b = at_old + step, at_new + step
-            if a < same_old and b < same_new:
-                rows.append(DiffRow(Change.CHANGED, a + 1, old[a], b + 1, new[b]))
-            elif a < same_old:
-                rows.append(DiffRow(Change.REMOVED, left=a + 1, left_text=old[a]))
-            else:
-                rows.append(DiffRow(Change.ADDED, right=b + 1, right_text=new[b]))
-        for a, b in zip(
-            range(same_old, same_old + length), range(same_new, same_new + length), strict=True
+        for a, b in zip_longest(
+            old_lines[at_old:same_old], new_lines[at_new:same_new], fillvalue=_NO_LINE
         ):
-            rows.append(DiffRow(Change.SAME, a + 1, old[a], b + 1, new[b]))
+            change = Change.CHANGED
+            if _NO_LINE in (a, b):
+                change = Change.ADDED if a == _NO_LINE else Change.REMOVED
+            rows.append(DiffRow(change, *a, *b))
         at_old, at_new = same_old + length, same_new + length
+        rows += [
+            DiffRow(Change.SAME, *a, *b)
+            for a, b in zip(old_lines[same_old:at_old], new_lines[same_new:at_new], strict=True)
+        ]
     return _fold_equal_rows(rows)
+
+
+_NO_LINE = (0, "")
 
 
 def _function_diff(
     functions: tuple[Function, Function], listings: tuple[_Listing, _Listing]
 ) -> FunctionDiff:
     left, right = functions
-    left_listing, right_listing = listings
+    left_target, right_target = (listing.target for listing in listings)
     # Generations name instructions differently, so a text comparison is meaningless between them.
     is_line_by_line = (
-        left_listing.dialect == right_listing.dialect
-        and left_listing.target.family == right_listing.target.family
+        listings[0].dialect == listings[1].dialect and left_target.family == right_target.family
     )
-    diff_rows = (
-        diff(left, right, (left_listing.reader, right_listing.reader)) if is_line_by_line else ()
-    )
-    rows = [
-        DiffRow(
-            change=row.change.value,
-            left=left.instructions[row.left].line if row.left is not None else 0,
-            left_text=_text(left.instructions[row.left]) if row.left is not None else "",
-            right=right.instructions[row.right].line if row.right is not None else 0,
-            right_text=_text(right.instructions[row.right]) if row.right is not None else "",
-        )
-        for row in diff_rows
+    readers = listings[0].reader, listings[1].reader
+    rows = diff(left, right, readers) if is_line_by_line else ()
+
+    def line(function: Function, index: int | None) -> tuple[int, str]:
+        if index is None:
+            return _NO_LINE
+        instruction = function.instructions[index]
+        return instruction.line, f"{instruction.mnemonic} {instruction.operands}"
+
+    diff_rows = [
+        DiffRow(row.change.value, *line(left, row.left), *line(right, row.right)) for row in rows
     ]
-    changes = {change.value: count for change, count in count_changes(diff_rows).items()}
-    words = (
-        left_listing.target.words
-        if left_listing.target.words == right_listing.target.words
-        else GENERAL
-    )
+    whole = [count_kinds(function.instructions) for function in functions]
+    inner = [
+        None if loop is None else count_kinds(function.loop_instructions(loop))
+        for function in functions
+        for loop in (function.inner_loop(),)
+    ]
+    words = left_target.words if left_target.words == right_target.words else GENERAL
     return FunctionDiff(
         left=left.name,
         right=right.name,
-        classes=tuple(_classes(functions, words)),
-        is_line_by_line=is_line_by_line,
-        counts=changes,
-        rows=tuple(_fold_equal_rows(rows)),
-    )
-
-
-def _classes(functions: Sequence[Function], words: Terms) -> Iterator[ClassRow]:
-    whole = [count_kinds(function.instructions) for function in functions]
-    loops = [function.inner_loop() for function in functions]
-    inner = [
-        None if loop is None else count_kinds(function.loop_instructions(loop))
-        for function, loop in zip(functions, loops, strict=True)
-    ]
-    for kind, title in kind_titles(words).items():
-        if any(kind in counts for counts in whole):
-            yield ClassRow(
+        classes=tuple(
+            ClassRow(
                 kind.value,
                 title,
                 _figures([counts.get(kind, 0) for counts in whole]),
                 _figures([None if counts is None else counts.get(kind, 0) for counts in inner]),
             )
-
-
-def _text(instruction: Instruction) -> str:
-    return f"{instruction.mnemonic} {instruction.operands}"
+            for kind, title in kind_titles(words).items()
+            if any(kind in counts for counts in whole)
+        ),
+        is_line_by_line=is_line_by_line,
+        counts={change.value: count for change, count in count_changes(rows).items()},
+        rows=tuple(_fold_equal_rows(diff_rows)),
+    )
 
 
 def _fold_equal_rows(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
     """Yield changes with a few equal rows around them, and gaps for the other equal rows."""
     equal = (Change.SAME, Change.RENAMED)
-    near: set[int] = set()
     # An empty line that one side does not have shows nothing.
-    rows = [
+    visible = [
         row
         for row in rows
         if row.change in equal or row.left_text.strip() or row.right_text.strip()
     ]
-    for at, row in enumerate(rows):
+    near: set[int] = set()
+    for at, row in enumerate(visible):
         if row.change not in equal:
             near.update(range(at - CONTEXT_LINES, at + CONTEXT_LINES + 1))
-    skipped = 0
-    for at, row in enumerate(rows):
-        if at not in near:
-            skipped += 1
-            continue
-        if skipped:
-            yield DiffRow("gap", count=skipped)
-            skipped = 0
-        yield row
-    if skipped:
-        yield DiffRow("gap", count=skipped)
+    for is_near, group in groupby(enumerate(visible), lambda pair: pair[0] in near):
+        neighbours = [row for _, row in group]
+        yield from neighbours if is_near else [DiffRow("gap", count=len(neighbours))]
