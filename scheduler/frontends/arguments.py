@@ -6,6 +6,7 @@ The tags and enumeration numbers are those of torch/_export/serde/schema.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from scheduler.errors import UserError
@@ -32,9 +33,7 @@ _MEMORY_FORMATS = {
     4: "preserve_format",
 }
 _CONSTANT = (Ref, bool, int, float, str)
-_OTHER_DTYPES = {
-    9: "complex32",
-}
+_COMPLEX32 = 9
 
 
 def read_dtype(code: Any, where: str) -> DType:
@@ -42,10 +41,10 @@ def read_dtype(code: Any, where: str) -> DType:
     try:
         return DType.from_torch_code(code if type(code) is int else -1)
     except KeyError as error:
-        name = _OTHER_DTYPES.get(code, "") if type(code) is int else ""
+        name = " complex32" if type(code) is int and code == _COMPLEX32 else ""
         known = ", ".join(d.name.lower() for d in DType)
         raise UserError(
-            f"{where}: unknown dtype {quote_value(code)} {name}".rstrip() + f" (known: {known})"
+            f"{where}: unknown dtype {quote_value(code)}{name} (known: {known})"
         ) from error
 
 
@@ -88,7 +87,17 @@ class Expressions:
             return as_expr(read_int(content, where))
         if tag != "as_expr":
             raise UserError(f"{where}: unknown kind of size {tag!r}")
-        expr = self._parse(field(content, "expr_str", str, where), where)
+        text = field(content, "expr_str", str, where)
+        if text not in self._parsed:
+            self._characters += len(text)
+            if self._characters > MAX_EXPRESSIONS_TEXT:
+                raise UserError(f"{where}: the file contains too many different expressions")
+            parse = parse_plain if self._plain else partial(parse_srepr, unread=self._unread)
+            try:
+                self._parsed[text] = parse(text)
+            except UserError as error:
+                raise type(error)(f"{where}: {error}") from error
+        expr = self._parsed[text]
         hint = content.get("hint")
         if hint is not None:
             self.hints.setdefault(expr, read_int(field(hint, "as_int", int, where), where))
@@ -101,21 +110,6 @@ class Expressions:
             return self.read(data, where)
         except NotAnIntegerError:
             return None
-
-    def _parse(self, text: str, where: str) -> Expr:
-        if text not in self._parsed:
-            self._characters += len(text)
-            if self._characters > MAX_EXPRESSIONS_TEXT:
-                raise UserError(f"{where}: the file contains too many different expressions")
-            try:
-                self._parsed[text] = (
-                    parse_plain(text) if self._plain else parse_srepr(text, self._unread)
-                )
-            except NotAnIntegerError as error:
-                raise NotAnIntegerError(f"{where}: {error}") from error
-            except UserError as error:
-                raise UserError(f"{where}: {error}") from error
-        return self._parsed[text]
 
 
 def read_tensor_meta(data: Any, expressions: Expressions, where: str) -> TensorMeta:
@@ -162,8 +156,8 @@ def value_names(data: Any, where: str) -> Iterator[str | None]:
     if tag in ("as_tensor", "as_custom_obj", "as_token"):
         yield value_name(content, where)
     elif tag in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-        made, _ = read_union(content, where)
-        yield value_name(content, where, "as_name") if made == "as_name" else None
+        kind, _ = read_union(content, where)
+        yield value_name(content, where, "as_name") if kind == "as_name" else None
     elif tag in ("as_tensors", "as_optional_tensors", "as_sym_ints"):
         inner = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(tag)
         parts = field(data, tag, list, where)
@@ -184,8 +178,8 @@ def output_values(data: Any, where: str) -> list[Ref | Constant]:
     names = list(value_names(data, where))
     if None not in names:
         return [Ref(name) for name in names if name is not None]
-    read = read_argument(data, where)
-    values = read if isinstance(read, tuple) else (read,)
+    argument = read_argument(data, where)
+    values = argument if isinstance(argument, tuple) else (argument,)
     return [value for value in values if value is None or isinstance(value, _CONSTANT)]
 
 
@@ -238,10 +232,10 @@ def _device(data: Any, where: str) -> Argument:
     return kind if index is None else f"{kind}:{read_int(index, where)}"
 
 
-def _enumeration(names: dict[int, str], what: str) -> _Reader:
+def _enumeration(names: dict[int, str], label: str) -> _Reader:
     def read(data: Any, where: str) -> Argument:
         if type(data) is not int or data not in names:
-            raise UserError(f"{where}: unknown {what} {quote_value(data)}")
+            raise UserError(f"{where}: unknown {label} {quote_value(data)}")
         return names[data]
 
     return read

@@ -34,39 +34,42 @@ _OF_NUMBERS = MappingProxyType({"maximum": "clamp_min", "minimum": "clamp_max"})
 def with_single_ops(graph: Graph) -> Graph:
     """Return the graph with list ops split. A list op without a single-tensor op is kept."""
     tensors = dict(graph.tensors)
-    nodes = tuple(each for node in graph.nodes for each in _single_ops(node, tensors))
+    nodes = tuple(single for node in graph.nodes for single in _single_ops(node, tensors))
     return graph if nodes == graph.nodes else replace(graph, nodes=nodes, tensors=tensors)
 
 
 def _single_ops(node: Node, tensors: dict[str, TensorMeta]) -> Iterator[Node]:
-    lists = next((given for _, given in node.arguments()), None)
-    target = _target(node.target)
-    if not target or not isinstance(lists, tuple) or not all(isinstance(x, Ref) for x in lists):
+    operands = next((value for _, value in node.arguments()), None)
+    target = _single_target(node.target)
+    if not target or not isinstance(operands, tuple):
         yield node
         return
+    refs = [operand for operand in operands if isinstance(operand, Ref)]
+    if len(refs) != len(operands) or len(node.outputs) not in (0, len(refs)):
+        yield node
+        return
+
+    def element(value: Argument, index: int) -> Argument:
+        """A list's element for one tensor; any other value applies to all tensors."""
+        return value[index] if isinstance(value, tuple) and len(value) == len(refs) else value
+
     writes = is_in_place(target)
-    outputs = node.outputs or tuple(f"{node.name}_{i}" for i in range(len(lists)))
-    for place, tensor in enumerate(lists):
-        assert isinstance(tensor, Ref)
-        name = node.name if place == 0 else f"{node.name}_{place}"
+    outputs = node.outputs or tuple(f"{node.name}_{i}" for i in range(len(refs)))
+    for index, (tensor, output) in enumerate(zip(refs, outputs, strict=True)):
+        name = node.name if index == 0 else f"{node.name}_{index}"
         if writes and tensor.name in tensors:
-            tensors.setdefault(outputs[place], tensors[tensor.name])
+            tensors.setdefault(output, tensors[tensor.name])
         yield Node(
-            name if writes else outputs[place],
+            name if writes else output,
             target,
-            tuple(_part(value, place, len(lists)) for value in node.args),
-            {key: _part(value, place, len(lists)) for key, value in node.kwargs.items()},
-            (outputs[place],),
+            tuple(element(value, index) for value in node.args),
+            {key: element(value, index) for key, value in node.kwargs.items()},
+            (output,),
             node.origin,
         )
 
 
-def _part(value: Argument, place: int, count: int) -> Argument:
-    """The element of a list for one tensor; any other value applies to all tensors."""
-    return value[place] if isinstance(value, tuple) and len(value) == count else value
-
-
-def _target(target: str) -> str:
+def _single_target(target: str) -> str:
     """``aten.add_.Scalar`` for ``aten._foreach_add_.Scalar``; "" if there is no such op."""
     if not target.startswith(_PREFIX):
         return ""
@@ -74,5 +77,5 @@ def _target(target: str) -> str:
     if overload.startswith("Scalar"):
         plain = name.removesuffix("_")
         name = _OF_NUMBERS.get(plain, plain) + name[len(plain) :]
-    targets = (f"aten.{name}.{each}" for each in _OVERLOADS.get(overload, ()))
-    return next((one for one in targets if lookup_op(one) is not None), "")
+    targets = (f"aten.{name}.{single}" for single in _OVERLOADS.get(overload, ()))
+    return next((single for single in targets if lookup_op(single) is not None), "")

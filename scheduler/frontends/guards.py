@@ -78,9 +78,9 @@ class _Reader:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
-        for part in _parts(tree, ast.And):
+        for part in _operands(tree, ast.And):
             try:
-                yield Guard(tuple(map(self._relation, _parts(part, ast.Or))))
+                yield Guard(tuple(map(self._relation, _operands(part, ast.Or))))
             except _NoGuardError:
                 continue
 
@@ -101,36 +101,32 @@ class _Reader:
         return expr.xreplace({symbol(f"_{n}"): value for n, value in enumerate(sizes)})
 
     def _replaced(self, node: ast.expr, sizes: list[Expr]) -> ast.expr:
-        """The tree with each size replaced by a name (``_0``, ``_1`` …); the sizes are added to
-        ``sizes``."""
+        """The tree with each size (an integer input, or a size or stride of an input) replaced by a
+        name (``_0``, ``_1`` …); the sizes are added to ``sizes``."""
         match node:
             case ast.BinOp():
-                left, right = (self._replaced(one, sizes) for one in (node.left, node.right))
+                left, right = (self._replaced(part, sizes) for part in (node.left, node.right))
                 return ast.BinOp(left, node.op, right)
             case ast.UnaryOp():
                 return ast.UnaryOp(node.op, self._replaced(node.operand, sizes))
             case ast.Call(func=ast.Name(id=name), args=args) if name in _FUNCTIONS:
-                own = [self._replaced(one, sizes) for one in args]
-                return ast.Call(ast.Name(_FUNCTIONS[name]), own, [])
+                operands = [self._replaced(arg, sizes) for arg in args]
+                return ast.Call(ast.Name(_FUNCTIONS[name]), operands, [])
             case ast.Constant():
                 return node
-        sizes.append(self._size(node))
-        return ast.Name(f"_{len(sizes) - 1}")
-
-    def _size(self, node: ast.expr) -> Expr:
-        """A number among the inputs, or a size or stride of an input."""
-        match node:
             case ast.Subscript(
-                value=ast.Call(func=ast.Attribute(value=tensor, attr="size" | "stride" as what)),
+                value=ast.Call(func=ast.Attribute(value=tensor, attr="size" | "stride" as label)),
                 slice=ast.Constant(value=int(axis)),
             ):
                 meta = self._tensors.get(self._input(tensor))
-                sizes: Sequence[Expr] = () if meta is None else getattr(meta, what)
-                if axis < len(sizes):
-                    return sizes[axis]
-        if (expr := self._numbers.get(self._input(node))) is not None:
-            return expr
-        raise _NoGuardError
+                extents: Sequence[Expr] = () if meta is None else getattr(meta, label)
+                size = extents[axis] if axis < len(extents) else None
+            case _:
+                size = self._numbers.get(self._input(node))
+        if size is None:
+            raise _NoGuardError
+        sizes.append(size)
+        return ast.Name(f"_{len(sizes) - 1}")
 
     def _input(self, node: ast.expr) -> str:
         path: list[str | int] = []
@@ -149,7 +145,7 @@ class _Reader:
         return self._inputs.get(tuple(path), "")
 
 
-def _parts(node: ast.expr, kind: type[ast.boolop]) -> list[ast.expr]:
+def _operands(node: ast.expr, kind: type[ast.boolop]) -> list[ast.expr]:
     """The operands of ``and`` or ``or``."""
     joined = isinstance(node, ast.BoolOp) and isinstance(node.op, kind)
     return node.values if joined else [node]  # type: ignore[attr-defined]
@@ -180,7 +176,7 @@ def _paths(module: Json) -> Iterator[_Path]:
     arguments = optional_field(signature, "forward_arg_names", list, "signature") or []
     try:
         spec = json.loads(signature.get("in_spec", ""))[1]
-        positional, by_name = (one["children_spec"] for one in spec["children_spec"])
+        positional, by_name = (group["children_spec"] for group in spec["children_spec"])
         keys = json.loads(spec["children_spec"][1]["context"])
         parts = [*zip(arguments, positional, strict=False), *zip(keys, by_name, strict=True)]
         for name, part in parts:

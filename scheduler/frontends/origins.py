@@ -18,7 +18,9 @@ def read_origin(metadata: Any) -> Origin:
     """The origin in a node's metadata: module path and type, and the frames of its stack trace."""
     if not isinstance(metadata, dict):
         return Origin()
-    module_path, module_type = _module(_text(metadata, "nn_module_stack"))
+    # The innermost module of ``key,path,type;key,path,type``.
+    innermost = _text(metadata, "nn_module_stack").rpartition(";")[2]
+    module_path, _, module_type = innermost.partition(",")[2].rpartition(",")
     return Origin(
         frames=read_frames(_text(metadata, "stack_trace")),
         module_path=module_path,
@@ -45,10 +47,3 @@ def read_frames(stack_trace: str) -> tuple[Frame, ...]:
             last = frames[-1]
             frames[-1] = Frame(last.file, last.line, last.function, line.strip())
     return tuple(frames[-MAX_FRAMES:])
-
-
-def _module(stack: str) -> tuple[str, str]:
-    """Path and type of the innermost module of ``key,path,type;key,path,type``."""
-    _, _, rest = stack.rpartition(";")[2].partition(",")
-    path, _, kind = rest.rpartition(",")
-    return path, kind

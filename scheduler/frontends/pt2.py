@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from scheduler.frontends.vmap import with_batch_dimensions
 from scheduler.fuel import fuel_limit
 from scheduler.ir.check import check_graph, free_symbols
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, Subgraph, TensorMeta
+from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, Subgraph, TensorMeta, map_argument
 from scheduler.ir.index.functions import symbol, unbacked_sizes
 from scheduler.ir.serialize import with_digest
 from scheduler.limits import (
@@ -279,7 +280,7 @@ class _Reader:
         inner = field(content, "graph", dict, where)
         operands: list[Argument] = []
         for data in arguments[at + 1 :]:
-            argument = _rename(read_argument(data, where), names)
+            argument = map_argument(read_argument(data, where), partial(_rename, names))
             if isinstance(argument, tuple):
                 operands += argument
             elif not isinstance(argument, str):  # text only names the graph (invoke_subgraph)
@@ -389,17 +390,9 @@ def _output_names(part: Json, where: str) -> tuple[str, ...]:
 def _rename_values(node: Node, names: Mapping[str, str]) -> Node:
     if not names:
         return node
-    return replace(
-        node,
-        args=tuple(_rename(argument, names) for argument in node.args),
-        kwargs={label: _rename(argument, names) for label, argument in node.kwargs.items()},
-        outputs=tuple(names.get(output, output) for output in node.outputs),
-    )
+    outputs = tuple(names.get(output, output) for output in node.outputs)
+    return replace(node.map_arguments(partial(_rename, names)), outputs=outputs)
 
 
-def _rename(argument: Argument, names: Mapping[str, str]) -> Argument:
-    if isinstance(argument, Ref):
-        return Ref(names.get(argument.name, argument.name))
-    if isinstance(argument, tuple):
-        return tuple(_rename(part, names) for part in argument)
-    return argument
+def _rename(names: Mapping[str, str], argument: Argument) -> Argument:
+    return Ref(names.get(argument.name, argument.name)) if isinstance(argument, Ref) else argument

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from scheduler.errors import UserError
 from scheduler.ir.check import node_references
-from scheduler.ir.graph import Graph, GraphInput, Node, Ref
+from scheduler.ir.graph import Graph, GraphInput, Ref
 
 _ACCESS = "export.access_subclass_inner_tensor.default"
 
@@ -23,36 +23,31 @@ def with_inner_tensors(graph: Graph) -> Graph:
     accesses = [node for node in graph.nodes if node.target == _ACCESS]
     if not accesses:
         return graph
-    known = {given.name: given for given in graph.inputs}
+    known = {value.name: value for value in graph.inputs}
     inner: dict[str, list[GraphInput]] = {}
     outermost: dict[str, str] = {}
     for node in accesses:
-        outer, attribute = _access(node)
+        match [value for _, value in node.arguments()], node.outputs:
+            case [Ref(name=outer), str(attribute)], (name,):
+                pass
+            case _:
+                raise UserError(
+                    f"node {node.name!r}: {_ACCESS} takes a tensor and an attribute name"
+                )
         if outer not in known:
             raise UserError(
                 f"node {node.name!r}: reads a tensor from {outer!r}, which is not an input"
             )
         source = known[outer]
-        (name,) = node.outputs
-        made = GraphInput(name, source.kind, f"{source.source_name or outer}.{attribute}")
-        known[name] = made
+        known[name] = GraphInput(name, source.kind, f"{source.source_name or outer}.{attribute}")
         outermost[name] = outermost.get(outer, outer)
-        inner.setdefault(outermost[name], []).append(made)
+        inner.setdefault(outermost[name], []).append(known[name])
     nodes = tuple(node for node in graph.nodes if node.target != _ACCESS)
     read = {name for node in nodes for name in node_references(node)} | set(graph.outputs)
     inputs = tuple(
-        each
-        for given in graph.inputs
-        for each in (given, *inner.get(given.name, ()))
-        if each.name in read or given.name not in inner
+        value
+        for outer_input in graph.inputs
+        for value in (outer_input, *inner.get(outer_input.name, ()))
+        if value.name in read or outer_input.name not in inner
     )
     return replace(graph, nodes=nodes, inputs=inputs)
-
-
-def _access(node: Node) -> tuple[str, str]:
-    """The accessed value and the attribute name."""
-    arguments = [value for _, value in node.arguments()]
-    match arguments:
-        case [Ref(name=outer), str(attribute)] if len(node.outputs) == 1:
-            return outer, attribute
-    raise UserError(f"node {node.name!r}: {_ACCESS} takes a tensor and an attribute name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -114,6 +114,21 @@ class Node:
         for place, argument in enumerate(self.args):
             yield (self.labels[place] if self.labels else str(place)), argument
         yield from self.kwargs.items()
+
+    def map_arguments(self, change: Callable[[Argument], Argument]) -> Node:
+        """Return the node with ``change`` applied to its arguments as in ``map_argument``."""
+        return replace(
+            self,
+            args=tuple(map_argument(argument, change) for argument in self.args),
+            kwargs={name: map_argument(value, change) for name, value in self.kwargs.items()},
+        )
+
+
+def map_argument(argument: Argument, change: Callable[[Argument], Argument]) -> Argument:
+    """Apply ``change`` to an argument, or to each element of a list."""
+    if isinstance(argument, tuple):
+        return tuple(map_argument(part, change) for part in argument)
+    return change(argument)
 
 
 @dataclass(frozen=True)
