@@ -47,7 +47,17 @@ def read_model_json(path: Path, model_name: str = "") -> Any:
     models, or none of that name, the error lists them.
     """
     with open_archive(path) as archive:
-        member = _find_model(path.name, archive, model_name)
+        models = model_members(path.name, archive)
+        if model_name not in models:
+            names = ", ".join(sorted(quote_value(name) for name in models)[:_MAX_LISTED])
+            names += f" and {len(models) - _MAX_LISTED} more" if len(models) > _MAX_LISTED else ""
+            if model_name:
+                raise UserError(
+                    f"{path.name}: no model {quote_value(model_name)}; the models are {names}"
+                )
+            if len(models) > 1:
+                raise UserError(f"{path.name}: contains the models {names}: choose one by its name")
+        member = models[model_name] if model_name else next(iter(models.values()))
         text = read_member(path.name, archive, member)
     return parse_json(f"{path.name}: {member.filename}", text)
 
@@ -93,7 +103,7 @@ def _check_directory(path: Path, size: int) -> None:
 def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Return the members that hold models by model name: ``<root>/models/<name>.json``, or the
     older root file, whose model is called ``model``. Raises ``UserError`` if there are none."""
-    found: dict[str, zipfile.ZipInfo] = {}
+    models: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         parts = PurePosixPath(member.filename).parts
         if member.filename.startswith(("/", "\\")) or ".." in parts:
@@ -104,12 +114,12 @@ def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipI
             name = "/".join(parts[2:]).removesuffix(".json")
         else:
             continue
-        if name in found:
+        if name in models:
             raise UserError(f"{file}: duplicate member {member.filename!r}")
-        found[name] = member
-    if not found:
+        models[name] = member
+    if not models:
         raise UserError(f"{file}: {_explain_no_model(archive)}")
-    return found
+    return models
 
 
 def _explain_no_model(archive: zipfile.ZipFile) -> str:
@@ -127,19 +137,6 @@ def _explain_no_model(archive: zipfile.ZipFile) -> str:
             "torch.export.save"
         )
     return "not a torch.export file: no member models/model.json"
-
-
-def _find_model(file: str, archive: zipfile.ZipFile, model_name: str) -> zipfile.ZipInfo:
-    found = model_members(file, archive)
-    if model_name in found:
-        return found[model_name]
-    names = ", ".join(sorted(quote_value(name) for name in found)[:_MAX_LISTED])
-    names += f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
-    if model_name:
-        raise UserError(f"{file}: no model {quote_value(model_name)}; the models are {names}")
-    if len(found) > 1:
-        raise UserError(f"{file}: contains the models {names}: choose one by its name")
-    return next(iter(found.values()))
 
 
 def read_member(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

@@ -140,6 +140,8 @@ def read_argument(data: Any, where: str) -> Argument:
             raise UserError(f"{where}: {tag!r} is not a list")
         _check_length(content, where)
         return tuple(_LISTS[tag](part, where) for part in content)
+    if tag == "as_none":
+        return None
     if tag not in _SINGLE:
         raise UserError(f"{where}: arguments of kind {tag!r} are not supported")
     return _SINGLE[tag](content, where)
@@ -206,10 +208,6 @@ def _string(data: Any, where: str) -> Argument:
     return data
 
 
-def _none(_data: Any, _where: str) -> Argument:
-    return None
-
-
 def _symbolic(data: Any, where: str) -> Argument:
     """The name of a symbolic value, or the number itself."""
     tag, content = read_union(data, where)
@@ -254,7 +252,6 @@ def _list_of(read: _Reader) -> _Reader:
 _Reader = Callable[[Any, str], Argument]
 
 _SINGLE: dict[str, _Reader] = {
-    "as_none": _none,
     "as_tensor": _tensor,
     "as_optional_tensor": _optional_tensor,
     "as_int": read_int,

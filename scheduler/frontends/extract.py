@@ -16,7 +16,7 @@ from scheduler.frontends.archive import (
 )
 from scheduler.frontends.fields import field, quote_value
 
-_OWN_NAME = "model"  # what torch.export.load looks for
+_NAME_IN_NEW_ARCHIVE = "model"  # what torch.export.load looks for
 #: The list of tensors of each model, and the folder that holds the tensors.
 _TENSORS = {
     "data/weights": "{}_weights_config.json",
@@ -33,11 +33,11 @@ def extract_model(path: Path, model_name: str, out: Path) -> None:
     which torch never does.
     """
     read_model_json(path, model_name)  # checks that it exists and is within the limits
-    with open_archive(path) as archive, zipfile.ZipFile(out, "w") as made:
-        member = model_members(path.name, archive)[model_name]
-        root = PurePosixPath(member.filename).parts[0]
-        members = {each.filename: each for each in archive.infolist()}
-        for name, own_name in _parts(path.name, archive, root, model_name):
+    with open_archive(path) as archive, zipfile.ZipFile(out, "w") as new_archive:
+        model = model_members(path.name, archive)[model_name]
+        root = PurePosixPath(model.filename).parts[0]
+        members = {member.filename: member for member in archive.infolist()}
+        for name, new_name in _member_names(path.name, archive, root, model_name):
             if f"{root}/{name}" not in members:
                 continue
             info = members[f"{root}/{name}"]
@@ -46,29 +46,32 @@ def extract_model(path: Path, model_name: str, out: Path) -> None:
                     f"{path.name}: {info.filename}: compressed or encrypted members are not "
                     "supported"
                 )
-            with archive.open(info) as source, made.open(f"{root}/{own_name}", "w") as target:
+            with (
+                archive.open(info) as source,
+                new_archive.open(f"{root}/{new_name}", "w") as target,
+            ):
                 while part := source.read(_BYTES):
                     target.write(part)
 
 
-def _parts(
+def _member_names(
     file: str, archive: zipfile.ZipFile, root: str, model_name: str
 ) -> Iterator[tuple[str, str]]:
     """The members that the model needs: their names in this archive and in the new one."""
-    yield f"models/{model_name}.json", f"models/{_OWN_NAME}.json"
+    yield f"models/{model_name}.json", f"models/{_NAME_IN_NEW_ARCHIVE}.json"
     for name in ("archive_format", "archive_version", "byteorder", ".data/version"):
         yield name, name
-    yield f"data/sample_inputs/{model_name}.pt", f"data/sample_inputs/{_OWN_NAME}.pt"
+    yield f"data/sample_inputs/{model_name}.pt", f"data/sample_inputs/{_NAME_IN_NEW_ARCHIVE}.pt"
     for folder, config in _TENSORS.items():
         member = f"{folder}/{config.format(model_name)}"
         try:
             info = archive.getinfo(f"{root}/{member}")
         except KeyError:
             continue
-        yield member, f"{folder}/{config.format(_OWN_NAME)}"
+        yield member, f"{folder}/{config.format(_NAME_IN_NEW_ARCHIVE)}"
         where = f"{file}: {info.filename}"
         tensors = field(parse_json(where, read_member(file, archive, info)), "config", dict, where)
-        paths = {field(each, "path_name", str, where) for each in tensors.values()}
-        if climbing := [each for each in paths if PurePosixPath(each).name != each]:
-            raise UserError(f"{where}: {quote_value(climbing[0])} is not a valid member name")
-        yield from ((f"{folder}/{each}", f"{folder}/{each}") for each in sorted(paths))
+        names = {field(tensor, "path_name", str, where) for tensor in tensors.values()}
+        if invalid := [name for name in names if PurePosixPath(name).name != name]:
+            raise UserError(f"{where}: {quote_value(invalid[0])} is not a valid member name")
+        yield from ((f"{folder}/{name}", f"{folder}/{name}") for name in sorted(names))

@@ -25,25 +25,25 @@ def with_written_inputs(graph: Graph) -> Graph:
     The output has the input's name: after all nodes have run, that name refers to the new value.
     """
     written = written_values(graph) - {mutation.input for mutation in graph.mutations}
-    found = [given for given in graph.inputs if given.name in written]
-    if not found:
+    inputs = [value for value in graph.inputs if value.name in written]
+    if not inputs:
         return graph
     specs = graph.output_specs or (OutputSpec(),) * len(graph.outputs)
     return replace(
         graph,
-        outputs=(*graph.outputs, *(given.name for given in found)),
-        output_specs=(*specs, *(OutputSpec(_KINDS[given.kind], given.name) for given in found)),
+        outputs=(*graph.outputs, *(value.name for value in inputs)),
+        output_specs=(*specs, *(OutputSpec(_KINDS[value.kind], value.name) for value in inputs)),
     )
 
 
 def writers(graph: Graph) -> dict[str, list[str]]:
     """Map each input that the model writes to the nodes that write it: those that make its new
     value, and those that write its memory in place."""
-    found: dict[str, dict[str, None]] = {mutation.input: {} for mutation in graph.mutations}
+    nodes: dict[str, dict[str, None]] = {mutation.input: {} for mutation in graph.mutations}
     for mutation in graph.mutations:
-        if (maker := graph.producers.get(mutation.value)) is not None:
-            found[mutation.input][maker.name] = None
+        if (producer := graph.producers.get(mutation.value)) is not None:
+            nodes[mutation.input][producer.name] = None
     for node, value in in_place_writes(graph):
-        if value in found:
-            found[value][node.name] = None
-    return {name: list(nodes) for name, nodes in found.items()}
+        if value in nodes:
+            nodes[value][node.name] = None
+    return {name: list(names) for name, names in nodes.items()}

@@ -16,7 +16,7 @@ from scheduler.ir.graph import Node, Ref
 
 _LABEL = "storage_offset"
 # Position of the offset among the arguments of each op that takes one.
-_PLACES = {
+_POSITIONS = {
     "aten.as_strided.default": 3,
     "aten.as_strided_.default": 3,
     "aten.as_strided_copy.default": 3,
@@ -34,27 +34,28 @@ def first_element(meta: Json) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def rebase_offset(node: Node, begins: dict[str, int | None]) -> Node:
-    """Return the node with its offset relative to the first element of its tensor; ``begins`` maps
-    names to first elements.
+def rebase_offset(node: Node, first_elements: dict[str, int | None]) -> Node:
+    """Return the node with its offset relative to the first element of its tensor;
+    ``first_elements`` maps names to the offsets of first elements.
 
     Raises ``UserError`` if either of the two is not a plain number.
     """
-    if node.target not in _PLACES:
+    if node.target not in _POSITIONS:
         return node
-    place = node.labels.index(_LABEL) if _LABEL in node.labels else _PLACES[node.target]
+    position = node.labels.index(_LABEL) if _LABEL in node.labels else _POSITIONS[node.target]
     tensor = node.args[0] if node.args else None
-    begin = begins.get(tensor.name, 0) if isinstance(tensor, Ref) else 0
-    named = _LABEL in node.kwargs or place >= len(node.args)
-    given = node.kwargs.get(_LABEL) if named else node.args[place]
-    if given is None or begin == 0:
+    first = first_elements.get(tensor.name, 0) if isinstance(tensor, Ref) else 0
+    is_keyword = _LABEL in node.kwargs or position >= len(node.args)
+    offset = node.kwargs.get(_LABEL) if is_keyword else node.args[position]
+    if offset is None or first == 0:
         return node
-    if begin is None or not isinstance(given, int):
+    if first is None or not isinstance(offset, int):
         raise UserError(
             f"node {node.name!r}: {node.target} has an offset from the start of its "
             "tensor's memory that depends on sizes, which is not supported: export with "
             "inputs that own their memory (clone them)"
         )
-    if named:
-        return replace(node, kwargs={**node.kwargs, _LABEL: given - begin})
-    return replace(node, args=(*node.args[:place], given - begin, *node.args[place + 1 :]))
+    if is_keyword:
+        return replace(node, kwargs={**node.kwargs, _LABEL: offset - first})
+    args = (*node.args[:position], offset - first, *node.args[position + 1 :])
+    return replace(node, args=args)

@@ -14,8 +14,7 @@ from dataclasses import replace
 import sympy
 
 from scheduler.errors import UserError
-from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
+from scheduler.ir.graph import Argument, Graph, Node, Ref, TensorMeta
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.lowering.ops import resolve_op
 
@@ -37,9 +36,9 @@ def with_written_statistics(graph: Graph) -> Graph:
     compute the new statistics and ``aten.copy_`` nodes that write them."""
     if not any(node.target in (*_BATCH_NORMS, _INSTANCE_NORM) for node in graph.nodes):
         return graph
-    made = _StatsRewriter(graph)
-    nodes = tuple(each for node in graph.nodes for each in made.nodes(node))
-    return replace(graph, nodes=nodes, tensors=made.tensors)
+    rewriter = _StatsRewriter(graph)
+    nodes = tuple(new for node in graph.nodes for new in rewriter.nodes(node))
+    return replace(graph, nodes=nodes, tensors=rewriter.tensors)
 
 
 class _StatsRewriter:
@@ -93,34 +92,35 @@ class _StatsRewriter:
 
     def _instance_norm(self, node: Node, args: Mapping[str, Argument]) -> Iterator[Node]:
         """The mean over the samples of each sample's mean and variance, as torch computes it."""
-        given, momentum = args["input"], args["momentum"]
-        assert isinstance(given, Ref) and isinstance(momentum, int | float)
-        kept = {**args, "running_mean": None, "running_var": None}
-        yield replace(node, args=tuple(kept.values()), labels=tuple(kept), kwargs={})
-        size = self.tensors[given.name].size
+        x, momentum = args["input"], args["momentum"]
+        assert isinstance(x, Ref) and isinstance(momentum, int | float)
+        functional = {**args, "running_mean": None, "running_var": None}
+        yield replace(node, args=tuple(functional.values()), labels=tuple(functional), kwargs={})
+        size = self.tensors[x.name].size
         dims = tuple(range(2, len(size)))
-        for label, target, extra in (
+        for label, target, options in (
             ("running_mean", "aten.mean.dim", {}),
             ("running_var", "aten.var.correction", {"correction": 1}),
         ):
             old = args[label]
             assert isinstance(old, Ref)
-            state = self.tensors[old.name].dtype
-            source = given
-            if self.tensors[given.name].dtype is not state:
-                meta = replace(self.tensors[given.name], dtype=state)
+            dtype = self.tensors[old.name].dtype
+            source = x
+            if self.tensors[x.name].dtype is not dtype:
+                meta = replace(self.tensors[x.name], dtype=dtype)
                 source = Ref(self._value(node, f"{label}_of", meta))
-                yield self._node(node, "aten._to_copy.default", source.name, given, dtype=state)
-            each = self._meta(node, f"{label}_each", size[:2], state)
-            yield self._node(node, target, each, source, dims, **extra)
-            over = self._meta(node, f"{label}_mean", size[1:2], state)
-            yield self._node(node, "aten.mean.dim", over, Ref(each), (0,))
-            part = self._meta(node, f"{label}_part", size[1:2], state)
-            yield self._node(node, "aten.mul.Tensor", part, Ref(over), momentum)
-            rest = self._meta(node, f"{label}_rest", size[1:2], state)
-            yield self._node(node, "aten.mul.Tensor", rest, old, 1 - momentum)
-            new = self._meta(node, label, size[1:2], state)
-            yield self._node(node, "aten.add.Tensor", new, Ref(rest), Ref(part))
+                yield self._node(node, "aten._to_copy.default", source.name, x, dtype=dtype)
+            per_sample = TensorMeta(dtype, size[:2], (size[1], _ONE))
+            by_sample = self._value(node, f"{label}_each", per_sample)
+            yield self._node(node, target, by_sample, source, dims, **options)
+            mean, new_part, old_part, new = (
+                self._value(node, part, TensorMeta(dtype, size[1:2], (_ONE,)))
+                for part in (f"{label}_mean", f"{label}_part", f"{label}_rest", label)
+            )
+            yield self._node(node, "aten.mean.dim", mean, Ref(by_sample), (0,))
+            yield self._node(node, "aten.mul.Tensor", new_part, Ref(mean), momentum)
+            yield self._node(node, "aten.mul.Tensor", old_part, old, 1 - momentum)
+            yield self._node(node, "aten.add.Tensor", new, Ref(old_part), Ref(new_part))
             yield self._write(node, old, new)
 
     def _write(self, node: Node, into: Ref, value: str) -> Node:
@@ -131,12 +131,6 @@ class _StatsRewriter:
         self, node: Node, target: str, name: str, *args: Argument, **kwargs: Argument
     ) -> Node:
         return Node(name, target, args, kwargs, (name,), node.origin)
-
-    def _meta(self, node: Node, part: str, size: tuple[Expr, ...], dtype: DType) -> str:
-        stride: tuple[Expr, ...] = (_ONE,)
-        if len(size) == 2:
-            stride = (size[1], _ONE)
-        return self._value(node, part, TensorMeta(dtype, size, stride))
 
     def _value(self, node: Node, part: str, meta: TensorMeta) -> str:
         """A unique name for a new value: the node's name, the part, and a number if that is

@@ -16,6 +16,7 @@ a power with a size as exponent are not integer expressions: each becomes a sepa
 from __future__ import annotations
 
 import ast
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -28,8 +29,8 @@ from scheduler.ir.index.parser import ExpressionParser, NotAnIntegerError, check
 from scheduler.ir.index.text import TextParser
 
 _TORCH_NAMES = {"CleanDiv": "FloorDiv", "PythonMod": "Mod"}
-_WHOLE = frozenset({"FloorToInt", "CeilToInt", "TruncToInt"})
-_MADE_BY_NODES = _WHOLE | {"RoundToInt", "Piecewise", "PowByNatural"}
+_FLOAT_TO_INT = frozenset({"FloorToInt", "CeilToInt", "TruncToInt"})
+_MADE_BY_NODES = _FLOAT_TO_INT | {"RoundToInt", "Piecewise", "PowByNatural"}
 _FIRST_UNREAD = 1_000_000  # torch numbers its own unbacked sizes from 0
 # Bits of a float's numerator: products with any size of a tensor stay below 53 bits.
 _EXACT_BITS = 20
@@ -57,9 +58,16 @@ class _PlainParser(TextParser):
         return super().function(_TORCH_NAMES.get(name, name), args)
 
 
+class _RoundingError(Exception):
+    """A float expression rounds."""
+
+
 @dataclass(frozen=True)
 class _Quotient:
-    """A float equal to ``above / below``; the quotient is exact if ``below`` is a power of two."""
+    """A float equal to ``above / below``; the quotient is exact if ``below`` is a power of two.
+
+    Its operators raise ``_RoundingError`` if the float would round.
+    """
 
     above: Expr
     below: int = 1
@@ -68,6 +76,27 @@ class _Quotient:
     def is_exact(self) -> bool:
         return self.below & (self.below - 1) == 0
 
+    def __mul__(self, other: _Quotient) -> _Quotient:
+        for a, b in ((self, other), (other, self)):
+            is_power = b.above.is_Integer and abs(int(b.above)).bit_count() == 1
+            if b.is_exact and (a.is_exact or is_power):
+                return _Quotient(sympy.Mul(a.above, b.above), a.below * b.below)
+        raise _RoundingError
+
+    def __add__(self, other: _Quotient) -> _Quotient:
+        if not (self.is_exact and other.is_exact):
+            raise _RoundingError
+        below = max(self.below, other.below)
+        terms = (sympy.Mul(below // term.below, term.above) for term in (self, other))
+        return _Quotient(sympy.Add(*terms), below)
+
+    def __truediv__(self, other: _Quotient) -> _Quotient:
+        if not other.above.is_Integer or other.above <= 0 or not other.is_exact:
+            raise _RoundingError
+        if int(other.above).bit_count() != 1 and not self.is_exact:
+            raise _RoundingError
+        return _Quotient(sympy.Mul(self.above, other.below), self.below * int(other.above))
+
 
 class _SreprParser(ExpressionParser):
     def __init__(self, text: str, unread: dict[str, Expr]) -> None:
@@ -75,40 +104,46 @@ class _SreprParser(ExpressionParser):
         self._unread = unread
 
     def value(self, node: ast.expr, depth: int) -> Expr:
-        try:
-            return self._value(node, depth)
-        except NotAnIntegerError:
-            called = node.func if isinstance(node, ast.Call) else None
-            if not isinstance(called, ast.Name) or called.id not in _MADE_BY_NODES:
-                raise
-        part = ast.get_source_segment(self.source(), node) or ""
-        return self._unread.setdefault(part, symbol(f"u{_FIRST_UNREAD + len(self._unread)}"))
+        match node:
+            case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]):
+                if all(
+                    keyword.arg in _ASSUMPTIONS
+                    and isinstance(keyword.value, ast.Constant)
+                    and isinstance(keyword.value.value, bool)
+                    for keyword in node.keywords
+                ):
+                    return symbol(check_name(name))
+            case ast.Call(func=ast.Name(id=name)) if name != "Symbol":
+                try:
+                    return self._call(name, node, depth)
+                except NotAnIntegerError:
+                    if name not in _MADE_BY_NODES:
+                        raise
+                part = ast.get_source_segment(self.source(), node) or ""
+                new_size = symbol(f"u{_FIRST_UNREAD + len(self._unread)}")
+                return self._unread.setdefault(part, new_size)
+        raise self.syntax_error()
 
-    def _value(self, node: ast.expr, depth: int) -> Expr:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            raise self.syntax_error()
-        name = node.func.id
-        if name == "Symbol":
-            return self._symbol(node)
+    def _call(self, name: str, node: ast.Call, depth: int) -> Expr:
         if node.keywords:
             raise self.syntax_error()
         if name == "Integer":
             return self._integer(node)
-        if name in _WHOLE and len(node.args) == 1:
-            return self._whole(name, self._exact(node.args[0], depth))
-        return self._build(name, [self.read(arg, depth) for arg in node.args])
-
-    def _symbol(self, node: ast.Call) -> Expr:
-        plain = all(
-            keyword.arg in _ASSUMPTIONS
-            and isinstance(keyword.value, ast.Constant)
-            and isinstance(keyword.value.value, bool)
-            for keyword in node.keywords
-        )
-        match node.args:
-            case [ast.Constant(value=str(name))] if plain:
-                return symbol(check_name(name))
-        raise self.syntax_error()
+        if name in _FLOAT_TO_INT and len(node.args) == 1:
+            return self._float_to_int(name, node.args[0], depth)
+        match name, [self.read(arg, depth) for arg in node.args]:
+            case "Add", [_, *_] as terms:
+                return sympy.Add(*terms)
+            case "Mul", [_, *_] as factors:
+                return sympy.Mul(*factors)
+            case "CeilDiv", [a, b]:
+                return -self.call("FloorDiv", [-a, b])
+            case "Identity", [a]:
+                return a
+            case "ModularIndexing", [a, b, c]:
+                return self.call("Mod", [self.call("FloorDiv", [a, b]), c])
+            case _, args:
+                return self.call(_TORCH_NAMES.get(name, name), args)
 
     def _integer(self, node: ast.Call) -> Expr:
         match node.args:
@@ -118,21 +153,19 @@ class _SreprParser(ExpressionParser):
                 return sympy.Integer(-value)
         raise self.syntax_error()
 
-    def _build(self, name: str, args: list[Expr]) -> Expr:
-        match name, args:
-            case "Add", [_, *_]:
-                return sympy.Add(*args)
-            case "Mul", [_, *_]:
-                return sympy.Mul(*args)
-            case "CeilDiv", [a, b]:
-                return -self.call("FloorDiv", [-a, b])
-            case "Identity", [a]:
-                return a
-            case "ModularIndexing", [a, b, c]:
-                return self.call("Mod", [self.call("FloorDiv", [a, b]), c])
-        return self.call(_TORCH_NAMES.get(name, name), args)
-
     # -- floats ----------------------------------------------------------------------------------
+
+    def _float_to_int(self, name: str, node: ast.expr, depth: int) -> Expr:
+        try:
+            quotient = self._exact(node, depth)
+        except _RoundingError:
+            raise self.syntax_error() from None
+        above, below = quotient.above, sympy.Integer(quotient.below)
+        if name == "CeilToInt":
+            return -self.call("FloorDiv", [-above, below])
+        if name == "TruncToInt" and not above.is_nonnegative:
+            raise self.syntax_error()
+        return self.call("FloorDiv", [above, below])
 
     def _exact(self, node: ast.expr, depth: int) -> _Quotient:
         """A float expression that does not round, except in a final division."""
@@ -141,58 +174,34 @@ class _SreprParser(ExpressionParser):
             raise self.syntax_error()
         match node.func.id, node.args:
             case "Float", [ast.Constant(value=str(text)), *_]:
-                return self._float(text)
+                try:
+                    value = Fraction(float(text))
+                except (ValueError, OverflowError):
+                    raise self.syntax_error() from None
+                if max(value.numerator.bit_length(), value.denominator.bit_length()) > _EXACT_BITS:
+                    raise self.syntax_error()
+                return _Quotient(sympy.Integer(value.numerator), value.denominator)
             case "Integer", _:
                 return _Quotient(self._integer(node))
-            case "ToFloat", [whole]:
-                return _Quotient(self.read(whole, depth + 1))
+            case "ToFloat", [integer]:
+                return _Quotient(self.read(integer, depth + 1))
             case "IntTrueDiv", [above, below]:
                 divisor = self.read(below, depth + 1)
                 if not divisor.is_Integer or divisor <= 0:
                     raise self.syntax_error()
                 return _Quotient(self.read(above, depth + 1), int(divisor))
-            case "FloatTrueDiv", [above, below]:
-                return self._divided(self._exact(above, depth + 1), self._exact(below, depth + 1))
-            case "Mul", [_, *_] as parts:
-                return reduce(self._product, [self._exact(part, depth + 1) for part in parts])
-            case "Add", [_, *_] as parts:
-                return reduce(self._sum, [self._exact(part, depth + 1) for part in parts])
+            case "FloatTrueDiv" | "Mul" | "Add" as operator_name, [_, *_] as operands:
+                if operator_name == "FloatTrueDiv" and len(operands) != 2:
+                    raise self.syntax_error()
+                return reduce(
+                    _FLOAT_OPERATORS[operator_name],
+                    [self._exact(operand, depth + 1) for operand in operands],
+                )
         raise self.syntax_error()
 
-    def _float(self, text: str) -> _Quotient:
-        try:
-            value = Fraction(float(text))
-        except (ValueError, OverflowError):
-            raise self.syntax_error() from None
-        if max(value.numerator.bit_length(), value.denominator.bit_length()) > _EXACT_BITS:
-            raise self.syntax_error()
-        return _Quotient(sympy.Integer(value.numerator), value.denominator)
 
-    def _product(self, a: _Quotient, b: _Quotient) -> _Quotient:
-        for one, other in ((a, b), (b, a)):
-            power = other.above.is_Integer and abs(int(other.above)).bit_count() == 1
-            if other.is_exact and (one.is_exact or power):
-                return _Quotient(sympy.Mul(one.above, other.above), one.below * other.below)
-        raise self.syntax_error()
-
-    def _sum(self, a: _Quotient, b: _Quotient) -> _Quotient:
-        if not (a.is_exact and b.is_exact):
-            raise self.syntax_error()
-        below = max(a.below, b.below)
-        terms = (sympy.Mul(below // one.below, one.above) for one in (a, b))
-        return _Quotient(sympy.Add(*terms), below)
-
-    def _divided(self, a: _Quotient, b: _Quotient) -> _Quotient:
-        if not b.above.is_Integer or b.above <= 0 or not b.is_exact:
-            raise self.syntax_error()
-        if int(b.above).bit_count() != 1 and not a.is_exact:
-            raise self.syntax_error()
-        return _Quotient(sympy.Mul(a.above, b.below), a.below * int(b.above))
-
-    def _whole(self, name: str, quotient: _Quotient) -> Expr:
-        above, below = quotient.above, sympy.Integer(quotient.below)
-        if name == "CeilToInt":
-            return -self.call("FloorDiv", [-above, below])
-        if name == "TruncToInt" and not above.is_nonnegative:
-            raise self.syntax_error()
-        return self.call("FloorDiv", [above, below])
+_FLOAT_OPERATORS = {
+    "FloatTrueDiv": operator.truediv,
+    "Mul": operator.mul,
+    "Add": operator.add,
+}

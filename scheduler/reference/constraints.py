@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
-from scheduler.ir.ops import Elements, Op
-from scheduler.ir.reference.constraints import Constraint, Required, Sizes
+from scheduler.ir.ops import Elements, Overload
+from scheduler.ir.reference.constraints import Constraint, Sizes
 from scheduler.lowering.ops import lookup_op
 
 
@@ -24,37 +24,30 @@ def input_constraints(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Co
         if value.kind is InputKind.PARAMETER and len(graph.tensors[value.name].size) == 1
     }
     for node in reversed(graph.nodes):
-        found = lookup_op(node.target)
-        if found is None:
+        overload = lookup_op(node.target)
+        if overload is None:
             continue
-        args = found.bind(node)
-        for argument, role in _required(found.op, node, args, roles, sizes, gains):
+        for argument, role in _required(overload, node, roles, sizes, gains):
             if isinstance(argument, Ref):
                 roles[argument.name] = roles.get(argument.name, Constraint()).merge(role)
     return roles
 
 
 def _required(
-    op: Op,
+    overload: Overload,
     node: Node,
-    args: Mapping[str, Argument],
     roles: Mapping[str, Constraint],
     sizes: Sizes,
     gains: set[str],
 ) -> Iterator[tuple[Argument, Constraint]]:
+    """Yield the constraints of a node's arguments: those of the op, and those of its results."""
+    op, args = overload.op, overload.bind(node)
     if op.requires is not None:
         yield from op.requires(args, sizes)
-    yield from _propagated(op, node, args, roles)
     if op.name == "aten.mul":
         for argument in args.values():
             if isinstance(argument, Ref) and argument.name in gains:
                 yield argument, Constraint(gain=True)
-
-
-def _propagated(
-    op: Op, node: Node, args: Mapping[str, Argument], roles: Mapping[str, Constraint]
-) -> Required:
-    """Yield the constraints of an op's results as constraints of its argument."""
     required = Constraint()
     for output in node.outputs:
         required = required.merge(roles.get(output, Constraint()))

@@ -9,8 +9,7 @@ rounding here would add a second error. With ``round_casts`` the explicit conver
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 from math import prod
 from typing import Any, TypeAlias
 
@@ -21,7 +20,7 @@ from scheduler.errors import UserError
 from scheduler.ir.bindings import backed_bindings, bind_unbacked
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import TF32_EPS, DType
-from scheduler.ir.graph import Argument, Graph, MatmulPrecision, Node, Ref, Subgraph
+from scheduler.ir.graph import Argument, Graph, MatmulPrecision, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.index.functions import is_unbacked, unbacked_sizes
 from scheduler.ir.ops import Elements, UnsupportedOpError
@@ -78,7 +77,7 @@ def evaluate(
     graph: Graph | None = None,
     round_casts: bool = False,
     roundings: RoundingNoise | None = None,
-    turn: str = "",
+    iteration: str = "",
 ) -> dict[str, Any]:
     """Compute a node's results, by name, in float64.
 
@@ -86,8 +85,8 @@ def evaluate(
     the node's graph: a few ops need their tensors' own types (``rms_norm`` without eps), and some
     have subgraphs as arguments. ``dtypes`` are those types if there is no graph yet. An in-place op
     returns its new value and does not change ``values``. A result may be a view of an argument.
-    ``roundings`` are those of ``run``, for subgraphs among the arguments. ``turn`` identifies the
-    run of a graph that runs more than once: each run draws different random numbers.
+    ``roundings`` are those of ``run``, for subgraphs among the arguments. ``iteration`` identifies
+    the run of a graph that runs more than once: each run draws different random numbers.
 
     Raises ``UnsupportedOpError`` if there is no rule for the op or for this use of it, and
     ``UserError`` if the arguments do not fit the op.
@@ -95,17 +94,21 @@ def evaluate(
     spec = resolve_op(node.target)
     bound = spec.bind(node)
     args = {name: _resolve(arg, values, bindings) for name, arg in bound.items()}
-    type_of = partial(_type_of, dtypes or {}, graph)
+    tensors: Mapping[str, TensorMeta] = {} if graph is None else graph.tensors
+
+    def type_of(name: str) -> DType | None:
+        return tensors[name].dtype if name in tensors else (dtypes or {}).get(name)
+
     args[OWN_DTYPE] = next(filter(None, map(type_of, node_references(node))), None)
     args |= round_operands(spec.op.name, bound, args, type_of, next(iter(node.outputs), ""))
     if may_draw_random(node.target):
-        args[RANDOM] = (bindings.get(SEED, 0), stream_id(node.outputs[0] + turn))
+        args[RANDOM] = (bindings.get(SEED, 0), stream_id(node.outputs[0] + iteration))
     if node.target == PHILOX_RAND:
         args[RANDOM] = bindings.get(BLOCKS, DEFAULT_BLOCKS)
     if spec.op.name in _STRIDE_OPS:
         args[STRIDES] = None if graph is None else _strides(node, graph, bindings)
     if graph is not None:
-        args[RUN] = _runner(graph, bindings, round_casts, roundings, turn)
+        args[RUN] = _runner(graph, bindings, round_casts, roundings, iteration)
     with np.errstate(all="ignore"):
         try:
             result = spec.op.reference(args)
@@ -113,24 +116,27 @@ def evaluate(
             raise UnsupportedOpError(node.target, str(error)) from None
         except (ValueError, IndexError) as error:
             # NumPy, like torch, has no maximum of an empty tensor (a data-dependent size of 0).
-            if not any(isinstance(a, np.ndarray) and not a.size for a in args.values()):
+            if not any(isinstance(arg, np.ndarray) and not arg.size for arg in args.values()):
                 raise
             raise UserError(
                 f"node {node.name!r}: {node.target} of an empty tensor: {error}"
             ) from None
-        asked = args.get("dtype")
-        if round_casts and spec.op.elements in _CONVERTED and isinstance(asked, DType):
-            result = round_to_dtype(result, asked)
+        dtype = args.get("dtype")
+        if round_casts and spec.op.elements in _CONVERTED and isinstance(dtype, DType):
+            result = round_to_dtype(result, dtype)
     results = result if isinstance(result, tuple) else (result,)
     if spec.mutates:
-        kept = np.asarray(args[spec.mutates])
-        results = tuple(np.asarray(r).astype(kept.dtype, copy=False) for r in results)
+        written = np.asarray(args[spec.mutates])
+        results = tuple(np.asarray(r).astype(written.dtype, copy=False) for r in results)
     if len(results) < len(node.outputs):
         raise UserError(
             f"node {node.name!r}: {node.target} makes {len(results)} values, "
             f"not {len(node.outputs)}"
         )
-    return {name: _array(r) for name, r in zip(node.outputs, results, strict=False)}
+    return {
+        name: value if isinstance(value, int | float | complex | None) else np.asarray(value)
+        for name, value in zip(node.outputs, results, strict=False)
+    }
 
 
 def run(
@@ -161,14 +167,14 @@ def run(
     the node; and if a data-dependent size is outside the range of the export. Data-dependent sizes
     in ``bindings`` are ignored; ``sizes`` receives their values.
     """
-    made = _Run(graph, inputs, backed_bindings(bindings), round_casts, roundings)
-    outputs = made.outputs(set(keep or ()))
+    evaluation = _Run(graph, inputs, backed_bindings(bindings), round_casts, roundings)
+    outputs = evaluation.outputs(set(keep or ()))
     if sizes is not None:
-        sizes.update(made.bindings)
+        sizes.update(evaluation.bindings)
     if missing is not None:
-        missing.update((name, str(error)) for name, error in made.missing.items())
-    elif made.missing:
-        raise next(iter(made.missing.values()))
+        missing.update((name, str(error)) for name, error in evaluation.missing.items())
+    elif evaluation.missing:
+        raise next(iter(evaluation.missing.values()))
     return outputs
 
 
@@ -183,10 +189,10 @@ def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]
     }
 
 
-def read_sizes(graph: Graph, made: Mapping[str, Any]) -> dict[str, int]:
+def read_sizes(graph: Graph, values: Mapping[str, Any]) -> dict[str, int]:
     """Return the data-dependent sizes that these values, by name, determine."""
     found: dict[str, int] = {}
-    for name, value in made.items():
+    for name, value in values.items():
         if name in graph.sym_ints:
             pairs = [(graph.sym_ints[name], value)]
         elif name in graph.tensors and value is not None:
@@ -195,11 +201,6 @@ def read_sizes(graph: Graph, made: Mapping[str, Any]) -> dict[str, int]:
             continue
         found |= {e.name: int(n) for e, n in pairs if e.is_Symbol and is_unbacked(e.name)}
     return found
-
-
-def _type_of(dtypes: Mapping[str, DType], graph: Graph | None, name: str) -> DType | None:
-    meta = graph.tensors.get(name) if graph is not None else None
-    return dtypes.get(name) if meta is None else meta.dtype
 
 
 def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -222,27 +223,29 @@ def _runner(
     bindings: Mapping[str, int],
     rounds: bool,
     roundings: RoundingNoise | None,
-    turn: str,
+    iteration: str,
 ) -> Any:
     """Return a function that runs a subgraph of a node: from its inputs to its outputs."""
 
-    turns: Counter[str] = Counter()
+    run_counts: Counter[str] = Counter()
 
-    def run_inner(part: Subgraph, given: Iterable[Any]) -> tuple[Any, ...]:
-        inputs = dict(zip(part.inputs, given, strict=True))
-        own = f"{turn}.{turns[part.name]}" if turns[part.name] else turn
-        turns[part.name] += 1
-        inner = _Run(graph.subgraph(part), inputs, bindings, rounds, roundings, own)
-        made = inner.outputs(set())
+    def run_subgraph(part: Subgraph, inputs: Iterable[Any]) -> tuple[Any, ...]:
+        count = run_counts[part.name]
+        run_counts[part.name] += 1
+        inner = _Run(
+            graph.subgraph(part),
+            dict(zip(part.inputs, inputs, strict=True)),
+            bindings,
+            rounds,
+            roundings,
+            f"{iteration}.{count}" if count else iteration,
+        )
+        outputs = inner.outputs(set())
         if inner.missing:
             raise next(iter(inner.missing.values()))
-        return tuple(made[name] for name in part.outputs)
+        return tuple(outputs[name] for name in part.outputs)
 
-    return run_inner
-
-
-def _array(value: Any) -> Any:
-    return value if value is None or isinstance(value, int | float | complex) else np.asarray(value)
+    return run_subgraph
 
 
 def _resolve(argument: Argument, values: Mapping[str, Any], bindings: Mapping[str, int]) -> Any:
@@ -255,7 +258,7 @@ def _resolve(argument: Argument, values: Mapping[str, Any], bindings: Mapping[st
     return argument
 
 
-_OTHER_NUMBERS = (
+_REINTERPRETED = (
     "reinterprets memory that the model writes in place; export the model with run_decompositions()"
 )
 
@@ -270,14 +273,15 @@ class _Run:
         bindings: Mapping[str, int],
         rounds: bool,
         roundings: RoundingNoise | None = None,
-        turn: str = "",
+        iteration: str = "",
     ) -> None:
-        self._turn = turn
+        self._iteration = iteration
         self._graph = graph
         self.bindings = dict(bindings)
         self._rounds = rounds
         self._roundings = roundings
-        self._writes = any(_mutates(node) for node in graph.nodes)
+        overloads = (lookup_op(node.target) for node in graph.nodes)
+        self._writes = any(overload and overload.mutates for overload in overloads)
         self._written = written_values(graph) if self._writes else set()
         self._sizes: dict[Any, int | None] = {}
         self._values: dict[str, Any] = {}
@@ -287,14 +291,11 @@ class _Run:
         for value in graph.inputs:
             if value.name not in inputs:
                 raise UserError(f"input {value.name!r} is missing")
-            self._values[value.name] = self._input(value.name, inputs[value.name])
-
-    def _input(self, name: str, given: Any) -> Any:
-        meta = self._graph.tensors.get(name)
-        if meta is None:
-            return int(given)
-        array = self._checked(f"input {name!r}", name, np.asarray(given))
-        return self._copy_to_layout(name, array) if self._writes else array
+            name, content = value.name, inputs[value.name]
+            if name in graph.tensors:
+                content = self._checked(f"input {name!r}", name, np.asarray(content))
+                content = self._copy_to_layout(name, content) if self._writes else content
+            self._values[name] = content if name in graph.tensors else int(content)
 
     def outputs(self, keep: set[str]) -> dict[str, Any]:
         targets = keep | set(self._graph.outputs)
@@ -303,18 +304,23 @@ class _Run:
         kept: dict[str, Any] = {n: self._snapshot(v) for n, v in self._values.items() if n in keep}
         for position, node in enumerate(self._graph.nodes):
             written = memory.record(node)
-            made = self._known_results(node, memory)
-            for name, value in made.items():
+            results = self._known_results(node, memory)
+            for name, value in results.items():
                 self._values[name] = value
                 if name in keep:
                     kept[name] = self._snapshot(value)
-            if written is not None and not made:
+            if written is not None and not results:
                 for name in (written, *memory.live_aliases(node, written, position)):
                     self._unsupported[name] = self._unsupported[node.outputs[0]]
             for name in {*node_references(node), *node.outputs}:
                 if last.get(name, -1) <= position and name not in targets:
                     self._values.pop(name, None)
-        found = {n: kept[n] if n in kept else self._values.get(n) for n in self._in_order(targets)}
+        # The outputs in the model's order, then kept values in order of computation.
+        values = [value.name for value in self._graph.inputs]
+        values += [output for node in self._graph.nodes for output in node.outputs]
+        names = dict.fromkeys(self._graph.outputs)
+        names |= dict.fromkeys(name for name in values if name in targets)
+        found = {name: kept[name] if name in kept else self._values.get(name) for name in names}
         self.missing = {
             name: self._unsupported[name]
             for name in found
@@ -324,57 +330,40 @@ class _Run:
 
     def _known_results(self, node: Node, memory: AliasTracker) -> dict[str, Any]:
         """Compute a node's results; empty, with the reason recorded, if that is not possible."""
-        read = (name for name in node_references(node) if name in self._unsupported)
-        why = next((self._unsupported[name] for name in read), None)
-        if why is None:
+        operands = (name for name in node_references(node) if name in self._unsupported)
+        cause = next((self._unsupported[name] for name in operands), None)
+        if cause is None:
             try:
                 return self._step(node, memory)
             except UnsupportedOpError as error:
-                why = UnsupportedOpError(error.target, error.reason, node_location(node))
-        self._unsupported.update(dict.fromkeys(node.outputs, why))
+                cause = UnsupportedOpError(error.target, error.reason, node_location(node))
+        self._unsupported.update(dict.fromkeys(node.outputs, cause))
         return {}
 
-    def _in_order(self, targets: set[str]) -> Iterator[str]:
-        """Yield the outputs in the model's order, then kept values in order of computation."""
-        seen = dict.fromkeys(self._graph.outputs)
-        yield from seen
-        made = [value.name for value in self._graph.inputs]
-        made += [output for node in self._graph.nodes for output in node.outputs]
-        for name in made:
-            if name in targets and name not in seen:
-                yield name
-
-    def _size_of(self, node: Node) -> dict[str, Any] | None:
-        """Return the size that a node computes, if the graph's expression of it is known."""
+    def _step(self, node: Node, memory: AliasTracker) -> dict[str, Any]:
         expr = self._graph.sym_ints.get(node.outputs[0]) if len(node.outputs) == 1 else None
         size = None if expr is None else self._size(expr)
-        return None if size is None else {node.outputs[0]: size}
-
-    def _step(self, node: Node, memory: AliasTracker) -> dict[str, Any]:
-        known = self._size_of(node)
-        if known is not None:
-            return known
+        if size is not None:
+            return {node.outputs[0]: size}
         spec = resolve_op(node.target)
         rounds = self._roundings is not None and is_arithmetic(spec.op)
-        made = evaluate(
+        results = evaluate(
             node,
             self._rounded_arguments(node) if rounds else self._values,
             self.bindings,
             graph=self._graph,
             round_casts=self._rounds,
             roundings=self._roundings,
-            turn=self._turn,
+            iteration=self._iteration,
         )
-        sizes = read_sizes(self._graph, made)
+        sizes = read_sizes(self._graph, results)
         new = {name: size for name, size in sizes.items() if name not in self.bindings}
         if new:
             bind_unbacked(self.bindings, self._graph.symbols, new)
             self._sizes.clear()
         if rounds:
-            if spec.op.name in SCAN_OPS:
-                made = {name: self._running(node, value) for name, value in made.items()}
-            made = {name: self._stored(name, value) for name, value in made.items()}
-        checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
+            results = self._rounded_results(node, results)
+        checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in results.items()}
         if spec.mutates:
             target = spec.bind(node)[spec.mutates]
             assert isinstance(target, Ref)
@@ -406,10 +395,10 @@ class _Run:
             return self._copy_to_layout(name, value)
         if memory.root(name) not in self._written or not value.size:
             return value
-        read = (self._values.get(one) for one in node_references(node))
-        arrays = (one for one in read if isinstance(one, np.ndarray))
-        if not any(np.may_share_memory(one, value) for one in arrays):
-            raise UnsupportedOpError(node.target, _OTHER_NUMBERS)
+        operands = (self._values.get(operand) for operand in node_references(node))
+        arrays = (operand for operand in operands if isinstance(operand, np.ndarray))
+        if not any(np.may_share_memory(array, value) for array in arrays):
+            raise UnsupportedOpError(node.target, _REINTERPRETED)
         return value
 
     def _copy_to_layout(self, name: str, value: Any) -> Any:
@@ -422,28 +411,29 @@ class _Run:
         return np.array(value.transpose(order), order="C").transpose(np.argsort(order))
 
     def _rounded_arguments(self, node: Node) -> Mapping[str, Any]:
-        read = {name: self._values[name] for name in set(node_references(node))}
         high = self._graph.float32_matmul_precision is MatmulPrecision.HIGH
-        coarse = TF32_EPS if high and resolve_op(node.target).op.name in MATMUL_OPS else 0.0
-        moved: dict[str, Any] = {}
-        for name, value in sorted(read.items()):
+        f32_eps = TF32_EPS if high and resolve_op(node.target).op.name in MATMUL_OPS else 0.0
+        rounded: dict[str, Any] = {}
+        for name in sorted(set(node_references(node))):
             meta = self._graph.tensors.get(name)
             is_f32 = meta is not None and meta.dtype is DType.F32
-            moved[name] = self._rounded(name, value, eps=coarse if is_f32 else 0.0)
-        return ChainMap(moved, self._values)
+            rounded[name] = self._rounded(name, self._values[name], f32_eps if is_f32 else 0.0)
+        return ChainMap(rounded, self._values)
 
-    def _running(self, node: Node, value: Any) -> Any:
-        dim = resolve_op(node.target).bind(node).get("dim")
-        if self._roundings is None or not isinstance(dim, int) or not np.ndim(value):
-            return value
-        return self._roundings.perturb_sum(value, scan_spread(value, dim))
+    def _rounded_results(self, node: Node, results: Mapping[str, Any]) -> dict[str, Any]:
+        """Perturb results as their stores may round them; running sums also along the scan."""
+        spec = resolve_op(node.target)
+        dim = spec.bind(node).get("dim") if spec.op.name in SCAN_OPS else None
+        rounded: dict[str, Any] = {}
+        for name, result in results.items():
+            value = result
+            if self._roundings is not None and isinstance(dim, int) and np.ndim(value):
+                value = self._roundings.perturb_sum(value, scan_spread(value, dim))
+            meta = self._graph.tensors.get(name)
+            rounded[name] = self._rounded(name, value, meta.dtype.eps if meta else 0.0)
+        return rounded
 
-    def _stored(self, name: str, value: Any) -> Any:
-        """Return a value with the perturbation of its store."""
-        meta = self._graph.tensors.get(name)
-        return self._rounded(name, value, eps=meta.dtype.eps if meta else 0.0)
-
-    def _rounded(self, name: str, value: Any, *, eps: float = 0.0) -> Any:
+    def _rounded(self, name: str, value: Any, eps: float) -> Any:
         """Perturb a value as kernels may round it: by ``eps``, or in the accumulation type."""
         meta = self._graph.tensors.get(name)
         if self._roundings is None or meta is None or not isinstance(value, np.ndarray):
@@ -456,9 +446,9 @@ class _Run:
         if meta is None or value is None:
             return value
         array = np.asarray(value)
-        stated = [self._size(size) for size in meta.size]
-        if len(stated) != array.ndim or any(
-            size is not None and size != own for size, own in zip(stated, array.shape, strict=True)
+        expected = [self._size(size) for size in meta.size]
+        if len(expected) != array.ndim or any(
+            size not in (None, extent) for size, extent in zip(expected, array.shape, strict=True)
         ):
             raise UserError(
                 f"{where}: {name!r} has the shape {list(array.shape)}, but the graph "
@@ -476,8 +466,3 @@ class _Run:
 
     def _snapshot(self, value: Any) -> Any:
         return np.array(value) if self._writes and isinstance(value, np.ndarray) else value
-
-
-def _mutates(node: Node) -> bool:
-    found = lookup_op(node.target)
-    return found is not None and bool(found.mutates)

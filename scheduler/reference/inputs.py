@@ -41,29 +41,35 @@ def random_inputs(
     roles = input_constraints(graph, bindings)
     seeds = rng.integers(0, 2**63, size=len(graph.inputs))
     concrete = dict(bindings)
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for value, seed in zip(graph.inputs, seeds.tolist(), strict=True):
         if only is not None and value.name not in only:
             continue
         if value.name in graph.sym_ints:
-            made[value.name] = evaluate(graph.sym_ints[value.name], concrete)
+            values[value.name] = evaluate(graph.sym_ints[value.name], concrete)
             continue
         meta = graph.tensors[value.name]
         shape = tuple(evaluate(size, concrete) for size in meta.size)
         role = roles.get(value.name, Constraint())
         source = np.random.default_rng(seed)
         if meta.dtype is DType.BOOL:
-            made[value.name] = _mask(source, shape)
+            values[value.name] = _mask(source, shape)
         elif meta.dtype.is_complex:
             parts = (_floats(source, shape, value, meta.dtype.real, role) for _ in range(2))
-            made[value.name] = round_to_dtype(numerics.make_complex(*parts), meta.dtype)
+            values[value.name] = round_to_dtype(numerics.make_complex(*parts), meta.dtype)
         elif meta.dtype.is_float:
-            made[value.name] = round_to_dtype(
+            values[value.name] = round_to_dtype(
                 _floats(source, shape, value, meta.dtype, role), meta.dtype
             )
         else:
-            made[value.name] = _integers(source, shape, role).astype(compute_dtype(meta.dtype))
-    return made
+            low, high = 0, role.below
+            if role.divides:
+                low, high = 1, max(2, role.below or _DIVISORS)
+            integers = (
+                _mask(source, shape) if high is None else source.integers(low, max(1, high), shape)
+            )
+            values[value.name] = np.asarray(integers).astype(compute_dtype(meta.dtype))
+    return values
 
 
 def _mask(source: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -71,14 +77,6 @@ def _mask(source: np.random.Generator, shape: tuple[int, ...]) -> Array:
     if shape:
         mask[..., :1] = True
     return np.asarray(mask)
-
-
-def _integers(source: np.random.Generator, shape: tuple[int, ...], role: Constraint) -> Array:
-    if role.divides:
-        return np.asarray(source.integers(1, max(2, role.below or _DIVISORS), size=shape))
-    if role.below is not None:
-        return np.asarray(source.integers(0, max(1, role.below), size=shape))
-    return _mask(source, shape).astype(np.int64)
 
 
 def _floats(
@@ -91,13 +89,13 @@ def _floats(
     if role.positive or (value.kind is InputKind.BUFFER and not role.fan_in and not role.gain):
         return np.asarray(source.uniform(0.1, 1.0, size=shape))
     # float32 is sufficient for narrower types, and twice as fast to draw.
-    drawn: Any = np.float64 if dtype is DType.F64 else np.float32
-    normal = np.asarray(source.standard_normal(shape, dtype=drawn))
+    draw_dtype: Any = np.float64 if dtype is DType.F64 else np.float32
+    normal = np.asarray(source.standard_normal(shape, dtype=draw_dtype))
     if value.kind is InputKind.USER:
         return normal
     if role.gain:
         return np.asarray(1 + _BIAS * normal)
     if role.fan_in:
-        normal *= drawn(1 / math.sqrt(role.fan_in))  # in place: weights may take GiB
+        normal *= draw_dtype(1 / math.sqrt(role.fan_in))  # in place: weights may take GiB
         return normal
-    return normal if len(shape) > 1 else normal * drawn(_BIAS)
+    return normal if len(shape) > 1 else normal * draw_dtype(_BIAS)

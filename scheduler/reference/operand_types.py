@@ -30,13 +30,13 @@ def round_operands(
     if not operand_types.sees_rounded_operands(op):
         return {}
     tensors = {
-        name: (args[name], Operand(own, 2 if np.ndim(args[name]) else 1))
-        for name, one in bound.items()
-        if isinstance(one, Ref) and (own := type_of(one.name)) is not None
+        name: (args[name], Operand(dtype, 2 if np.ndim(args[name]) else 1))
+        for name, argument in bound.items()
+        if isinstance(argument, Ref) and (dtype := type_of(argument.name)) is not None
     }
-    made: dict[str, Any] = operand_types.round_operands(
+    rounded: dict[str, Any] = operand_types.round_operands(
         op, bound, tensors, type_of(result), round_to_dtype
     )
     if op == "aten.div":  # integers are divided in the result's type
-        made[OWN_DTYPE] = type_of(result)
-    return made
+        rounded[OWN_DTYPE] = type_of(result)
+    return rounded
