@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -141,10 +141,26 @@ def detection_inputs(pending: Sequence[PendingSeries]) -> list[DetectionInput]:
     for pk, at in standing.values_list("series_id", "at"):
         baselines[pk].append(at)
     conditions = _Conditions()
-    inputs = [
-        _detection_input(row, points[pk], changes[pk], baselines[pk], conditions.same)
-        for pk, row in zip(keys, pending, strict=True)
-    ]
+    inputs: list[DetectionInput] = []
+    for pk, waiting in zip(keys, pending, strict=True):
+        shown = [(change, change.shown_at or change.at) for change in changes[pk]]
+        live = [change for change, shown_at in shown if shown_at >= waiting.since]
+        settled = [change for change, shown_at in shown if shown_at < waiting.since]
+        last = settled[-1] if settled else None
+        split = points[pk].index_of(last.datum_id) if last else None
+        rule = getattr(waiting.series, "rule", None)
+        window = ReplayWindow(
+            points=points[pk],
+            first=points[pk].index_from(waiting.since),
+            level=split or 0,
+            higher_is_better=waiting.series.better == HIGHER,
+            settings=settings_of(rule.least_effect if rule else None),
+            baselines=baselines[pk],
+            same=conditions.same,
+            groups={},
+            last=KnownChange(split, last.n_before, last.n_after) if last else None,
+        )
+        inputs.append(DetectionInput(waiting, window, live, last))
     # Runs of one revision are told apart by their conditions; elsewhere these do not matter.
     for row in inputs:
         revisions, used = row.window.points.revisions, row.window.points.conditions
@@ -194,32 +210,6 @@ def _points(pending: Sequence[PendingSeries]) -> dict[int, PointColumns]:
         register_array_loaders(cursor.adapters)
         cursor.execute(_POINTS, [list(keys), list(begins), list(ends)], binary=True)
         return {series: decode_points(columns) for series, *columns in cursor.fetchall()}
-
-
-def _detection_input(
-    pending: PendingSeries,
-    points: PointColumns,
-    changes: Sequence[Change],
-    baselines: Sequence[datetime],
-    same: Mapping[int, str],
-) -> DetectionInput:
-    live = [change for change in changes if (change.shown_at or change.at) >= pending.since]
-    settled = [change for change in changes if (change.shown_at or change.at) < pending.since]
-    last = settled[-1] if settled else None
-    split = points.index_of(last.datum_id) if last else None
-    rule = getattr(pending.series, "rule", None)
-    window = ReplayWindow(
-        points=points,
-        first=points.index_from(pending.since),
-        level=split or 0,
-        higher_is_better=pending.series.better == HIGHER,
-        settings=settings_of(rule.least_effect if rule else None),
-        baselines=baselines,
-        same=same,
-        groups={},
-        last=KnownChange(split, last.n_before, last.n_after) if last else None,
-    )
-    return DetectionInput(pending, window, live, last)
 
 
 class _Conditions:

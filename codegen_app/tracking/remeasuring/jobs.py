@@ -101,7 +101,7 @@ def _measure(
     def record_progress(samples: int, due: int) -> None:
         progress.update(samples=samples, samples_due=due)
 
-    found = measure_interleaved(
+    outcomes = measure_interleaved(
         site.node,
         site.lowered,
         site.bindings,
@@ -113,13 +113,13 @@ def _measure(
     )
     if cancellation.cancelled:
         raise Cancelled
-    record(row, found, reasons, device, **progress)
+    record(row, outcomes, reasons, device, **progress)
 
 
 @transaction.atomic
 def record(
     row: Remeasurement,
-    found: Mapping[str, Measurement | Rejected],
+    outcomes: Mapping[str, Measurement | Rejected],
     reasons: Mapping[str, str],
     device: DeviceInfo,
     **fields: int,
@@ -129,7 +129,7 @@ def record(
     points = points_of(row)
     why: dict[int, str] = {}
     for point in points:
-        outcome = found.get(str(point.pk))
+        outcome = outcomes.get(str(point.pk))
         if not isinstance(outcome, Measurement):
             why[point.pk] = outcome.reason if outcome is not None else reasons[str(point.pk)]
     state, rejection = State.DONE, {}
@@ -137,17 +137,30 @@ def record(
         of_side = [point.pk for point in points if point.side(row) == side]
         if all(pk in why for pk in of_side):
             # What was measured and rejected says more than what could not be measured.
-            first = min(of_side, key=lambda pk: str(pk) not in found)
+            first = min(of_side, key=lambda pk: str(pk) not in outcomes)
             reason = f"no point {side} the change could be measured: {why[first]}"
             state, rejection = State.REJECTED, {"stage": Stage.RUN, "reason": reason}
             break
     work.finish(row, state, **rejection, **fields)
+    problem = problem_of_series(row.series)
+    key = build_row(SeriesKey, row.series, own=problem.digest, device=row.series.device_name)
     for point in points:
         stored = RemeasuredPoint.objects.filter(pk=point.pk)
-        outcome = found.get(str(point.pk))
+        outcome = outcomes.get(str(point.pk))
         if isinstance(outcome, Measurement):
-            datum = _record(point, row.series, outcome, device)
-            stored.update(datum=datum, reason="")
+            # A new point at the old point's place in the series, measured now.
+            build, revision = point.original.build, point.original.revision
+            assert build is not None
+            result = store_measurement(outcome, build, problem.pk, device)
+            history.add_result(
+                result,
+                Source.AGAIN,
+                RevisionKey(revision.name, revision.at, revision.branch, revision.repository),
+                timezone.now(),
+                key,
+                point.original.at,
+            )
+            stored.update(datum=Datum.objects.get(result=result), reason="")
         else:
             stored.update(reason=why[point.pk][:500])
 
@@ -168,7 +181,7 @@ def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[Rec
     """Return by kernel the calls from nodes of the problem, the newest graph's first."""
     kernels = {point.original.kernel_id for point in points}
     rows = KernelUse.objects.filter(kernel__in=kernels, template_node__problem=series.own_problem)
-    found: dict[int, list[RecordedUse]] = {}
+    uses: dict[int, list[RecordedUse]] = {}
     related = ("kernel", "template_node__graph__file")
     for row in rows.select_related(*related).order_by("-template_node__graph", "template_node"):
         node = row.template_node
@@ -176,8 +189,8 @@ def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[Rec
         place = GraphNodeRef(file.digest, file.size_bytes, node.name)
         buffers = (*node.reads, *node.writes)
         use = RecordedUse(place, tuple(row.kernel.args), row.call, buffers)
-        found.setdefault(row.kernel_id, []).append(use)
-    return found
+        uses.setdefault(row.kernel_id, []).append(use)
+    return uses
 
 
 def sites_of(uses: Mapping[int, list[RecordedUse]]) -> list[GraphNodeRef]:
@@ -200,23 +213,3 @@ def _scheduled(place: GraphNodeRef) -> Schedule | None:
         return engine.scheduled(place.graph).schedule
     except FileNotFoundError:
         return None
-
-
-def _record(
-    point: RemeasuredPoint, series: Series, measured: Measurement, device: DeviceInfo
-) -> Datum:
-    """Store a new point at the old point's place in the series, measured now."""
-    original, problem = point.original, problem_of_series(series)
-    assert original.build is not None
-    result = store_measurement(measured, original.build, problem.pk, device)
-    key = build_row(SeriesKey, series, own=problem.digest, device=series.device_name)
-    revision = original.revision
-    history.add_result(
-        result,
-        Source.AGAIN,
-        RevisionKey(revision.name, revision.at, revision.branch, revision.repository),
-        timezone.now(),
-        key,
-        original.at,
-    )
-    return Datum.objects.get(result=result)

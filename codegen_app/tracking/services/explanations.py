@@ -40,7 +40,8 @@ def unexplained_changes() -> QuerySet[Change]:
 
 @transaction.atomic
 def explain() -> int:
-    """Explain some waiting changes; return how many (0: none waits, or others explain them)."""
+    """Explain some waiting changes; return how many (0: none waits, or others explain them). An
+    unexpected error is recorded in the change's explanation, and does not block others."""
     rows = list(
         unexplained_changes()
         .select_for_update(skip_locked=True, of=("self",))
@@ -49,37 +50,28 @@ def explain() -> int:
     )
     if not rows:
         return 0
-    found = sides.change_sides(rows)
+    sides_by_change = sides.change_sides(rows)
     new = []
     for row in rows:
-        explanation = _explanation(row, found.get(row.pk))
+        explanation: dict[str, Any] = {
+            "cause": Cause.UNKNOWN,
+            "rule": "not explained",
+            "reasons": ["its points were deleted"],
+            "candidates": [],
+            "next_step": "",
+            "feeds_noise_floor": False,
+            "ratio": row.ratio,
+            "differences": [],
+        }
+        if (both := sides_by_change.get(row.pk)) is not None:
+            try:
+                explanation = asdict(causes.explain(both.before, both.after))
+            except Exception as error:
+                log.exception("change %d could not be explained", row.pk)
+                reason = f"finding the cause failed: {one_line(str(error))[:300]}"
+                explanation["reasons"] = [reason]
         cause, rule = str(explanation["cause"]), str(explanation["rule"])
         new.append({"id": row.pk, "cause": cause, "rule": rule, "explanation": explanation})
     with connection.cursor() as cursor:
         cursor.execute(_UPDATE, [json.dumps(new)])
     return len(rows)
-
-
-def _explanation(row: Change, both: sides.Sides | None) -> dict[str, Any]:
-    """Return the explanation as JSON. An unexpected error is recorded in it, and does not block
-    others."""
-    if both is None:
-        return _without_cause(row, "its points were deleted")
-    try:
-        return asdict(causes.explain(both.before, both.after))
-    except Exception as error:
-        log.exception("change %d could not be explained", row.pk)
-        return _without_cause(row, f"finding the cause failed: {one_line(str(error))[:300]}")
-
-
-def _without_cause(row: Change, reason: str) -> dict[str, Any]:
-    return {
-        "cause": Cause.UNKNOWN,
-        "rule": "not explained",
-        "reasons": [reason],
-        "candidates": [],
-        "next_step": "",
-        "feeds_noise_floor": False,
-        "ratio": row.ratio,
-        "differences": [],
-    }

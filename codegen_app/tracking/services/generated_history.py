@@ -6,7 +6,6 @@ compared with measurements, since no series holds both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
@@ -33,12 +32,25 @@ def store(series: int = SERIES, seed: int = 0) -> StoreSummary:
     digests = [key.digest for key, _ in histories]
     stored = Series.objects.filter(digest__in=digests, points__gt=0)
     known = set(stored.values_list("digest", flat=True))
-    points = [
-        point
-        for key, history in histories
-        if key.digest not in known
-        for point in _points(key, history, seed)
-    ]
+    repository = REPOSITORY + (f", seed {seed}" if seed else "")
+    points: list[Point] = []
+    for key, history in histories:
+        if key.digest in known:
+            continue
+        for place, point in enumerate(history.points):
+            at = _START + place * _INTERVAL
+            points.append(
+                Point(
+                    series=key,
+                    value=point.value,
+                    low=point.low,
+                    high=point.high,
+                    n=point.n,
+                    measured_at=at,
+                    revision=RevisionKey(point.revision, at, repository=repository),
+                    conditions=facts_of(point),
+                )
+            )
     return point_storage.store(points, Source.GENERATED) if points else StoreSummary(0, 0, 0)
 
 
@@ -72,19 +84,3 @@ def _key(history: GeneratedSeries, seed: int) -> SeriesKey:
         metric="time",
         unit="ns",
     )
-
-
-def _points(key: SeriesKey, history: GeneratedSeries, seed: int) -> Iterator[Point]:
-    repository = REPOSITORY + (f", seed {seed}" if seed else "")
-    for place, point in enumerate(history.points):
-        at = _START + place * _INTERVAL
-        yield Point(
-            series=key,
-            value=point.value,
-            low=point.low,
-            high=point.high,
-            n=point.n,
-            measured_at=at,
-            revision=RevisionKey(point.revision, at, repository=repository),
-            conditions=facts_of(point),
-        )

@@ -78,9 +78,20 @@ def point_of(
     """
     environment, metrics = result.environment, result.all_metrics
     time = metrics[TIME]
+    if key is None:
+        key = SeriesKey(
+            problem=str(result.problem)[:500],
+            own=result.problem.digest,
+            sizes=dict(result.bindings),
+            target=environment.target,
+            device=environment.device_name,
+            toolchain=selections.bucket_toolchain(result).partition(" ")[0],
+            metric=TIME,
+            unit=time.unit,
+        )
     clocks = {name: round(metric.value) for name, metric in metrics.items() if metric.unit == "MHz"}
     return Point(
-        series=key or _series_key(result),
+        series=key,
         value=time.value,
         low=time.low if time.bounds else None,
         high=time.high if time.bounds else None,
@@ -101,18 +112,4 @@ def point_of(
             "attributes": dict(environment.attributes),
             **({"clocks": clocks} if clocks else {}),
         },
-    )
-
-
-def _series_key(result: BenchmarkResult) -> SeriesKey:
-    environment = result.environment
-    return SeriesKey(
-        problem=str(result.problem)[:500],
-        own=result.problem.digest,
-        sizes=dict(result.bindings),
-        target=environment.target,
-        device=environment.device_name,
-        toolchain=selections.bucket_toolchain(result).partition(" ")[0],
-        metric=TIME,
-        unit=result.all_metrics[TIME].unit,
     )

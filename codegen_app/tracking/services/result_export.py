@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from cattrs import Converter
 
 from codegen_app.kernels.models import KernelUse
-from codegen_app.tuning.models import Candidate, Environment, TuningRun, TuningTask
+from codegen_app.tuning.models import Candidate, Environment, TuningRun
 from codegen_app.tuning.models.benchmark_result import IMPORTED
 from codegen_app.web.row import build_row
 from scheduler.codegen.kernel import KernelArg, Launch, LineOrigin
@@ -66,8 +66,26 @@ class _Run:
 
     def record(self) -> RunRecord:
         run = self._run
+        tasks: list[TaskRecord] = []
         rows = run.tasks.select_related("problem", "template_node")
-        tasks = [self._task(row) for row in rows.order_by("template_node__position", "pk")]
+        for task in rows.order_by("template_node__position", "pk"):
+            uses = KernelUse.objects.filter(template_node=task.template_node)
+            use_by_kernel = {use.kernel_id: use for use in uses}
+            candidates = task.candidates.select_related("kernel", "build", "result__environment")
+            record = build_row(
+                TaskRecord,
+                task,
+                problem=task.problem.digest,
+                text=task.problem.text,
+                node=task.template_node.name,
+                operands=_read(task.operands, tuple[OperandRecord, ...], task.title),
+                shape=_read(task.shape, ProblemShape, task.title) if task.shape else None,
+                candidates=tuple(
+                    self._candidate(row, use_by_kernel.get(row.kernel_id or 0))
+                    for row in candidates.order_by("position")
+                ),
+            )
+            tasks.append(record)
         imported = getattr(run, "imported", None)
         if imported is None:  # measured by this installation
             origin = Origin(kiln_version(), kiln_commit(), _iso(self._over), "")
@@ -90,25 +108,8 @@ class _Run:
             revision=None,
         )
 
-    def _task(self, task: TuningTask) -> TaskRecord:
-        uses = {
-            use.kernel_id: use for use in KernelUse.objects.filter(template_node=task.template_node)
-        }
-        rows = task.candidates.select_related("kernel", "build", "result__environment")
-        return build_row(
-            TaskRecord,
-            task,
-            problem=task.problem.digest,
-            text=task.problem.text,
-            node=task.template_node.name,
-            operands=_read(task.operands, tuple[OperandRecord, ...], task.title),
-            shape=_read(task.shape, ProblemShape, task.title) if task.shape else None,
-            candidates=tuple(self._candidate(row, uses) for row in rows.order_by("position")),
-        )
-
-    def _candidate(self, row: Candidate, uses: Mapping[int, KernelUse]) -> CandidateRecord:
+    def _candidate(self, row: Candidate, use: KernelUse | None) -> CandidateRecord:
         kernel, build, result = row.kernel, row.build, row.result
-        use = uses.get(row.kernel_id or 0)
         name, facts, timed, at_s = "", None, None, None
         if kernel is not None and build is not None:
             name = kernel.name

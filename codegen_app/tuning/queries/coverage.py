@@ -13,6 +13,7 @@ from typing import Any
 
 from codegen_app.graphs.models import TemplateNode
 from codegen_app.kernels.models import KernelUse
+from codegen_app.tuning.models import Selection
 from codegen_app.tuning.queries import serving
 
 
@@ -55,51 +56,43 @@ def count_coverage(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Cove
 def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:
     """Return the coverage of each of these graphs as its own page initially shows it (4
     queries)."""
-    nodes: dict[int, list[TemplateNode]] = defaultdict(list)
+    nodes_by_graph: dict[int, list[TemplateNode]] = defaultdict(list)
     rows = TemplateNode.objects.filter(graph__in=graphs, problem__isnull=False)
     for node in rows.select_related("problem").only("graph_id", "kind", "problem__symbols"):
-        nodes[node.graph_id].append(node)
-    problems = {node.problem_id or 0 for each in nodes.values() for node in each}
-    defaults = dict(
-        KernelUse.objects.filter(template_node__graph__in=graphs, is_default=True).values_list(
-            "template_node", "kernel"
-        )
-    )
+        nodes_by_graph[node.graph_id].append(node)
+    problems = {node.problem_id or 0 for nodes in nodes_by_graph.values() for node in nodes}
+    default_uses = KernelUse.objects.filter(template_node__graph__in=graphs, is_default=True)
+    defaults = dict(default_uses.values_list("template_node", "kernel"))
     measured: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in serving.bucket_rows(problems, "problem", "kernel"):
         measured[row["problem"]].append(row)
-    selected: dict[int, list[Any]] = defaultdict(list)
-    for one in serving.current_selections(problems):
-        selected[one.problem_id].append(one)
-    return {
-        graph: _graph_coverage(each, defaults, measured, selected) for graph, each in nodes.items()
-    }
-
-
-def _graph_coverage(
-    nodes: list[TemplateNode],
-    defaults: Mapping[int, int],
-    measured: Mapping[int, list[dict[str, Any]]],
-    selected: Mapping[int, list[Any]],
-) -> Coverage:
-    problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
-    used = frozenset(name for problem in problems.values() for name in problem.symbols)
-    chosen = tuple(one for pk in problems for one in selected.get(pk, ()))
-    rows = [row for pk in problems for row in measured.get(pk, ())]
-    known = serving.NodeBuckets(tuple(nodes), serving.rank_buckets(rows, chosen, used), chosen)
-    bucket = known.find("")
-    in_bucket = known.selections(bucket)
-    kinds = []
-    for node in nodes:
-        selection = in_bucket.get(node.problem_id or 0)
-        kernel = selection.kernel_id if selection is not None else defaults.get(node.pk)
-        if kernel is not None:
-            is_measured = bucket is not None and any(
-                row["kernel"] == kernel and _is_in_bucket(row, node, bucket)
-                for row in measured.get(node.problem_id or 0, ())
-            )
-            kinds.append((node.kind, is_measured))
-    return count_coverage(kinds, emulated=bucket is not None and bucket.emulated)
+    selected: dict[int, list[Selection]] = defaultdict(list)
+    for selection in serving.current_selections(problems):
+        selected[selection.problem_id].append(selection)
+    coverages: dict[int, Coverage] = {}
+    for graph, nodes in nodes_by_graph.items():
+        symbols = {node.problem.pk: node.problem.symbols for node in nodes if node.problem}
+        used = frozenset(name for names in symbols.values() for name in names)
+        graph_selections = tuple(row for pk in symbols for row in selected[pk])
+        graph_rows = [row for pk in symbols for row in measured[pk]]
+        buckets = serving.rank_buckets(graph_rows, graph_selections, used)
+        known = serving.NodeBuckets(tuple(nodes), buckets, graph_selections)
+        bucket = known.find("")
+        in_bucket = known.selections(bucket)
+        kinds = []
+        for node in nodes:
+            problem = node.problem_id or 0
+            served = in_bucket.get(problem)
+            kernel = served.kernel_id if served is not None else defaults.get(node.pk)
+            if kernel is not None:
+                is_measured = bucket is not None and any(
+                    row["kernel"] == kernel and _is_in_bucket(row, node, bucket)
+                    for row in measured[problem]
+                )
+                kinds.append((node.kind, is_measured))
+        emulated = bucket is not None and bucket.emulated
+        coverages[graph] = count_coverage(kinds, emulated=emulated)
+    return coverages
 
 
 def _is_in_bucket(row: Mapping[str, Any], node: TemplateNode, bucket: serving.Bucket) -> bool:

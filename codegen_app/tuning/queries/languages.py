@@ -60,16 +60,15 @@ def language_rows(candidates: Iterable[tuple[TriedCandidate, str]]) -> tuple[Lan
         )
         rows.append(row)
     rows.sort(key=_median)
-    return tuple(_with_ratio(rows[0], row) for row in rows)
+    fastest = rows[0]
+    for place, row in enumerate(rows):
+        if row.metrics:  # then the fastest has metrics too
+            has_bounds = bool(row.time.bounds and fastest.time.bounds)
+            is_clear = has_bounds and place > 0 and row.time.low > fastest.time.high
+            ratio = row.time.value / fastest.time.value
+            rows[place] = replace(row, ratio=ratio, is_clear=is_clear)
+    return tuple(rows)
 
 
 def _median(row: TriedCandidate) -> float:
     return float("inf") if row.median_ns is None else row.median_ns
-
-
-def _with_ratio(best: LanguageRow, row: LanguageRow) -> LanguageRow:
-    if not best.metrics or not row.metrics:
-        return row
-    known = bool(row.time.bounds and best.time.bounds)
-    is_clear = known and row is not best and row.time.low > best.time.high
-    return replace(row, ratio=row.time.value / best.time.value, is_clear=is_clear)

@@ -90,14 +90,42 @@ def ledger_entries(
     """Return the candidates of one task as ledger entries, in their order."""
     rows = sorted(candidates, key=lambda row: row.position)
     order = trial_orders(rows)
-    return [_entry(run, row, order.get(row.pk, 0), descriptions) for row in rows]
+    entries: list[Entry] = []
+    for row in rows:
+        kernel, result = row.kernel, row.result
+        text = " ".join(f"{key}={value}" for key, value in row.config.items())
+        build = row.build if "build" in row._state.fields_cache else None
+        entry = Entry(
+            problem=row.task.title or str(row.task.problem),
+            node=row.task.template_node.name,
+            bindings=run.bindings,
+            kernel=kernel.name if kernel else "",
+            template=kernel.template if kernel else "",
+            config=row.config,
+            description=descriptions.get(kernel.pk, text) if kernel else text,
+            state=_state(row),
+            is_default=row.position == 0,
+            stage=row.stage,
+            reason=row.reason,
+            detail=row.detail if "detail" not in row.get_deferred_fields() else "",
+            order=order.get(row.pk, 0),
+            at_s=elapsed_s(row) if row.pk in order else 0.0,
+            measurement=result.measurement(kernel.name, run.device) if kernel and result else None,
+            modelled=modelled_result(row),
+            tied=row.tied,
+            code_digest=build.code_digest if build else "",
+            compile_s=(build.duration_s or 0.0) if build and not build.cached else 0.0,
+            resources=build.resources if build else {},
+        )
+        entries.append(entry)
+    return entries
 
 
 def trial_orders(candidates: Iterable[Candidate]) -> dict[int, int]:
     """Return the order, from 1, in which the tried candidates of each task were tried, by key.
     Candidates come with their tasks and runs."""
     counts: dict[int, int] = defaultdict(int)
-    found = {}
+    orders: dict[int, int] = {}
     tried = [
         row
         for row in candidates
@@ -107,8 +135,8 @@ def trial_orders(candidates: Iterable[Candidate]) -> dict[int, int]:
         tried, key=lambda row: (row.finished_at or row.task.run.created_at, row.position)
     ):
         counts[row.task_id] += 1
-        found[row.pk] = counts[row.task_id]
-    return found
+        orders[row.pk] = counts[row.task_id]
+    return orders
 
 
 def elapsed_s(row: Candidate) -> float:
@@ -149,36 +177,6 @@ def _by_task(run: TuningRun) -> Iterator[tuple[TuningTask, list[Candidate]]]:
 def _descriptions(task: TuningTask) -> dict[int, str]:
     uses = KernelUse.objects.filter(template_node=task.template_node_id)
     return dict(uses.values_list("kernel", "description"))
-
-
-def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, str]) -> Entry:
-    kernel = row.kernel
-    text = " ".join(f"{key}={value}" for key, value in row.config.items())
-    build = row.build if "build" in row._state.fields_cache else None
-    return Entry(
-        problem=row.task.title or str(row.task.problem),
-        node=row.task.template_node.name,
-        bindings=run.bindings,
-        kernel=kernel.name if kernel else "",
-        template=kernel.template if kernel else "",
-        config=row.config,
-        description=descriptions.get(kernel.pk, text) if kernel else text,
-        state=_state(row),
-        is_default=row.position == 0,
-        stage=row.stage,
-        reason=row.reason,
-        detail=row.detail if "detail" not in row.get_deferred_fields() else "",
-        order=order,
-        at_s=elapsed_s(row) if order else 0.0,
-        measurement=row.result.measurement(kernel.name, run.device)
-        if kernel and row.result
-        else None,
-        modelled=modelled_result(row),
-        tied=row.tied,
-        code_digest=build.code_digest if build else "",
-        compile_s=(build.duration_s or 0.0) if build and not build.cached else 0.0,
-        resources=build.resources if build else {},
-    )
 
 
 def modelled_result(row: Candidate) -> ModelledTime | None:

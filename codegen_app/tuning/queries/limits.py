@@ -136,35 +136,58 @@ def limits(
     place = place if place < len(rows) else 0
     work = _work(rows[place])
     by_bindings = {_key(row.bindings): _work(row) for row in rows}
-    results = _current_results(problem, kernel)
-    points = tuple(
-        _point(result, by_bindings.get(_key(result.bindings, rows[0].bindings)))
-        for result in results
-        if not result.emulated
-    )
     used, shown_sizes = rows[0].bindings, _key(rows[place].bindings)
+    results = _current_results(problem, kernel)
+    points: list[MeasuredPoint] = []
+    for result in results:
+        if result.emulated:
+            continue
+        environment, time_ns = result.environment, result.median_ns
+        board = targets.board_of(environment.target, environment.device_name)
+        work_there = by_bindings.get(_key(result.bindings, used))
+        intensity_there = share = None
+        if work_there is not None:
+            intensity_there = roofline.intensity(work_there)
+            share = roofline.limit(work_there, board).least_ns / time_ns if board else None
+        point = build_row(
+            MeasuredPoint,
+            result,
+            kernel=result.kernel.name,
+            url=result.kernel.get_absolute_url(),
+            device=environment.device_name,
+            target=environment.target,
+            board=board.name if board else "",
+            metrics=metrics_of(result),
+            drift=None,
+            intensity=intensity_there.per_byte if intensity_there else None,
+            operations_per_s=1e9 * intensity_there.operations / time_ns
+            if intensity_there
+            else None,
+            share=share,
+        )
+        points.append(point)
     here = [point for point in points if _key(point.bindings, used) == shown_sizes]
     modelled_here = [
         row
         for row in modelled
         if row.is_shown and row.time_us and _key(row.sizes, used) == shown_sizes
     ]
-    kind = roofline.intensity(work)
+    intensity = roofline.intensity(work)
     return Limits(
         place=place,
         sizes=tuple(Sizes(number, row.bindings) for number, row in enumerate(rows)),
         work=asdict(work),
         bytes=work.bytes,
-        operations=kind.operations if kind else 0,
-        dtype=kind.dtype if kind else "",
-        unit=kind.unit if kind else "",
-        intensity=kind.per_byte if kind else None,
+        operations=intensity.operations if intensity else 0,
+        dtype=intensity.dtype if intensity else "",
+        unit=intensity.unit if intensity else "",
+        intensity=intensity.per_byte if intensity else None,
         boards=tuple(
             _board_row(board, work, here, modelled_here)
             for name in sorted(targets.names(), key=lambda name: name != first)
             for board in targets.boards(name)
         ),
-        points=points,
+        points=tuple(points),
         emulated=any(result.emulated for result in results),
     )
 
@@ -197,34 +220,14 @@ def _current_results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
         key = (row.kernel_id, *device, row.origin, _key(row.bindings), *compiler)
         buckets[key].append(row)
     current = filter(None, map(current_measurement, buckets.values()))
-    return sorted((found.result for found in current), key=lambda row: row.median_ns)
-
-
-def _point(result: BenchmarkResult, work: Work | None) -> MeasuredPoint:
-    environment = result.environment
-    board = targets.board_of(environment.target, environment.device_name)
-    kind = roofline.intensity(work) if work else None
-    share = roofline.limit(work, board).least_ns / result.median_ns if work and board else None
-    return MeasuredPoint(
-        kernel=result.kernel.name,
-        url=result.kernel.get_absolute_url(),
-        device=environment.device_name,
-        target=environment.target,
-        board=board.name if board else "",
-        bindings=result.bindings,
-        metrics=metrics_of(result),
-        origin=result.origin,
-        intensity=kind.per_byte if kind else None,
-        operations_per_s=1e9 * kind.operations / result.median_ns if kind else None,
-        share=share,
-    )
+    return sorted((measured.result for measured in current), key=lambda row: row.median_ns)
 
 
 def _board_row(
     board: Board, work: Work, points: Sequence[MeasuredPoint], modelled: Sequence[ModelledRow]
 ) -> LimitRow:
     """Return a board's limits with the best measurement and the lowest modelled time on it."""
-    limit, kind = roofline.limit(work, board), roofline.intensity(work)
+    limit, intensity = roofline.limit(work, board), roofline.intensity(work)
     key = board.name, board.target
     measured_here = [point for point in points if (point.board, point.target) == key]
     times = {row.time_us: row for row in modelled if (row.board, row.target) == key}
@@ -235,7 +238,7 @@ def _board_row(
             board=board.name,
             target=board.target,
             time_ns=time_ns,
-            operations_per_s=1e9 * kind.operations / time_ns if kind else None,
+            operations_per_s=1e9 * intensity.operations / time_ns if intensity else None,
             share=limit.least_ns / time_ns,
             url=times[time_us].url,
         )
@@ -246,7 +249,7 @@ def _board_row(
         board=board.name,
         reference=board == targets.boards(board.target)[0],
         bytes_per_s=board.memory_bytes_per_s,
-        peak=roofline.peak(kind, board) if kind else None,
+        peak=roofline.peak(intensity, board) if intensity else None,
         best=min(measured_here, key=lambda point: point.time.value, default=None),
         sources=board.sources,
         modelled=lowest,

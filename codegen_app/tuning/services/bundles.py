@@ -75,9 +75,7 @@ class BundleRequest:
     @property
     def folder(self) -> str:
         """The name of the bundle's one folder, and of the file."""
-        if self.use is not None:
-            return bundle_paths.bundle_folder(self.use.kernel.name, self.use.kernel.source_digest)
-        return bundle_paths.bundle_folder(self.graph.name, self.graph.digest)
+        return folder_name(self.graph, self.use)
 
     @property
     def is_quick(self) -> bool:
@@ -90,6 +88,13 @@ class BundleRequest:
             and self.size_bytes <= MAX_BYTES
             and took <= MAX_PREPARATION
         )
+
+
+def folder_name(graph: Graph, use: KernelUse | None) -> str:
+    """Return the name of the one folder in a graph's or kernel's bundle, and of the file."""
+    if use is not None:
+        return bundle_paths.bundle_folder(use.kernel.name, use.kernel.source_digest)
+    return bundle_paths.bundle_folder(graph.name, graph.digest)
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,8 @@ def graph_bundle(graph: Graph, times: str = "") -> BundleRequest:
     defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
     served = dict(defaults.values_list("template_node__name", "kernel__name"))
     served |= chosen.selected
-    names = {*served.values(), *(name for one in chosen.smaller for name in one.selected.values())}
+    smaller = (name for sizes in chosen.smaller for name in sizes.selected.values())
+    names = {*served.values(), *smaller}
     requested = _bundle_request(graph, times, chosen, None, sorted(names))
     if not requested.targets:
         raise UserError(f"{graph.name}: no target has a build of every kernel yet")
@@ -137,12 +143,12 @@ def _bundle_request(
     complete = _common_targets(known, names)
     included = {key: build for key, build in sorted(known.items()) if key[1] in complete}
     node = use.template_node.name if use else ""
-    made_of = (
+    contents = (
         *(graph.name, graph.digest, graph.file.digest, generator(), names, node),
         asdict(chosen) if chosen else None,
         [(*key, build.pk, build.code_digest) for key, build in included.items()],
     )
-    text = json.dumps(made_of, sort_keys=True, default=dict)
+    text = json.dumps(contents, sort_keys=True, default=dict)
     return BundleRequest(
         graph=graph,
         times=times,
@@ -161,10 +167,21 @@ def write(requested: BundleRequest, out: IO[bytes], progress: Progress = lambda 
     Raises ``UserError`` if a file is missing, or if this version of the generator does not make a
     requested kernel.
     """
-    schedule, manifest, kernels = (
-        _kernel_parts(requested) if requested.use else _graph_parts(requested)
-    )
-    known = _latest_builds([kernel.name for kernel in kernels])
+    kernels: Sequence[RenderedKernel]
+    if requested.use is not None:
+        schedule, manifest, kernel = _kernel_parts(requested.graph, requested.use)
+        kernels = [kernel]
+        known = _latest_builds([kernel.name])
+    else:
+        assert requested.choices is not None, "a graph's"
+        generated = requested.choices.generated()
+        schedule, kernels = generated.schedule, generated.kernels
+        names = [kernel.name for kernel in kernels]
+        known = _latest_builds(names)
+        complete = _common_targets(known, names)
+        if not complete:
+            raise UserError(f"{requested.graph.name}: no target has a build of every kernel yet")
+        manifest = replace(generated.manifest(), targets=complete)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(path: str, content: str | bytes) -> None:
@@ -195,23 +212,9 @@ def open_bundle(requested: BundleRequest) -> IO[bytes]:
     return out
 
 
-BundleParts = tuple[Schedule, Manifest, Sequence[RenderedKernel]]
-
-
-def _graph_parts(requested: BundleRequest) -> BundleParts:
-    assert requested.choices is not None, "a graph's"
-    generated = requested.choices.generated()
-    names = [kernel.name for kernel in generated.kernels]
-    complete = _common_targets(_latest_builds(names), names)
-    if not complete:
-        raise UserError(f"{requested.graph.name}: no target has a build of every kernel yet")
-    return generated.schedule, replace(generated.manifest(), targets=complete), generated.kernels
-
-
-def _kernel_parts(requested: BundleRequest) -> BundleParts:
-    assert requested.use is not None, "a kernel's"
-    name, node = requested.use.kernel.name, requested.use.template_node
-    digest = requested.graph.file.digest
+def _kernel_parts(graph: Graph, use: KernelUse) -> tuple[Schedule, Manifest, RenderedKernel]:
+    name, node = use.kernel.name, use.template_node
+    digest = graph.file.digest
     scheduled = engine.scheduled(digest)
     complete = _common_targets(_latest_builds([name]), [name])
     recorded = engine.kernel_records([name])[name]
@@ -221,7 +224,7 @@ def _kernel_parts(requested: BundleRequest) -> BundleParts:
     caller = next(filter(None, callers), None)  # for all targets, or for one that it is built for
     if caller is None:
         raise UserError(f"{name}: this version of the generator does not make it for {node}")
-    plan = scheduled.with_name(requested.graph.name)
+    plan = scheduled.with_name(graph.name)
     backend = pipeline.scheduling(plan, scheduled.backend.targets)
     rendered, call = backend.codegen(scheduled.node(node.name), caller)
     if not complete:
@@ -248,7 +251,7 @@ def _kernel_parts(requested: BundleRequest) -> BundleParts:
         storage={},
         pools={},
     )
-    return plan, manifest, [rendered]
+    return plan, manifest, rendered
 
 
 def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:
@@ -256,11 +259,11 @@ def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:
     rows = Build.objects.filter(kernel__name__in=names, state=State.DONE)
     files = ("listing", "code_object", "intermediate", "library")
     size = sum((Coalesce(F(f"{file}__size_bytes"), Value(0)) for file in files), Value(0))
-    found = rows.order_by("created_at", "pk").values_list(
+    values = rows.order_by("created_at", "pk").values_list(
         "kernel__name", "target", "flags", "pk", "code_digest", size
     )
     default = list(DEFAULT_FLAGS.values)
-    ranked = sorted(found, key=lambda row: row[2] == default)
+    ranked = sorted(values, key=lambda row: row[2] == default)
     return {(name, target): _BuildRef(*build) for name, target, _, *build in ranked}
 
 

@@ -16,7 +16,6 @@ from codegen_app.tuning.services.bundles import BundleRequest
 from codegen_app.workers import queue, work
 from codegen_app.workers.interrupt import Interruptible
 from codegen_app.workers.models import OPEN_STATES, State
-from scheduler.codegen import bundle_paths
 from scheduler.errors import MachineError, Stage, UserError
 
 MAX_OPEN = 5  # waiting or being packed, per person
@@ -59,13 +58,6 @@ def request_packing(requested: BundleRequest, actor: AbstractBaseUser) -> Packin
         queue.notify(queue.Kind.PREPARE)  # its workers pack
     row.refresh_from_db()
     return row
-
-
-def folder_name(row: Packing) -> str:
-    """Return the name of the file, and of the one folder in it."""
-    if row.use is not None:
-        return bundle_paths.bundle_folder(row.use.kernel.name, row.use.kernel.source_digest)
-    return bundle_paths.bundle_folder(row.graph.name, row.graph.digest)
 
 
 def may_cancel(requested_by: int | None, person: AbstractBaseUser | AnonymousUser) -> bool:

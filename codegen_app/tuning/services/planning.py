@@ -7,7 +7,7 @@ dies, its rows stay, and the next worker continues from them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -123,13 +123,18 @@ def _plan_part(
     planned = set(TuningTask.objects.filter(run=run).values_list("problem", flat=True))
     part = [row for row in first_nodes[start : start + _BATCH_SIZE] if row[1] not in planned]
     nodes = TemplateNode.objects.select_related("problem").in_bulk([pk for pk, _, _ in part])
-    # The tuner requests what it tries; it always begins with the defaults.
-    if run.has_budget:
-        tried = _defaults(nodes.values(), run.target)
+    tried: dict[int, list[tuple[int, GeneratedKernel]]] = {}  # with positions, by node
+    if run.has_budget:  # the tuner requests what it tries; it always begins with the defaults
+        uses = KernelUse.objects.filter(template_node__in=list(nodes.values()))
+        uses = uses.select_related("kernel").defer("kernel__source")
+        target = targets.find(run.target)
+        for use in uses.order_by("template_node", "position"):
+            if can_build(target, use.kernel.source_file):
+                tried.setdefault(use.template_node_id, [(use.position, use.kernel)])
     else:
         tried = sampling.record_kernels(run, nodes, samples)
-    kernels = [kernel for of_node in tried.values() for _, kernel in of_node]
-    defaults = [kernel for of_node in tried.values() for _, kernel in of_node[:1]]
+    kernels = [kernel for candidates in tried.values() for _, kernel in candidates]
+    defaults = [kernel for candidates in tried.values() for _, kernel in candidates[:1]]
     requested = RunBuilds(run, kernels, defaults)
     if samples:
         sampling.record_limits(run, [nodes[pk] for pk in samples if pk in nodes])
@@ -162,16 +167,3 @@ def _plan_part(
         if build.state not in OPEN_STATES and build.state != State.DONE:
             ledger.on_build_finished(build)
     return True
-
-
-def _defaults(
-    nodes: Iterable[TemplateNode], target: str
-) -> dict[int, list[tuple[int, GeneratedKernel]]]:
-    """Return the first candidate of each node with its position; none in a language that nothing
-    builds for the target."""
-    found: dict[int, list[tuple[int, GeneratedKernel]]] = {}
-    rows = KernelUse.objects.filter(template_node__in=list(nodes)).select_related("kernel")
-    for use in rows.defer("kernel__source").order_by("template_node", "position"):
-        if can_build(targets.find(target), use.kernel.source_file):
-            found.setdefault(use.template_node_id, [(use.position, use.kernel)])
-    return found

@@ -143,7 +143,7 @@ def test_a_worker_that_dies_leaves_it_to_the_next(
         raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(jobs, "_record", die)
+        patch.setattr(jobs, "store_measurement", die)
         jobs.run(row)
     assert Datum.objects.filter(source=Source.AGAIN).count() == 0
     work.requeue_orphans()

@@ -18,7 +18,7 @@ from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import GeneratedKernel, KernelUse, Packing
 from codegen_app.platform import files
 from codegen_app.tuning.services import bundles, packing
-from codegen_app.tuning.services.bundles import BundleRequest
+from codegen_app.tuning.services.bundles import BundleRequest, folder_name
 from codegen_app.web import ranges
 from codegen_app.web.forms.query import BundleForm
 from codegen_app.workers.models import State
@@ -54,14 +54,23 @@ def packed_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _download(
-    request: HttpRequest, subject: Graph | GeneratedKernel, look: Callable[[], BundleRequest]
+    request: HttpRequest,
+    subject: Graph | GeneratedKernel,
+    request_bundle: Callable[[], BundleRequest],
 ) -> HttpResponseBase:
     """Return the zip, or the page that requests it, or redirect to the subject's page with one line
     that says why there is none."""
     try:
-        requested = look()
+        requested = request_bundle()
         if requested.is_quick:
-            return _pack_now(requested)
+            # A process packs one at a time, so that others get their pages meanwhile.
+            if not _packing_lock.acquire(blocking=False):
+                raise UserError("another bundle is being packed: try again in a moment")
+            try:
+                packed = bundles.open_bundle(requested)
+            finally:
+                _packing_lock.release()
+            return FileResponse(packed, as_attachment=True, filename=f"{requested.folder}.zip")
     except UserError as error:
         messages.error(request, str(error))
         return redirect(subject)
@@ -77,18 +86,6 @@ def _download(
     return redirect(f"{address}?{query}" if query else address)
 
 
-def _pack_now(requested: BundleRequest) -> HttpResponseBase:
-    """Pack the bundle during the request. A process packs one at a time, so that others get their
-    pages meanwhile."""
-    if not _packing_lock.acquire(blocking=False):
-        raise UserError("another bundle is being packed: try again in a moment")
-    try:
-        packed = bundles.open_bundle(requested)
-    finally:
-        _packing_lock.release()
-    return FileResponse(packed, as_attachment=True, filename=f"{requested.folder}.zip")
-
-
 def _stored(request: HttpRequest, row: Packing) -> HttpResponseBase:
     """Return the file from the storage; if it was lost or damaged, the page that says so."""
     assert row.file is not None, "it is done"
@@ -98,5 +95,9 @@ def _stored(request: HttpRequest, row: Packing) -> HttpResponseBase:
         packing.mark_missing(row)
         return redirect(row)
     return ranges.file_response(
-        request, file, row.file.size_bytes, row.file.digest, f"{packing.folder_name(row)}.zip"
+        request,
+        file,
+        row.file.size_bytes,
+        row.file.digest,
+        f"{folder_name(row.graph, row.use)}.zip",
     )

@@ -115,8 +115,8 @@ class RunPage:
     @cached_property
     def languages(self) -> tuple[str, ...]:
         """The languages of its candidates; none if there is only one."""
-        found = sorted({row.language for row in self.ledger if row.language})
-        return tuple(found) if len(found) > 1 else ()
+        languages = sorted({row.language for row in self.ledger if row.language})
+        return tuple(languages) if len(languages) > 1 else ()
 
     @property
     def best_sum_ns(self) -> float | None:
@@ -165,15 +165,32 @@ def run_page(pk: int) -> RunPage:
     tried = trial_orders(candidates)
     nodes = {candidate.task.template_node for candidate in candidates}
     node_urls = {node: node.get_absolute_url() for node in nodes}
-    ledger = tuple(
-        _ledger_row(
+    ledger: list[LedgerRow] = []
+    for candidate in candidates:
+        kernel, build, result = candidate.kernel, candidate.build, candidate.result
+        node, order = candidate.task.template_node, tried.get(candidate.pk, 0)
+        row = build_row(
+            LedgerRow,
             candidate,
-            node_urls[candidate.task.template_node],
+            node=node.name,
+            node_url=node_urls[node],
+            problem=str(candidate.task.problem),
+            language=language_of(kernel.source_file) if kernel else "",
+            kernel=kernel.name if kernel else "",
+            kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
+            metrics=metrics_of(result),
+            check_ratio=result.check_ratio if result else None,
+            emulated=bool(result and result.emulated),
+            origin="",
+            drift=None,
+            modelled=modelled_result(candidate),
             serves=candidate.pk in selected,
-            order=tried.get(candidate.pk, 0),
+            resource_use=resource_use(build.resources, build.target) if build else None,
+            outcome=candidate_outcome(candidate.state, candidate.stage, modelled=result is None),
+            order=order,
+            at_s=elapsed_s(candidate) if order else None,
         )
-        for candidate in candidates
-    )
+        ledger.append(row)
     waiting = (*unserved_queues(rows[0], candidates), *wait_reasons(candidates))
     tasks = {candidate.task for candidate in candidates}
     earlier = Counter(task.begins_with.run for task in tasks if task.begins_with is not None)
@@ -182,7 +199,7 @@ def run_page(pk: int) -> RunPage:
         for run, count in sorted(earlier.items(), key=lambda pair: pair[0].pk)
     )
     best, curves = _best_kernels(ledger), _curves(ledger)
-    return RunPage(rows[0], best, ledger, curves, waiting, warm_starts)
+    return RunPage(rows[0], best, tuple(ledger), curves, waiting, warm_starts)
 
 
 def _candidates(pk: int) -> list[Candidate]:
@@ -229,42 +246,16 @@ def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
     }
 
 
-def _ledger_row(candidate: Candidate, node_url: str, *, serves: bool, order: int) -> LedgerRow:
-    kernel, build, result = candidate.kernel, candidate.build, candidate.result
-    node = candidate.task.template_node
-    return build_row(
-        LedgerRow,
-        candidate,
-        node=node.name,
-        node_url=node_url,
-        problem=str(candidate.task.problem),
-        language=language_of(kernel.source_file) if kernel else "",
-        kernel=kernel.name if kernel else "",
-        kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
-        metrics=metrics_of(result),
-        check_ratio=result.check_ratio if result else None,
-        emulated=bool(result and result.emulated),
-        origin="",
-        drift=None,
-        modelled=modelled_result(candidate),
-        serves=serves,
-        resource_use=resource_use(build.resources, build.target) if build else None,
-        outcome=candidate_outcome(candidate.state, candidate.stage, modelled=result is None),
-        order=order,
-        at_s=elapsed_s(candidate) if order else None,
-    )
-
-
 def _is_modelled(row: LedgerRow) -> bool:
     return row.state == State.DONE and row.modelled is not None and not row.modelled.obstacle
 
 
 def _by_problem(ledger: Iterable[LedgerRow]) -> dict[tuple[str, str], list[LedgerRow]]:
     """Group the candidates by node and problem, in the order of the graph."""
-    found: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
     for row in ledger:
-        found[row.node_url, row.problem].append(row)
-    return found
+        groups[row.node_url, row.problem].append(row)
+    return groups
 
 
 def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
@@ -282,7 +273,7 @@ def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
     return tuple(curves)
 
 
-def _best_kernels(ledger: tuple[LedgerRow, ...]) -> tuple[BestKernel, ...]:
+def _best_kernels(ledger: Iterable[LedgerRow]) -> tuple[BestKernel, ...]:
     """Return the fastest candidate of each problem, in the order of the graph."""
     best = []
     for of_problem in _by_problem(ledger).values():
