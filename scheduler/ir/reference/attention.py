@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.matmul import attention
-from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
+from scheduler.ir.reference.normalization import softmax_or_zeros
+from scheduler.ir.reference.random import keep_mask
+from scheduler.ir.reference.rule import (
+    Args,
+    Array,
+    UnsupportedUseError,
+)
 
 
 def _mask(a: Args) -> Any:
@@ -80,3 +85,39 @@ def attention_backward(a: Args) -> tuple[Any, ...]:
         None,
     )
     return made if "grad_input_mask" in a else made[:3]
+
+
+def attention(a: Args) -> Array:
+    """softmax(scale q k^T + mask) v, one head at a time to limit the memory of scores; dropout is
+    applied to the weights.
+
+    Causal is aligned top-left; a row whose scores are all minus infinity gives zeros. Grouped
+    queries: head h reads key head h // (heads / key heads).
+    """
+    query, key, value, mask = a["query"], a["key"], a["value"], a["attn_mask"]
+    if a["enable_gqa"]:
+        key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
+        value = np.repeat(value, query.shape[-3] // value.shape[-3], axis=-3)
+    rows, columns = query.shape[-2], key.shape[-2]
+    batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    query, key, value = (np.broadcast_to(t, batch + t.shape[-2:]) for t in (query, key, value))
+    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if a["scale"] is None else a["scale"]
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*batch, rows, columns))
+    causal = np.arange(columns) <= np.arange(rows)[:, None] if a["is_causal"] else None
+    chance = a["dropout_p"]
+    left = keep_mask(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
+    result = np.empty((*batch, rows, value.shape[-1]))
+    for at in np.ndindex(*batch):
+        scores = (query[at] * scale) @ key[at].swapaxes(-1, -2)
+        if mask is not None and mask.dtype == np.bool_:
+            scores = np.where(mask[at], scores, -np.inf)
+        elif mask is not None:
+            scores = scores + mask[at]
+        if causal is not None:
+            scores = np.where(causal, scores, -np.inf)
+        weights = softmax_or_zeros(scores, -1)
+        if chance:
+            weights = np.zeros_like(scores) if left is None else weights * left[at] / (1 - chance)
+        result[at] = weights @ value[at]
+    return result

@@ -1,4 +1,4 @@
-"""Reference of creation ops, conversions, and sizes as values."""
+"""Reference of creation ops and window functions, conversions, and sizes as values."""
 
 from __future__ import annotations
 
@@ -245,3 +245,35 @@ def sym_size(a: Args) -> Any:
 
 def sym_numel(a: Args) -> Any:
     return int(a["self"].size)
+
+
+def _positions(a: Args) -> Any:
+    """Return positions from 0 to 1, or to below 1 for a periodic window."""
+    length = a["window_length"]
+    if not 0 <= length <= MAX_RESULT_ELEMENTS:
+        raise UnsupportedUseError(f"a window of {length} elements is too large")
+    parts = length if a.get("periodic", True) else length - 1
+    return np.arange(length) / max(parts, 1)
+
+
+def _whole(a: Args, values: Any) -> Any:
+    return np.ones(1) if a["window_length"] == 1 else values
+
+
+def cosines(alpha: float, beta: float, third: float = 0.0) -> Rule:
+    def rule(a: Args) -> Any:
+        turn = 2 * np.pi * _positions(a)
+        first, second = a.get("alpha", alpha), a.get("beta", beta)
+        return _whole(a, first - second * np.cos(turn) + third * np.cos(2 * turn))
+
+    return rule
+
+
+def bartlett(a: Args) -> Any:
+    return _whole(a, 1 - np.abs(2 * _positions(a) - 1))
+
+
+def kaiser(a: Args) -> Any:
+    beta = a.get("beta", 12.0)
+    inside = np.maximum(1 - (2 * _positions(a) - 1) ** 2, 0)
+    return _whole(a, np.i0(beta * np.sqrt(inside)) / np.i0(beta))

@@ -1,4 +1,4 @@
-"""Reference of embedding_bag and of histograms."""
+"""Reference of embedding_bag and of reductions of segments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, UnsupportedUseError, is_float
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, UnsupportedUseError
 
 _SUM, _MEAN, _MAX = 0, 1, 2
 
@@ -53,24 +53,6 @@ def _first_maxima(made: Array, rows: Array, bag: Array, used: Array, indices: Ar
     entries, columns = np.nonzero((rows == made[bag]) & used[:, None])
     np.minimum.at(first, (bag[entries], columns), entries)
     return np.where(first < len(indices), np.append(indices, 0)[first], 0)
-
-
-def histc(a: Args) -> Array:
-    x, bins = a["self"].reshape(-1), a["bins"]
-    if not is_float(x) or bins < 1:
-        raise UnsupportedUseError("a histogram of integers, or without bins, is not supported")
-    low, high = float(a["min"]), float(a["max"])
-    if low == high and x.size:
-        low, high = float(x.min()), float(x.max())
-    if low == high:
-        low, high = low - 1, high + 1
-    x = x[(x >= low) & (x <= high)]
-    place = np.minimum(((x - low) * bins / (high - low)).astype(np.int64), bins - 1)
-    return np.bincount(place, minlength=bins).astype(np.float64)
-
-
-def bincount(a: Args) -> Any:
-    return np.bincount(a["self"], a["weights"], a["minlength"])
 
 
 def composite_embedding_bag(a: Args) -> tuple[Array, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
+from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
 from scheduler.limits import MAX_RESULT_ELEMENTS
 
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -181,3 +182,24 @@ def tril(a: Args) -> Any:
 
 def triu(a: Args) -> Any:
     return np.triu(a["self"], a["diagonal"])
+
+
+def padding(mode: str) -> Rule:
+    return lambda a: pad({"self": a["self"], "pad": a["padding"], "mode": mode})
+
+
+def padding_backward(mode: str) -> Rule:
+    """Return the gradient; padding the elements' numbers gives the source of each element."""
+
+    def rule(a: Args) -> Array:
+        x, rank = a["self"], len(a["padding"]) // 2
+        plane = x.shape[-rank:]
+        numbers = np.arange(math.prod(plane)).reshape(plane)
+        source = pad({"self": numbers, "pad": a["padding"], "mode": mode}).ravel()
+        grad = a["grad_output"].reshape(-1, source.size)
+        made = np.zeros((grad.shape[0], numbers.size))
+        for row, values in zip(made, grad, strict=True):
+            np.add.at(row, source, values)
+        return made.reshape(x.shape)
+
+    return rule

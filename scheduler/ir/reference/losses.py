@@ -1,4 +1,4 @@
-"""Reference of losses, and of vector distances and similarity."""
+"""Reference of losses, and of distances and similarity of vectors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir.reference.reductions import norm as vector_norm
 from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError, as_float
 
 _NONE, _MEAN, _SUM = 0, 1, 2
@@ -198,15 +199,24 @@ def linear_cross_entropy_with_gradients(a: Args) -> tuple[Any, ...]:
 # Distances.
 
 
-def _norm(x: Array, p: float, axis: Any, keepdims: bool = False) -> Any:
-    size = np.abs(x)
-    if p == np.inf:
-        return size.max(axis=axis, keepdims=keepdims)
-    if p == -np.inf:
-        return size.min(axis=axis, keepdims=keepdims)
-    if p == 0:
-        return (size != 0).sum(axis=axis, keepdims=keepdims).astype(np.float64)
-    return (size**p).sum(axis=axis, keepdims=keepdims) ** (1 / p)
+def _norm(x: Array, p: float, axis: Any, keepdims: bool = False) -> Array:
+    return vector_norm({"self": x, "ord": p, "dim": axis, "keepdim": keepdims})
+
+
+def cdist(a: Args) -> Array:
+    first, second = as_float(a["x1"]), as_float(a["x2"])
+    p = a.get("p", 2.0)
+    lead = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    made = np.empty((*lead, first.shape[-2], second.shape[-2]))
+    for row in range(first.shape[-2]):  # all differences at once could be many
+        made[..., row, :] = _norm(first[..., row, None, :] - second, p, -1)
+    return made
+
+
+def pdist(a: Args) -> Array:
+    x = as_float(a["self"])
+    i, j = np.triu_indices(x.shape[0], 1)
+    return _norm(x[i] - x[j], a["p"], -1)
 
 
 def dist(a: Args) -> Any:

@@ -1,114 +1,55 @@
-"""Reference of matrix multiplications, convolutions and attention."""
+"""Reference of matrix products: plain, grouped, and sums of products over given dimensions."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.random import keep_mask
-from scheduler.ir.reference.rule import Args, Array
+from scheduler.ir.reference.rule import (
+    Args,
+    Array,
+    Result,
+    Rule,
+    as_float,
+    normalize_dims,
+)
 
 
-def cast_factor(number: Any, product: Array) -> Any:
-    """Convert a factor to the product's type: for integers it is truncated towards zero."""
-    return int(number) if np.issubdtype(product.dtype, np.integer) else number
-
-
-def _add_bias(bias: Any, product: Array, a: Args) -> Array:
-    """Return beta * bias + alpha * product; with beta = 0 the bias, even NaN, is ignored."""
-    alpha, beta = (cast_factor(a[name], product) for name in ("alpha", "beta"))
+def _add_bias(a: Args, product: Array) -> Any:
+    """Return beta * self + alpha * product; with beta = 0 ``self``, even NaN, is ignored. For
+    integers the factors are truncated towards zero."""
+    if product.dtype == np.bool_:
+        return np.logical_or(a["self"], product) if a["beta"] else product
+    alpha, beta = a["alpha"], a["beta"]
+    if np.issubdtype(product.dtype, np.integer):
+        alpha, beta = int(alpha), int(beta)
     scaled = product if alpha == 1 else product * alpha
     if beta == 0:
         return scaled
-    return np.asarray(scaled + (bias if beta == 1 else bias * beta))
+    return np.asarray(scaled + (a["self"] if beta == 1 else a["self"] * beta))
+
+
+def product(left: str, right: str) -> Rule:
+    """Return the matrix product of the arguments of these names."""
+    return lambda a: a[left] @ a[right]
+
+
+def biased_product(left: str, right: str) -> Rule:
+    """Return ``beta * self + alpha * left @ right``."""
+    return lambda a: _add_bias(a, a[left] @ a[right])
+
+
+mm, matmul = product("self", "mat2"), product("self", "other")
+dot, mv = product("self", "tensor"), product("self", "vec")
+addmm, baddbmm = biased_product("mat1", "mat2"), biased_product("batch1", "batch2")
+addmv = biased_product("mat", "vec")
 
 
 def linear(a: Args) -> Array:
     product: Array = a["input"] @ a["weight"].T
     return product if a["bias"] is None else product + a["bias"]
-
-
-def softmax(x: Array, axis: int) -> Array:
-    """Return exp(x) divided by its sum, shifted by the maximum."""
-    if x.size == 0:
-        return x.copy()
-    powers = np.exp(x - x.max(axis=axis, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
-
-
-def attention(a: Args) -> Array:
-    """softmax(scale q k^T + mask) v, one head at a time to limit the memory of scores; dropout is
-    applied to the weights.
-
-    Causal is aligned top-left; a row whose scores are all minus infinity gives zeros. Grouped
-    queries: head h reads key head h // (heads / key heads).
-    """
-    query, key, value, mask = a["query"], a["key"], a["value"], a["attn_mask"]
-    if a["enable_gqa"]:
-        key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
-        value = np.repeat(value, query.shape[-3] // value.shape[-3], axis=-3)
-    rows, columns = query.shape[-2], key.shape[-2]
-    batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    query, key, value = (np.broadcast_to(t, batch + t.shape[-2:]) for t in (query, key, value))
-    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if a["scale"] is None else a["scale"]
-    if mask is not None:
-        mask = np.broadcast_to(mask, (*batch, rows, columns))
-    causal = np.arange(columns) <= np.arange(rows)[:, None] if a["is_causal"] else None
-    chance = a["dropout_p"]
-    left = keep_mask(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
-    result = np.empty((*batch, rows, value.shape[-1]))
-    for at in np.ndindex(*batch):
-        scores = (query[at] * scale) @ key[at].swapaxes(-1, -2)
-        if mask is not None and mask.dtype == np.bool_:
-            scores = np.where(mask[at], scores, -np.inf)
-        elif mask is not None:
-            scores = scores + mask[at]
-        if causal is not None:
-            scores = np.where(causal, scores, -np.inf)
-        weights = _safe_softmax(scores)
-        if chance:
-            weights = np.zeros_like(scores) if left is None else weights * left[at] / (1 - chance)
-        result[at] = weights @ value[at]
-    return result
-
-
-def _safe_softmax(scores: Array) -> Array:
-    if scores.size == 0:
-        return scores
-    highest = scores.max(axis=-1, keepdims=True)
-    powers = np.exp(scores - np.where(highest == -np.inf, 0.0, highest))
-    total = powers.sum(axis=-1, keepdims=True)
-    return np.asarray(powers / np.where(highest == -np.inf, 1.0, total))
-
-
-def mm(a: Args) -> Any:
-    return a["self"] @ a["mat2"]
-
-
-def addmm(a: Args) -> Any:
-    return _add_bias(a["self"], a["mat1"] @ a["mat2"], a)
-
-
-def baddbmm(a: Args) -> Any:
-    return _add_bias(a["self"], a["batch1"] @ a["batch2"], a)
-
-
-def addmv(a: Args) -> Any:
-    return _add_bias(a["self"], a["mat"] @ a["vec"], a)
-
-
-def matmul(a: Args) -> Any:
-    return a["self"] @ a["other"]
-
-
-def dot(a: Args) -> Any:
-    return a["self"] @ a["tensor"]
-
-
-def mv(a: Args) -> Any:
-    return a["self"] @ a["vec"]
 
 
 def outer(a: Args) -> Any:
@@ -124,3 +65,94 @@ def einsum(a: Args) -> Any:
     if alone and np.result_type(*tensors).kind in "biu":
         tensors = [x.astype(np.int64) for x in tensors]
     return np.einsum(equation, *tensors, optimize=True)
+
+
+def _groups(ends: Array, size: int) -> Iterator[tuple[int, slice]]:
+    """Yield each group's number and slice, from the groups' ends along an axis of this size."""
+    start = 0
+    for group, end in enumerate(np.asarray(ends).tolist()):
+        yield group, slice(start, min(max(end, start), size))
+        start = min(max(end, start), size)
+
+
+def rows_by_group(a: Args) -> Result:
+    """[S, K] x [E, K, N] → [S, N]: rows up to ``offs[e]`` times matrix e; 0 for ungrouped rows."""
+    return _rows(np.asarray(a["input"]), np.asarray(a["weight"]), a["offs"])
+
+
+def _rows(x: Array, y: Array, ends: Array) -> Array:
+    made = np.zeros((x.shape[0], y.shape[-1]), np.result_type(x, y))
+    for group, place in _groups(ends, x.shape[0]):
+        made[place] = x[place] @ y[group]
+    return made
+
+
+def grouped_mm(a: Args) -> Result:
+    """torch's four forms: groups of rows, of columns, of the summed axis, or a batch."""
+    x, y, ends = np.asarray(a["self"]), np.asarray(a["mat2"]), a["offs"]
+    if x.ndim == y.ndim == 3:
+        made = x @ y
+    elif y.ndim == 3:
+        made = _rows(x, y, ends)
+    elif x.ndim == 3:
+        made = np.swapaxes(_rows(y.T, np.swapaxes(x, 1, 2), ends), 0, 1)
+    else:
+        parts = [x[:, place] @ y[place] for _, place in _groups(ends, x.shape[1])]
+        made = np.stack(parts)
+    return made if a["bias"] is None else made + np.asarray(a["bias"])
+
+
+def addbmm(a: Args) -> Any:
+    return _add_bias(a, (a["batch1"] @ a["batch2"]).sum(axis=0))
+
+
+def addr(a: Args) -> Any:
+    x, y = a["vec1"], a["vec2"]
+    outer = np.logical_and.outer(x, y) if x.dtype == np.bool_ else np.multiply.outer(x, y)
+    return _add_bias(a, outer)
+
+
+def inner(a: Args) -> Any:
+    return np.asarray(np.inner(a["self"], a["other"]))
+
+
+def tensordot(a: Args) -> Any:
+    x, y = a["self"], a["other"]
+    for one, two in zip(a["dims_self"], a["dims_other"], strict=True):
+        # An extent of 1 is broadcast.
+        if x.shape[one] == 1 != y.shape[two]:
+            x = np.repeat(x, y.shape[two], one)
+        elif y.shape[two] == 1 != x.shape[one]:
+            y = np.repeat(y, x.shape[one], two)
+    return np.tensordot(x, y, (a["dims_self"], a["dims_other"]))
+
+
+def kron(a: Args) -> Any:
+    return np.kron(a["self"], a["other"])
+
+
+def chain_matmul(a: Args) -> Any:
+    result = a["matrices"][0]
+    for matrix in a["matrices"][1:]:
+        result = result @ matrix
+    return np.array(result)
+
+
+def bilinear(a: Args) -> Any:
+    x, y = as_float(a["input1"]), as_float(a["input2"])
+    made = np.einsum("...i,oij,...j->...o", x, as_float(a["weight"]), y, optimize=True)
+    return made if a["bias"] is None else made + a["bias"]
+
+
+def trilinear(a: Args) -> Any:
+    parts = [as_float(a[name]) for name in ("i1", "i2", "i3")]
+    rank = parts[0].ndim + len(a["expand1"])
+    operands: list[Any] = []
+    for part, repeated in zip(parts, (a["expand1"], a["expand2"], a["expand3"]), strict=True):
+        operands += [part, [d for d in range(rank) if d not in repeated]]
+    kept = [d for d in range(rank) if d not in a["sumdim"]]
+    return np.einsum(*operands, kept, optimize=True)
+
+
+def _axis_args(a: Args) -> dict[str, Any]:
+    return {"axis": normalize_dims(a["dim"], np.ndim(a["self"])), "keepdims": bool(a["keepdim"])}

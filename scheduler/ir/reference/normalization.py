@@ -1,4 +1,4 @@
-"""Reference of softmax and normalisations."""
+"""Reference of softmax, and of normalisations of activations and weights."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.reference.creation import convert
-from scheduler.ir.reference.matmul import softmax
-from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError, as_float
+from scheduler.ir.reference.rule import (
+    OWN_DTYPE,
+    Args,
+    Array,
+    Rule,
+    UnsupportedUseError,
+    as_float,
+)
 
 
 def _typed_input(a: Args) -> Array:
     """Return the tensor in the requested type; complex numbers lose their imaginary part."""
     return as_float(convert(a["self"], a.get("dtype")))
+
+
+def softmax(x: Array, axis: int) -> Array:
+    """Return exp(x) divided by its sum, shifted by the maximum."""
+    if x.size == 0:
+        return x.copy()
+    powers = np.exp(x - x.max(axis=axis, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
 
 
 def softmax_op(a: Args) -> Array:
@@ -159,12 +173,36 @@ def group_norm_op(a: Args) -> Any:
     return group_norm(a)[0]
 
 
-def safe_softmax(a: Args) -> Any:
+def softmax_or_zeros(x: Array, axis: int) -> Array:
     """softmax; 0 for rows of only minus infinity."""
-    x = as_float(a["self"])
-    if x.ndim == 0 or x.size == 0:
-        return np.ones_like(x)
-    highest = x.max(axis=a["dim"], keepdims=True)
+    if x.size == 0:
+        return x
+    highest = x.max(axis=axis, keepdims=True)
     powers = np.exp(x - np.where(highest == -np.inf, 0.0, highest))
-    total = powers.sum(axis=a["dim"], keepdims=True)
-    return powers / np.where(total == 0, 1.0, total)
+    total = powers.sum(axis=axis, keepdims=True)
+    return np.asarray(powers / np.where(total == 0, 1.0, total))
+
+
+def safe_softmax(a: Args) -> Array:
+    x = as_float(a["self"])
+    return softmax_or_zeros(x, a["dim"]) if x.ndim else np.ones_like(x)
+
+
+def _other_dims(v: Array, dim: int) -> tuple[int, ...]:
+    return tuple(d for d in range(v.ndim) if dim == -1 or d != dim % v.ndim)
+
+
+def norm_except(a: Args) -> Any:
+    v, power = as_float(a["v"]), a["pow"]
+    sums = (np.abs(v) ** power).sum(axis=_other_dims(v, a["dim"]), keepdims=a["dim"] != -1)
+    return np.asarray(sums ** (1 / power))
+
+
+def weight_norm_interface(a: Args) -> Any:
+    v = as_float(a["v"])
+    norms = np.sqrt((v * v).sum(axis=_other_dims(v, a["dim"]), keepdims=True))
+    return v * (a["g"] / norms), norms
+
+
+def weight_norm(a: Args) -> Any:
+    return weight_norm_interface(a)[0]

@@ -1,4 +1,4 @@
-"""Reference of pooling."""
+"""Reference of pooling and unpooling."""
 
 from __future__ import annotations
 
@@ -228,5 +228,18 @@ def fractional_max_pool(rank: int) -> Rule:
                     flat[cell].ravel()[best],
                 )
         return values.reshape(*lead, *counts), places.reshape(*lead, *counts)
+
+    return rule
+
+
+def max_unpool(rank: int) -> Rule:
+    def rule(a: Args) -> Array:
+        x, places = a["self"], a["indices"]
+        size = tuple(int(n) for n in a["output_size"])
+        lead = x.shape[:-rank]
+        made = np.zeros((math.prod(lead), math.prod(size)), x.dtype)
+        rows = np.arange(len(made))[:, None]
+        made[rows, places.reshape(len(made), -1)] = x.reshape(len(made), -1)
+        return made.reshape(*lead, *size)
 
     return rule

@@ -1,4 +1,4 @@
-"""Reference of reductions and scans."""
+"""Reference of reductions, norms, and cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -14,18 +14,11 @@ from scheduler.ir.reference.rule import (
     Result,
     Rule,
     as_float,
+    axis_args,
     compute_dtype,
+    is_float,
     is_inexact,
-    normalize_dims,
 )
-
-
-def _axis_args(a: Args) -> dict[str, Any]:
-    """Return the reduced axes and ``keepdims`` as NumPy's arguments."""
-    return {
-        "axis": normalize_dims(a.get("dim"), np.ndim(a["self"])),
-        "keepdims": bool(a.get("keepdim", False)),
-    }
 
 
 def _converted(a: Args) -> Array:
@@ -74,14 +67,14 @@ def variance(a: Args) -> Array:
         correction = 1 if a["correction"] is None else a["correction"]
     else:
         correction = 1 if a["unbiased"] else 0
-    x, over = a["self"], _axis_args(a)
+    x, over = a["self"], axis_args(a)
     centred = x - mean({**a, "keepdim": True})
     squares = np.sum((centred * np.conj(centred)).real, **over)
     return np.asarray(np.true_divide(squares, max(0, _count(x, over) - correction)))
 
 
 def mean(a: Args) -> Array:
-    x, over = _converted(a), _axis_args(a)
+    x, over = _converted(a), axis_args(a)
     return np.asarray(np.true_divide(np.sum(x, **over), _count(x, over)))
 
 
@@ -100,7 +93,7 @@ def scan(function: Callable[..., Any]) -> Rule:
 
 def logsumexp(a: Args) -> Array:
     x = as_float(a["self"])
-    over = _axis_args(a)
+    over = axis_args(a)
     highest = x.real.max(axis=over["axis"], keepdims=True, initial=-np.inf)
     highest = np.where(np.isfinite(highest), highest, 0.0)
     total = np.log(np.exp(x - highest).sum(axis=over["axis"], keepdims=True)) + highest
@@ -110,7 +103,7 @@ def logsumexp(a: Args) -> Array:
 def norm(a: Args) -> Array:
     order = a["ord"] if "ord" in a else a["p"]
     order = 2 if order is None else order
-    x, over = np.abs(as_float(a["self"])), _axis_args(a)
+    x, over = np.abs(as_float(a["self"])), axis_args(a)
     if order == np.inf:
         return np.asarray(x.max(**over, initial=0))
     if order == -np.inf:
@@ -120,28 +113,19 @@ def norm(a: Args) -> Array:
     return np.asarray((x**order).sum(**over) ** (1 / order))
 
 
-def sum_op(a: Args) -> Any:
-    return np.asarray(np.sum(_converted(a), **_axis_args(a)))
+def reduction(function: Callable[..., Any]) -> Rule:
+    """Return a NumPy reduction of the elements as they are."""
+    return lambda a: np.asarray(function(a["self"], **axis_args(a)))
 
 
-def prod(a: Args) -> Any:
-    return np.asarray(np.prod(_converted(a), **_axis_args(a)))
+def sum_like(function: Callable[..., Any]) -> Rule:
+    """Return a NumPy reduction of the elements in the requested type, else in a sum's type."""
+    return lambda a: np.asarray(function(_converted(a), **axis_args(a)))
 
 
-def amax(a: Args) -> Any:
-    return np.asarray(np.max(a["self"], **_axis_args(a)))
-
-
-def amin(a: Args) -> Any:
-    return np.asarray(np.min(a["self"], **_axis_args(a)))
-
-
-def any_op(a: Args) -> Any:
-    return np.asarray(np.any(a["self"], **_axis_args(a)))
-
-
-def all_op(a: Args) -> Any:
-    return np.asarray(np.all(a["self"], **_axis_args(a)))
+sum_op, prod = sum_like(np.sum), sum_like(np.prod)
+amax, amin = reduction(np.max), reduction(np.min)
+any_op, all_op = reduction(np.any), reduction(np.all)
 
 
 def std(a: Args) -> Any:
@@ -154,3 +138,21 @@ def var_mean(a: Args) -> Any:
 
 def std_mean(a: Args) -> Any:
     return (np.sqrt(variance(a)), mean(a))
+
+
+def nansum(a: Args) -> Any:
+    x = a["self"]
+    if a["dtype"] is not None:
+        x = x.astype(compute_dtype(a["dtype"]))
+    x = x if is_float(x) else x.astype(np.int64)
+    return np.asarray(np.nansum(x, **axis_args(a)))
+
+
+def nanmean(a: Args) -> Any:
+    x = as_float(a["self"])
+    numbers = (~np.isnan(x)).sum(**axis_args(a))
+    return np.asarray(np.true_divide(np.nansum(x, **axis_args(a)), numbers))
+
+
+def frobenius_norm(a: Args) -> Array:
+    return norm({**a, "ord": 2})

@@ -88,6 +88,12 @@ def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted({int(d) % rank for d in many})) if rank else ()
 
 
+def axis_args(a: Args) -> dict[str, Any]:
+    """Return torch's ``dim`` and ``keepdim``, if the op has them, as NumPy's arguments."""
+    axis = normalize_dims(a.get("dim"), np.ndim(a["self"]))
+    return {"axis": axis, "keepdims": bool(a.get("keepdim", False))}
+
+
 def pair(value: Any, count: int) -> tuple[int, ...]:
     """Return one number per spatial axis, from one for all axes or one for each."""
     numbers = tuple(value) if isinstance(value, tuple | list) else (value,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import creation as ref
-from scheduler.ir.reference import window_functions as ref_windows
+from scheduler.ir.reference import normalization as ref_normalization
 from scheduler.lowering import creation as rules
 from scheduler.lowering import window_functions as windows
 
@@ -44,34 +44,39 @@ ROWS = (
         rules.triangle_indices(lower=False),
         ref.triangle_indices(lower=False),
     ),
-    op("aten.hann_window", f"{WINDOW}", windows.cosines(0.5, 0.5), ref_windows.cosines(0.5, 0.5)),
+    op("aten.hann_window", f"{WINDOW}", windows.cosines(0.5, 0.5), ref.cosines(0.5, 0.5)),
     op(
         "aten.hamming_window",
         f"{WINDOW}; periodic_alpha: window_length, periodic, alpha, {OPTIONS}; "
         f"periodic_alpha_beta: window_length, periodic, alpha, beta, {OPTIONS}",
         windows.cosines(0.54, 0.46),
-        ref_windows.cosines(0.54, 0.46),
+        ref.cosines(0.54, 0.46),
     ),
     op(
         "aten.blackman_window",
         f"{WINDOW}",
         windows.cosines(0.42, 0.5, 0.08),
-        ref_windows.cosines(0.42, 0.5, 0.08),
+        ref.cosines(0.42, 0.5, 0.08),
     ),
-    op("aten.bartlett_window", f"{WINDOW}", windows.bartlett, ref_windows.bartlett),
+    op("aten.bartlett_window", f"{WINDOW}", windows.bartlett, ref.bartlett),
     op(
         "aten.kaiser_window",
         f"{WINDOW}; beta: window_length, periodic, beta, {OPTIONS}",
         windows.kaiser,
-        ref_windows.kaiser,
+        ref.kaiser,
     ),
-    op("aten.norm_except_dim", "v, pow=2, dim=0", windows.norm_except, ref_windows.norm_except),
-    op("aten._weight_norm", "v, g, dim=0", windows.weight_norm, ref_windows.weight_norm),
+    op(
+        "aten.norm_except_dim",
+        "v, pow=2, dim=0",
+        windows.norm_except,
+        ref_normalization.norm_except,
+    ),
+    op("aten._weight_norm", "v, g, dim=0", windows.weight_norm, ref_normalization.weight_norm),
     op(
         "aten._weight_norm_interface",
         "v, g, dim=0",
         windows.weight_norm_interface,
-        ref_windows.weight_norm_interface,
+        ref_normalization.weight_norm_interface,
     ),
     op("aten.full", f"size, fill_value, {OPTIONS}", rules.full_op, ref.full),
     op(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import embedding_bag as ref
-from scheduler.ir.reference import hashes as ref_hashes
+from scheduler.ir.reference import statistics as ref_statistics
 from scheduler.ir.reference.constraints import row_indices
 from scheduler.lowering import embedding_bag as rules
 from scheduler.lowering import segment_reduce, statistics
@@ -49,12 +49,17 @@ ROWS = (
         segment_reduce.segment_reduce,
         ref.segment_reduce,
     ),
-    op("aten.histc", "self, bins=100, min=0, max=0", statistics.histc, ref.histc),
+    op("aten.histc", "self, bins=100, min=0, max=0", statistics.histc, ref_statistics.histc),
     op(
         "aten.hash_tensor",
         "self, dim=(), *, keepdim=False, mode=0",
         NoKernel("no kernels are generated for xor reductions"),
-        ref_hashes.hash_tensor,
+        ref_statistics.hash_tensor,
     ),
-    op("aten.bincount", "self, weights=None, minlength=0", DATA_DEPENDENT_SIZE, ref.bincount),
+    op(
+        "aten.bincount",
+        "self, weights=None, minlength=0",
+        DATA_DEPENDENT_SIZE,
+        ref_statistics.bincount,
+    ),
 )

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from scheduler.ir.ops import Elements, Op, op
 from scheduler.ir.reference import grid_sampler as ref
-from scheduler.ir.reference import padding as ref_padding
+from scheduler.ir.reference import indexing as ref_indexing
+from scheduler.ir.reference import pooling as ref_pooling
 from scheduler.ir.reference.constraints import plane_indices
 from scheduler.lowering import grid_sampler as rules
 from scheduler.lowering import im2col, padding
@@ -20,13 +21,17 @@ def _paddings() -> Iterator[Op]:
         for rank in (1, 2, 3):
             name = f"aten.{start}_pad{rank}d"
             yield op(
-                name, "self, padding", padding.pad(mode), ref_padding.pad(mode), Elements.COPIED
+                name,
+                "self, padding",
+                padding.pad(mode),
+                ref_indexing.padding(mode),
+                Elements.COPIED,
             )
             yield op(
                 f"{name}_backward",
                 "grad_output, self, padding",
                 padding.pad_backward(mode),
-                ref_padding.pad_backward(mode),
+                ref_indexing.padding_backward(mode),
             )
 
 
@@ -47,14 +52,14 @@ ROWS = (
         "aten.max_unpool2d",
         "self, indices, output_size",
         padding.max_unpool(2),
-        ref_padding.max_unpool(2),
+        ref_pooling.max_unpool(2),
         requires=plane_indices(2),
     ),
     op(
         "aten.max_unpool3d",
         "self, indices, output_size, stride, padding",
         padding.max_unpool(3),
-        ref_padding.max_unpool(3),
+        ref_pooling.max_unpool(3),
         requires=plane_indices(3),
     ),
 )

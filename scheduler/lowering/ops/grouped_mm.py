@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.ir.ops import op
-from scheduler.ir.reference import grouped_mm as ref
+from scheduler.ir.reference import matmul as ref
 from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import grouped_mm as rules
 

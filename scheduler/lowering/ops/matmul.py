@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from scheduler.ir.ops import op
+from scheduler.ir.reference import attention as ref_attention
 from scheduler.ir.reference import matmul as ref
 from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import attention
@@ -46,6 +47,6 @@ ROWS = (
         "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, "
         "enable_gqa=False",
         attention.attention,
-        ref.attention,
+        ref_attention.attention,
     ),
 )

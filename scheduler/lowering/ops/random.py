@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scheduler.ir.ops import Elements, NoKernel, op
-from scheduler.ir.reference import philox as ref_philox
 from scheduler.ir.reference import random as ref
 from scheduler.lowering import philox
 from scheduler.lowering import random as rules
@@ -18,7 +17,7 @@ ROWS = (
         "rngprims.philox_rand",
         "default: size, seed, offset, stride, device=None, dtype=None",
         philox.philox_rand,
-        ref_philox.philox_rand,
+        ref.philox_rand,
     ),
     op("aten.rand_like", f"self, {LIKE}", rules.rand, ref.rand),
     op("aten.randn", f"size, {OPTIONS}", rules.randn, ref.randn),

@@ -4,8 +4,8 @@ gradients."""
 from __future__ import annotations
 
 from scheduler.ir.ops import Elements, op
-from scheduler.ir.reference import slice_scatter as ref
-from scheduler.ir.reference import strided as ref_strided
+from scheduler.ir.reference import index_put as ref
+from scheduler.ir.reference import views as ref_views
 from scheduler.lowering import slice_scatter as rules
 from scheduler.lowering import strided
 
@@ -54,34 +54,34 @@ ROWS = (
         "aten.as_strided",
         f"self, {_STRIDED}",
         strided.as_strided,
-        ref_strided.as_strided,
+        ref_views.as_strided,
         Elements.VIEWED,
     ),
     op(
         "aten.resize",
         "self, size, *, memory_format=None",
         strided.resize,
-        ref_strided.resize,
+        ref_views.resize,
         Elements.VIEWED,
     ),
     op(
         "aten.resize_as",
         "self, the_template, *, memory_format=None",
         strided.resize,
-        ref_strided.resize,
+        ref_views.resize,
         Elements.VIEWED,
     ),
     op(
         "aten.as_strided_copy",
         f"self, {_STRIDED}",
         strided.as_strided,
-        ref_strided.as_strided_copy,
+        ref_views.as_strided_copy,
         Elements.COPIED,
     ),
     op(
         "aten.as_strided_scatter",
         f"self, src, {_STRIDED}",
         strided.as_strided_scatter,
-        ref_strided.as_strided_scatter,
+        ref_views.as_strided_scatter,
     ),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel, op
-from scheduler.ir.reference import cdist as away
-from scheduler.ir.reference import gradient as ref_gradient
-from scheduler.ir.reference import reductions as numbers
+from scheduler.ir.reference import losses as ref_losses
+from scheduler.ir.reference import reductions as ref_reductions
+from scheduler.ir.reference import scans as ref_scans
 from scheduler.ir.reference import statistics as ref
 from scheduler.lowering import distances, gradient, reductions
 from scheduler.lowering import statistics as rules
@@ -58,27 +58,30 @@ ROWS = (
         "scalarrayint tensorarrayint: self, *, spacing, dim=None, edge_order=1; "
         "scalararray scalarrayarray tensorarray: self, *, spacing, dim, edge_order=1",
         gradient.gradient,
-        ref_gradient.gradient,
+        ref_scans.gradient,
     ),
     op(
         "aten.norm",
         "Scalar: self, p=2; ScalarOpt_dim: self, p, dim, keepdim=False; "
         "ScalarOpt_dim_dtype: self, p, dim, keepdim, *, dtype; ScalarOpt_dtype: self, p, *, dtype",
         reductions.norm,
-        numbers.norm,
+        ref_reductions.norm,
     ),
     op(
         "aten.linalg_vector_norm",
         "self, ord=2, dim=None, keepdim=False, *, dtype=None",
         reductions.norm,
-        numbers.norm,
+        ref_reductions.norm,
     ),
     op(
-        "aten.frobenius_norm", "dim: self, dim, keepdim=False", reductions.norm, away.frobenius_norm
+        "aten.frobenius_norm",
+        "dim: self, dim, keepdim=False",
+        reductions.norm,
+        ref_reductions.frobenius_norm,
     ),
-    op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", distances.cdist, away.cdist),
-    op("aten._cdist_forward", "x1, x2, p, compute_mode", distances.cdist, away.cdist),
-    op("aten._euclidean_dist", "x1, x2", distances.euclidean_dist, away.cdist),
-    op("aten.pdist", "self, p=2.0", distances.pdist, away.pdist),
-    op("aten._pdist_forward", "self, p=2.0", distances.pdist, away.pdist),
+    op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", distances.cdist, ref_losses.cdist),
+    op("aten._cdist_forward", "x1, x2, p, compute_mode", distances.cdist, ref_losses.cdist),
+    op("aten._euclidean_dist", "x1, x2", distances.euclidean_dist, ref_losses.cdist),
+    op("aten.pdist", "self, p=2.0", distances.pdist, ref_losses.pdist),
+    op("aten._pdist_forward", "self, p=2.0", distances.pdist, ref_losses.pdist),
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scheduler.ir.ops import op
-from scheduler.ir.reference import matmul as ref_matmul
-from scheduler.ir.reference import sums as ref
+from scheduler.ir.reference import matmul as ref
+from scheduler.ir.reference import reductions as ref_reductions
 from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import einsum as rules
 from scheduler.lowering import statistics
@@ -12,7 +12,7 @@ from scheduler.lowering import statistics
 NUMBERS = "self, dim=None, keepdim=False, *, dtype=None"
 
 ROWS = (
-    op("aten.einsum", "equation, tensors, *, path=None", rules.einsum, ref_matmul.einsum),
+    op("aten.einsum", "equation, tensors, *, path=None", rules.einsum, ref.einsum),
     op("aten.tensordot", "self, other, dims_self, dims_other", rules.tensordot, ref.tensordot),
     op("aten.inner", "self, other", rules.inner, ref.inner),
     op("aten.kron", "self, other", rules.kron, ref.kron),
@@ -38,6 +38,6 @@ ROWS = (
         rules.trilinear,
         ref.trilinear,
     ),
-    op("aten.nansum", NUMBERS, statistics.nansum, ref.nansum),
-    op("aten.nanmean", NUMBERS, statistics.nanmean, ref.nanmean),
+    op("aten.nansum", NUMBERS, statistics.nansum, ref_reductions.nansum),
+    op("aten.nanmean", NUMBERS, statistics.nanmean, ref_reductions.nanmean),
 )
