@@ -8,14 +8,14 @@ killed worker neither repeats nor loses a notification.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from codegen_app.tracking.alerting import links
-from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.alerting.events import change_alert, record_event
 from codegen_app.tracking.alerting.status import AlertStatus, alert_statuses
 from codegen_app.tracking.alerting.triage import lock_links
 from codegen_app.tracking.models import (
@@ -52,7 +52,13 @@ def raise_alerts() -> int:
     )
     if not rows:
         return 0
-    joining = [row for row in rows if _needs_alert(row)]
+    joining = [
+        row
+        for row in rows
+        if row.alert_id is None
+        and _is_alertable(row)
+        and not (hasattr(row.series, "rule") and row.series.rule.muted)
+    ]
     if joining:
         lock_links()
     left = {row.alert_id for row in rows if row.alert_id and not _is_alertable(row)}
@@ -60,20 +66,28 @@ def raise_alerts() -> int:
     by_key = {(alert.kind, alert.revision_id): alert for alert in alerts}
     for row in joining:
         row.alert = by_key[_key(row)]
-    _mark_raised(rows)
-    new = _new_alert_ids(alerts)
+    now = timezone.now()
+    for row in rows:
+        row.raised_at = now
+        if row.withdrawn_at is None and not _is_alertable(row):
+            row.alert = None  # noise has no alert; a withdrawn change keeps its alert
+    Change.objects.bulk_update(rows, ["alert", "raised_at"], batch_size=500)
+    keys = {alert.pk for alert in alerts}
+    raised = AlertEvent.objects.filter(alert__in=keys, kind=EventKind.RAISED)
+    new = keys - set(raised.values_list("alert_id", flat=True))
     # A link says what an alert belongs to: create it before anybody is notified.
     links.link_new([alert for alert in alerts if alert.pk in new])
     grown = Counter(row.alert_id for row in joining)
-    found = alert_statuses(alerts)
+    statuses = alert_statuses(alerts)
     for alert in alerts:
-        _update_summary(alert, found[alert.pk])
+        status = statuses[alert.pk]
+        _update_summary(alert, status)
         if alert.pk in new:
             record_event(alert, EventKind.RAISED)
         elif alert.pk in grown:
             _reopen(alert)
-            record_event(alert, EventKind.GREW, note=_count_series(grown[alert.pk], "more"))
-        _update_recovery(alert, found[alert.pk], is_left=alert.pk in left)
+            record_event(alert, EventKind.GREW, note=f"{grown[alert.pk]} series more")
+        _update_recovery(alert, status, has_lost_changes=alert.pk in left)
     return len(rows)
 
 
@@ -82,12 +96,6 @@ def _is_alertable(row: Change) -> bool:
     that may be chance, is noise."""
     is_noise = row.cause == Cause.NOISE or row.explanation.get("feeds_noise_floor", False)
     return row.withdrawn_at is None and not is_noise
-
-
-def _needs_alert(row: Change) -> bool:
-    rule = getattr(row.series, "rule", None)
-    is_muted = rule is not None and rule.muted
-    return row.alert_id is None and _is_alertable(row) and not is_muted
 
 
 def _key(row: Change) -> _Key:
@@ -118,32 +126,15 @@ def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Al
     found = Alert.objects.filter(
         Q(pk__in=keys) | Q(revision__in=revisions, kind__in={kind for kind, _ in moments})
     )
-    wide = found.select_for_update(of=("self",)).select_related("revision").order_by("pk")
-    return [one for one in wide if one.pk in keys or (one.kind, one.revision_id) in moments]
+    locked = found.select_for_update(of=("self",)).select_related("revision").order_by("pk")
+    return [row for row in locked if row.pk in keys or (row.kind, row.revision_id) in moments]
 
 
-def _new_alert_ids(alerts: Iterable[Alert]) -> set[int]:
-    """Return the new alerts, which have no event yet."""
-    keys = {alert.pk for alert in alerts}
-    raised = AlertEvent.objects.filter(alert__in=keys, kind=EventKind.RAISED)
-    return keys - set(raised.values_list("alert_id", flat=True))
-
-
-def _mark_raised(rows: Sequence[Change]) -> None:
-    """Mark changes as handled. Noise has no alert; a withdrawn change keeps its alert."""
-    now = timezone.now()
-    for row in rows:
-        row.raised_at = now
-        if row.withdrawn_at is None and not _is_alertable(row):
-            row.alert = None
-    Change.objects.bulk_update(rows, ["alert", "raised_at"], batch_size=500)
-
-
-def _update_summary(alert: Alert, standing: AlertStatus) -> None:
+def _update_summary(alert: Alert, status: AlertStatus) -> None:
     """Update the columns that lists show."""
-    worst = standing.worst
+    worst = status.worst
     columns = {
-        "n_series": standing.n_series,
+        "n_series": status.n_series,
         "worst_ratio": worst.after / worst.before if worst else None,
         "cause": worst.cause if worst else "",
     }
@@ -153,33 +144,27 @@ def _update_summary(alert: Alert, standing: AlertStatus) -> None:
         alert.save(update_fields=[*columns, "changed_at"])
 
 
-def _update_recovery(alert: Alert, standing: AlertStatus, *, is_left: bool) -> None:
-    """Record that the alert is back at the earlier level, no longer is, or has no change left."""
+def _update_recovery(alert: Alert, status: AlertStatus, *, has_lost_changes: bool) -> None:
+    """Record that the alert is back at the earlier level, or no longer is. If later points
+    disproved all its changes, close it if nobody has looked at it yet; otherwise its people are
+    notified, and decide."""
     if alert.state not in _OPEN:
         return
-    since, known = standing.recovered_since, alert.recovered_at
+    since, known = status.recovered_since, alert.recovered_at
     if since != known:
         alert.recovered_at = since
         alert.save(update_fields=["recovered_at", "changed_at"])
     if since is not None and known is None:
-        record_event(alert, EventKind.RECOVERED, note=_count_series(standing.n_series, "back"))
+        record_event(alert, EventKind.RECOVERED, note=f"{status.n_series} series back")
     elif since is None and known is not None:
         record_event(alert, EventKind.NOTE, note="no longer at the previous level")
-    if not standing.n_series and is_left:
-        _close_disproved(alert)
-
-
-def _close_disproved(alert: Alert) -> None:
-    """Close an alert whose changes later points all disproved, if nobody has looked at it yet.
-    Otherwise its people are notified, and decide."""
-    note = "later points no longer show a change"
-    if alert.state != AlertState.NEW:
-        record_event(alert, EventKind.NOTE, note=note)
+    if status.n_series or not has_lost_changes:
         return
-    alert.state = AlertState.INVALID.value
-    alert.save(update_fields=["state", "changed_at"])
-    columns = {"state": AlertState.NEW.value}, {"state": AlertState.INVALID.value}
-    record_event(alert, EventKind.STATE, None, note, *columns)
+    note = "later points no longer show a change"
+    if alert.state == AlertState.NEW:
+        change_alert(alert, EventKind.STATE, {"state": AlertState.INVALID.value}, note=note)
+    else:
+        record_event(alert, EventKind.NOTE, note=note)
 
 
 def _reopen(alert: Alert) -> None:
@@ -188,12 +173,5 @@ def _reopen(alert: Alert) -> None:
         return
     last = alert.events.filter(kind__in=(EventKind.STATE, EventKind.UNDO)).last()
     if last is not None and last.by_id is None:
-        alert.state = AlertState.NEW.value
-        alert.save(update_fields=["state", "changed_at"])
-        columns = {"state": AlertState.INVALID.value}, {"state": AlertState.NEW.value}
-        record_event(alert, EventKind.STATE, None, "changes were found again", *columns)
-
-
-def _count_series(count: int, what: str) -> str:
-    """Return "3 series more", "1 series back"."""
-    return f"{count} series {what}"
+        columns = {"state": AlertState.NEW.value}
+        change_alert(alert, EventKind.STATE, columns, note="changes were found again")

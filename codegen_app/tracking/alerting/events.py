@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -10,6 +10,9 @@ from django.db import transaction
 
 from codegen_app.tracking.models import Alert, AlertEvent, EventKind
 from codegen_app.tracking.notifying import outbox
+
+# Foreign keys as keys.
+_ATTRIBUTES = {field.name: field.attname for field in Alert._meta.concrete_fields}
 
 
 @transaction.atomic
@@ -39,6 +42,26 @@ def record_event(
     if kind in outbox.SENT_EVENTS:
         outbox.enqueue(event, tuple(one.pk for one in _originals(alert)))
     return event
+
+
+def change_alert(
+    alert: Alert,
+    kind: EventKind,
+    columns: Mapping[str, Any],
+    by: AbstractBaseUser | None = None,
+    note: str = "",
+) -> AlertEvent:
+    """Set columns of an alert (foreign keys as keys), and record the event."""
+    before = column_values(alert, columns)
+    for name, value in columns.items():
+        setattr(alert, _ATTRIBUTES[name], value)
+    alert.save(update_fields=[*columns, "changed_at"])
+    return record_event(alert, kind, by, note, before, columns)
+
+
+def column_values(alert: Alert, names: Iterable[str]) -> dict[str, Any]:
+    """Return columns as events record them: foreign keys as keys."""
+    return {name: getattr(alert, _ATTRIBUTES[name]) for name in names}
 
 
 def _originals(alert: Alert) -> Iterator[Alert]:

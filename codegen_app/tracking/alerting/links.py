@@ -6,12 +6,12 @@ A link goes to an alert without a link of its own. People create, change and rem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from django.db import connection
 from django.db.models import Q
 
-from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.alerting.events import change_alert
 from codegen_app.tracking.models import Alert, AlertKind, EventKind, Relation
 
 _Commit = tuple[str, str]
@@ -55,48 +55,32 @@ def link_new(new: Sequence[Alert]) -> None:
     """
     if not new:
         return
-    at_hand = {alert.pk: alert for alert in new}
-    by_commit = _by_commit(new, at_hand)
+    loaded = {alert.pk: alert for alert in new}
+    of_commits = Q()
+    for repository, name in {_commit(alert) for alert in new}:
+        of_commits |= Q(revision__repository=repository, revision__name=name)
+    by_commit: dict[_Commit, list[Alert]] = {}
+    for row in Alert.objects.filter(of_commits).select_related("revision").order_by("pk"):
+        by_commit.setdefault(_commit(row), []).append(loaded.get(row.pk, row))
     for alert in new:
-        of = by_commit[_commit(alert)]
-        first = _primary(of)
-        for other in of:
-            if other.pk != first.pk and (alert in (other, first)):
+        alike = by_commit[_commit(alert)]
+        # A commit's alerts belong to its earliest regression, if any.
+        first = min(alike, key=lambda one: (one.kind != AlertKind.REGRESSION, one.pk))
+        for other in alike:
+            if other.pk != first.pk and alert in (other, first):
                 _link_to(other, Relation.DUPLICATE, first, _SAME_COMMIT_NOTE)
-    for model, kernel in _downstream(new, at_hand):
-        _link_to(model, Relation.DOWNSTREAM, kernel, _DOWNSTREAM_NOTE)
+    with connection.cursor() as cursor:
+        cursor.execute(_DOWNSTREAM, {"new": [alert.pk for alert in new]})
+        pairs = cursor.fetchall()
+    if missing := {key for pair in pairs for key in pair} - set(loaded):
+        loaded |= Alert.objects.in_bulk(missing)
+    for model, kernel in pairs:
+        _link_to(loaded[model], Relation.DOWNSTREAM, loaded[kernel], _DOWNSTREAM_NOTE)
 
 
 def _commit(alert: Alert) -> _Commit:
     assert alert.revision is not None
     return alert.revision.repository, alert.revision.name
-
-
-def _by_commit(new: Iterable[Alert], at_hand: dict[int, Alert]) -> dict[_Commit, list[Alert]]:
-    """Return alerts of these commits, on any branch and in either direction."""
-    commits = {_commit(alert) for alert in new}
-    same = Q()
-    for repository, name in commits:
-        same |= Q(revision__repository=repository, revision__name=name)
-    result: dict[_Commit, list[Alert]] = {commit: [] for commit in commits}
-    for row in Alert.objects.filter(same).select_related("revision").order_by("pk"):
-        alert = at_hand.get(row.pk, row)
-        result[_commit(alert)].append(alert)
-    return result
-
-
-def _primary(of: Sequence[Alert]) -> Alert:
-    """Return the alert that a commit's others belong to: the earliest regression, if any."""
-    return min(of, key=lambda alert: (alert.kind != AlertKind.REGRESSION, alert.pk))
-
-
-def _downstream(new: Iterable[Alert], at_hand: dict[int, Alert]) -> list[tuple[Alert, Alert]]:
-    with connection.cursor() as cursor:
-        cursor.execute(_DOWNSTREAM, {"new": [alert.pk for alert in new]})
-        pairs = cursor.fetchall()
-    missing = {key for pair in pairs for key in pair} - set(at_hand)
-    known = at_hand | Alert.objects.in_bulk(missing) if missing else at_hand
-    return [(known[model], known[kernel]) for model, kernel in pairs]
 
 
 def _link_to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
@@ -108,13 +92,9 @@ def _link_to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
         return
     if root.duplicate_of_id or root.downstream_of_id:
         return
-    column = relation.value
-    setattr(alert, column, root)
-    alert.save(update_fields=[column, "changed_at"])
-    record_event(alert, EventKind.LINK, None, note, {column: None}, {column: root.pk})
-    for one in Alert.objects.filter(Q(duplicate_of=alert) | Q(downstream_of=alert)):
-        held = Relation.DUPLICATE if one.duplicate_of_id == alert.pk else Relation.DOWNSTREAM
-        setattr(one, held.value, root)
-        one.save(update_fields=[held.value, "changed_at"])
-        columns = {held.value: alert.pk}, {held.value: root.pk}
-        record_event(one, EventKind.LINK, None, note, *columns)
+    change_alert(alert, EventKind.LINK, {relation.value: root.pk}, note=note)
+    setattr(alert, relation.value, root)  # loaded: the alert's next events read it
+    for follower in Alert.objects.filter(Q(duplicate_of=alert) | Q(downstream_of=alert)):
+        is_duplicate = follower.duplicate_of_id == alert.pk
+        held = Relation.DUPLICATE if is_duplicate else Relation.DOWNSTREAM
+        change_alert(follower, EventKind.LINK, {held.value: root.pk}, note=note)

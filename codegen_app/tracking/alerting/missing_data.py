@@ -57,6 +57,12 @@ def _raise_alerts(now: datetime) -> int:
         rule = getattr(row, "rule", None)
         if row.pk in known or (rule is not None and rule.muted):
             continue
+        reason = (
+            "no new point for more than three times the 90th percentile of the gaps between points,"
+            " and at least a day"
+        )
+        if rule is not None and rule.stale_after is not None:
+            reason = f"no new point within the configured time ({rule.stale_after})"
         first = firsts.get(row.device_name)
         alert = Alert.objects.create(
             kind=AlertKind.MISSING,
@@ -70,7 +76,7 @@ def _raise_alerts(now: datetime) -> int:
             note = "same device: other series have no new points either"
             record_event(alert, EventKind.LINK, None, note, {name: None}, {name: first.pk})
         firsts.setdefault(row.device_name, alert)
-        record_event(alert, EventKind.RAISED, note=_note(row))
+        record_event(alert, EventKind.RAISED, note=reason)
     return len(rows)
 
 
@@ -92,16 +98,6 @@ def _device_alerts(rows: list[Series]) -> dict[str, Alert]:
     return result
 
 
-def _note(row: Series) -> str:
-    rule = getattr(row, "rule", None)
-    if rule is not None and rule.stale_after is not None:
-        return f"no new point within the configured time ({rule.stale_after})"
-    return (
-        "no new point for more than three times the 90th percentile of the gaps between points, "
-        "and at least a day"
-    )
-
-
 @transaction.atomic
 def _close_alerts(now: datetime) -> int:
     """Close alerts whose series is watched again, or has a later point."""
@@ -111,17 +107,11 @@ def _close_alerts(now: datetime) -> int:
     for alert in rows:
         columns = {"state": alert.state}, {"state": AlertState.FIXED.value}
         alert.state = AlertState.FIXED.value
-        alert.recovered_at = _resumed_at(alert)
+        # When the first point after the silence was measured; of points that came late, the last.
+        measured = Datum.objects.filter(series=alert.series_id).aggregate(
+            first=Min("measured_at", filter=Q(measured_at__gt=alert.at)), last=Max("measured_at")
+        )
+        alert.recovered_at = measured["first"] or measured["last"]
         alert.save(update_fields=["state", "recovered_at", "changed_at"])
         record_event(alert, EventKind.RECOVERED, None, "new points arrived", *columns)
     return len(rows)
-
-
-def _resumed_at(alert: Alert) -> datetime | None:
-    """Return when the first point after the silence was measured; of points that came late, the
-    last."""
-    measured = Datum.objects.filter(series=alert.series_id).aggregate(
-        first=Min("measured_at", filter=Q(measured_at__gt=alert.at)), last=Max("measured_at")
-    )
-    first: datetime | None = measured["first"]
-    return first or measured["last"]

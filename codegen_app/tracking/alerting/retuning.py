@@ -32,7 +32,13 @@ def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
 
 
 def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> TuningRun:
-    node = _node(series)
+    """Tune a node of the problem: in the graph of the last point's run, else in the newest."""
+    nodes = TemplateNode.objects.filter(problem=series.own_problem).select_related("graph")
+    node = None
+    last = series.data.filter(run__isnull=False).order_by("-at", "-pk").first()
+    if last is not None and last.run is not None:
+        node = nodes.filter(graph=last.run.graph_id).order_by("position").first()
+    node = node or nodes.order_by("-graph", "position").first()
     if node is None:
         raise UserError(f"no imported graph contains {series.problem}: import its model again")
     symbols = node.graph.symbols
@@ -48,14 +54,3 @@ def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> Tuni
     )
     AlertRun.objects.create(alert=alert, series=series, run=run)
     return run
-
-
-def _node(series: Series) -> TemplateNode | None:
-    """Return a node of the problem: in the graph of the last point's run, else in the newest."""
-    nodes = TemplateNode.objects.filter(problem=series.own_problem).select_related("graph")
-    last = series.data.filter(run__isnull=False).order_by("-at", "-pk").first()
-    if last is not None and last.run is not None:
-        of_run = nodes.filter(graph=last.run.graph_id).order_by("position").first()
-        if of_run is not None:
-            return of_run
-    return nodes.order_by("-graph", "position").first()

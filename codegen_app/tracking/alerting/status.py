@@ -4,7 +4,7 @@ series have recovered."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -63,7 +63,20 @@ def alert_statuses(alerts: Collection[Alert]) -> dict[int, AlertStatus]:
     for row in of_series.order_by("series_id", "at", "pk").values_list(*_FIELDS):
         moved = LiveChange(*row)
         histories.setdefault(moved.series, []).append(moved)
-    return {key: _alert_status(moves, histories) for key, moves in _by_alert(keys, own).items()}
+    by_alert: dict[int | None, list[LiveChange]] = {key: [] for key in keys}
+    for change in own:
+        by_alert[change.alert].append(change)
+    statuses = {}
+    for key in keys:
+        moves = by_alert[key]
+        back = [recovered_since(change, histories[change.series]) for change in moves]
+        known = [moment for moment in back if moment is not None]
+        statuses[key] = AlertStatus(
+            n_series=len({change.series for change in moves}),
+            worst=max(moves, key=lambda change: (abs(change.distance), -change.pk), default=None),
+            recovered_since=max(known) if known and len(known) == len(back) else None,
+        )
+    return statuses
 
 
 def recovered_since(change: LiveChange, history: Sequence[LiveChange]) -> datetime | None:
@@ -96,23 +109,3 @@ def has_recovered(change: LiveChange, latest: LiveChange) -> bool:
     since = math.log(latest.before / change.before)
     nearest = min(way * (math.log(bound) + since) for bound in (latest.low, latest.high))
     return nearest <= 0 and remains <= _HALFWAY * abs(change.distance)
-
-
-def _by_alert(keys: Iterable[int], moves: Sequence[LiveChange]) -> dict[int, list[LiveChange]]:
-    result: dict[int, list[LiveChange]] = {key: [] for key in keys}
-    for one in moves:
-        if one.alert is not None:
-            result[one.alert].append(one)
-    return result
-
-
-def _alert_status(
-    moves: Sequence[LiveChange], histories: Mapping[int, Sequence[LiveChange]]
-) -> AlertStatus:
-    back = [recovered_since(one, histories[one.series]) for one in moves]
-    known = [moment for moment in back if moment is not None]
-    return AlertStatus(
-        n_series=len({one.series for one in moves}),
-        worst=max(moves, key=lambda one: (abs(one.distance), -one.pk), default=None),
-        recovered_since=max(known) if known and len(known) == len(back) else None,
-    )

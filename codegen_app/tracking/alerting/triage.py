@@ -17,9 +17,10 @@ from django.db import IntegrityError, connection, transaction
 
 from codegen_app.accounts import permissions
 from codegen_app.platform.advisory_lock import LockClass, lock_transaction
-from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.alerting.events import change_alert, column_values, record_event
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
+    UNDOABLE_EVENTS,
     Alert,
     AlertEvent,
     AlertKind,
@@ -31,12 +32,6 @@ from scheduler.errors import UserError
 
 MAX_ALERTS = 500
 MAX_NOTE_LENGTH = 2000
-UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
-_ATTRIBUTES = {
-    "state": "state",
-    "assignee": "assignee_id",
-    **{one.value: f"{one.value}_id" for one in Relation},
-}
 
 
 @dataclass(frozen=True)
@@ -112,9 +107,9 @@ def link(
         raise UserError(f"alert {to}: an alert cannot be linked to itself")
     _check_circle(to, [row.pk for row in folded])
     columns = {one.value: to if one == relation else None for one in Relation}
-    changed = [row for row in folded if _columns(row, columns) != columns]
-    events = [_change(row, EventKind.LINK, by, columns) for row in changed]
-    return _record_action(events, f"{relation.label} alert {to}", folded)
+    return _record_action(
+        _change_links(folded, columns, by), f"{relation.label} alert {to}", folded
+    )
 
 
 @transaction.atomic
@@ -122,10 +117,15 @@ def unlink(alerts: Collection[int], by: AbstractBaseUser) -> TriageAction:
     """Remove the links of alerts."""
     lock_links()
     rows = _lock_alerts(alerts)
-    columns: dict[str, Any] = {one.value: None for one in Relation}
-    changed = [row for row in rows if _columns(row, columns) != columns]
-    events = [_change(row, EventKind.LINK, by, columns) for row in changed]
+    events = _change_links(rows, {relation.value: None for relation in Relation}, by)
     return _record_action(events, "link removed", rows)
+
+
+def _change_links(
+    rows: Iterable[Alert], columns: Mapping[str, int | None], by: AbstractBaseUser
+) -> list[AlertEvent]:
+    changed = [row for row in rows if column_values(row, columns) != columns]
+    return [_change(row, EventKind.LINK, by, columns) for row in changed]
 
 
 @transaction.atomic
@@ -136,7 +136,7 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> TriageAction:
     something that it changed was changed since.
     """
     lock_links()
-    events = list(AlertEvent.objects.filter(act=key, kind__in=UNDOABLE).order_by("pk"))
+    events = list(AlertEvent.objects.filter(act=key, kind__in=UNDOABLE_EVENTS).order_by("pk"))
     if not events:
         raise UserError("there is nothing to undo")
     rows = {row.pk: row for row in _lock_alerts({event.alert_id for event in events})}
@@ -144,13 +144,13 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> TriageAction:
         raise UserError("the action was already undone")
     for event in events:
         _check_unchanged(event, rows[event.alert_id])
-        _check_no_circle(event)
-    made = []
+        for relation in Relation:
+            if to := event.before.get(relation.value):
+                _check_circle(to, [event.alert_id])
     for event in events:
-        row = rows[event.alert_id]
-        made.append(_change(row, EventKind.UNDO, by, event.before))
-        made[-1].undoes = event
-        made[-1].save(update_fields=["undoes"])
+        undoing = _change(rows[event.alert_id], EventKind.UNDO, by, event.before)
+        undoing.undoes = event
+        undoing.save(update_fields=["undoes"])
     return TriageAction(None, tuple(rows), f"Undone: {_alert_prefix(rows)}{summary_of(events[0])}.")
 
 
@@ -184,26 +184,15 @@ def _lock_alerts(alerts: Collection[int]) -> list[Alert]:
 def _change(
     row: Alert, kind: EventKind, by: AbstractBaseUser, columns: Mapping[str, Any], note: str = ""
 ) -> AlertEvent:
-    """Set columns of an alert, and record the event."""
-    before = _columns(row, columns)
-    for name, value in columns.items():
-        setattr(row, _ATTRIBUTES[name], value)
+    """Set columns of an alert, and record the event. Raises ``UserError`` for a conflict."""
     try:
         with transaction.atomic():
-            row.save(update_fields=[*columns, "changed_at"])
+            return change_alert(row, kind, columns, by, note)
     except IntegrityError:
-        raise UserError(_conflict_reason(row)) from None
-    return record_event(row, kind, by, note, before, columns)
-
-
-def _conflict_reason(row: Alert) -> str:
-    if row.kind == AlertKind.MISSING and row.state in OPEN_ALERT_STATES:
-        return f"alert {row.pk}: the series already has an open alert for missing data"
-    return f"alert {row.pk}: the linked object no longer exists"
-
-
-def _columns(row: Alert, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(row, _ATTRIBUTES[name]) for name in names}
+        reason = "the linked object no longer exists"
+        if row.kind == AlertKind.MISSING and row.state in OPEN_ALERT_STATES:
+            reason = "the series already has an open alert for missing data"
+        raise UserError(f"alert {row.pk}: {reason}") from None
 
 
 def _check_unchanged(event: AlertEvent, row: Alert) -> None:
@@ -217,7 +206,7 @@ def _check_unchanged(event: AlertEvent, row: Alert) -> None:
             f"nothing was undone: alert {row.pk} was changed "
             f"by {who} at {other.at:%Y-%m-%d %H:%M} UTC ({summary_of(other)})"
         )
-    if _columns(row, event.after) != event.after:
+    if column_values(row, event.after) != event.after:
         raise UserError(f"nothing was undone: alert {row.pk} was changed later")
 
 
@@ -241,27 +230,17 @@ def lock_links() -> None:
     lock_transaction(LockClass.ALERT_LINKS)
 
 
-def _check_no_circle(event: AlertEvent) -> None:
-    for one in Relation:
-        if to := event.before.get(one.value):
-            _check_circle(to, [event.alert_id])
-
-
 def _check_circle(to: int, alerts: Collection[int]) -> None:
-    """Raise ``UserError`` if an alert that is linked to these alerts would become their target."""
-    above = _linked_to(to)
-    if circle := next((pk for pk in alerts if pk in above), None):
-        raise UserError(f"alert {to} is itself linked to alert {circle}: remove that link first")
-
-
-def _linked_to(alert: int) -> set[int]:
-    """Return the alerts that an alert is linked to, directly or through others."""
+    """Raise ``UserError`` if an alert that is linked to these alerts, directly or through others,
+    would become their target."""
     table = Alert._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE above(id) AS (SELECT id FROM {table} WHERE id = %s"  # noqa: S608
             f" UNION SELECT COALESCE(a.duplicate_of_id, a.downstream_of_id) FROM above"
             f" JOIN {table} a ON a.id = above.id) SELECT id FROM above WHERE id IS NOT NULL",
-            [alert],
+            [to],
         )
-        return {pk for (pk,) in cursor.fetchall()}
+        above = {pk for (pk,) in cursor.fetchall()}
+    if circle := next((pk for pk in alerts if pk in above), None):
+        raise UserError(f"alert {to} is itself linked to alert {circle}: remove that link first")
