@@ -100,19 +100,13 @@ def resolve(host: str, port: int, allowed: Sequence[IpNetwork]) -> list[IpAddres
 
 def is_allowed(address: IpAddress, allowed: Sequence[IpNetwork]) -> bool:
     """Return whether webhooks may reach an address: a public one, or one in an allowed network."""
-    reached = _embedded_ipv4(address)
+    reached: IpAddress = address
+    if isinstance(address, IPv6Address):  # it may embed an IPv4 address
+        nat64 = IPv4Address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else None
+        reached = nat64 or address.ipv4_mapped or address
     return _is_public(reached) or any(
         one in network for one in (address, reached) for network in allowed
     )
-
-
-def _embedded_ipv4(address: IpAddress) -> IpAddress:
-    """Return the IPv4 address that an IPv6 address embeds; else the address itself."""
-    if isinstance(address, IPv4Address):
-        return address
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped or address
 
 
 def _is_public(address: IpAddress) -> bool:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from codegen_app.tracking.models import AlertKind, EventKind, Source
-from codegen_app.tracking.notifying.message import (
-    AlertNote,
-    ChangeNote,
-    Message,
-    RevisionNote,
-    SeriesNote,
-)
+from codegen_app.tracking.notifying.message import ChangeNote, Message, SeriesNote
 from codegen_app.web.addresses import absolute_url
 from scheduler.ir.bindings import format_bindings
 from scheduler.text import one_line
@@ -31,11 +25,12 @@ def subject(message: Message) -> str:
     alert = message.alert
     if alert is None:
         return f"[Kiln] test of {one_line(message.channel, _MAX_SUBJECT)}"
-    words = [f"[Kiln] {_recovered(message)}{AlertKind(alert.kind).label}"]
+    recovered = "recovered: " if message.event == EventKind.RECOVERED else ""
+    words = [f"[Kiln] {recovered}{AlertKind(alert.kind).label}"]
     if alert.kind == AlertKind.MISSING:
         words += [f"of {one.problem} on {one.device}" for one in message.series[:1]]
     else:
-        words.append(f"in {_count_series(alert.n_series)}")
+        words.append(f"in {alert.n_series} series")
         if (worst := next((one.change for one in message.series), None)) is not None:
             words.append(f"up to {_ascii_change(worst)}")
         if message.revision is not None:
@@ -47,74 +42,48 @@ def subject(message: Message) -> str:
 
 def text(message: Message) -> str:
     """Return the whole e-mail."""
-    if message.alert is None:
+    alert = message.alert
+    if alert is None:
         lines = ["This is a test message, requested on Kiln's Channels page."]
     else:
-        lines = _alert_lines(message, message.alert)
-    return "\n".join([*lines, "", "-- ", _footer(message)]) + "\n"
-
-
-def _alert_lines(message: Message, alert: AlertNote) -> list[str]:
-    kind = AlertKind(alert.kind).label
-    lines = [f"Alert {alert.id}, {kind}: {_WHY.get(EventKind(message.event), message.event)}."]
-    lines += [alert.url, ""]
-    lines.append(f"State:    {alert.state}")
-    if alert.cause:
-        lines.append(f"Cause:    {cause_text(alert.cause)} (series with the largest change)")
-    if message.revision is not None:
-        lines.append(f"Revision: {_revision(message.revision)}")
-    for name, url in (("Dup. of", alert.duplicate_of), ("Part of", alert.downstream_of)):
-        if url:
-            lines.append(f"{name + ':':<9} {url}")
-    shown = message.series[:_MAX_SERIES]
-    for one in shown:
-        lines += ["", *_series_lines(one)]
-    if (more := alert.n_series - len(shown)) > 0:
-        lines += ["", f"and {_count_series(more)} more."]
-    return lines
+        why = _WHY.get(EventKind(message.event), message.event)
+        lines = [f"Alert {alert.id}, {AlertKind(alert.kind).label}: {why}.", alert.url, ""]
+        lines.append(f"State:    {alert.state}")
+        if alert.cause:
+            lines.append(f"Cause:    {cause_text(alert.cause)} (series with the largest change)")
+        if (revision := message.revision) is not None:
+            branch = f"on {revision.branch}" if revision.branch else ""
+            parts = filter(None, (revision.name, branch, revision.repository))
+            lines.append(f"Revision: {one_line(' '.join(parts))}")
+        for name, url in (("Dup. of", alert.duplicate_of), ("Part of", alert.downstream_of)):
+            if url:
+                lines.append(f"{name + ':':<9} {url}")
+        shown = message.series[:_MAX_SERIES]
+        for series in shown:
+            lines += ["", *_series_lines(series)]
+        if (more := alert.n_series - len(shown)) > 0:
+            lines += ["", f"and {more} series more."]
+    channels = f"Sent to the channel {one_line(message.channel)}: {absolute_url('/channels')}"
+    return "\n".join([*lines, "", "-- ", channels]) + "\n"
 
 
 def _series_lines(series: SeriesNote) -> list[str]:
     sizes = format_bindings(series.sizes)
     what = f"{series.metric} of {series.problem}" + (f" ({sizes})" if sizes else "")
     target = f" ({series.target})" if series.target else ""
-    made_up = ": generated, not measured" if series.is_generated else ""
-    lines = [one_line(f"{what} on {series.device}{target}{made_up}")]
-    if series.change is not None:
-        lines += _change_lines(series.change, series.unit)
+    origin = ": generated, not measured" if series.is_generated else ""
+    lines = [one_line(f"{what} on {series.device}{target}{origin}")]
+    if (change := series.change) is not None:
+        levels = f"  {change.before:.5g} -> {change.after:.5g} {series.unit}".rstrip()
+        lines.append(f"{levels}, {_ascii_change(change)}")
+        lines.append(f"  {_SOURCES.get(change.source, change.source)}")
+        if change.cause:
+            lines.append(one_line(f"  cause: {cause_text(change.cause)}. {change.reason}"))
     elif series.last_point_at is not None:
         lines.append(f"  no new point since {series.last_point_at:%Y-%m-%d %H:%M} UTC")
-    return [*lines, f"  {series.change.url if series.change else series.url}"]
-
-
-def _change_lines(change: ChangeNote, unit: str) -> list[str]:
-    lines = [
-        f"  {change.before:.5g} -> {change.after:.5g} {unit}".rstrip()
-        + f", {_ascii_change(change)}",
-        f"  {_SOURCES.get(change.source, change.source)}",
-    ]
-    if change.cause:
-        lines.append(one_line(f"  cause: {cause_text(change.cause)}. {change.reason}"))
-    return lines
+    return [*lines, f"  {change.url if change else series.url}"]
 
 
 def _ascii_change(change: ChangeNote) -> str:
     """Return a change in ASCII, which every terminal and every subject can show."""
     return format_change(change).translate({0xD7: "x", 0x2013: "-"})
-
-
-def _revision(revision: RevisionNote) -> str:
-    parts = [revision.name, revision.branch and f"on {revision.branch}", revision.repository]
-    return one_line(" ".join(part for part in parts if part))
-
-
-def _recovered(message: Message) -> str:
-    return "recovered: " if message.event == EventKind.RECOVERED else ""
-
-
-def _count_series(count: int) -> str:
-    return f"{count} series"
-
-
-def _footer(message: Message) -> str:
-    return f"Sent to the channel {one_line(message.channel)}: {absolute_url('/channels')}"

@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F
-from django.db.models.functions import Abs, Ln
 from django.utils import timezone
 
-from codegen_app.tracking.models import Alert, AlertKind, Change, Delivery, Revision, Series
+from codegen_app.tracking.models import LARGEST_FIRST, Alert, AlertKind, Change, Delivery, Series
 from codegen_app.web.addresses import absolute_url
+from codegen_app.web.row import build_row
 
 FORMAT = 1
 TEST = "test"
@@ -112,7 +111,7 @@ class Message:
 
     def as_json(self) -> bytes:
         """Return the body of a webhook."""
-        return json.dumps(asdict(self), default=_moment, ensure_ascii=False).encode()
+        return json.dumps(asdict(self), default=datetime.isoformat, ensure_ascii=False).encode()
 
 
 def build_message(delivery: Delivery) -> Message:
@@ -133,86 +132,56 @@ def build_message(delivery: Delivery) -> Message:
         empty,
         event=event.kind,
         event_at=event.at,
-        alert=_alert(alert),
-        revision=_revision(alert.revision),
+        alert=build_row(
+            AlertNote,
+            alert,
+            raised_at=alert.created_at,
+            url=_alert_url(alert.pk),
+            duplicate_of=_alert_url(alert.duplicate_of_id),
+            downstream_of=_alert_url(alert.downstream_of_id),
+        ),
+        revision=build_row(RevisionNote, alert.revision) if alert.revision else None,
         series=_series(alert),
     )
 
 
-def _alert(alert: Alert) -> AlertNote:
-    return AlertNote(
-        id=alert.pk,
-        kind=alert.kind,
-        state=alert.state,
-        cause=alert.cause,
-        n_series=alert.n_series,
-        worst_ratio=alert.worst_ratio,
-        raised_at=alert.created_at,
-        recovered_at=alert.recovered_at,
-        url=_alert_url(alert.pk),
-        duplicate_of=_alert_url(alert.duplicate_of_id),
-        downstream_of=_alert_url(alert.downstream_of_id),
-    )
-
-
-def _revision(revision: Revision | None) -> RevisionNote | None:
-    if revision is None:
-        return None
-    return RevisionNote(revision.name, revision.repository, revision.branch, revision.at)
-
-
 def _series(alert: Alert) -> tuple[SeriesNote, ...]:
     if alert.kind == AlertKind.MISSING:
-        return (_one_series(alert.series, None),) if alert.series else ()
+        return (_series_note(alert.series, None),) if alert.series else ()
     changes = (
         Change.objects.filter(alert=alert, withdrawn_at=None)
         .select_related("series", "revision", "previous", "datum")
-        .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")
+        .order_by(*LARGEST_FIRST)
     )
-    return tuple(_one_series(one.series, _change(one)) for one in changes[:MAX_SERIES])
+    return tuple(
+        _series_note(
+            change.series,
+            build_row(
+                ChangeNote,
+                change,
+                ratio_low=change.low,
+                ratio_high=change.high,
+                reason=str((change.explanation.get("reasons") or [""])[0]),
+                source=change.datum.source,
+                before_revision=change.previous.name if change.previous else "",
+                after_revision=change.revision.name,
+                url=absolute_url(f"/changes/{change.pk}"),
+            ),
+        )
+        for change in changes[:MAX_SERIES]
+    )
 
 
-def _one_series(series: Series, change: ChangeNote | None) -> SeriesNote:
-    return SeriesNote(
-        problem=series.problem,
-        sizes=dict(series.sizes),
+def _series_note(series: Series, change: ChangeNote | None) -> SeriesNote:
+    return build_row(
+        SeriesNote,
+        series,
         device=series.device_name,
-        target=series.target,
-        toolchain=series.toolchain,
-        metric=series.metric,
-        unit=series.unit,
-        better=series.better,
-        is_generated=series.is_generated,
         last_point_at=series.last_at,
         url=absolute_url(f"/series/{series.pk}"),
         change=change,
     )
 
 
-def _change(change: Change) -> ChangeNote:
-    reasons = change.explanation.get("reasons") or [""]
-    return ChangeNote(
-        before=change.before,
-        after=change.after,
-        ratio=change.ratio,
-        ratio_low=change.low,
-        ratio_high=change.high,
-        n_before=change.n_before,
-        n_after=change.n_after,
-        cause=change.cause,
-        reason=str(reasons[0]),
-        source=change.datum.source,
-        before_revision=change.previous.name if change.previous else "",
-        after_revision=change.revision.name,
-        url=absolute_url(f"/changes/{change.pk}"),
-    )
-
-
 def _alert_url(pk: int | None) -> str:
     return absolute_url(f"/alerts/{pk}") if pk is not None else ""
-
-
-def _moment(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(type(value))

@@ -1,12 +1,17 @@
-"""Due deliveries: written with their event, sent afterwards."""
+"""Deliveries: written with their event, sent afterwards, and deleted if a retention policy says so.
+
+Pending deliveries and events are never deleted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import connection
+from django.db.models import QuerySet
 
-from codegen_app.tracking.models import AlertEvent, EventKind
+from codegen_app.tracking.models import AlertEvent, Delivery, DeliveryState, EventKind
 from codegen_app.workers import queue
 
 #: Kiln's own events are sent; people's actions are shown on the site and in the feed.
@@ -88,3 +93,17 @@ def enqueue(event: AlertEvent, repeats: Sequence[int] = ()) -> int:
     if count:
         queue.notify(queue.Kind.NOTIFY, count)
     return count
+
+
+def deliveries_ended_before(moment: datetime) -> QuerySet[Delivery]:
+    """Return deliveries that succeeded or failed before then, by the index ``delivery_ended``."""
+    over = (DeliveryState.DELIVERED, DeliveryState.FAILED)
+    return Delivery.objects.filter(state__in=over, ended_at__lt=moment)
+
+
+def delete_deliveries(before: datetime, most: int) -> int:
+    """Delete some, the oldest first; return how many. Part of the caller's transaction."""
+    oldest = deliveries_ended_before(before).order_by("ended_at")
+    keys = list(oldest.select_for_update(skip_locked=True).values_list("pk", flat=True)[:most])
+    Delivery.objects.filter(pk__in=keys).delete()
+    return len(keys)

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from codegen_app.tracking.models import Channel, ChannelKind, Delivery, DeliveryState
+from codegen_app.tracking.models import ChannelKind, Delivery, DeliveryState
 from codegen_app.tracking.notifying import email, message, signing, smtp, webhook
 from codegen_app.tracking.notifying.attempt import Attempt, Outcome
 from scheduler.text import one_line
@@ -77,7 +77,12 @@ def send_due() -> int:
                 return attempts
             over, _ = wait(running, timeout=1, return_when=FIRST_COMPLETED)
             for future in over:
-                record_attempt(running.pop(future), _outcome(future))
+                if (error := future.exception()) is None:
+                    attempt = future.result()
+                else:
+                    log.error("a delivery attempt failed", exc_info=error)
+                    attempt = Attempt.permanent(f"internal error: {type(error).__name__}: {error}")
+                record_attempt(running.pop(future), attempt)
 
 
 def claim(busy: list[int]) -> Delivery | None:
@@ -103,22 +108,22 @@ def claim(busy: list[int]) -> Delivery | None:
 @transaction.atomic
 def record_attempt(delivery: Delivery, attempt: Attempt) -> None:
     """Record an attempt's result, unless another sender has claimed the delivery meanwhile."""
-    held = Delivery.objects.filter(
+    claimed = Delivery.objects.filter(
         pk=delivery.pk, state=DeliveryState.PENDING, attempts=delivery.attempts
     )
     figures = {"status": attempt.status, "error": attempt.error}
     if attempt.outcome is Outcome.THROUGH:
-        held.update(state=DeliveryState.DELIVERED, ended_at=Now(), **figures)
+        claimed.update(state=DeliveryState.DELIVERED, ended_at=Now(), **figures)
     elif attempt.outcome is Outcome.PERMANENT:
-        held.update(state=DeliveryState.FAILED, ended_at=Now(), **figures)
+        claimed.update(state=DeliveryState.FAILED, ended_at=Now(), **figures)
     elif timezone.now() - delivery.created_at >= GIVEN_UP_AFTER:
         figures["error"] = one_line(
             f"given up after {delivery.attempts} attempts: {attempt.error}", 500
         )
-        held.update(state=DeliveryState.FAILED, ended_at=Now(), **figures)
+        claimed.update(state=DeliveryState.FAILED, ended_at=Now(), **figures)
     else:
         at = timezone.now() + timedelta(seconds=backoff_s(delivery.attempts, attempt.retry_after_s))
-        if held.update(next_at=at, **figures):
+        if claimed.update(next_at=at, **figures):
             with connection.cursor() as cursor:
                 cursor.execute(_POSTPONE, {"at": at, "channel": delivery.channel_id})
     if attempt.outcome is not Outcome.THROUGH:
@@ -141,9 +146,11 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
     if not channel.active:
         return lambda: Attempt.permanent("the channel is switched off")
     try:
-        if channel.kind == ChannelKind.EMAIL:
-            return _prepare_email(delivery, channel)
-        return _prepare_webhook(delivery, channel)
+        if channel.kind == ChannelKind.WEBHOOK:
+            return _prepare_webhook(delivery)
+        content = message.build_message(delivery)
+        to = channel.address.split()
+        return partial(smtp.send, email.subject(content), email.text(content), to, delivery.key)
     except signing.OtherSecretError as error:
         attempt = Attempt.temporary(str(error))  # left to a process with the site's secret
     except Exception as error:
@@ -152,30 +159,17 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
     return lambda: attempt
 
 
-def _prepare_email(delivery: Delivery, channel: Channel) -> Callable[[], Attempt]:
-    made = message.build_message(delivery)
-    to = channel.address.split()
-    return partial(smtp.send, email.subject(made), email.text(made), to, delivery.key)
-
-
-def _prepare_webhook(delivery: Delivery, channel: Channel) -> Callable[[], Attempt]:
+def _prepare_webhook(delivery: Delivery) -> Callable[[], Attempt]:
+    channel = delivery.channel
     key = signing.key(channel.key_salt)
-    made = message.build_message(delivery)
-    body, timestamp = made.as_json(), str(int(made.sent_at.timestamp()))
+    content = message.build_message(delivery)
+    body, timestamp = content.as_json(), str(int(content.sent_at.timestamp()))
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "Kiln-Webhook/1",
         "Kiln-Delivery": str(delivery.key),
-        "Kiln-Event": made.event,
+        "Kiln-Event": content.event,
         "Kiln-Timestamp": timestamp,
         "Kiln-Signature": f"v1={signing.signature(key, timestamp, body)}",
     }
     return partial(webhook.post, channel.address, body, headers, settings.WEBHOOK_NETWORKS)
-
-
-def _outcome(future: Future[Attempt]) -> Attempt:
-    error = future.exception()
-    if error is None:
-        return future.result()
-    log.error("a delivery attempt failed", exc_info=error)
-    return Attempt.permanent(f"internal error: {type(error).__name__}: {error}")

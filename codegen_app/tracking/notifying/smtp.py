@@ -26,6 +26,7 @@ def send(subject: str, text: str, to: Sequence[str], key: UUID) -> Attempt:
     others."""
     if not is_set_up():
         return Attempt.permanent("no mail server is configured (KILN_EMAIL_HOST)")
+    domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] or "kiln.invalid"
     message = EmailMessage(
         subject,
         text,
@@ -33,14 +34,17 @@ def send(subject: str, text: str, to: Sequence[str], key: UUID) -> Attempt:
         list(to),
         headers={
             "Auto-Submitted": "auto-generated",
-            "Message-ID": f"<{key}@{_domain()}>",
+            "Message-ID": f"<{key}@{domain}>",
             "Kiln-Delivery": str(key),
         },
     )
     try:
-        return _sent(message, list(to))
+        rejected = _transmit(message, list(to))
     except smtplib.SMTPRecipientsRefused as error:
-        return _all_rejected(error.recipients)
+        line = f"rejected for {_replies(error.recipients)}"
+        if any(code < 500 for code, _ in error.recipients.values()):
+            return Attempt.temporary(line)
+        return Attempt.permanent(line)
     except smtplib.SMTPResponseException as error:
         reply = _reply(error.smtp_code, error.smtp_error)
         if 500 <= error.smtp_code < 600:
@@ -51,30 +55,25 @@ def send(subject: str, text: str, to: Sequence[str], key: UUID) -> Attempt:
     except (smtplib.SMTPException, OSError) as error:
         why = str(error) or type(error).__name__
         return Attempt.temporary(f"sending through {settings.EMAIL_HOST} failed: {why}")
+    return Attempt.delivered(note=f"rejected for {_replies(rejected)}" if rejected else "")
 
 
-def _sent(message: EmailMessage, to: list[str]) -> Attempt:
+def _transmit(message: EmailMessage, to: list[str]) -> Replies:
+    """Send the e-mail; return the replies of rejected addresses, which Django's own function does
+    not report."""
     backend = get_connection()
     if not isinstance(backend, EmailBackend):
         backend.send_messages([message])
-        return Attempt.delivered()
+        return {}
     backend.open()
     try:
-        # Django's own function does not report which addresses were refused.
         content = message.message().as_bytes(linesep="\r\n")
         _, sender = parseaddr(message.from_email)
         assert backend.connection is not None, "it is open"
         rejected: Replies = backend.connection.sendmail(sender, to, content)
     finally:
         backend.close()
-    return Attempt.delivered(note=f"rejected for {_replies(rejected)}" if rejected else "")
-
-
-def _all_rejected(replies: Replies) -> Attempt:
-    line = f"rejected for {_replies(replies)}"
-    if any(code < 500 for code, _ in replies.values()):
-        return Attempt.temporary(line)
-    return Attempt.permanent(line)
+    return rejected
 
 
 def _replies(replies: Replies) -> str:
@@ -84,7 +83,3 @@ def _replies(replies: Replies) -> str:
 def _reply(code: int, text: bytes | str) -> str:
     words = text.decode(errors="replace") if isinstance(text, bytes) else text
     return f"SMTP {code}: {words}"
-
-
-def _domain() -> str:
-    return parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] or "kiln.invalid"

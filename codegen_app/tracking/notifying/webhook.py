@@ -95,16 +95,11 @@ def _connect(
         try:
             timeout = min(_CONNECT_S, _remaining_s(end))
             plain = socket.create_connection((str(address), to.port), timeout)
+            break
         except OSError as error:
             failure = error
-            continue
-        return _open_http(plain, to, end)
-    raise failure
-
-
-def _open_http(
-    plain: socket.socket, to: Address, end: float
-) -> tuple[http.client.HTTPConnection, socket.socket]:
+    else:
+        raise failure
     guard = plain.dup()
     try:
         plain.settimeout(_remaining_s(end))
@@ -153,23 +148,17 @@ def _exchange(
         connection.request("POST", to.target, body, {**headers, "Connection": "close"})
         answer = connection.getresponse()
         _remaining_s(end)  # truncated headers look complete
-        attempt = _status_attempt(answer)
+        status, retry_after = answer.status, answer.getheader("Retry-After", "")
         with suppress(OSError, http.client.HTTPException):  # only the status counts
             answer.read(_READ_BYTES)
     finally:
         connection.close()
-    return attempt
-
-
-def _status_attempt(answer: http.client.HTTPResponse) -> Attempt:
-    status = answer.status
     if 200 <= status < 300:
         return Attempt.delivered(status)
     if 300 <= status < 400:
         return Attempt.permanent(f"HTTP {status}: redirects are not followed", status)
     if status in _RETRYABLE or status >= 500:
-        wait = _retry_after_s(answer.getheader("Retry-After", ""))
-        return Attempt.temporary(f"HTTP {status}", status, wait)
+        return Attempt.temporary(f"HTTP {status}", status, _retry_after_s(retry_after))
     return Attempt.permanent(f"HTTP {status}", status)
 
 

@@ -1,5 +1,5 @@
 """Deletion by age, as policies define it, in steps of one transaction each: raw samples of points,
-and deliveries that are over (``notifying/retention.py``).
+and deliveries that are over (``notifying/outbox.py``).
 
 Value, interval, n, conditions and changes are other columns and rows, and stay. An index holds the
 points that still have samples by source and age (``datum_samples_by_age``). So a step reads no more
@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from codegen_app.tracking.models import Datum, RetentionPolicy, Source
 from codegen_app.tracking.models.retention import Kept
-from codegen_app.tracking.notifying import retention
+from codegen_app.tracking.notifying import outbox
 
 STEP_ROWS = 5_000  # points per transaction: half a second
 _STEPS_PER_TURN = 2  # per turn, so that no other step of the round waits long
@@ -72,7 +72,7 @@ def step(key: int) -> int:
     if policy.what == Kept.SAMPLES:
         rolled = _roll_up(policy, now)
     else:
-        rolled = retention.delete_deliveries(_cutoff(policy, now), STEP_ROWS)
+        rolled = outbox.delete_deliveries(_cutoff(policy, now), STEP_ROWS)
     policy.last_rows += rolled
     policy.total_rows += rolled
     if rolled < STEP_ROWS:
@@ -86,7 +86,7 @@ def count_due(policy: RetentionPolicy, most: int | None = None) -> int:
     is written."""
     before = _cutoff(policy, timezone.now())
     rows: QuerySet[Any] = (
-        retention.deliveries_ended_before(before)
+        outbox.deliveries_ended_before(before)
         if policy.what == Kept.DELIVERIES
         else Datum.objects.filter(
             samples__isnull=False, source__in=_sources(policy), measured_at__lt=before
