@@ -34,8 +34,8 @@ from codegen_app.tracking.api_schemas import (
     SeriesRow,
     WithdrawnRow,
 )
-from codegen_app.tracking.compare_revisions.address import comparison_url
 from codegen_app.tracking.compare_revisions.comparison import Grouping, compare_sides
+from codegen_app.tracking.compare_revisions.sides import comparison_url
 from codegen_app.tracking.models import Datum, Series, Withdrawal
 from codegen_app.tracking.queries import histories
 from codegen_app.tracking.services import ingest, withdrawals
@@ -289,7 +289,7 @@ def compare(request: HttpRequest, parameters: Query[Comparing]) -> dict[str, Any
         "floor": comparison.comparison.floor,
         "pairs": comparison.comparison.pairs,
         "group": comparison.grouping,
-        "groups": comparison.groups,
+        "groups": comparison.comparison.groups,
         "rows": comparison.shown(rows[: parameters.limit]),
         "total": len(rows),
         "url": url,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from django.urls import reverse
@@ -28,6 +27,7 @@ from codegen_app.tracking.compare_revisions.samples import (
 )
 from codegen_app.tracking.compare_revisions.sides import ComparedSide, resolve_sides
 from codegen_app.tracking.models import Source
+from codegen_app.web.row import build_row
 from scheduler.ir.bindings import format_bindings
 from scheduler.track.compare import (
     CompareSettings,
@@ -38,7 +38,7 @@ from scheduler.track.compare import (
     compare,
 )
 from scheduler.track.report import explain_difference, markdown, table_rows
-from scheduler.track.resources import target_of
+from scheduler.track.resources import is_emulated
 
 NO_GRAPH = "no graph"
 DEFAULT_SETTINGS = CompareSettings()
@@ -102,17 +102,6 @@ class ComparedRow:
 
 
 @dataclass(frozen=True)
-class GroupRow:
-    """The geometric mean of a group's ratios with its 95% interval, over ``n`` series."""
-
-    name: str
-    ratio: float
-    low: float
-    high: float
-    n: int
-
-
-@dataclass(frozen=True)
 class RevisionComparison:
     """The result of a comparison. Rows are built when shown: a cause takes longer than a ratio."""
 
@@ -130,22 +119,14 @@ class RevisionComparison:
         found = Counter(row.status for row in self.comparison.rows)
         return {name: found[status] for name, status in STATUSES.items()}
 
-    @cached_property
-    def groups(self) -> tuple[GroupRow, ...]:
-        """The geometric means."""
-        return tuple(
-            GroupRow(one.name, one.ratio, one.low, one.high, one.n)
-            for one in self.comparison.groups
-        )
-
     def select(self, status: str = "", search: str = "", within: str = "") -> list[SeriesRow]:
         """Return rows with this status, with all these words in their names, in this group."""
         words = search.lower().split()
-        of = STATUSES.get(status)
+        wanted = STATUSES.get(status)
         return [
             row
             for row in self.comparison.rows
-            if (of is None or row.status is of)
+            if (wanted is None or row.status is wanted)
             and all(word in row.series.lower() for word in words)
             and (not within or within in self._groups(row))
         ]
@@ -153,7 +134,39 @@ class RevisionComparison:
     def shown(self, rows: Sequence[SeriesRow]) -> tuple[ComparedRow, ...]:
         """Return rows with all their details (1 query)."""
         causes = self._causes(rows)
-        return tuple(self._compared_row(row, causes.get(row.series, row.reason)) for row in rows)
+        found = []
+        for row in rows:
+            series = self._series[row.series]
+            before, after = (side.get(row.series) for side in self._sides)
+            origin = _EMULATED if is_emulated(series.target) else ""
+            if any(
+                side[row.series].source == Source.GENERATED
+                for side in self._newest
+                if row.series in side
+            ):
+                origin = Source.GENERATED.value
+            found.append(
+                build_row(
+                    ComparedRow,
+                    series,
+                    series=series.id,
+                    name=row.series,
+                    url=reverse("series", args=[series.id]),
+                    status=STATUS_NAMES[row.status],
+                    before=_median(before, series),
+                    after=_median(after, series),
+                    ratio=row.ratio,
+                    low=row.low,
+                    high=row.high,
+                    n_before=before.n if before else 0,
+                    n_after=after.n if after else 0,
+                    q=row.q,
+                    why=causes.get(row.series, row.reason),
+                    groups=self._groups(row),
+                    origin=origin,
+                )
+            )
+        return tuple(found)
 
     def newest_points(self, name: str) -> tuple[int, int]:
         """Return the newest point of a series on each side; the series must be on both."""
@@ -168,60 +181,25 @@ class RevisionComparison:
         return f"{text}\n[All series]({url})\n" if url else text
 
     def _causes(self, rows: Iterable[SeriesRow]) -> dict[str, str]:
-        """Return the causes of the rows that moved, by name (1 query)."""
+        """Return the causes of the rows that moved, by name, from all facts recorded about the
+        newest points of both sides (1 query)."""
         moved = [row.series for row in rows if row.status in _MOVED]
-        known = load_facts(newest[name].conditions for newest in self._newest for name in moved)
-        return {name: explain_difference(*self._full_points(name, known)) for name in moved}
-
-    def _full_points(
-        self, name: str, known: Mapping[int, Mapping[str, Any]]
-    ) -> Iterator[MeasuredSeries]:
-        """Yield both sides of a series with all facts recorded about their newest points."""
-        for side, made, newest in zip(
-            (self.before, self.after), self._sides, self._newest, strict=True
-        ):
-            last = newest[name]
-            point = full_point(known[last.conditions], self._series[name], last, side.name)
-            yield replace(made[name], point=point)
-
-    def _compared_row(self, row: SeriesRow, reason: str) -> ComparedRow:
-        series = self._series[row.series]
-        old, new = (side.get(row.series) for side in self._sides)
-        return ComparedRow(
-            series=series.id,
-            name=row.series,
-            url=reverse("series", args=[series.id]),
-            problem=series.problem,
-            sizes=series.sizes,
-            target=series.target,
-            device=series.device,
-            toolchain=series.toolchain,
-            metric=series.metric,
-            unit=series.unit,
-            better=series.better,
-            status=STATUS_NAMES[row.status],
-            before=_median(old, series),
-            after=_median(new, series),
-            ratio=row.ratio,
-            low=row.low,
-            high=row.high,
-            n_before=old.n if old else 0,
-            n_after=new.n if new else 0,
-            q=row.q,
-            why=reason,
-            groups=self._groups(row),
-            origin=self._origin(row, series),
-        )
+        facts = load_facts(newest[name].conditions for newest in self._newest for name in moved)
+        causes = {}
+        for name in moved:
+            sides = []
+            for side, measured, newest in zip(
+                (self.before, self.after), self._sides, self._newest, strict=True
+            ):
+                last = newest[name]
+                point = full_point(facts[last.conditions], self._series[name], last, side.name)
+                sides.append(replace(measured[name], point=point))
+            causes[name] = explain_difference(*sides)
+        return causes
 
     def _groups(self, row: SeriesRow) -> tuple[str, ...]:
-        one = self._sides[1].get(row.series) or self._sides[0][row.series]
-        return (one.group, *one.groups)
-
-    def _origin(self, row: SeriesRow, series: StoredSeries) -> str:
-        newest = [side[row.series] for side in self._newest if row.series in side]
-        if any(point.source == Source.GENERATED for point in newest):
-            return Source.GENERATED.value
-        return _EMULATED if _is_emulated(series.target) else ""
+        measured = self._sides[1].get(row.series) or self._sides[0][row.series]
+        return (measured.group, *measured.groups)
 
 
 def compare_sides(
@@ -238,7 +216,7 @@ def compare_sides(
     names = _names(found.series.values())
     groups = _groupings(found, grouping)
     conditions = Conditions(found.conditions)
-    made: tuple[dict[str, MeasuredSeries], dict[str, MeasuredSeries]] = {}, {}
+    measured: tuple[dict[str, MeasuredSeries], dict[str, MeasuredSeries]] = {}, {}
     newest: tuple[dict[str, StoredPoint], dict[str, StoredPoint]] = {}, {}
     for key, series in found.series.items():
         name = names[key]
@@ -247,60 +225,53 @@ def compare_sides(
             if points:
                 last = newest[place][name] = points[0]
                 point = conditions.point(series, last) if last.value > 0 else None
-                made[place][name] = side_samples(name, groups[key], series, points, point)
+                measured[place][name] = side_samples(name, groups[key], series, points, point)
     return RevisionComparison(
         before=old,
         after=new,
         grouping=grouping,
-        comparison=compare(list(made[0].values()), list(made[1].values()), settings),
+        comparison=compare(list(measured[0].values()), list(measured[1].values()), settings),
         _series={names[key]: series for key, series in found.series.items()},
-        _sides=made,
+        _sides=measured,
         _newest=newest,
     )
 
 
 def _names(series: Iterable[StoredSeries]) -> dict[int, str]:
     """Return a name for each series; equal names are distinguished by the series' numbers."""
-    names = {one.id: _name(one) for one in series}
-    often = Counter(names.values())
-    return {key: f"{name} [{key}]" if often[name] > 1 else name for key, name in names.items()}
-
-
-def _name(series: StoredSeries) -> str:
-    sizes = format_bindings(series.sizes)
-    of = f"{series.problem} at {sizes}" if sizes else series.problem
-    rest = (series.metric, series.target, series.device, series.toolchain)
-    return ", ".join((of, *(one for one in rest if one)))
+    names = {}
+    for one in series:
+        sizes = format_bindings(one.sizes)
+        problem = f"{one.problem} at {sizes}" if sizes else one.problem
+        parts = (problem, one.metric, one.target, one.device, one.toolchain)
+        names[one.id] = ", ".join(filter(None, parts))
+    counts = Counter(names.values())
+    return {key: f"{name} [{key}]" if counts[name] > 1 else name for key, name in names.items()}
 
 
 def _groupings(found: StoredSides, grouping: Grouping) -> dict[int, tuple[str, ...]]:
     """Return the groups of each series. Each has one metric: a mean never mixes a time and a
     size."""
-    several = len({one.metric for one in found.series.values()}) > 1
+    is_mixed = len({series.metric for series in found.series.values()}) > 1
     groups: dict[int, tuple[str, ...]] = {}
-    for key, one in found.series.items():
+    for key, series in found.series.items():
         if grouping is Grouping.METRIC:
-            groups[key] = (one.metric,)
+            groups[key] = (series.metric,)
             continue
-        names: Sequence[str] = (one.device,)
+        names: Sequence[str] = (series.device,)
         if grouping is Grouping.GRAPH:
-            names = found.graphs.get(one.own_problem or 0, ()) or (NO_GRAPH,)
-        groups[key] = tuple(f"{name}, {one.metric}" if several else name for name in names)
+            names = found.graphs.get(series.own_problem or 0, ()) or (NO_GRAPH,)
+        groups[key] = tuple(f"{name}, {series.metric}" if is_mixed else name for name in names)
     return groups
 
 
-def _median(one: MeasuredSeries | None, series: StoredSeries) -> float | None:
+def _median(side: MeasuredSeries | None, series: StoredSeries) -> float | None:
     """Return the median in the series' unit."""
-    if one is None:
+    if side is None:
         return None
-    if one.samples.size:
-        median = float(np.median(one.samples))
+    if side.samples.size:
+        median = float(np.median(side.samples))
     else:
-        assert one.interval is not None
-        median = one.interval.median
-    return 1 / median if series.better == HIGHER and not one.unusable else median
-
-
-def _is_emulated(target: str) -> bool:
-    known = target_of(target)
-    return known is not None and bool(known.emulates)
+        assert side.interval is not None
+        median = side.interval.median
+    return 1 / median if series.better == HIGHER and not side.unusable else median

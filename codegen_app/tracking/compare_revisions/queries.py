@@ -99,7 +99,8 @@ class StoredConditions:
 
 @dataclass(frozen=True)
 class StoredSides:
-    """Both sides by series, newest point first, with the rows that their points refer to."""
+    """Both sides by series, newest point first, with the rows that their points refer to, and
+    the names of the graphs that use a problem."""
 
     before: Mapping[int, Sequence[StoredPoint]]
     after: Mapping[int, Sequence[StoredPoint]]
@@ -111,8 +112,20 @@ class StoredSides:
 def load_sides(before: ComparedSide, after: ComparedSide) -> StoredSides:
     """Load all points of both sides, at most ``MAX_POINTS`` per series (5 queries)."""
     old, new = _points(before), _points(after)
-    series = _series(old.keys() | new.keys())
-    return StoredSides(old, new, series, _conditions(old, new), _graphs(series.values()))
+    series = {
+        key: StoredSeries(key, problem, own, json.loads(sizes), *others)
+        for key, problem, own, sizes, *others in _rows(_SERIES, [list(old.keys() | new.keys())])
+    }
+    points = (point for side in (old, new) for points in side.values() for point in points)
+    keys = {point.conditions for point in points}
+    instructions = ["attributes", INSTRUCTIONS_DIGEST]
+    values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
+    conditions = {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
+    problems = {one.own_problem for one in series.values() if one.own_problem is not None}
+    graphs: dict[int, list[str]] = {}
+    for problem, name in _rows(_GRAPHS, [list(problems)]):
+        graphs.setdefault(problem, []).append(name)
+    return StoredSides(old, new, series, conditions, graphs)
 
 
 def _points(side: ComparedSide) -> dict[int, list[StoredPoint]]:
@@ -124,32 +137,9 @@ def _points(side: ComparedSide) -> dict[int, list[StoredPoint]]:
     return found
 
 
-def _series(keys: Iterable[int]) -> dict[int, StoredSeries]:
-    return {
-        key: StoredSeries(key, problem, own, json.loads(sizes), *others)
-        for key, problem, own, sizes, *others in _rows(_SERIES, [list(keys)])
-    }
-
-
-def _conditions(*sides: Mapping[int, Sequence[StoredPoint]]) -> dict[int, StoredConditions]:
-    keys = {point.conditions for side in sides for points in side.values() for point in points}
-    instructions = ["attributes", INSTRUCTIONS_DIGEST]
-    values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
-    return {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
-
-
 def load_facts(conditions: Iterable[int]) -> dict[int, Mapping[str, Any]]:
     """Return all recorded facts of a few conditions, in which causes are searched (1 query)."""
     return {key: json.loads(text) for key, text in _rows(_FACTS, [list(conditions)])}
-
-
-def _graphs(series: Iterable[StoredSeries]) -> dict[int, list[str]]:
-    """Return the graphs that use a problem, by the problem's key."""
-    found: dict[int, list[str]] = {}
-    keys = {one.own_problem for one in series if one.own_problem is not None}
-    for problem, name in _rows(_GRAPHS, [list(keys)]):
-        found.setdefault(problem, []).append(name)
-    return found
 
 
 def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:

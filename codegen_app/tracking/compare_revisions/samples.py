@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from codegen_app.tracking.compare_revisions.queries import (
     StoredConditions,
@@ -41,27 +40,23 @@ class Conditions:
     def point(self, series: StoredSeries, point: StoredPoint) -> Point:
         """Return the point with the fields that decide whether it can be compared; finding a cause
         needs all of them (``full_point``)."""
-        of = self._stored[point.conditions]
+        stored = self._stored[point.conditions]
+        environment = stored.environment, series.device
+        if environment not in self._environments:
+            facts = json.loads(stored.environment)
+            self._environments[environment] = environment_of(facts, series.device)
+        if stored.clocks not in self._readings:
+            clocks = json.loads(stored.clocks) if stored.clocks else None
+            self._readings[stored.clocks] = parse_readings(clocks)
         return Point(
             value=point.value,
             low=point.value if point.low is None else point.low,
             high=point.value if point.high is None else point.high,
             n=point.n,
-            code=CodeObject(of.code_digest, of.instructions_digest),
-            environment=self._environment(of.environment, series.device),
-            readings=self._clocks(of.clocks),
+            code=CodeObject(stored.code_digest, stored.instructions_digest),
+            environment=self._environments[environment],
+            readings=self._readings[stored.clocks],
         )
-
-    def _environment(self, text: str, device: str) -> Environment:
-        key = text, device
-        if key not in self._environments:
-            self._environments[key] = environment_of(json.loads(text), device)
-        return self._environments[key]
-
-    def _clocks(self, text: str | None) -> Mapping[str, float]:
-        if text not in self._readings:
-            self._readings[text] = parse_readings(json.loads(text) if text else None)
-        return self._readings[text]
 
 
 def full_point(
@@ -124,27 +119,22 @@ def side_samples(
         rich = [one.samples for one in points if one.samples and len(one.samples) >= least]
         kept = [sample for each in rich for sample in each]
         if not kept:
-            interval = next(filter(None, map(_interval, points)), None)
+            intervals = (
+                Interval(one.value, one.low, one.high, one.n)
+                for one in points
+                if one.n >= MIN_RATIO_SAMPLES and one.low is not None and one.high is not None
+            )
+            interval = next(intervals, None)
     if not kept and interval is None:
         kept = values
     lowest = min(interval.low if interval else min(kept), *values)
     samples = np.array(kept) if kept else _EMPTY
     unusable = "" if lowest >= _SMALLEST else "a value is at or below 0, so no ratio can be formed"
     if series.better == HIGHER and not unusable:
-        samples, interval = _inverted(samples, interval)
+        if interval is None:
+            samples = 1 / samples
+        else:
+            interval = Interval(
+                1 / interval.median, 1 / interval.high, 1 / interval.low, interval.n
+            )
     return MeasuredSeries(name, groups[0], samples, point, interval, tuple(groups[1:]), unusable)
-
-
-def _interval(point: StoredPoint) -> Interval | None:
-    if point.n < MIN_RATIO_SAMPLES or point.low is None or point.high is None:
-        return None
-    return Interval(point.value, point.low, point.high, point.n)
-
-
-def _inverted(
-    samples: npt.NDArray[np.float64], interval: Interval | None
-) -> tuple[npt.NDArray[np.float64], Interval | None]:
-    if interval is None:
-        return 1 / samples, None
-    turned = Interval(1 / interval.median, 1 / interval.high, 1 / interval.low, interval.n)
-    return samples, turned

@@ -1,19 +1,22 @@
-"""Resolve a side: a revision, a branch's newest revision, a branch's merge base, or a run."""
+"""Sides of a comparison: a revision, a branch's newest revision, a branch's merge base, or a run;
+how addresses write them, and the rows that they stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.db.models import F, QuerySet, Subquery
 from django.db.models.functions import Left
+from django.urls import reverse
 
-from codegen_app.tracking.compare_revisions.address import BASE, BRANCH, REVISION, RUN
 from codegen_app.tracking.models import Revision
 from codegen_app.tuning.models import TuningRun
 from scheduler.errors import UserError
 
+BRANCH, RUN, BASE, REVISION = "branch:", "run:", "base:", "revision:"
 _SHORTEST = 4
 _MAX_NAMED = 4
 _LONGEST_NAME = 500
@@ -41,6 +44,18 @@ class ComparedSide:
         return f"{short} ({', '.join(self.branches)})" if self.branches else short
 
 
+def revision_text(name: str) -> str:
+    """Return a revision's text, with a prefix if its name could be read as another kind of side."""
+    return f"{REVISION}{name}" if name.startswith((BRANCH, RUN, BASE, REVISION)) else name
+
+
+def comparison_url(before: str, after: str, **others: object) -> str:
+    """Return the address of a comparison; empty parameters are left out."""
+    values = {"before": before, "after": after, **others}
+    query = urlencode({name: value for name, value in values.items() if value})
+    return f"{reverse('compare_revisions')}?{query}"
+
+
 def resolve_sides(
     before: str, after: str, repository: str = ""
 ) -> tuple[ComparedSide, ComparedSide]:
@@ -65,7 +80,10 @@ def _side(text: str, parameter: str, repository: str) -> ComparedSide:
     if text.startswith(RUN):
         return _run(text, parameter)
     if text.startswith(BRANCH):
-        return _branch(text, parameter, repository)
+        name = text.removeprefix(BRANCH)
+        rows = _commit_rows(_newest(_revisions(repository).filter(branch=name)))
+        nothing = f"{parameter}: branch “{name}” has no revisions"
+        return _make_side(text, rows, parameter, nothing)
     if text.startswith(BASE):
         raise UserError(f"{parameter}: {BASE}NAME is valid for the side before only")
     return _revision(text, parameter, repository)
@@ -89,15 +107,6 @@ def _revision(text: str, parameter: str, repository: str) -> ComparedSide:
     if len(names) > 1:
         raise UserError(f"{parameter}: “{name}” matches several revisions: {_name_list(names)}")
     return _make_side(text, rows, parameter)
-
-
-def _branch(text: str, parameter: str, repository: str) -> ComparedSide:
-    """Return the branch's newest revision, with all rows of that commit."""
-    name = text.removeprefix(BRANCH)
-    newest = _newest(_revisions(repository).filter(branch=name))
-    return _make_side(
-        text, _commit_rows(newest), parameter, f"{parameter}: branch “{name}” has no revisions"
-    )
 
 
 def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) -> ComparedSide:

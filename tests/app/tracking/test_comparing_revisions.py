@@ -13,13 +13,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from codegen_app.accounts import tokens
-from codegen_app.tracking.compare_revisions.address import comparison_url
 from codegen_app.tracking.compare_revisions.comparison import (
     Grouping,
     RevisionComparison,
     compare_sides,
 )
-from codegen_app.tracking.compare_revisions.sides import resolve_sides
+from codegen_app.tracking.compare_revisions.sides import comparison_url, resolve_sides
 from codegen_app.tracking.models import Change, Datum, Revision, Series
 from codegen_app.tracking.pages.compare_revisions.query import revisions_page, side_choices_page
 from scheduler.clients import kiln_client

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from codegen_app.tracking.compare_revisions.address import comparison_url, revision_text
+from codegen_app.tracking.compare_revisions.sides import comparison_url, revision_text
 from codegen_app.tracking.models import (
     LARGEST_FIRST,
     UNDOABLE_EVENTS,

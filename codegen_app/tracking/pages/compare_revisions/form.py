@@ -10,7 +10,7 @@ from scheduler.track.compare import CompareSettings
 
 
 class RevisionsForm(QueryForm):
-    """Both sides (``selectors.compare_revisions.sides``), their repository, the grouping of
+    """Both sides (``compare_revisions.sides``), their repository, the grouping of
     geometric means, the least effect; for the rows: status, words of their names, group, and the
     start of the list. ``find``: the search text for sides."""
 

@@ -3,7 +3,7 @@ choose from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,19 +11,16 @@ from django.db import connection
 from django.db.models import Count, Exists, F, Max, OuterRef, Q
 from django.urls import reverse
 
-from codegen_app.tracking.compare_revisions.address import BRANCH, RUN, revision_text
 from codegen_app.tracking.compare_revisions.comparison import (
     DEFAULT_SETTINGS,
     ComparedRow,
     Grouping,
-    GroupRow,
-    RevisionComparison,
     compare_sides,
 )
-from codegen_app.tracking.compare_revisions.sides import ComparedSide
+from codegen_app.tracking.compare_revisions.sides import BRANCH, RUN, ComparedSide, revision_text
 from codegen_app.tracking.models import Datum, Revision
 from codegen_app.tuning.models import TuningRun
-from scheduler.track.compare import CompareSettings
+from scheduler.track.compare import CompareSettings, GroupMean
 
 PAGE_SIZE = 100
 _MAX_BRANCHES, _MAX_REVISIONS, _MAX_RUNS = 12, 40, 12
@@ -84,7 +81,7 @@ class RevisionsPage:
     could_be_compared: int = 0
     floor: float = 0.0
     pairs: int = 0
-    groups: tuple[GroupRow, ...] = ()
+    groups: tuple[GroupMean, ...] = ()
     total: int = 0
     start: int = 0
     rows: tuple[RevisionRow, ...] = ()
@@ -108,8 +105,54 @@ class RevisionsPage:
 def side_choices_page(find: str = "", problem: str = "", other: str = "") -> RevisionsPage:
     """Return the choices (3 queries), newest first; ``find`` is a part of the name, ``other`` the
     side already chosen, which is left out."""
-    found = (*_branches(find), *_revisions(find), *_runs(find))
-    return RevisionsPage(find, problem, tuple(one for one in found if one.text != other))
+    branches = (
+        Revision.objects.exclude(branch="")
+        .filter(branch__icontains=find)
+        .order_by()
+        .values("repository", "branch")
+        .annotate(newest=Max("at"), n=Count("pk"))
+        .order_by(F("newest").desc(nulls_last=True), "branch")
+    )
+    revisions = Revision.objects.filter(
+        Q(name__icontains=find) | Q(branch__icontains=find)
+    ).order_by(F("at").desc(nulls_last=True), "-pk")
+    runs = (
+        TuningRun.objects.select_related("graph")
+        .filter(graph__name__icontains=find)
+        .filter(Exists(Datum.objects.filter(run=OuterRef("pk"))))
+        .order_by("-pk")
+    )
+    choices = (
+        *(
+            SideChoice(
+                text=f"{BRANCH}{row['branch']}",
+                kind="branch",
+                title=row["branch"],
+                of=f"newest of {row['n']:,} revisions",
+                repository=row["repository"],
+                at=row["newest"],
+            )
+            for row in branches[:_MAX_BRANCHES]
+        ),
+        *(
+            SideChoice(
+                revision_text(row.name), "revision", str(row), row.branch, row.repository, row.at
+            )
+            for row in revisions[:_MAX_REVISIONS]
+        ),
+        *(
+            SideChoice(
+                text=f"{RUN}{row.pk}",
+                kind="run",
+                title=f"run {row.pk}",
+                of=f"{row.graph.name} for {row.target}",
+                repository="",
+                at=row.created_at,
+            )
+            for row in runs[:_MAX_RUNS]
+        ),
+    )
+    return RevisionsPage(find, problem, tuple(choice for choice in choices if choice.text != other))
 
 
 def revisions_page(
@@ -128,7 +171,12 @@ def revisions_page(
     found = compare_sides(before, after, repository, grouping, settings)
     rows = found.select(status, search, within)
     shown = found.shown(rows[start : start + PAGE_SIZE])
-    changes = _change_urls(found, shown)
+    both = [row for row in shown if row.n_before and row.n_after]
+    points = [found.newest_points(row.name) for row in both]
+    sides = [[before for before, _ in points], [after for _, after in points]]
+    with connection.cursor() as cursor:
+        cursor.execute(_CHANGES, [[row.series for row in both], *sides])
+        changes = dict(cursor.fetchall())
     return RevisionsPage(
         before=found.before,
         after=found.after,
@@ -141,66 +189,14 @@ def revisions_page(
         could_be_compared=found.comparison.compared,
         floor=found.comparison.floor,
         pairs=found.comparison.pairs,
-        groups=found.groups,
+        groups=found.comparison.groups,
         total=len(rows),
         start=start,
-        rows=tuple(RevisionRow(row, changes.get(row.series, "")) for row in shown),
+        rows=tuple(
+            RevisionRow(
+                row,
+                reverse("change", args=[changes[row.series]]) if row.series in changes else "",
+            )
+            for row in shown
+        ),
     )
-
-
-def _change_urls(found: RevisionComparison, shown: Sequence[ComparedRow]) -> dict[int, str]:
-    """Return the address of the change between the sides of each series that has one (1 query)."""
-    both = [row for row in shown if row.n_before and row.n_after]
-    points = [found.newest_points(row.name) for row in both]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _CHANGES,
-            [
-                [row.series for row in both],
-                [before for before, _ in points],
-                [after for _, after in points],
-            ],
-        )
-        return {series: reverse("change", args=[change]) for series, change in cursor.fetchall()}
-
-
-def _branches(find: str) -> list[SideChoice]:
-    rows = Revision.objects.exclude(branch="").filter(branch__icontains=find).order_by()
-    counted = rows.values("repository", "branch").annotate(newest=Max("at"), n=Count("pk"))
-    return [
-        SideChoice(
-            text=f"{BRANCH}{row['branch']}",
-            kind="branch",
-            title=row["branch"],
-            of=f"newest of {row['n']:,} revisions",
-            repository=row["repository"],
-            at=row["newest"],
-        )
-        for row in counted.order_by(F("newest").desc(nulls_last=True), "branch")[:_MAX_BRANCHES]
-    ]
-
-
-def _revisions(find: str) -> list[SideChoice]:
-    rows = Revision.objects.filter(Q(name__icontains=find) | Q(branch__icontains=find))
-    return [
-        SideChoice(
-            revision_text(row.name), "revision", str(row), row.branch, row.repository, row.at
-        )
-        for row in rows.order_by(F("at").desc(nulls_last=True), "-pk")[:_MAX_REVISIONS]
-    ]
-
-
-def _runs(find: str) -> list[SideChoice]:
-    points = Datum.objects.filter(run=OuterRef("pk"))
-    rows = TuningRun.objects.select_related("graph").filter(graph__name__icontains=find)
-    return [
-        SideChoice(
-            text=f"{RUN}{row.pk}",
-            kind="run",
-            title=f"run {row.pk}",
-            of=f"{row.graph.name} for {row.target}",
-            repository="",
-            at=row.created_at,
-        )
-        for row in rows.filter(Exists(points)).order_by("-pk")[:_MAX_RUNS]
-    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from codegen_app.tracking.compare_revisions.address import BASE, comparison_url, revision_text
 from codegen_app.tracking.compare_revisions.comparison import STATUSES, Grouping, compare_sides
+from codegen_app.tracking.compare_revisions.sides import BASE, comparison_url, revision_text
 from codegen_app.tracking.pages.compare_revisions.form import RevisionsForm
 from codegen_app.tracking.pages.compare_revisions.query import (
     RevisionsPage,
@@ -14,7 +14,7 @@ from codegen_app.tracking.pages.compare_revisions.query import (
     side_choices_page,
 )
 from codegen_app.web.addresses import absolute_url, replace_query
-from codegen_app.web.forms.query import HiddenParams, hidden_params
+from codegen_app.web.forms.query import hidden_params
 from codegen_app.web.page import render_page
 from scheduler.errors import UserError
 
@@ -28,6 +28,13 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
     side is missing, the page lists the choices."""
     address = RevisionsForm(request.GET)
     page = _page(address)
+    swapped = ""
+    if page.before is not None and page.after is not None:
+        # A merge base by its own name: it is defined only relative to the other side.
+        base = page.before
+        text = revision_text(base.name) if base.text.startswith(BASE) else base.text
+        swapped = replace_query(request, before=page.after.text, after=text, start="")
+    box = "search" if page.after else "find"  # the form's field, of which the others are kept
     return render_page(
         request,
         _TEMPLATE,
@@ -38,8 +45,8 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
         status=_UNPROCESSABLE if page.problem else 200,
         side=_side(address, page.problem),
         sides=(("before", page.before), ("after", page.after)),
-        kept=_hidden_params(request, "search" if page.after else "find"),
-        swapped=_swapped_url(request, page),
+        kept=hidden_params(request.GET, [key for key in request.GET if key not in (box, "start")]),
+        swapped=swapped,
         statuses=STATUSES,
         groupings=tuple(Grouping),
         least_effects=sorted({*_LEAST_EFFECTS, page.least_effect}),
@@ -52,21 +59,6 @@ def _side(address: RevisionsForm, problem: str) -> str:
     if problem:
         return "after" if problem.startswith("after") else "before"
     return "after" if address.text("before") else "before"
-
-
-def _swapped_url(request: HttpRequest, page: RevisionsPage) -> str:
-    """Return the address with its sides exchanged: a merge base by its own name, since it is
-    defined only relative to the other side."""
-    if page.before is None or page.after is None:
-        return ""
-    base = page.before
-    text = revision_text(base.name) if base.text.startswith(BASE) else base.text
-    return replace_query(request, before=page.after.text, after=text, start="")
-
-
-def _hidden_params(request: HttpRequest, box: str) -> HiddenParams:
-    """Return the hidden parameters of the form with this field."""
-    return hidden_params(request.GET, [name for name in request.GET if name not in (box, "start")])
 
 
 def _page(address: RevisionsForm) -> RevisionsPage:
