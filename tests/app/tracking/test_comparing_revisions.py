@@ -170,7 +170,8 @@ def test_means_are_by_graph_device_or_metric() -> None:
     Series.objects.filter(problem="gemm slower").update(own_problem=node.problem)
 
     def means(grouping: Grouping) -> dict[str, int]:
-        return {one.name: one.n for one in compare_sides(*names, grouping=grouping).groups}
+        groups = compare_sides(*names, grouping=grouping).comparison.groups
+        return {one.name: one.n for one in groups}
 
     # A problem counts in every graph that has it, and once in each; no mean is of two metrics.
     assert means(Grouping.GRAPH) == {
@@ -182,7 +183,7 @@ def test_means_are_by_graph_device_or_metric() -> None:
     assert means(Grouping.METRIC) == {"time": 3, "bandwidth": 1}
     (bandwidth,) = [
         one
-        for one in compare_sides(*names, grouping=Grouping.METRIC).groups
+        for one in compare_sides(*names, grouping=Grouping.METRIC).comparison.groups
         if one.name == "bandwidth"
     ]
     assert bandwidth.low < bandwidth.ratio < bandwidth.high

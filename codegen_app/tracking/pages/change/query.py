@@ -10,7 +10,7 @@ from typing import Any
 
 from codegen_app.kernels.models import Build
 from codegen_app.kernels.pages.compare.query import ComparePage, compare_page
-from codegen_app.tracking.models import Change, Datum, Revision
+from codegen_app.tracking.models import Change, Datum
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     PointValue,
@@ -21,6 +21,7 @@ from codegen_app.tracking.queries.series_summary import (
     series_head,
     source_url,
 )
+from codegen_app.web.row import build_row
 from scheduler.track.differences import Aspect
 from scheduler.track.facts import (
     ALTERNATIVES,
@@ -130,92 +131,81 @@ def change_page(pk: int) -> ChangePage:
         *("series", "revision", "previous", "alert", "datum__revision", "datum__conditions"),
         *("datum__kernel", "datum__run"),
     ).get(pk=pk)
-    before, after = _before(change), change.datum
-    unit = change.series.unit
-    compared, why = _comparison(before, after)
-    return ChangePage(
+    after, unit = change.datum, change.series.unit
+    before = (
+        Datum.objects.valid()
+        .filter(series=change.series_id, at__lte=after.at)
+        .exclude(at=after.at, pk__gte=after.pk)
+        .select_related("revision", "conditions", "kernel", "run")
+        .defer("samples")
+        .order_by("-at", "-id")
+        .first()
+    )
+    explanation: Mapping[str, Any] = change.explanation
+    explained = None
+    if change.explained_at is not None:
+        explained = Explanation(
+            cause=change.cause,
+            rule=change.rule,
+            reasons=tuple(map(str, explanation.get("reasons", ()))),
+            candidates=tuple(map(str, explanation.get("candidates", ()))),
+            next_step=str(explanation.get("next_step", "")),
+            at=change.explained_at,
+            feeds_noise_floor=bool(explanation.get("feeds_noise_floor")),
+        )
+    differences = [
+        DifferenceRow(
+            str(row.get("aspect", "")), str(row.get("sentence", "")), bool(row.get("here", True))
+        )
+        for row in explanation.get("differences", [])
+    ]
+    old = dict(fact_texts(before.conditions.facts)) if before else {}
+    new = dict(fact_texts(after.conditions.facts))
+    facts = [FactRow(name, old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
+    compared, why_not_compared = _comparison(before, after)
+    return build_row(
+        ChangePage,
+        change,
         series=series_head(change.series),
         moved=change_summary(change, unit),
-        errors=change.errors,
-        found_at=change.found_at,
-        withdrawn_at=change.withdrawn_at,
         before=_side("before", before, unit) if before else None,
         after=_side("after", after, unit),
         source_diff_url=forge_diff_url(before.revision, after.revision) if before else "",
-        explained=_explained(change),
-        differences=tuple(_differences(change)),
-        facts=_facts(before, after),
+        explained=explained,
+        differences=tuple(sorted(differences, key=lambda row: not row.here)),
+        facts=tuple(sorted(facts, key=lambda row: not row.differs)),
         compared=compared,
-        why_not_compared=why,
+        why_not_compared=why_not_compared,
     )
-
-
-def _before(change: Change) -> Datum | None:
-    """Return the point before the change (1 query)."""
-    at, key = change.datum.at, change.datum_id
-    rows = Datum.objects.valid().filter(series=change.series_id, at__lte=at)
-    rows = rows.exclude(at=at, pk__gte=key).select_related(
-        "revision", "conditions", "kernel", "run"
-    )
-    return rows.defer("samples").order_by("-at", "-id").first()
 
 
 def _side(title: str, datum: Datum, unit: str) -> ChangeSide:
-    kernel, run = datum.kernel, datum.run
-    facts = datum.conditions.facts
+    kernel, facts = datum.kernel, datum.conditions.facts
+    kernel_url = kernel.get_absolute_url() if kernel else ""
+    if kernel and datum.build_id:
+        kernel_url += f"?build={datum.build_id}"
     address = str(facts.get("source", ""))
     return ChangeSide(
+        **point_columns(datum, unit),
         title=title,
-        reading=point_value(datum, unit),
-        measured_at=datum.measured_at,
         datum_url=datum.get_absolute_url(),
-        revision=revision_facts(datum.revision),
         kernel=kernel.name if kernel else str(facts.get("kernel", "")),
-        kernel_url=(
-            kernel.get_absolute_url() + (f"?build={datum.build_id}" if datum.build_id else "")
-            if kernel
-            else ""
-        ),
+        kernel_url=kernel_url,
         build=datum.build_id,
-        run=datum.run_id,
-        run_url=run.get_absolute_url() if run else "",
         address=address if address.startswith(("https://", "http://")) else "",
     )
 
 
-def revision_facts(revision: Revision) -> RevisionFacts:
-    """Return the facts of a revision, without a query."""
-    return RevisionFacts(
-        name=revision.name,
-        branch=revision.branch,
-        repository=revision.repository,
-        at=revision.at,
-        url=source_url(revision),
-    )
-
-
-def _explained(change: Change) -> Explanation | None:
-    if change.explained_at is None:
-        return None
-    found: Mapping[str, Any] = change.explanation
-    return Explanation(
-        cause=change.cause,
-        rule=change.rule,
-        reasons=tuple(map(str, found.get("reasons", ()))),
-        candidates=tuple(map(str, found.get("candidates", ()))),
-        next_step=str(found.get("next_step", "")),
-        at=change.explained_at,
-        feeds_noise_floor=bool(found.get("feeds_noise_floor")),
-    )
-
-
-def _differences(change: Change) -> Iterator[DifferenceRow]:
-    """Yield the differences, those at the point of the change first."""
-    found: list[Mapping[str, Any]] = change.explanation.get("differences", [])
-    for one in sorted(found, key=lambda one: not one.get("here", True)):
-        yield DifferenceRow(
-            str(one.get("aspect", "")), str(one.get("sentence", "")), bool(one.get("here", True))
-        )
+def point_columns(datum: Datum, unit: str) -> dict[str, Any]:
+    """Return what the page of a point and a side of a change share, without a query."""
+    revision, run = datum.revision, datum.run
+    return {
+        "reading": point_value(datum, unit),
+        "measured_at": datum.measured_at,
+        "revision": build_row(RevisionFacts, revision, url=source_url(revision)),
+        "run": datum.run_id,
+        "run_url": run.get_absolute_url() if run else "",
+    }
 
 
 _TITLES = {
@@ -230,18 +220,6 @@ _TITLES = {
 }
 
 
-def _facts(before: Datum | None, after: Datum) -> tuple[FactRow, ...]:
-    """Return all recorded facts of either side, differences first."""
-    one = dict(_datum_texts(before)) if before else {}
-    other = dict(_datum_texts(after))
-    rows = [FactRow(name, one.get(name, ""), other.get(name, "")) for name in {**one, **other}]
-    return tuple(sorted(rows, key=lambda row: not row.differs))
-
-
-def _datum_texts(datum: Datum) -> Iterator[tuple[str, str]]:
-    return fact_texts(datum.conditions.facts)
-
-
 def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the recorded facts of a point with their names, in a fixed order."""
     for name, title in _TITLES.items():
@@ -250,14 +228,14 @@ def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if facts.get("config"):
         yield "configuration", configuration_of(facts) or _text(facts["config"])
     for name, value in _mapping(facts.get("clocks")).items():
-        yield _attribute_text(name, value)
+        yield _clock_text(name, value)
     attributes = _mapping(facts.get("attributes"))
     for kind, count in _mapping(attributes.get(INNER_LOOP)).items():
         yield f"inner loop: {kind}", _text(count)
     for function, figures in _mapping(facts.get("resources")).items():
         for name, value in _mapping(figures).items():
-            of = f"{function}: " if len(facts["resources"]) > 1 else ""
-            yield f"{of}{name.replace('_', ' ')}", _text(value)
+            prefix = f"{function}: " if len(facts["resources"]) > 1 else ""
+            yield f"{prefix}{name.replace('_', ' ')}", _text(value)
     for name, value in attributes.items():
         if name == ALTERNATIVES:
             yield "built configurations not selected", str(len(_mapping(value)))
@@ -272,7 +250,7 @@ _ATTRIBUTES = {
 }
 
 
-def _attribute_text(name: str, value: Any) -> tuple[str, str]:
+def _clock_text(name: str, value: Any) -> tuple[str, str]:
     if not isinstance(value, int | float):
         return name, _text(value)
     if name.startswith("throttled_"):

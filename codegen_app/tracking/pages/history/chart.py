@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -23,10 +23,10 @@ from codegen_app.tracking.queries.environment_marks import Mark, PointEnvironmen
 from codegen_app.tracking.queries.series_summary import (
     MIN_POINTS,
     ORIGINS,
-    ChangeSummary,
     change_summary,
     series_head,
 )
+from codegen_app.web.row import build_row
 from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
 from scheduler.track.effect import effect_of, format_change
 from scheduler.track.units import scale_of
@@ -36,15 +36,24 @@ MAX_POINTS_TOTAL = 12_000  # points of all series of a chart
 POINTS_BEFORE, POINTS_AFTER = 60, 40  # points around a change in its own chart
 
 _VALID = VALID.format(datum="datum")
+_COLUMNS = """series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
+        revision_id, conditions_id, source FROM codegen_app_datum AS datum"""
 # The latest valid points of each series up to a moment, oldest first; times in ms.
 _POINTS = f"""
 SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
-    SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
-        revision_id, conditions_id, source
-    FROM codegen_app_datum AS datum
+    SELECT {_COLUMNS}
     WHERE series_id = s.id AND at <= %(until)s AND {_VALID} ORDER BY at DESC, id DESC LIMIT %(most)s
 ) AS d ORDER BY d.series_id, d.ms, d.id
 """  # noqa: S608 - our own names
+_AROUND = f"""
+SELECT * FROM (
+    (SELECT {_COLUMNS} WHERE series_id = %(series)s AND at < %(at)s AND {_VALID}
+     ORDER BY at DESC, id DESC LIMIT {POINTS_BEFORE})
+    UNION ALL
+    (SELECT {_COLUMNS} WHERE series_id = %(series)s AND at >= %(at)s AND {_VALID}
+     ORDER BY at, id LIMIT {POINTS_AFTER})
+) AS d ORDER BY d.ms, d.id
+"""  # noqa: S608 - our own numbers
 _REVISIONS = "SELECT id, name, branch, repository FROM codegen_app_revision WHERE id = ANY(%s)"
 # Fields that do not describe an environment stay in the database: resources are long.
 _CONDITIONS = """
@@ -112,6 +121,21 @@ class Chart:
     series: tuple[ChartSeries, ...]
 
 
+class _Point(NamedTuple):
+    """A row of ``_POINTS``."""
+
+    series: int
+    id: int
+    ms: int
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    revision: int
+    conditions: int
+    source: str
+
+
 def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart:
     """Return points, changes and marks of series by number (7 queries); at most ``MAX_POINTS``
     points each, the latest up to ``until``. Raises ``Series.DoesNotExist`` if none exists."""
@@ -120,7 +144,8 @@ def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart
     if not shown:
         raise Series.DoesNotExist
     most = min(MAX_POINTS, MAX_POINTS_TOTAL // len(shown))
-    rows = _points([one.pk for one in shown], until or _FAR, most)
+    keys = [one.pk for one in shown]
+    rows = _fetch_rows(_POINTS, {"series": keys, "until": until or _FAR, "most": most})
     return _chart(shown, rows)
 
 
@@ -131,167 +156,118 @@ def change_chart(pk: int) -> Chart:
     return _chart([change.series], rows)
 
 
-_AROUND = f"""
-SELECT * FROM (
-    (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
-        revision_id, conditions_id, source FROM codegen_app_datum AS datum
-     WHERE series_id = %(series)s AND at < %(at)s AND {_VALID}
-     ORDER BY at DESC, id DESC LIMIT {POINTS_BEFORE})
-    UNION ALL
-    (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
-        revision_id, conditions_id, source FROM codegen_app_datum AS datum
-     WHERE series_id = %(series)s AND at >= %(at)s AND {_VALID}
-     ORDER BY at, id LIMIT {POINTS_AFTER})
-) AS d ORDER BY d.ms, d.id
-"""  # noqa: S608 - our own numbers
-
-_Row = tuple[Any, ...]
-
-
-def _points(series: Sequence[int], until: datetime, most: int) -> list[_Row]:
-    return _fetch_rows(_POINTS, {"series": list(series), "until": until, "most": most})
-
-
-def _fetch_rows(statement: str, values: Any) -> list[_Row]:
+def _fetch_rows(statement: str, values: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall())
 
 
-def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
+def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
     """Build the chart from the points; everything else is loaded (5 queries)."""
-    keys = [one.pk for one in shown]
-    places = {key: place for place, key in enumerate(dict.fromkeys(row[7] for row in rows))}
-    names = {pk: (name, branch) for pk, name, branch, _ in _fetch_rows(_REVISIONS, [list(places)])}
-    environments = _environments({row[8] for row in rows})
-    changes = _changes(keys)
+    keys = [series.pk for series in shown]
+    points = [_Point(*row) for row in rows]
+    revisions = {key: index for index, key in enumerate(dict.fromkeys(p.revision for p in points))}
+    found = _fetch_rows(_REVISIONS, [list(revisions)])
+    names = {pk: (_short_revision(name), branch) for pk, name, branch, _ in found}
+    conditions = {point.conditions for point in points}
+    environments: dict[int, str] = dict(_fetch_rows(_CONDITIONS, [list(conditions)]))
+    changes: dict[int, list[Change]] = {key: [] for key in keys}
+    change_rows = Change.objects.filter(series__in=keys).order_by("at", "pk")
+    for change in change_rows.select_related("revision", "previous", "alert")[:2_000]:
+        changes[change.series_id].append(change)
     baselines, notes = baselines_of(keys), notes_of(keys)
-    epoch = min((row[2] for row in rows), default=0)
-    by_series: dict[int, list[_Row]] = {key: [] for key in keys}
-    for row in rows:
-        by_series[row[0]].append(row)
-    ordered = sorted(places, key=lambda key: places[key])
+    epoch = min((point.ms for point in points), default=0)
+    by_series: dict[int, list[_Point]] = {key: [] for key in keys}
+    for point in points:
+        since, index = point.ms - epoch, revisions[point.revision]
+        by_series[point.series].append(point._replace(ms=since, revision=index))
     return Chart(
         epoch=epoch,
-        revisions=tuple(_short_revision(names[key][0]) for key in ordered),
-        branches=tuple(names[key][1] for key in ordered),
+        revisions=tuple(names[key][0] for key in revisions),
+        branches=tuple(names[key][1] for key in revisions),
         origins=tuple(ORIGINS.values()),
         least_points=MIN_POINTS,
         least_samples=MIN_INTERVAL_SAMPLES,
         most_points=MAX_POINTS,
         series=tuple(
             _chart_series(
-                one,
-                by_series[one.pk],
-                _ChartContext(epoch, places, environments),
-                changes.get(one.pk, []),
-                (baselines.get(one.pk, ()), notes.get(one.pk, ())),
+                series,
+                by_series[series.pk],
+                epoch,
+                environments,
+                changes[series.pk],
+                baselines=baselines.get(series.pk, ()),
+                notes=notes.get(series.pk, ()),
             )
-            for one in shown
+            for series in shown
         ),
     )
-
-
-@dataclass(frozen=True)
-class _ChartContext:
-    """The data that all series of a chart refer to."""
-
-    epoch: int
-    places: Mapping[int, int]
-    environments: Mapping[int, str]
 
 
 def _chart_series(
     series: Series,
-    rows: Sequence[_Row],
-    shared: _ChartContext,
+    points: Sequence[_Point],
+    epoch: int,
+    environments: Mapping[int, str],
     changes: Sequence[Change],
-    remarks: tuple[tuple[BaselineRow, ...], tuple[NoteRow, ...]],
+    **remarks: Any,
 ) -> ChartSeries:
+    """Build a series; the points' ``ms`` are since the epoch, their ``revision`` is an index."""
     head = series_head(series)
-    values = [row[3] for row in rows]
+    values = [point.value for point in points]
     middle = median(values) if values else 0.0
     scale = scale_of(series.unit, middle)
-    origin = {name: place for place, name in enumerate(ORIGINS)}
-    standing = [one for one in changes if one.withdrawn_at is None]
-    measured = [
-        PointEnvironment(row[2] - shared.epoch, shared.environments[row[8]]) for row in rows
-    ]
-    return ChartSeries(
-        id=series.pk,
-        url=head.url,
-        name=head.name,
-        problem=head.problem,
-        device=head.device,
-        unit=series.unit,
+    origins: dict[str, int] = {name: index for index, name in enumerate(ORIGINS)}
+    standing = [change for change in changes if change.withdrawn_at is None]
+    first_level = standing[0].before if standing else middle
+    levels: list[tuple[int, float]] = []
+    if len(points) >= MIN_POINTS:
+        start = points[0].ms
+        levels = [(start, first_level)]
+        levels += [(max(_ms(change.at) - epoch, start), change.after) for change in standing]
+    measured = [PointEnvironment(point.ms, environments[point.conditions]) for point in points]
+    return build_row(
+        ChartSeries,
+        head,
         shown_unit=scale.unit,
         factor=scale.factor,
-        better=series.better,
         points=series.points - series.withdrawn,
-        is_enough=head.is_enough,
-        generated=head.generated,
-        emulated=head.emulated,
-        first_level=standing[0].before if standing else middle,
+        first_level=first_level,
         columns=Columns(
-            id=tuple(row[1] for row in rows),
-            ms=tuple(row[2] - shared.epoch for row in rows),
+            id=tuple(point.id for point in points),
+            ms=tuple(point.ms for point in points),
             value=tuple(map(_round_7, values)),
-            low=tuple(None if row[4] is None else _round_7(row[4]) for row in rows),
-            high=tuple(None if row[5] is None else _round_7(row[5]) for row in rows),
-            n=tuple(row[6] for row in rows),
-            revision=tuple(shared.places[row[7]] for row in rows),
-            origin=tuple(origin[row[9]] for row in rows),
+            low=tuple(None if point.low is None else _round_7(point.low) for point in points),
+            high=tuple(None if point.high is None else _round_7(point.high) for point in points),
+            n=tuple(point.n for point in points),
+            revision=tuple(point.revision for point in points),
+            origin=tuple(origins[point.source] for point in points),
         ),
-        levels=tuple(_levels(standing, rows, middle, shared.epoch)),
-        changes=tuple(_change(one, series.unit, shared.epoch) for one in changes),
+        levels=tuple(levels),
+        changes=tuple(_change(change, series.unit, epoch) for change in changes),
         environment=environment_marks(series, measured),
-        baselines=remarks[0],
-        notes=remarks[1],
+        **remarks,
     )
 
 
-def _levels(
-    changes: Sequence[Change], rows: Sequence[_Row], middle: float, epoch: int
-) -> Iterable[tuple[int, float]]:
-    """Yield the level from the first point and from each change on; nothing if the series is too
-    short."""
-    if len(rows) < MIN_POINTS:
-        return
-    yield rows[0][2] - epoch, changes[0].before if changes else middle
-    for one in changes:
-        yield max(_ms(one.at), rows[0][2]) - epoch, one.after
-
-
 def _change(change: Change, unit: str, epoch: int) -> Mapping[str, Any]:
-    one: ChangeSummary = change_summary(change, unit)
+    summary = change_summary(change, unit)
     return {
-        "id": one.id,
-        "url": one.url,
+        "id": summary.id,
+        "url": summary.url,
         "ms": _ms(change.at) - epoch,
         "datum": change.datum_id,
-        "ratio": one.ratio,
-        "text": format_change(one),
-        "worse": one.worse,
-        "shown": effect_of(one).is_shown,
-        "withdrawn": one.withdrawn,
-        "cause": one.cause,
+        "ratio": summary.ratio,
+        "text": format_change(summary),
+        "worse": summary.worse,
+        "shown": effect_of(summary).is_shown,
+        "withdrawn": summary.withdrawn,
+        "cause": summary.cause,
         "revision": _short_revision(change.revision.name),
         "differs": difference_sentences(change),
-        "alert": one.alert,
-        "alert_state": one.alert_state,
+        "alert": summary.alert,
+        "alert_state": summary.alert_state,
     }
-
-
-def _changes(series: Sequence[int]) -> dict[int, list[Change]]:
-    rows = Change.objects.filter(series__in=series).order_by("at", "pk")
-    found: dict[int, list[Change]] = {}
-    for row in rows.select_related("revision", "previous", "alert")[:2_000]:
-        found.setdefault(row.series_id, []).append(row)
-    return found
-
-
-def _environments(conditions: Iterable[int]) -> dict[int, str]:
-    return dict(_fetch_rows(_CONDITIONS, [list(conditions)]))
 
 
 def _round_7(value: float) -> float:

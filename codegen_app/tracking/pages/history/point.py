@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from codegen_app.tracking.models import Datum
-from codegen_app.tracking.pages.change.query import RevisionFacts, fact_texts, revision_facts
-from codegen_app.tracking.queries.series_summary import (
-    PointValue,
-    SeriesHead,
-    point_value,
-    series_head,
-)
+from codegen_app.tracking.pages.change.query import RevisionFacts, fact_texts, point_columns
+from codegen_app.tracking.queries.series_summary import PointValue, SeriesHead, series_head
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
 
 
@@ -66,28 +60,21 @@ def point_page(series: int, pk: int) -> PointPage:
         pk=pk, series=series
     )
     change = datum.changes.filter(withdrawn_at=None).first()
-    kernel, run = datum.kernel, datum.run
-    withdrawals = withdrawal_rows(datum.series.unit, datum=datum.pk)
+    kernel, unit = datum.kernel, datum.series.unit
+    withdrawals = withdrawal_rows(unit, datum=datum.pk)
+    not_compared = "at or below 0, so no ratio can be formed" if datum.value <= 0 else ""
+    if any(row.restored_at is None for row in withdrawals):
+        not_compared = "withdrawn"
     return PointPage(
+        **point_columns(datum, unit),
         id=datum.pk,
         url=datum.get_absolute_url(),
         series=series_head(datum.series),
-        reading=point_value(datum, datum.series.unit),
-        revision=revision_facts(datum.revision),
-        measured_at=datum.measured_at,
         samples=len(datum.samples or ()),
         facts=tuple(fact_texts(datum.conditions.facts)),
         kernel=kernel.name if kernel else "",
         kernel_url=kernel.get_absolute_url() if kernel else "",
-        run=datum.run_id,
-        run_url=run.get_absolute_url() if run else "",
         change_url=change.get_absolute_url() if change else "",
-        not_compared=_not_compared(datum, withdrawals),
+        not_compared=not_compared,
         withdrawals=withdrawals,
     )
-
-
-def _not_compared(datum: Datum, withdrawals: Iterable[WithdrawalRow]) -> str:
-    if any(row.restored_at is None for row in withdrawals):
-        return "withdrawn"
-    return "at or below 0, so no ratio can be formed" if datum.value <= 0 else ""

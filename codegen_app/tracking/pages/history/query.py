@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from codegen_app.tracking.queries.series_summary import (
     series_head,
 )
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
+from codegen_app.web.row import username
 from scheduler.track.differences import Aspect
 
 MAX_BESIDE = 7  # series beside the page's own: one per colour
@@ -69,7 +70,8 @@ class OtherSeries:
 class HistoryPage:
     """A series and those beside it. ``rule`` is the series' threshold rule; ``changes`` are the
     latest of all shown series, ``more_changes``: there are more; ``node`` links to the problem's
-    node if the problem is ours; ``alike`` are other series of the same metric of that problem."""
+    node if the problem is ours; ``alike`` are other series of the same metric of that problem: at
+    other sizes, on other devices."""
 
     head: SeriesHead
     latest: PointValue | None
@@ -117,7 +119,21 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
     latest = latest_values(shown)
     rule = SeriesRule.objects.filter(series=pk).first()
     node = TemplateNode.objects.filter(problem=series.own_problem_id or 0).order_by("-pk").first()
-    changes = _changes(shown)
+    alike = Series.objects.filter(metric=series.metric, unit=series.unit)
+    if series.own_problem_id:
+        alike = alike.filter(own_problem=series.own_problem_id)
+    else:
+        alike = alike.filter(problem=series.problem)
+    units = {one.pk: one.unit for one in shown}
+    alike = alike.exclude(pk__in=units).order_by("-last_at", "-pk")
+    changes = [
+        ChangeRow(
+            change_summary(row, units[row.series_id]), row.series_id, difference_sentences(row)
+        )
+        for row in Change.objects.filter(series__in=units)
+        .select_related("revision", "previous", "alert")
+        .order_by("-at", "-pk")[: MAX_CHANGES + 1]
+    ]
     return HistoryPage(
         head=series_head(series),
         latest=latest.get(pk),
@@ -131,7 +147,7 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         least_effect=rule.least_effect if rule else None,
         rule_reason=rule.reason if rule else "",
         beside=tuple(OtherSeries(series_head(one), latest.get(one.pk)) for one in shown[1:]),
-        alike=_similar_series(series, [one.pk for one in shown]),
+        alike=tuple(map(series_head, alike[:MAX_ALIKE])),
         missing=tuple(key for key in beside if key not in found),
         changes=tuple(changes[:MAX_CHANGES]),
         more_changes=len(changes) > MAX_CHANGES,
@@ -139,30 +155,6 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         notes=notes_of([pk]).get(pk, ()),
         withdrawals=withdrawal_rows(series.unit, series=pk),
     )
-
-
-def _similar_series(series: Series, shown: Sequence[int]) -> tuple[SeriesHead, ...]:
-    """Return series of the same metric of the same problem: at other sizes, on other devices (1
-    query)."""
-    own = series.own_problem_id
-    rows = Series.objects.filter(metric=series.metric, unit=series.unit).exclude(pk__in=shown)
-    rows = rows.filter(own_problem=own) if own else rows.filter(problem=series.problem)
-    return tuple(series_head(one) for one in rows.order_by("-last_at", "-pk")[:MAX_ALIKE])
-
-
-def _changes(series: Iterable[Series]) -> list[ChangeRow]:
-    units = {one.pk: one.unit for one in series}
-    rows = (
-        Change.objects.filter(series__in=units)
-        .select_related("revision", "previous", "alert")
-        .order_by("-at", "-pk")[: MAX_CHANGES + 1]
-    )
-    return [
-        ChangeRow(
-            change_summary(row, units[row.series_id]), row.series_id, difference_sentences(row)
-        )
-        for row in rows
-    ]
 
 
 def difference_sentences(change: Change, most: int = 3) -> tuple[str, ...]:
@@ -179,8 +171,7 @@ def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:
     found: dict[int, tuple[BaselineRow, ...]] = {}
     rows = Baseline.objects.filter(series__in=series, removed_at=None)
     for row in rows.select_related("created_by").order_by("at"):
-        by = row.created_by.get_username() if row.created_by else ""
-        line = BaselineRow(row.at, row.reason, by)
+        line = BaselineRow(row.at, row.reason, username(row.created_by))
         found[row.series_id] = (*found.get(row.series_id, ()), line)
     return found
 
