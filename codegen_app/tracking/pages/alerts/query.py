@@ -77,14 +77,14 @@ class AlertList:
     @property
     def is_narrowed(self) -> bool:
         """Whether a filter is set, so that another address might list more."""
-        given = self.narrowed
-        return bool(given.kind or given.assignee or given.query or given.state != ALL)
+        filters = self.narrowed
+        return bool(filters.kind or filters.assignee or filters.query or filters.state != ALL)
 
     @property
     def nothing_open(self) -> bool:
         """Whether the filter is only the open state."""
-        given = self.narrowed
-        return given.state == OPEN and not (given.query or given.kind or given.assignee)
+        filters = self.narrowed
+        return filters.state == OPEN and not (filters.query or filters.kind or filters.assignee)
 
     @property
     def total(self) -> int:
@@ -93,7 +93,7 @@ class AlertList:
 
 
 def alert_list(
-    given: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None = None
+    filters: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> AlertList:
     """Return alerts, the newest first, ``PAGE_SIZE`` at a time (4 queries, one more if not all
     fit).
@@ -101,13 +101,13 @@ def alert_list(
     An alert linked to another is folded under it, and listed by itself only when filtering by an
     assignee or words.
     """
-    every = Alert.objects.filter(_filter_q(given, reader))
-    rows = every.select_related(*_RELATED)
-    upward = given.above is not None
+    matching = Alert.objects.filter(_filter_q(filters, reader))
+    rows = matching.select_related(*_RELATED)
+    upward = filters.above is not None
     if upward:
-        rows = rows.filter(pk__gt=given.above).order_by("pk")
-    elif given.below is not None:
-        rows = rows.filter(pk__lt=given.below).order_by("-pk")
+        rows = rows.filter(pk__gt=filters.above).order_by("pk")
+    elif filters.below is not None:
+        rows = rows.filter(pk__lt=filters.below).order_by("-pk")
     else:
         rows = rows.order_by("-pk")
     found = list(rows[: PAGE_SIZE + 1])
@@ -115,28 +115,28 @@ def alert_list(
     if upward:
         found.reverse()
     older = more or upward
-    newer = more if upward else given.below is not None
+    newer = more if upward else filters.below is not None
     return AlertList(
-        narrowed=given,
+        narrowed=filters,
         states=_states(),
         alerts=alert_rows(found),
-        found=every.count() if older or newer else len(found),
+        found=matching.count() if older or newer else len(found),
         newer=found[0].pk if found and newer else None,
         older=found[-1].pk if found and older else None,
     )
 
 
 def alert_table(
-    given: AlertFilter, asks: TableQuery, reader: AbstractBaseUser | AnonymousUser | None = None
+    filters: AlertFilter, query: TableQuery, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> tuple[AlertList, Table[AlertRow]]:
     """Return alerts sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the newest
     ``MAX_ROWS`` if there are more (5 queries)."""
-    every = Alert.objects.filter(_filter_q(given, reader))
-    rows = every.select_related(*_RELATED).order_by("-pk")[:MAX_ROWS]
-    shown = build_table("alerts", COLUMNS, unfolded_rows(rows), asks, PAGE_SIZE)
-    shown = replace(shown, rows=with_folded(shown.rows))
-    page = AlertList(given, _states(), tuple(shown.rows), every.count(), None, None)
-    return page, shown
+    matching = Alert.objects.filter(_filter_q(filters, reader))
+    rows = matching.select_related(*_RELATED).order_by("-pk")[:MAX_ROWS]
+    table = build_table("alerts", COLUMNS, unfolded_rows(rows), query, PAGE_SIZE)
+    table = replace(table, rows=with_folded(table.rows))
+    page = AlertList(filters, _states(), tuple(table.rows), matching.count(), None, None)
+    return page, table
 
 
 def _states() -> tuple[StateCount, ...]:
@@ -150,23 +150,23 @@ def _states() -> tuple[StateCount, ...]:
     return tuple(StateCount(key, str(labels.get(key, key)), count) for key, count in found.items())
 
 
-def _filter_q(given: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None) -> Q:
+def _filter_q(filters: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None) -> Q:
     condition = Q()
-    if given.state == OPEN:
+    if filters.state == OPEN:
         condition &= Q(state__in=OPEN_ALERT_STATES)
-    elif given.state != ALL:
-        condition &= Q(state=given.state)
-    if given.kind in AlertKind.values:
-        condition &= Q(kind=given.kind)
-    if given.assignee == NOBODY:
+    elif filters.state != ALL:
+        condition &= Q(state=filters.state)
+    if filters.kind in AlertKind.values:
+        condition &= Q(kind=filters.kind)
+    if filters.assignee == NOBODY:
         condition &= Q(assignee=None)
-    elif given.assignee == ME:
+    elif filters.assignee == ME:
         condition &= Q(assignee_id=reader.pk if reader is not None and reader.pk else 0)
-    elif given.assignee:
-        condition &= Q(assignee__username=given.assignee)
-    if given.query:
-        condition &= _matches_query(given.query)
-    elif not given.assignee:
+    elif filters.assignee:
+        condition &= Q(assignee__username=filters.assignee)
+    if filters.query:
+        condition &= _matches_query(filters.query)
+    elif not filters.assignee:
         condition &= top_level_alerts()
     return condition
 
@@ -183,9 +183,9 @@ def _matches_query(query: str) -> Q:
     for word in query.split():
         series = series.filter(text__contains=word.lower())
         revision &= Q(revision__name__istartswith=word) | Q(revision__branch__icontains=word)
-    of = Change.objects.filter(
+    changes = Change.objects.filter(
         series__in=series.values("pk"), alert__isnull=False, withdrawn_at=None
     )
     missing = Alert.objects.filter(series__isnull=False).values("series")
     silent = series.filter(pk__in=missing)
-    return revision | Q(pk__in=of.values("alert")) | Q(series__in=silent.values("pk"))
+    return revision | Q(pk__in=changes.values("alert")) | Q(series__in=silent.values("pk"))

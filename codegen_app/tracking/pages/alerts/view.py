@@ -122,28 +122,24 @@ def _attempt(request: HttpRequest, act: Callable[[], services.TriageAction]) -> 
 
 
 def _apply_triage(form: TriageForm, request: HttpRequest) -> services.TriageAction:
-    given, by = form.cleaned_data, actor(request)
-    keys, what = given["alert"], given["do"]
-    if what == ASSIGN:
-        return services.assign(keys, _user_by_name(given["assignee"]), by)
-    if what == MINE:
+    values, by = form.cleaned_data, actor(request)
+    keys, action = values["alert"], values["do"]
+    if action == ASSIGN:
+        person = None
+        if name := values["assignee"]:
+            person = User.objects.filter(username=name, is_active=True).first()
+            if person is None:
+                raise UserError(f"account {name} does not exist")
+        return services.assign(keys, person, by)
+    if action == MINE:
         return services.assign(keys, by, by)
-    if what == NOTE:
-        return services.add_note(keys, given["note"], by)
-    if what == UNLINK:
+    if action == NOTE:
+        return services.add_note(keys, values["note"], by)
+    if action == UNLINK:
         return services.unlink(keys, by)
-    if what in Relation.values:
-        return services.link(keys, given["to"], Relation(what), by)
-    return services.set_state(keys, AlertState(what), by, given["note"])
-
-
-def _user_by_name(name: str) -> User | None:
-    if not name:
-        return None
-    person = User.objects.filter(username=name, is_active=True).first()
-    if person is None:
-        raise UserError(f"account {name} does not exist")
-    return person
+    if action in Relation.values:
+        return services.link(keys, values["to"], Relation(action), by)
+    return services.set_state(keys, AlertState(action), by, values["note"])
 
 
 def _back(request: HttpRequest) -> HttpResponse:

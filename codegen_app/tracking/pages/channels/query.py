@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +16,7 @@ from codegen_app.tracking.models import (
     DeliveryState,
     EventKind,
 )
+from codegen_app.web.row import build_row
 
 MAX_DELIVERIES = 50
 _LABELS = dict(AlertKind.choices)
@@ -119,15 +119,13 @@ def _channels() -> QuerySet[Channel]:
 
 
 def _channel(row: Channel) -> ChannelRow:
-    return ChannelRow(
-        id=row.pk,
-        name=row.name,
+    return build_row(
+        ChannelRow,
+        row,
         kind=row.get_kind_display(),
         address=row.address if row.kind == ChannelKind.WEBHOOK else ", ".join(row.address.split()),
         alerts=tuple(row.alerts),
-        alert_labels=tuple(_LABELS.get(one, one) for one in row.alerts),
-        search=row.search,
-        active=row.active,
+        alert_labels=tuple(_LABELS.get(kind, kind) for kind in row.alerts),
         last_state=getattr(row, "last_state", None) or "",
         last_at=getattr(row, "last_at", None),
     )
@@ -137,26 +135,21 @@ def _deliveries(rows: QuerySet[Delivery], state: str) -> tuple[DeliveryRow, ...]
     if state:
         rows = rows.filter(state=state)
     rows = rows.select_related("channel", "event__alert__revision", "event__alert__series")
-    return tuple(_shown(rows.order_by("-pk")[:MAX_DELIVERIES]))
-
-
-def _shown(rows: Iterable[Delivery]) -> Iterable[DeliveryRow]:
-    for row in rows:
+    found = []
+    for row in rows.order_by("-pk")[:MAX_DELIVERIES]:
         event = row.event
-        yield DeliveryRow(
-            id=row.pk,
-            key=str(row.key),
-            channel=row.channel_id,
-            channel_name=row.channel.name,
-            event=_EVENTS[event.kind] if event else "test",
-            alert=event.alert_id if event else None,
-            alert_name=str(event.alert) if event else "",
-            alert_url=f"/alerts/{event.alert_id}" if event else "",
-            state=row.state,
-            attempts=row.attempts,
-            status=row.status,
-            error=row.error,
-            created_at=row.created_at,
-            next_at=row.next_at if row.state == DeliveryState.PENDING else None,
-            ended_at=row.ended_at,
+        found.append(
+            build_row(
+                DeliveryRow,
+                row,
+                key=str(row.key),
+                channel=row.channel_id,
+                channel_name=row.channel.name,
+                event=_EVENTS[event.kind] if event else "test",
+                alert=event.alert_id if event else None,
+                alert_name=str(event.alert) if event else "",
+                alert_url=f"/alerts/{event.alert_id}" if event else "",
+                next_at=row.next_at if row.state == DeliveryState.PENDING else None,
+            )
         )
+    return tuple(found)

@@ -70,7 +70,12 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
         status = 422
     address = DeliveriesForm(request.GET)
     page = get_or_404(f"channel {pk}", channel_page, pk, address.text("state"))
-    key, key_error = _key(row)
+    key = key_error = ""
+    if row.kind == ChannelKind.WEBHOOK:
+        try:
+            key = signing.key(row.key_salt)
+        except signing.OtherSecretError as error:
+            key_error = str(error)
     response = render_page(
         request,
         "tracking/channel.html",
@@ -152,16 +157,6 @@ def _row(pk: int) -> Channel:
     if row is None:
         raise Http404(f"there is no channel {pk}")
     return row
-
-
-def _key(row: Channel) -> tuple[str, str]:
-    """Return the signing key, or the reason why none is shown."""
-    if row.kind != ChannelKind.WEBHOOK:
-        return "", ""
-    try:
-        return signing.key(row.key_salt), ""
-    except signing.OtherSecretError as error:
-        return "", str(error)
 
 
 def _back(request: HttpRequest, row: Channel) -> HttpResponse:

@@ -8,7 +8,7 @@ printable characters (``scheduler.text.one_line``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +25,7 @@ WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 44, 30
 DAYS = 30  # back from now, for a badge's changes
 MAX_DAYS = 3650
+_DAY_MS = 86_400_000
 _TITLE, _LABEL = 84, 44  # characters that fit
 
 
@@ -66,11 +67,13 @@ class _Frame:
         return round(HEIGHT - _BOTTOM - share * (HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def plot(of: PlotData, theme: str) -> str:
+def plot(series: PlotData, theme: str) -> str:
     """Return the latest points with their interval band, levels and changes, as SVG."""
-    frame = _frame(of)
-    middle = (frame.least + frame.most) / 2 if frame else 0.0
-    scale = scale_of(of.head.unit, middle)
+    head, frame = series.head, _frame(series)
+    scale = scale_of(head.unit, (frame.least + frame.most) / 2 if frame else 0.0)
+    origin = "emulated" if head.emulated else "generated, not measured" if head.generated else ""
+    count = f"{len(series.points)} of {head.points} points"
+    excluded = f"not compared: {head.not_compared}" if head.not_compared else ""
     return render_to_string(
         "tracking/svg/plot.svg",
         {
@@ -80,96 +83,81 @@ def plot(of: PlotData, theme: str) -> str:
             "right": WIDTH - _RIGHT,
             "bottom": HEIGHT - _BOTTOM,
             "theme": THEMES[theme],
-            "title": one_line(of.head.name, _TITLE),
-            "full": one_line(of.head.name),
+            "title": one_line(head.name, _TITLE),
+            "full": one_line(head.name),
             "unit": scale.unit,
-            "remark": _remark(of),
-            "is_enough": of.head.is_enough,
-            "least_points": of.head.least_points,
-            "ticks": list(_value_ticks(frame, scale)) if frame else [],
-            "moments": list(_moments(frame)) if frame else [],
-            "band": _band(of, frame) if frame else "",
-            "line": _line(of, frame) if frame else "",
-            "changes": [_mark(step, of, frame, THEMES[theme]) for step in of.steps]
-            if frame
-            else [],
+            "remark": " · ".join(filter(None, (origin, count, excluded))),
+            "is_enough": head.is_enough,
+            "least_points": head.least_points,
+            **(_drawing(series, frame, scale, THEMES[theme]) if frame else {}),
         },
     )
 
 
-def _remark(of: PlotData) -> str:
-    """Return what the figures are if they are not measured on a device, and how many."""
-    what = "generated, not measured" if of.head.generated else ""
-    what = "emulated" if of.head.emulated else what
-    shown = f"{len(of.points)} of {of.head.points} points"
-    why = f"not compared: {of.head.not_compared}" if of.head.not_compared else ""
-    return " · ".join(part for part in (what, shown, why) if part)
-
-
-def _frame(of: PlotData) -> _Frame | None:
-    if not of.points:
+def _frame(series: PlotData) -> _Frame | None:
+    points = series.points
+    if not points:
         return None
-    lows = [one.value if one.low is None else one.low for one in of.points]
-    highs = [one.value if one.high is None else one.high for one in of.points]
-    least, most = min(lows), max(highs)
+    least = min(point.value if point.low is None else point.low for point in points)
+    most = max(point.value if point.high is None else point.high for point in points)
     room = (most - least) * 0.08 or abs(most) * 0.05 or 1.0
-    return _Frame(of.points[0].ms, of.points[-1].ms, least - room, most + room)
+    return _Frame(points[0].ms, points[-1].ms, least - room, most + room)
 
 
-def _line(of: PlotData, frame: _Frame) -> str:
-    return " ".join(f"{frame.x(one.ms)},{frame.y(one.value)}" for one in of.points)
+def _drawing(series: PlotData, frame: _Frame, scale: Scale, theme: Theme) -> dict[str, object]:
+    """Return the axes' ticks, the line, the outline of the interval band (there and back), and the
+    changes."""
+    ticks = round_ticks(frame.least * scale.factor, frame.most * scale.factor)
+    anchors = [("middle", (frame.first + frame.last) / 2)]
+    if frame.last > frame.first:
+        anchors = [("start", frame.first), *anchors, ("end", frame.last)]
+    form = "%Y-%m-%d" if frame.last - frame.first > 2 * _DAY_MS else "%Y-%m-%d %H:%M"
+    known = [
+        (frame.x(point.ms), frame.y(point.low), frame.y(point.high))
+        for point in series.points
+        if point.low is not None and point.high is not None
+    ]
+    band = [f"{x},{high}" for x, _, high in known]
+    band += [f"{x},{low}" for x, low, _ in reversed(known)]
+    return {
+        "ticks": [{"y": frame.y(value / scale.factor), "text": f"{value:.6g}"} for value in ticks],
+        "moments": [
+            {
+                "x": frame.x(ms),
+                "anchor": anchor,
+                "text": datetime.fromtimestamp(ms / 1000, UTC).strftime(form),
+            }
+            for anchor, ms in anchors
+        ],
+        "band": " ".join(band) if len(known) > 1 else "",
+        "line": " ".join(f"{frame.x(point.ms)},{frame.y(point.value)}" for point in series.points),
+        "changes": [_mark(step, series, frame, theme) for step in series.steps],
+    }
 
 
-def _band(of: PlotData, frame: _Frame) -> str:
-    """Return the band's outline, there and back, where intervals are known."""
-    known = [(one.ms, one.low, one.high) for one in of.points if one.low is not None]
-    there = [f"{frame.x(ms)},{frame.y(high)}" for ms, _, high in known if high is not None]
-    back = [f"{frame.x(ms)},{frame.y(low)}" for ms, low, _ in reversed(known) if low is not None]
-    return " ".join((*there, *back)) if len(known) > 1 else ""
-
-
-def _value_ticks(frame: _Frame, scale: Scale) -> Iterator[dict[str, object]]:
-    for value in round_ticks(frame.least * scale.factor, frame.most * scale.factor):
-        yield {"y": frame.y(value / scale.factor), "text": f"{value:.6g}"}
-
-
-def _moments(frame: _Frame) -> Iterator[dict[str, object]]:
-    anchors = (("start", frame.first), ("middle", (frame.first + frame.last) / 2))
-    is_a_day = frame.last - frame.first > 2 * 86_400_000
-    form = "%Y-%m-%d" if is_a_day else "%Y-%m-%d %H:%M"
-    for anchor, ms in (*anchors, ("end", frame.last)) if frame.last > frame.first else anchors[1:]:
-        moment = datetime.fromtimestamp(ms / 1000, UTC)
-        yield {"x": frame.x(ms), "anchor": anchor, "text": moment.strftime(form)}
-
-
-def _mark(step: PlotChange, of: PlotData, frame: _Frame, theme: Theme) -> dict[str, object]:
+def _mark(step: PlotChange, series: PlotData, frame: _Frame, theme: Theme) -> dict[str, object]:
     """Return a triangle above or below the first point of the new level."""
-    x, y = (
-        frame.x(max(step.ms, frame.first)),
-        frame.y(min(max(step.after, frame.least), frame.most)),
+    x = frame.x(max(step.ms, frame.first))
+    before, y = (
+        frame.y(min(max(level, frame.least), frame.most)) for level in (step.before, step.after)
     )
     up = step.ratio > 1
     tip = y - 8 if up else y + 8
     foot = tip - 8 if up else tip + 8
-    first = frame.y(min(max(step.before, frame.least), frame.most))
+    colours = {Effect.WORSE: theme.worse, Effect.BETTER: theme.better}
     return {
         "x": x,
         "y": y,
-        "before": first,
+        "before": before,
         "triangle": f"{x - 5},{foot} {x + 5},{foot} {x},{tip}",
         "text": format_ratio(step.ratio, 2),
         "label_y": foot - 4 if up else foot + 11,
-        "colour": _colour(effect_of(step), theme),
-        "title": _described(step, of),
+        "colour": colours.get(effect_of(step), theme.faint),
+        "title": _change_text(step, series.head.unit),
     }
 
 
-def _colour(effect: Effect, theme: Theme) -> str:
-    return {Effect.WORSE: theme.worse, Effect.BETTER: theme.better}.get(effect, theme.faint)
-
-
-def _described(step: PlotChange, of: PlotData) -> str:
-    unit = of.head.unit
+def _change_text(step: PlotChange, unit: str) -> str:
     return one_line(
         f"{format_value(step.before, unit)} → {format_value(step.after, unit)},"
         f" {format_change(step)} at {step.revision}"
@@ -190,20 +178,30 @@ def _text_width(text: str) -> int:
     )
 
 
-def badge(of: PlotData, theme: str, days: int = DAYS, now: datetime | None = None) -> str:
+def badge(series: PlotData, theme: str, days: int = DAYS, now: datetime | None = None) -> str:
     """Return the latest figure, and how far it moved in the last days; the colour shows the
-    direction."""
-    label = one_line(f"{of.head.metric}: {of.head.problem}", _LABEL)
-    recent = _recent(of.steps, now or timezone.now(), days)
-    text, state = _state(of, recent, days)
-    widths = [_text_width(each) + 12 for each in (label, text)]
+    direction. The title has what does not fit: device, interval, n, and each change with its
+    own."""
+    head, latest = series.head, series.latest
+    label = one_line(f"{head.metric}: {head.problem}", _LABEL)
+    since = ((now or timezone.now()) - timedelta(days=days)).timestamp() * 1000
+    recent = [step for step in series.steps if step.ms >= since]
+    text, state = _state(series, recent, days)
+    title = [head.name]
+    if latest is not None:
+        interval = latest.bounds or "interval unknown"
+        title.append(f"{latest.text} ({interval}, n = {latest.n}) at {latest.revision}")
+    title += [_change_text(step, head.unit) for step in recent[-5:]] or [
+        f"no change in {days} days"
+    ]
+    widths = [_text_width(part) + 12 for part in (label, text)]
     colours = {"worse": "#a83206", "better": "#00694a", "same": "#0b5cad", "unknown": "#59636e"}
     return render_to_string(
         "tracking/svg/badge.svg",
         {
             "label": label,
             "text": text,
-            "title": _badge_title(of, recent, days),
+            "title": one_line("; ".join(title)),
             "left": widths[0],
             "right": widths[1],
             "width": sum(widths),
@@ -215,17 +213,14 @@ def badge(of: PlotData, theme: str, days: int = DAYS, now: datetime | None = Non
     )
 
 
-def _recent(steps: Sequence[PlotChange], now: datetime, days: int) -> list[PlotChange]:
-    since = (now - timedelta(days=days)).timestamp() * 1000
-    return [step for step in steps if step.ms >= since]
-
-
-def _state(of: PlotData, recent: Sequence[PlotChange], days: int) -> tuple[str, str]:
-    if of.latest is None:
+def _state(series: PlotData, recent: Sequence[PlotChange], days: int) -> tuple[str, str]:
+    """Return the text of the badge, and the key of its colour."""
+    head = series.head
+    if series.latest is None:
         return "no points", "unknown"
-    value = format_value(of.latest.value, of.head.unit)
-    value += " (generated)" if of.head.generated else " (emulated)" if of.head.emulated else ""
-    if not of.head.is_enough:
+    value = format_value(series.latest.value, head.unit)
+    value += " (generated)" if head.generated else " (emulated)" if head.emulated else ""
+    if not head.is_enough:
         return f"{value} · insufficient data", "unknown"
     if not recent:
         return f"{value} · steady for {days} d", "same"
@@ -233,16 +228,5 @@ def _state(of: PlotData, recent: Sequence[PlotChange], days: int) -> tuple[str, 
     effects = [effect_of(step) for step in recent]
     if not any(effect.is_shown for effect in effects):
         return f"{value} · {format_ratio(ratio, 2)}, {effects[-1]}", "unknown"
-    worse = ratio < 1 if of.head.better == "higher" else ratio > 1
+    worse = ratio < 1 if head.better == "higher" else ratio > 1
     return f"{value} · {format_ratio(ratio, 2)} in {days} d", "worse" if worse else "better"
-
-
-def _badge_title(of: PlotData, recent: Sequence[PlotChange], days: int) -> str:
-    """Return what does not fit: device, interval, n, and each change with its own."""
-    parts = [of.head.name]
-    if of.latest is not None:
-        latest = of.latest
-        interval = latest.bounds or "interval unknown"
-        parts.append(f"{latest.text} ({interval}, n = {latest.n}) at {latest.revision}")
-    parts += [_described(step, of) for step in recent[-5:]] or [f"no change in {days} days"]
-    return one_line("; ".join(parts))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -16,7 +16,6 @@ from codegen_app.tracking.models import Change, Series
 from codegen_app.tracking.pages.series.columns import COLUMNS, SeriesRow
 from codegen_app.tracking.queries.histories import Cursor
 from codegen_app.tracking.queries.series_summary import (
-    ChangeSummary,
     change_summary,
     latest_values,
     series_head,
@@ -85,32 +84,41 @@ def series_list(filters: Filters | None = None, after: Cursor | None = None) -> 
     found = list(_after_cursor(_filtered_series(filters), after)[: PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
     is_all = after is None and len(found) <= PAGE_SIZE
-    last = shown[-1] if len(found) > PAGE_SIZE else None
+    following = ""
+    if len(found) > PAGE_SIZE:
+        last = shown[-1]
+        assert last.last_at is not None, "of a series without points"
+        following = str(Cursor(last.last_at, last.pk))
     return _series_page(
         filters,
         rows=_rows(shown),
         found=len(found) if is_all else _filtered_series(filters).count(),
-        next=str(Cursor(_moment(last), last.pk)) if last else "",
+        next=following,
         is_first=after is None,
     )
 
 
-def series_table(filters: Filters, asks: TableQuery) -> tuple[SeriesList, Table[SeriesRow]]:
+def series_table(filters: Filters, query: TableQuery) -> tuple[SeriesList, Table[SeriesRow]]:
     """Return series sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the ``MAX_ROWS``
     with the latest points if there are more (6 queries)."""
-    chosen = _filtered_series(filters)
-    shown = build_table(
-        "series", COLUMNS, _rows(list(_after_cursor(chosen)[:MAX_ROWS])), asks, PAGE_SIZE
-    )
+    matching = _filtered_series(filters)
+    rows = _rows(list(_after_cursor(matching)[:MAX_ROWS]))
+    table = build_table("series", COLUMNS, rows, query, PAGE_SIZE)
     page = _series_page(
-        filters, rows=tuple(shown.rows), found=chosen.count(), next="", is_first=not shown.start
+        filters, rows=tuple(table.rows), found=matching.count(), next="", is_first=not table.start
     )
-    return page, shown
+    return page, table
 
 
 def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
     """Return the page with everything except its rows (2 queries)."""
-    choices = _choices()
+    columns = list(
+        Series.objects.order_by().values_list(*FILTERS.values()).distinct()[: 50 * MAX_CHOICES]
+    )
+    choices = {
+        name: tuple(sorted({row[number] for row in columns} - {""}))
+        for number, name in enumerate(FILTERS)
+    }
     problem = Problem.objects.filter(pk=filters.problem).only("op", "summary").first()
     return SeriesList(
         filters=filters,
@@ -123,15 +131,17 @@ def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
 
 def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
     """Return rows with their latest point and change (2 queries)."""
-    latest, changes = latest_values(series), _changes(series)
+    latest = latest_values(series)
+    units = {one.pk: one.unit for one in series}
+    keys = RawSQL(_LATEST, [list(units)])  # noqa: S611 - no text of others
+    rows = Change.objects.filter(pk__in=keys).select_related("revision", "previous", "alert")
+    changes = {
+        row.series_id: change_summary(row, units[row.series_id])
+        for row in rows.defer("explanation")
+    }
     return tuple(
         SeriesRow(series_head(one), latest.get(one.pk), changes.get(one.pk)) for one in series
     )
-
-
-def _moment(series: Series) -> datetime:
-    assert series.last_at is not None, "of a series without points"
-    return series.last_at
 
 
 def _filtered_series(filters: Filters) -> QuerySet[Series]:
@@ -159,25 +169,3 @@ def _after_cursor(rows: QuerySet[Series], after: Cursor | None = None) -> QueryS
         behind = Q(last_at__lt=after.at) | Q(last_at=after.at, id__lt=after.id)
         rows = rows.filter(behind, last_at__lte=after.at)
     return rows.order_by("-last_at", "-id")
-
-
-def _changes(series: Iterable[Series]) -> dict[int, ChangeSummary]:
-    """Return the latest change of each series (1 query)."""
-    units = {one.pk: one.unit for one in series}
-    keys = RawSQL(_LATEST, [list(units)])  # noqa: S611 - no text of others
-    rows = (
-        Change.objects.filter(pk__in=keys)
-        .select_related("revision", "previous", "alert")
-        .defer("explanation")
-    )
-    return {row.series_id: change_summary(row, units[row.series_id]) for row in rows}
-
-
-def _choices() -> dict[str, tuple[str, ...]]:
-    """Return the values of each filter (1 query)."""
-    columns = tuple(FILTERS.values())
-    rows = list(Series.objects.order_by().values_list(*columns).distinct()[: 50 * MAX_CHOICES])
-    return {
-        name: tuple(sorted({row[number] for row in rows} - {""}))
-        for number, name in enumerate(FILTERS)
-    }

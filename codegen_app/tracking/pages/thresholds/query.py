@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from codegen_app.tracking.models import Baseline, Change, Series, SeriesRule
 from codegen_app.tracking.queries.series_summary import SeriesHead, series_head
+from codegen_app.web.row import build_row, username
 from scheduler.stats.settings import Settings
 
 DEFAULT_EFFECT = Settings().least_effect
@@ -57,29 +58,10 @@ def thresholds_page(pk: int, change: int | None = None) -> ThresholdsPage:
     return ThresholdsPage(
         series=series_head(series),
         default_effect=DEFAULT_EFFECT,
-        rule=_rule(rule) if rule else None,
-        baselines=tuple(_baseline(row) for row in baselines[:MAX_BASELINES]),
+        rule=build_row(RuleRow, rule, changed_by=username(rule.changed_by)) if rule else None,
+        baselines=tuple(
+            build_row(BaselineRow, row, created_by=username(row.created_by))
+            for row in baselines[:MAX_BASELINES]
+        ),
         at=at,
-    )
-
-
-def _rule(row: SeriesRule) -> RuleRow:
-    return RuleRow(
-        least_effect=row.least_effect,
-        muted=row.muted,
-        stale_after=row.stale_after,
-        reason=row.reason,
-        changed_at=row.changed_at,
-        changed_by=row.changed_by.get_username() if row.changed_by else "",
-    )
-
-
-def _baseline(row: Baseline) -> BaselineRow:
-    return BaselineRow(
-        id=row.pk,
-        at=row.at,
-        reason=row.reason,
-        created_at=row.created_at,
-        created_by=row.created_by.get_username() if row.created_by else "",
-        removed_at=row.removed_at,
     )

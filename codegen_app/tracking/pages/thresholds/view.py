@@ -99,8 +99,15 @@ def _page(
     elif form is None:
         form = ThresholdsForm.from_rule(page.rule, page.at)
         if page.at is not None:
-            trial, line = _trial(pk, _with_baseline(page))
-    extra: dict[str, Any] = {} if as_json else {"form": form, "line": line}
+            rule = page.rule
+            proposed = services.Proposal(
+                least_effect=rule.least_effect if rule else None,
+                muted=rule.muted if rule else False,
+                stale_after=rule.stale_after if rule else None,
+                begins=(page.at,),
+            )
+            trial, line = _trial(pk, proposed)
+    context: dict[str, Any] = {} if as_json else {"form": form, "line": line}
     return render_page(
         request,
         "tracking/thresholds.html",
@@ -114,19 +121,7 @@ def _page(
         ],
         status=422 if sent is not None else 200,
         address=address,
-        **extra,
-    )
-
-
-def _with_baseline(page: ThresholdsPage) -> services.Proposal:
-    """Return the current thresholds with a baseline at the requested change."""
-    rule = page.rule
-    assert page.at is not None
-    return services.Proposal(
-        least_effect=rule.least_effect if rule else None,
-        muted=rule.muted if rule else False,
-        stale_after=rule.stale_after if rule else None,
-        begins=(page.at,),
+        **context,
     )
 
 
