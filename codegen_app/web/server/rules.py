@@ -41,66 +41,51 @@ class Rule:
 
 
 PAGE = Rule()
-# By URL name; Django's own (the admin's, login) check for themselves.
+# URL names by required permission, "" for none or for views that check the account or a token.
+_FORMS = {
+    permissions.IMPORT: ("import", "look"),
+    permissions.RETUNE: ("retune",),
+    permissions.TOKENS: ("tokens",),
+    permissions.NOTIFY: ("channels", "channel"),
+    "": ("pack", "password", "login"),
+}
+_ACTIONS = {
+    permissions.SELECT: ("import_selections", "put_back"),
+    permissions.RETUNE: (
+        *("cancel_run", "retune_alert", "remeasure_alert"),
+        *("withdraw_requests", "cancel_remeasurement"),
+    ),
+    permissions.BUILD: ("build_kernel", "model_kernel", "cancel_modelling"),
+    permissions.TOKENS: ("revoke_token",),
+    permissions.TRIAGE: (
+        *("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
+        *("withdraw_point", "restore_point"),
+    ),
+    permissions.NOTIFY: ("switch_channel", "test_channel", "renew_channel_key", "send_again"),
+    permissions.WORKERS: ("steer_worker",),
+    "": ("cancel_packing", "cancel_foreign_kernel", "logout"),
+}
+_API_READS = (
+    *("api_series", "api_one_series", "api_requests", "api_data", "api_compare"),
+    "api_worker_file",
+)
+_RAW_BODIES = (
+    *("csp_reports", "api_results", "api_withdraw", "api_restore"),
+    *("api_worker_hello", "api_worker_lease", "api_worker_builds", "api_worker_progress"),
+    *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
+)
+# By URL name; Django's own (the admin's) check for themselves.
 RULES = {
-    "import": Rule(FORM_METHODS, permissions.IMPORT),
-    "import_json": Rule(READ_METHODS, permissions.IMPORT),
-    "import_selections": Rule(WRITE_METHODS, permissions.SELECT),
-    "put_back": Rule(WRITE_METHODS, permissions.SELECT),
-    "cancel_run": Rule(WRITE_METHODS, permissions.RETUNE),
-    "retune": Rule(FORM_METHODS, permissions.RETUNE),
-    "retune_json": Rule(READ_METHODS, permissions.RETUNE),
-    "retune_alert": Rule(WRITE_METHODS, permissions.RETUNE),
-    "remeasure_alert": Rule(WRITE_METHODS, permissions.RETUNE),
-    "withdraw_requests": Rule(WRITE_METHODS, permissions.RETUNE),
-    "cancel_remeasurement": Rule(WRITE_METHODS, permissions.RETUNE),
-    "pack": Rule(FORM_METHODS),  # the view requires an account
-    "cancel_packing": Rule(WRITE_METHODS),  # and checks its owner
-    "look": Rule(FORM_METHODS, permissions.IMPORT),
-    "look_json": Rule(READ_METHODS, permissions.IMPORT),
-    "cancel_foreign_kernel": Rule(WRITE_METHODS),  # the view checks its owner
-    "build_kernel": Rule(WRITE_METHODS, permissions.BUILD),
-    "model_kernel": Rule(WRITE_METHODS, permissions.BUILD),
-    "cancel_modelling": Rule(WRITE_METHODS, permissions.BUILD),
-    "password": Rule(FORM_METHODS),
-    "csp_reports": Rule(WRITE_METHODS, is_form=False),
-    "tokens": Rule(FORM_METHODS, permissions.TOKENS),
-    "tokens_json": Rule(READ_METHODS, permissions.TOKENS),
-    "triage": Rule(WRITE_METHODS, permissions.TRIAGE),
-    "undo_triage": Rule(WRITE_METHODS, permissions.TRIAGE),
-    "save_thresholds": Rule(WRITE_METHODS, permissions.TRIAGE),
-    "add_baseline": Rule(WRITE_METHODS, permissions.TRIAGE),
-    "remove_baseline": Rule(WRITE_METHODS, permissions.TRIAGE),
-    "withdraw_point": Rule(WRITE_METHODS, permissions.TRIAGE),
-    "restore_point": Rule(WRITE_METHODS, permissions.TRIAGE),
-    "revoke_token": Rule(WRITE_METHODS, permissions.TOKENS),
-    **dict.fromkeys(("channels", "channel"), Rule(FORM_METHODS, permissions.NOTIFY)),
-    **dict.fromkeys(("channels_json", "channel_json"), Rule(READ_METHODS, permissions.NOTIFY)),
-    **dict.fromkeys(
-        ("switch_channel", "test_channel", "renew_channel_key", "send_again"),
-        Rule(WRITE_METHODS, permissions.NOTIFY),
-    ),
-    # For programs: the views check a token.
-    "api_results": Rule(WRITE_METHODS, is_form=False),
-    "api_series": Rule(("GET",)),
-    "api_one_series": Rule(("GET",)),
-    "api_withdraw": Rule(WRITE_METHODS, is_form=False),
-    "api_restore": Rule(WRITE_METHODS, is_form=False),
-    "api_requests": Rule(("GET",)),
-    "api_data": Rule(("GET",)),
-    "api_compare": Rule(("GET",)),
-    **dict.fromkeys(
-        (
-            *("api_worker_hello", "api_worker_lease", "api_worker_builds"),
-            *("api_worker_progress", "api_worker_finish"),
-            *("api_worker_give_up", "api_worker_leave"),
-        ),
-        Rule(WRITE_METHODS, is_form=False),
-    ),
-    "api_worker_file": Rule(("GET",)),
-    "steer_worker": Rule(WRITE_METHODS, permissions.WORKERS),
-    "login": Rule(FORM_METHODS),
-    "logout": Rule(WRITE_METHODS),
+    **{name: Rule(FORM_METHODS, needed) for needed, names in _FORMS.items() for name in names},
+    **{
+        f"{name}_json": Rule(READ_METHODS, needed)
+        for needed, names in _FORMS.items()
+        for name in names
+        if needed
+    },
+    **{name: Rule(WRITE_METHODS, needed) for needed, names in _ACTIONS.items() for name in names},
+    **dict.fromkeys(_API_READS, Rule(("GET",))),
+    **dict.fromkeys(_RAW_BODIES, Rule(WRITE_METHODS, is_form=False)),
 }
 _DEFAULT_RULE = Rule(FORM_METHODS)
 _NUL_ERROR = errors.Unavailable(

@@ -26,21 +26,16 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def needs(context: Context, what: str, permission: str) -> SafeString | str:
-    """Render a line in place of a control that the reader may not use; empty if they may."""
+    """Render a line in place of a control that the reader may not use; empty if they may. The
+    permission's name may lack its app."""
     user = context["request"].user
     if not user.is_authenticated:
         return format_html('<span class="note">{} requires login.</span>', what)
-    name = f"codegen_app.{permission}"
+    name = f"codegen_app.{permission.removeprefix('codegen_app.')}"
     if user.has_perm(name):
         return ""
     line = '<span class="note">{} requires the permission “{}”.</span>'
     return format_html(line, what, permissions.TITLES[name])
-
-
-@register.simple_tag(takes_context=True)
-def needs_by(context: Context, what: str, permission: str) -> SafeString | str:
-    """The same for a permission by its full name."""
-    return needs(context, what, permission.removeprefix("codegen_app."))
 
 
 _GLYPHS = {
@@ -269,12 +264,6 @@ def percent(value: float | None) -> str:
 
 
 @register.filter
-def short(digest: str) -> str:
-    """Return the first twelve characters of a digest."""
-    return digest[:12]
-
-
-@register.filter
 def get(mapping: Mapping[str, Any], key: str) -> Any:
     """Return the value of a key; None if there is none."""
     return mapping.get(key)
@@ -369,27 +358,6 @@ def share_bar(share: float) -> SafeString:
     width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
     bar = '<svg class="bar" aria-hidden="true"><rect width="{}%" height="8"></rect></svg>'
     return format_html(bar, width)
-
-
-@register.filter
-def band_ns(interval: Any) -> str:
-    """Format a modelled time in nanoseconds as microseconds, from the low to the high ends of the
-    model's constants."""
-    return f"{us(interval.low)} \N{EN DASH} {us(interval.high)}"
-
-
-@register.simple_tag
-def times_fastest(row: Any) -> SafeString | str:
-    """Render the ratio of a language's best time to the fastest language's; grey if their bounds
-    overlap."""
-    if row.ratio is None:
-        return ""
-    if row.ratio == 1:
-        return format_html('<span class="status best">{}</span>', "fastest")
-    if row.is_clear:
-        return f"{row.ratio:.2f}"
-    title = "The bounds overlap or are missing: the difference is not significant"
-    return format_html('<span class="note" title="{}">{}</span>', title, f"{row.ratio:.2f}")
 
 
 @register.simple_tag
