@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from codegen_app.accounts.addresses import client_address
+from codegen_app.accounts.origin import client_address
 from codegen_app.accounts.token_text import bearer_token
 
 

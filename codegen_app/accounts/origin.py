@@ -1,13 +1,36 @@
-"""The origin of each request, for the audit log."""
+"""The origin of each request: its client's address, and what the audit log records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_address
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from codegen_app.accounts import audit
-from codegen_app.accounts.addresses import client_address
+
+
+def client_address(request: HttpRequest) -> str:
+    """Return the client's IP address; "" if the server was reached through a Unix socket.
+
+    ``KILN_TRUSTED_PROXIES`` is the number of our proxies before the server. Each appends its client
+    to ``X-Forwarded-For``: that many entries from the right are ours, and what a client writes to
+    their left is ignored.
+    """
+    peer = _valid(request.META.get("REMOTE_ADDR", ""))
+    proxies: int = settings.TRUSTED_PROXIES
+    if not proxies:
+        return peer
+    entries = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    return (_valid(entries[-proxies].strip()) if len(entries) >= proxies else "") or peer
+
+
+def _valid(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return ""
 
 
 class OriginMiddleware:

@@ -1,11 +1,13 @@
-"""Response headers of every page, and responses that replace a page."""
+"""Response headers of every page, responses that replace a page, and redirects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
+from django.urls import Resolver404, resolve
+from django.utils.http import escape_leading_slashes
 
 from codegen_app.accounts.hashing import TooManyHashesError
 
@@ -87,3 +89,31 @@ class HashingMiddleware:
         response = render(request, "429.html", {"title": "Try again"}, status=429)
         response.headers["Retry-After"] = "1"
         return response
+
+
+class SlashMiddleware:
+    """Redirects only reads: a browser does not send a form again."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if (
+            request.method in ("GET", "HEAD")
+            and request.path_info.endswith("/")
+            and not _is_page(request.path_info)
+            and _is_page(path := request.path_info.rstrip("/") or "/")
+        ):
+            query = request.META.get("QUERY_STRING", "")
+            # "//elsewhere" would be another host.
+            address = escape_leading_slashes(path) + (f"?{query}" if query else "")
+            return HttpResponsePermanentRedirect(address)
+        return self.get_response(request)
+
+
+def _is_page(path: str) -> bool:
+    try:
+        resolve(path)
+    except Resolver404:
+        return False
+    return True

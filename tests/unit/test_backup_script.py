@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codegen_app.site.backups import dump_parser
+from codegen_app.site.backups import load
 from scheduler.errors import UserError
 
 TABLES = {"graph": frozenset({"id", "order"}), "node": frozenset({"id"})}
@@ -47,17 +47,15 @@ HOSTILE = [
 
 def read(text: list[bytes]) -> list[object]:
     return [
-        (part.table, part.columns, list(part.lines))
-        if isinstance(part, dump_parser.TableRows)
-        else part
-        for part in dump_parser.parse_dump(text, TABLES)
+        (part.table, part.columns, list(part.lines)) if isinstance(part, load.TableRows) else part
+        for part in load.parse_dump(text, TABLES)
     ]
 
 
 def test_rows_and_sequences_are_taken_as_they_are() -> None:
     assert read(TEXT) == [
         ("graph", ("id", "order"), [b"1\t2\n", b"\\\\.\t3\n"]),
-        dump_parser.SequenceValue("graph_id_seq", 25, True),
+        load.SequenceValue("graph_id_seq", 25, True),
         ("node", ("id",), []),
     ]
 
@@ -80,8 +78,8 @@ def test_rows_without_an_end_are_refused() -> None:
 @example(TEXT)
 def test_no_text_names_a_table_or_column_that_kiln_has_not(text: list[bytes]) -> None:
     try:
-        for part in dump_parser.parse_dump(text, TABLES):
-            if isinstance(part, dump_parser.TableRows):
+        for part in load.parse_dump(text, TABLES):
+            if isinstance(part, load.TableRows):
                 assert set(part.columns) == TABLES[part.table]
                 assert b"\\.\n" not in list(part.lines)
             else:

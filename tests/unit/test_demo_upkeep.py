@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codegen_app.platform.postgres import Cluster
-from codegen_app.site.demo import logs, maintenance, preparation, processes
+from codegen_app.site.demo import maintenance, preparation, processes
 from codegen_app.site.demo.processes import Program, Supervisor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -98,14 +98,14 @@ def test_a_log_that_is_held_open_is_cut(tmp_path: Path) -> None:
     ):
         while log.stat().st_size < 100:
             assert writer.poll() is None
-        logs.keep_short(log, 100)
+        processes.keep_short(log, 100)
         assert log.stat().st_size == 100, "not longer than it may be"
-        logs.keep_short(log, 99)
+        processes.keep_short(log, 99)
         assert log.stat().st_size == 0
         writer.communicate(b"\n")
     assert log.read_text() == "after\n"
     assert (tmp_path / "web.log.1").read_text() == "x" * 99 + "\n"
-    logs.keep_short(tmp_path / "none.log")
+    processes.keep_short(tmp_path / "none.log")
 
 
 def test_a_log_is_cut_where_there_is_no_room_for_its_past(
@@ -116,8 +116,8 @@ def test_a_log_is_cut_where_there_is_no_room_for_its_past(
         raise OSError(28, "No space left on device")
 
     (tmp_path / "web.log").write_text("x" * 100)
-    monkeypatch.setattr(logs.shutil, "copyfile", full)
-    logs.keep_short(tmp_path / "web.log", 99)
+    monkeypatch.setattr(processes.shutil, "copyfile", full)
+    processes.keep_short(tmp_path / "web.log", 99)
     assert [path.name for path in tmp_path.iterdir()] == ["web.log"]
     assert (tmp_path / "web.log").stat().st_size == 0
 

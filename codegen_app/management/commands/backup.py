@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.site.backups.create import create_backup
+from codegen_app.site.backups.backup import create_backup
 from scheduler.errors import MachineError, UserError
 
 

@@ -20,7 +20,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from codegen_app.platform import postgres, system_user
 from codegen_app.platform.config.layout import LAYOUT
-from codegen_app.site.demo import models, preparation, privileges
+from codegen_app.site.demo import models, preparation
 from codegen_app.site.demo.database import DatabaseServer
 from codegen_app.site.demo.maintenance import Maintenance
 from codegen_app.site.demo.processes import Supervisor
@@ -99,7 +99,7 @@ class Command(BaseCommand):
             lock.write(str(os.getpid()))
             lock.flush()
             preparation.check_port(host, port)
-            settings.ROOT_BECAUSE = privileges.leave_root(var, self._print)
+            settings.ROOT_BECAUSE = preparation.leave_root(var, self._print)
             cluster = postgres.cluster_for(var) if preparation.database_is_ours() else None
             self._database = DatabaseServer(cluster, self._print)
             try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.site.backups.restore import restore
+from codegen_app.site.backups.backup import restore
 from scheduler.errors import MachineError, UserError
 
 

@@ -56,7 +56,7 @@ MIDDLEWARE = [
     "codegen_app.web.compression.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "codegen_app.web.server.slashes.SlashMiddleware",
+    "codegen_app.web.middleware.SlashMiddleware",
     "codegen_app.web.server.rules.RulesMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -152,7 +152,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
 AXES_VERBOSE = False
-AXES_CLIENT_IP_CALLABLE = "codegen_app.accounts.addresses.client_address"
+AXES_CLIENT_IP_CALLABLE = "codegen_app.accounts.origin.client_address"
 AXES_LOCKOUT_CALLABLE = "codegen_app.accounts.throttle.lockout_response"
 
 # The audit log is kept for this many days.
@@ -205,7 +205,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
-    "codegen_app.web.server.uploads.PlainTemporaryFileHandler",
+    "codegen_app.web.server.bodies.PlainTemporaryFileHandler",
 ]
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # the admin's selectable rows, and some more
 DATA_UPLOAD_MAX_NUMBER_FILES = 2

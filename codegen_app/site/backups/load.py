@@ -8,13 +8,15 @@ constraints, as a role that may do nothing else.
 
 from __future__ import annotations
 
+import re
 import secrets
 import subprocess
 import tempfile
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +27,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
 from codegen_app.platform.squashed import Key
-from codegen_app.site.backups import database, dump_parser
+from codegen_app.site.backups import database
 from codegen_app.web.pagecache import triggers
 from scheduler.errors import UserError
 from scheduler.text import one_line
@@ -34,6 +36,21 @@ from scheduler.text import one_line
 _MIGRATIONS_TABLE = MigrationRecorder.Migration._meta.db_table
 _COUNTERS = frozenset({triggers.WORK, triggers.REST})  # of page versions; they start again
 _SERVER_FILE_ROLES = ("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files")
+# The text of ``pg_restore`` has a few kinds of lines. The author of a dump chooses its statements
+# and where rows end, so any other line is refused.
+_COPY = re.compile(rb'COPY public\.("?\w+"?) \(([\w", ]+)\) FROM stdin;\n')
+_SEQUENCE = re.compile(
+    rb"SELECT pg_catalog\.setval\('public\.(\w+)', (\d{1,19}), (true|false)\);\n"
+)
+_END = b"\\.\n"
+_IGNORED = re.compile(
+    rb"(?:--[^\n]*"
+    rb"|SET client_encoding = 'UTF8';"
+    rb"|SET (?!client_encoding\b)\w+ = [^;\n]*;"
+    rb"|SELECT pg_catalog\.set_config\('search_path', '', false\);"
+    rb"|\\(?:un)?restrict \w+"
+    rb")?\n"
+)
 
 
 def load(file: Path, migrations: AbstractSet[Key]) -> None:
@@ -75,6 +92,7 @@ def _migrate(migrations: AbstractSet[Key]) -> None:
 
 
 def _fill(file: Path) -> None:
+    """Copy the dump's rows into the tables, and set their sequences."""
     with transaction.atomic(), connection.cursor() as cursor:
         introspection = connection.introspection
         tables = {
@@ -88,42 +106,37 @@ def _fill(file: Path) -> None:
         # The dump also has the rows that migrations inserted.
         cursor.execute(sql.SQL("TRUNCATE {}").format(names))
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        copied: set[str] = set()
         with _insert_only_role(cursor, filled, sequences):
             with _dump_text(file) as text:
-                copied = _copy(cursor, dump_parser.parse_dump(text, tables), sequences)
+                for part in parse_dump(text, tables):
+                    if isinstance(part, TableRows):
+                        if part.table in copied:
+                            raise UserError(f"the backup has the table {part.table} twice")
+                        copied.add(part.table)
+                        _copy(cursor, part)
+                    elif part.name in sequences:
+                        name = sql.Identifier("public", part.name).as_string()
+                        cursor.execute(
+                            "SELECT setval(%s::regclass, %s, %s)",
+                            [name, part.value, part.is_called],
+                        )
+                    elif part.name not in _COUNTERS:
+                        raise UserError(f"the backup has a sequence that Kiln has not: {part.name}")
             if missing := tables.keys() - copied - set(database.EXCLUDED_TABLES):
                 raise UserError(f"the backup is not whole: it has no table {min(missing)}")
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
-def _copy(
-    cursor: Any,
-    parts: Iterator[dump_parser.TableRows | dump_parser.SequenceValue],
-    sequences: Collection[str],
-) -> set[str]:
-    """Copy each part; return the tables with rows."""
-    seen: set[str] = set()
-    for part in parts:
-        if isinstance(part, dump_parser.SequenceValue):
-            if part.name in sequences:
-                name = sql.Identifier("public", part.name).as_string()
-                values = [name, part.value, part.is_called]
-                cursor.execute("SELECT setval(%s::regclass, %s, %s)", values)
-            elif part.name not in _COUNTERS:
-                raise UserError(f"the backup has a sequence that Kiln has not: {part.name}")
-            continue
-        if part.table in seen:
-            raise UserError(f"the backup has the table {part.table} twice")
-        seen.add(part.table)
-        if part.table == _MIGRATIONS_TABLE:
-            deque(part.lines, maxlen=0)
-            continue
-        columns = sql.SQL(", ").join(map(sql.Identifier, part.columns))
-        statement = sql.SQL("COPY public.{} ({}) FROM STDIN")
-        with cursor.copy(statement.format(sql.Identifier(part.table), columns)) as copy:
-            for line in part.lines:
-                copy.write(line)
-    return seen
+def _copy(cursor: Any, part: TableRows) -> None:
+    if part.table == _MIGRATIONS_TABLE:
+        deque(part.lines, maxlen=0)
+        return
+    columns = sql.SQL(", ").join(map(sql.Identifier, part.columns))
+    statement = sql.SQL("COPY public.{} ({}) FROM STDIN")
+    with cursor.copy(statement.format(sql.Identifier(part.table), columns)) as copy:
+        for line in part.lines:
+            copy.write(line)
 
 
 @contextmanager
@@ -194,3 +207,53 @@ def _drop_all() -> None:
         )
         for (name,) in cursor.fetchall():
             cursor.execute(sql.SQL("DROP FUNCTION public.{}").format(sql.Identifier(name)))
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """A table's rows: lines in the format of ``COPY``, to be read before the next part."""
+
+    table: str
+    columns: tuple[str, ...]
+    lines: Iterator[bytes]
+
+
+@dataclass(frozen=True)
+class SequenceValue:
+    """The value of a sequence."""
+
+    name: str
+    value: int
+    is_called: bool
+
+
+def parse_dump(
+    text: Iterable[bytes], tables: Mapping[str, frozenset[str]]
+) -> Iterator[TableRows | SequenceValue]:
+    """Yield the rows and sequences in the lines, for these tables and their columns. Raises
+    ``UserError`` for another table or column, and for anything that is neither rows nor a sequence.
+    """
+    lines = iter(text)
+    for line in lines:
+        if match := _COPY.fullmatch(line):
+            table, *columns = (
+                name.strip(' "') for name in (match[1].decode(), *match[2].decode().split(","))
+            )
+            if table not in tables:
+                raise UserError(f"the backup has a table that Kiln has not: {table}")
+            if len(columns) != len(tables[table]) or set(columns) != tables[table]:
+                raise UserError(f"the backup's table {table} has other columns than Kiln's")
+            yield TableRows(table, tuple(columns), _rows(lines, table))
+        elif match := _SEQUENCE.fullmatch(line):
+            yield SequenceValue(match[1].decode(), int(match[2]), match[3] == b"true")
+        elif not _IGNORED.fullmatch(line):
+            what = one_line(line[:80].decode(errors="replace"))
+            raise UserError(f"the backup holds more than the rows of Kiln's tables: {what}")
+
+
+def _rows(lines: Iterator[bytes], table: str) -> Iterator[bytes]:
+    for line in lines:
+        if line == _END:
+            return
+        yield line
+    raise UserError(f"the backup's table {table} is cut off")

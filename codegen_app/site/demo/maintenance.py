@@ -15,8 +15,7 @@ from pathlib import Path
 from django.db import DatabaseError, connection
 
 from codegen_app.platform.postgres import Cluster
-from codegen_app.site.demo.logs import keep_short
-from codegen_app.site.demo.processes import Supervisor
+from codegen_app.site.demo.processes import Supervisor, keep_short
 from codegen_app.site.demo.programs import worker_name
 from codegen_app.workers.models import Worker
 

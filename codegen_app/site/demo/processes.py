@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -17,8 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-
-from codegen_app.site.demo.logs import keep_short
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
@@ -30,6 +29,7 @@ _GRACE_S = 2.0
 # up.
 _STABLE_S = 60.0
 _MAX_PAUSE_S = 30.0
+_MAX_LOG_BYTES = 5 << 20
 
 
 @dataclass(frozen=True)
@@ -217,3 +217,24 @@ def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def keep_short(log: Path, most_bytes: int = _MAX_LOG_BYTES) -> None:
+    """Move a long log's content to ``<name>.1``, and empty it.
+
+    The file itself stays, since its writer has it open (to append). If the disk has no room for the
+    older part, that part is dropped.
+    """
+    try:
+        if log.stat().st_size <= most_bytes:
+            return
+    except FileNotFoundError:
+        return
+    older = log.with_name(f"{log.name}.1")
+    try:
+        shutil.copyfile(log, older)
+    except OSError:
+        with suppress(OSError):
+            older.unlink(missing_ok=True)
+    with suppress(OSError):
+        log.open("r+b").truncate(0)

@@ -1,9 +1,13 @@
-"""The results of a search."""
+"""Kinds of searches and their results. A kind that exceeds its time limit says so, and does not
+delay the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
+
+from django.db import OperationalError, connection, transaction
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,49 @@ class Group:
 @dataclass(frozen=True)
 class Finder:
     """A kind of results: ``find`` gets the query and the maximum number of results. Finders that
-    query the database have a time limit (``timeouts.py``)."""
+    query the database have a time limit (``run_finders``)."""
 
     key: str
     title: str
     find: Callable[[str, int], list[Hit]]
     asks_database: bool = True
+
+
+_QUERY_CANCELED = "57014"  # PostgreSQL's query_canceled
+
+
+def run_finders(
+    finders: Iterable[Finder], query: str, limit: int, limit_ms: int
+) -> tuple[Group, ...]:
+    """Return the results of each finder, at most ``limit``; empty ones are left out."""
+    groups = []
+    with transaction.atomic():
+        before = _set_statement_timeout(f"{limit_ms}ms")
+        for finder in finders:
+            # A cancelled query rolls back only itself.
+            savepoint = transaction.atomic() if finder.asks_database else nullcontext()
+            try:
+                with savepoint:
+                    hits = finder.find(query, limit + 1)
+            except OperationalError as error:
+                if getattr(error.__cause__, "sqlstate", "") != _QUERY_CANCELED:
+                    raise
+                groups.append(Group(finder.key, finder.title, (), is_cut=True))
+                continue
+            if hits:
+                more = len(hits) > limit
+                groups.append(Group(finder.key, finder.title, tuple(hits[:limit]), more=more))
+        _set_statement_timeout(before)
+    return tuple(groups)
+
+
+def _set_statement_timeout(limit: str) -> str:
+    """Set the limit for this transaction only, and return the previous one."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('statement_timeout'),"
+            " set_config('statement_timeout', %s, true)",
+            [limit],
+        )
+        before: str = cursor.fetchone()[0]
+    return before

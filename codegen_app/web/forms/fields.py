@@ -99,3 +99,15 @@ class RepeatedField(forms.Field):
                 "%(values)s: row numbers must be integers.", params={"values": ", ".join(values)}
             )
         return [int(text) for text in values]
+
+
+class ReasonForm(forms.Form):
+    """An optional reason."""
+
+    why = forms.CharField(
+        label="Reason",
+        required=False,
+        max_length=500,
+        widget=forms.TextInput(attrs={"placeholder": "Reason", "aria-label": "Reason"}),
+        error_messages={"max_length": "A reason has at most %(limit_value)d characters."},
+    )

@@ -18,8 +18,8 @@ from django.core.management import call_command
 from django.test import Client, RequestFactory, override_settings
 
 from codegen_app.accounts import hashing
-from codegen_app.accounts.addresses import client_address
 from codegen_app.accounts.models import AuditEntry
+from codegen_app.accounts.origin import client_address
 from codegen_app.accounts.throttle import MAX_FAILURES
 from codegen_app.platform.config import env, serving
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codegen_app.platform import system_user
-from codegen_app.site.demo import privileges
+from codegen_app.site.demo import preparation
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 
@@ -33,7 +33,7 @@ def test_the_demo_stays_root_where_the_user_cannot_work_and_says_why(
     settings.BASE_DIR = tmp_path / "closed"
     (settings.BASE_DIR / "codegen_app").mkdir(parents=True)
     settings.BASE_DIR.chmod(0o700)
-    settings.ROOT_BECAUSE = privileges._access_problem(tmp_path)
+    settings.ROOT_BECAUSE = preparation._access_problem(tmp_path)
     assert settings.ROOT_BECAUSE.endswith("is closed to the user kiln-postgres")
     assert system_user.describe_user() == (
         f"Everything but PostgreSQL runs as root: {settings.ROOT_BECAUSE}."

@@ -15,7 +15,7 @@ from codegen_app.kernels.models import Build, GeneratedKernel, InstructionUse
 from codegen_app.kernels.services import instructions
 from codegen_app.platform import artifacts
 from codegen_app.site.pages.search.query import SearchResult, palette, search
-from codegen_app.site.search import timeouts
+from codegen_app.site.search import model
 from codegen_app.site.search.model import Finder, Hit
 from scheduler import samples
 from tests.app import factories
@@ -142,7 +142,7 @@ def test_a_kind_that_takes_too_long_is_said_and_holds_up_no_other(world: World) 
 
     quick = Finder("quick", "Quick", lambda query, most: [Hit("graph", query, "/")])
     before = connection.cursor().execute("SHOW statement_timeout").fetchone()
-    found = timeouts.run_finders((Finder("slow", "Slow", slow), quick), "x", 5, limit_ms=600_000)
+    found = model.run_finders((Finder("slow", "Slow", slow), quick), "x", 5, limit_ms=600_000)
     assert limits == ["10min"]
     assert [(one.key, one.is_cut, one.count) for one in found] == [
         ("slow", True, "?"),

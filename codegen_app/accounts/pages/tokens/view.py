@@ -13,7 +13,7 @@ from codegen_app.accounts import tokens as services
 from codegen_app.accounts.models import ApiToken
 from codegen_app.accounts.pages.tokens.form import TokenForm
 from codegen_app.accounts.pages.tokens.query import token_list
-from codegen_app.web.forms.reasons import ReasonForm
+from codegen_app.web.forms.fields import ReasonForm
 from codegen_app.web.page import render_page
 from codegen_app.web.require_permission import actor, require_permission
 from scheduler.errors import UserError

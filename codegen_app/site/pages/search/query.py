@@ -6,33 +6,32 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from codegen_app.site.search import actions, code, row_finders, static_finders
-from codegen_app.site.search.model import Finder, Group
-from codegen_app.site.search.timeouts import run_finders
+from codegen_app.site.search import actions, code, finders
+from codegen_app.site.search.model import Finder, Group, run_finders
 
 LIMIT, PALETTE_LIMIT = 50, 6
 _MAX_PAGES = 50
 _SHORTEST = 2  # characters: shorter queries match nearly every name
 
 _ROW_FINDERS = (
-    Finder("graphs", "Graphs", row_finders.graphs),
-    Finder("nodes", "Scheduled nodes", row_finders.scheduled),
-    Finder("kernels", "Kernels", row_finders.kernels),
+    Finder("graphs", "Graphs", finders.graphs),
+    Finder("nodes", "Scheduled nodes", finders.scheduled),
+    Finder("kernels", "Kernels", finders.kernels),
     Finder("parameters", "Parameters", code.parameters),
     Finder("instructions", "Instructions", code.instructions),
     Finder("with_instruction", "Kernels with the instruction", code.with_instruction),
-    Finder("modules", "Module paths", row_finders.modules),
-    Finder("sources", "Model lines", row_finders.sources),
-    Finder("graph_nodes", "Graph nodes", row_finders.graph_nodes),
-    Finder("runs", "Tuning runs", row_finders.runs),
-    Finder("series", "Series", row_finders.series),
+    Finder("modules", "Module paths", finders.modules),
+    Finder("sources", "Model lines", finders.sources),
+    Finder("graph_nodes", "Graph nodes", finders.graph_nodes),
+    Finder("runs", "Tuning runs", finders.runs),
+    Finder("series", "Series", finders.series),
 )
 _STATIC_FINDERS = (
-    Finder("targets", "Targets", static_finders.find_targets, asks_database=False),
-    Finder("ops", "Ops", static_finders.ops, asks_database=False),
-    Finder("pages", "Pages", static_finders.pages, asks_database=False),
+    Finder("targets", "Targets", finders.find_targets, asks_database=False),
+    Finder("ops", "Ops", finders.ops, asks_database=False),
+    Finder("pages", "Pages", finders.pages, asks_database=False),
 )
-_PEOPLE = Finder("people", "Users", row_finders.people)
+_PEOPLE = Finder("people", "Users", finders.people)
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ def search(query: str, *, with_people: bool = False) -> SearchResult:
     query = query.strip()
     if _is_short(query):
         return SearchResult(query, (), is_short=bool(query))
-    finders = (*_ROW_FINDERS, *([_PEOPLE] if with_people else []), *_STATIC_FINDERS)
-    return SearchResult(query, run_finders(finders, query, LIMIT, settings.SEARCH_MS))
+    kinds = (*_ROW_FINDERS, *([_PEOPLE] if with_people else []), *_STATIC_FINDERS)
+    return SearchResult(query, run_finders(kinds, query, LIMIT, settings.SEARCH_MS))
 
 
 def palette(query: str, at: str, account: actions.Account) -> SearchResult:
@@ -79,17 +78,16 @@ def palette(query: str, at: str, account: actions.Account) -> SearchResult:
         "actions", "Actions", lambda text, limit: actions.actions(text, at, account, limit)
     )
     if not query:
-        newest = Finder("latest", "Newest", lambda _, limit: row_finders.latest(limit // 2))
+        newest = Finder("latest", "Newest", lambda _, limit: finders.latest(limit // 2))
         groups = run_finders((action_finder, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
-        pages = Group("pages", "Pages", tuple(static_finders.pages("", _MAX_PAGES)))
+        pages = Group("pages", "Pages", tuple(finders.pages("", _MAX_PAGES)))
         return SearchResult("", (*groups, pages), PALETTE_LIMIT)
-    finders = [action_finder]
+    kinds = [action_finder]
     if not _is_short(query):
-        finders += [*_ROW_FINDERS, *([_PEOPLE] if account.is_authenticated else [])]
-    finders += _STATIC_FINDERS
-    return SearchResult(
-        query, run_finders(finders, query, PALETTE_LIMIT, settings.SEARCH_MS), PALETTE_LIMIT
-    )
+        kinds += [*_ROW_FINDERS, *([_PEOPLE] if account.is_authenticated else [])]
+    kinds += _STATIC_FINDERS
+    groups = run_finders(kinds, query, PALETTE_LIMIT, settings.SEARCH_MS)
+    return SearchResult(query, groups, PALETTE_LIMIT)
 
 
 def _is_short(query: str) -> bool:

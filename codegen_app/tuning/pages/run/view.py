@@ -21,8 +21,8 @@ from codegen_app.tuning.pages.run.columns import columns
 from codegen_app.tuning.pages.run.query import RunPage, run_page
 from codegen_app.tuning.pages.runs.query import is_open
 from codegen_app.tuning.services import ledger
+from codegen_app.web.forms.fields import ReasonForm
 from codegen_app.web.forms.query import RunForm
-from codegen_app.web.forms.reasons import ReasonForm
 from codegen_app.web.forms.tables import TableForm
 from codegen_app.web.page import Crumb, get_or_404
 from codegen_app.web.require_permission import actor, require_permission

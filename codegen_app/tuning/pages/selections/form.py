@@ -6,7 +6,7 @@ from django import forms
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 
-from codegen_app.web.forms.reasons import ReasonForm
+from codegen_app.web.forms.fields import ReasonForm
 
 
 class ImportSelectionsForm(ReasonForm):

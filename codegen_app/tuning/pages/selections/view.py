@@ -15,7 +15,7 @@ from codegen_app.tuning.pages.selections.columns import COLUMNS
 from codegen_app.tuning.pages.selections.form import ImportSelectionsForm
 from codegen_app.tuning.services import selection_io
 from codegen_app.tuning.services import selections as services
-from codegen_app.web.forms.reasons import ReasonForm
+from codegen_app.web.forms.fields import ReasonForm
 from codegen_app.web.forms.tables import TableForm
 from codegen_app.web.pagecache.reader import TICKETED, is_cached_request
 from codegen_app.web.require_permission import actor, require_permission
