@@ -23,16 +23,11 @@ from scheduler.errors import UserError
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import encode_values
 from scheduler.ir.index.functions import evaluate, is_unbacked
 from scheduler.ir.operations import GroupKind, Lowered, Sort
 from scheduler.ir.rounding_noise import RoundingNoise
-from scheduler.ir.storage import (
-    Array,
-    BoundBuffer,
-    bind_buffer,
-    encode_values,
-    from_storage_native,
-)
+from scheduler.ir.storage import Array, BoundBuffer, bind_buffer, from_storage_native
 from scheduler.ir.values import Cast, Load, Value, walk
 from scheduler.lowering.interpret import interpret, sorted_keys
 

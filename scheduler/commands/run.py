@@ -26,8 +26,9 @@ from scheduler.ir.bindings import (
     parse_bindings,
     size_sources,
 )
+from scheduler.ir.encoding import widen
 from scheduler.ir.serialize import constant_to_json
-from scheduler.ir.storage import Array, bind_buffer, widen
+from scheduler.ir.storage import Array, bind_buffer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,8 +15,9 @@ from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, Ten
 from scheduler.codegen.kernel import Launch as RenderedLaunch
 from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import encode_values
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.storage import Array, encode_values
+from scheduler.ir.storage import Array
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
 

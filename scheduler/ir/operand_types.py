@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.promotion import Operand, result_type
-from scheduler.ir.reference.rounding import round_to_dtype
 
 _COMPARISONS = frozenset(
     {

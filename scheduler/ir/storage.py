@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import encode_values, from_bits, widen
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.minifloat import from_bits, to_bits
 from scheduler.ir.operations import Buffer
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -70,7 +70,7 @@ def to_storage(values: Array, buffer: BoundBuffer) -> Array:
     """
     storage: Array = np.zeros(buffer.elements, dtype=buffer.dtype.numpy)
     if buffer.elements:
-        _strided(storage, buffer)[...] = _round(values, buffer.dtype)
+        _strided(storage, buffer)[...] = encode_values(values, buffer.dtype)
     return storage
 
 
@@ -96,25 +96,6 @@ def from_storage_native(storage: Array, buffer: BoundBuffer) -> Array:
             wide[start : start + _CHUNK] = from_bits(piece, buffer.dtype)
         storage = wide
     return _strided(storage, buffer)
-
-
-def encode_values(values: Array, dtype: DType) -> Array:
-    """Round values to the type's host representation."""
-    return _round(values, dtype)
-
-
-def widen(array: Array, dtype: DType) -> Array:
-    """Convert floats to float64 and complex numbers to complex128; others are unchanged."""
-    if dtype.is_stored_as_bits:
-        return from_bits(array, dtype).astype(np.float64)
-    return array.astype(dtype.reference_numpy)
-
-
-def _round(values: Array, dtype: DType) -> Array:
-    if dtype.is_stored_as_bits:
-        return to_bits(values, dtype)
-    with np.errstate(over="ignore"):
-        return values.astype(dtype.numpy)
 
 
 def _strided(storage: Array, buffer: BoundBuffer) -> Array:

@@ -18,9 +18,9 @@ import sympy
 
 from scheduler.fuel import spend_fuel
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.minifloat import round_to_minifloat
 from scheduler.ir.pointwise import FUNCTIONS, Result
 
 Number: TypeAlias = int | float | complex | bool
@@ -256,7 +256,7 @@ def const(value: Number, dtype: DType) -> Const:
     if held is DType.BOOL:
         return Const(bool(value), held)
     if dtype.is_float8:
-        value = float(round_to_minifloat(_real(value), dtype))
+        value = float(round_to_dtype(_real(value), dtype))
     if held.is_complex:
         return Const(complex(value), held)
     number = _real(value)

@@ -12,13 +12,13 @@ import numpy as np
 import sympy
 
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import encode_values, widen
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal, is_nonnegative
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
 from scheduler.ir.index.trees import as_index_expr, simplify_tree
 from scheduler.ir.operations import Axis
-from scheduler.ir.storage import encode_values, widen
 from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value, call, const
 from scheduler.lowering import trees
 

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.operations import Attention, ReductionKind, Scatter
 from scheduler.ir.pointwise import FUNCTIONS, Result
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 from scheduler.lowering.tree_values import (
     EXACT,

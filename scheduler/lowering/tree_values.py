@@ -14,14 +14,12 @@ import sympy
 from scheduler.ir import numerics
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import encode_values, round_to_dtype, widen
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import apply, evaluate
-from scheduler.ir.minifloat import round_to_minifloat
 from scheduler.ir.operations import Axis, Lowered
 from scheduler.ir.pointwise import FUNCTIONS, Result
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.rounding_noise import RoundingNoise
-from scheduler.ir.storage import encode_values, widen
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -134,7 +132,7 @@ def convert(array: Array, dtype: DType) -> Array:
     if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
         return np.asarray(numerics.to_integer(array, host))
     if dtype.is_float8:
-        return round_to_minifloat(array, dtype)
+        return round_to_dtype(array, dtype)
     return array.astype(host)
 
 

@@ -3,7 +3,7 @@
 ``evaluate`` computes one node, ``run`` a whole graph, ``random_inputs`` generates inputs.
 """
 
-from scheduler.ir.reference.rounding import round_to_dtype
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.reference.evaluate import evaluate, read_sizes, run, symbolic_values
 from scheduler.reference.inputs import random_inputs
 

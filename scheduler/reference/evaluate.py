@@ -20,6 +20,7 @@ from scheduler.errors import UserError
 from scheduler.ir.bindings import backed_bindings, bind_unbacked
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import TF32_EPS, DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.graph import Argument, Graph, MatmulPrecision, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.index.functions import is_unbacked, unbacked_sizes
@@ -32,7 +33,6 @@ from scheduler.ir.random import (
     may_draw_random,
     stream_id,
 )
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     RANDOM,

@@ -10,10 +10,10 @@ import numpy as np
 
 from scheduler.ir import numerics
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.graph import Graph, GraphInput, InputKind
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.reference.constraints import Constraint
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import Array, compute_dtype
 from scheduler.reference.constraints import input_constraints
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from scheduler.ir import operand_types
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.graph import Argument, Ref
 from scheduler.ir.promotion import Operand
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import OWN_DTYPE
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from scheduler.ir.bfloat16 import float32_to_bfloat16
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import float32_to_bfloat16
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,
     Layout,

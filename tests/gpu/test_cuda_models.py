@@ -19,7 +19,8 @@ from scheduler.bundle.inputs import input_buffers
 from scheduler.bundle.reader import Bundle
 from scheduler.ir.bindings import Bindings, trial_bindings
 from scheduler.ir.dtypes import DType
-from scheduler.ir.storage import Array, encode_values, widen
+from scheduler.ir.encoding import encode_values, widen
+from scheduler.ir.storage import Array
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target
 from tests.gpu.running import (

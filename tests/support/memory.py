@@ -9,7 +9,7 @@ import numpy as np
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.minifloat import from_bits, to_bits
+from scheduler.ir.encoding import from_bits, to_bits
 
 
 def contiguous(sizes: Sequence[Any]) -> tuple[sympy.Expr, ...]:

@@ -17,6 +17,7 @@ import sympy
 
 from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.graph import (
     Argument,
     Frame,
@@ -32,7 +33,6 @@ from scheduler.ir.graph import (
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.promotion import Operand, result_type
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.reference import evaluate
 from tests.support.memory import contiguous
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.ir.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from scheduler.ir.encoding import bfloat16_to_float32, float32_to_bfloat16
 
 EVERY = np.arange(1 << 16, dtype=np.uint16)
 

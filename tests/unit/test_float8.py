@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.minifloat import from_bits, round_to_minifloat, to_bits
+from scheduler.ir.encoding import from_bits, round_to_dtype, to_bits
 
 torch = pytest.importorskip("torch")
 FLOATS = {d: getattr(torch, d.torch.removeprefix("torch.")) for d in DType if d.is_float8}
@@ -52,4 +52,4 @@ def test_figures_of_the_format(dtype: DType) -> None:
     one = finite[finite > 1].min() - 1  # from 1 to the next number
     assert dtype.eps == one / 2
     assert dtype.torch == str(FLOATS[dtype])
-    assert round_to_minifloat(np.float64(1.0), dtype).shape == ()
+    assert round_to_dtype(np.float64(1.0), dtype).shape == ()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scheduler.errors import UserError
 from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import from_bits
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, SymbolInfo, TensorMeta
 from scheduler.ir.index.functions import as_expr, symbol
-from scheduler.ir.minifloat import from_bits
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.reference import evaluate, random_inputs, round_to_dtype, run, symbolic_values
 

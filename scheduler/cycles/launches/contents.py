@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.cycles.launch_inputs import buffer_filler
 from scheduler.ir.dtypes import DType
-from scheduler.ir.storage import encode_values
+from scheduler.ir.encoding import encode_values
 from scheduler.isa.rocm.emulator.memory import Filler
 
 DTYPES = {dtype.torch.removeprefix("torch."): dtype for dtype in DType}

@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.ir import numerics
 from scheduler.ir.dtypes import DType
-from scheduler.ir.reference.rounding import round_to_dtype
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir import numerics
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.pointwise import FUNCTIONS
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.numerics import to_integer
 from scheduler.ir.reference.creation import convert
-from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.reference.rounding import round_to_dtype
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     RANDOM,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rounding import round_to_dtype
+from scheduler.ir.encoding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,

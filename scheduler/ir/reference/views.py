@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.dtypes import DType
+from scheduler.ir.encoding import encode_values, widen
 from scheduler.ir.reference.rule import OWN_DTYPE, STRIDES, Args, Array, Rule, UnsupportedUseError
-from scheduler.ir.storage import encode_values, widen
 
 
 def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
-from scheduler.ir.minifloat import from_bits
+from scheduler.ir.encoding import from_bits
 from scheduler.targets import find, names
 from tests.support.narrow import NARROW, converted_weight, narrow_product
 from tests.unit.matrix.running import Runner

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.minifloat import from_bits
+from scheduler.ir.encoding import from_bits
 
 CODES = np.arange(256, dtype=np.uint8)
 NARROW = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is_float8))

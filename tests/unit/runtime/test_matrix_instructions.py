@@ -19,7 +19,7 @@ import pytest
 from scheduler import targets
 from scheduler.build.matrix_header import render_struct
 from scheduler.ir.dtypes import DType
-from scheduler.ir.minifloat import to_bits
+from scheduler.ir.encoding import to_bits
 from scheduler.matrix_instructions import MatrixInstruction
 from scheduler.runtime.device import DeviceError
 from scheduler.targets.amd import amd_hardware

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler import matrix_instructions
 from scheduler.ir.dtypes import DType
-from scheduler.ir.minifloat import to_bits
+from scheduler.ir.encoding import to_bits
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encode_values, pack_codes
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import mfma_input, mfma_result
 from scheduler.isa.rocm.emulator.alu.row import Modifiers

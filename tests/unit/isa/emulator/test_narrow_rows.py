@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.ir import float8
+from scheduler.ir import encoding
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, FNUZ, pack_codes, unpack_codes
 from scheduler.isa.rocm.emulator.alu.minifloat import FNUZ_FORMATS, FORMATS, MinifloatFormat
 from tests.unit.isa.emulator.rows import ROWS, Array, block
@@ -68,9 +68,9 @@ def test_what_lies_between_goes_to_the_nearer_and_ties_to_even(
 
 def test_numbers_of_8_bits_are_those_of_torchs_types() -> None:
     codes = np.arange(256, dtype=np.uint32)
-    for name, table in (("fp8", float8.E4M3FN), ("bf8", float8.E5M2)):
+    for name, table in (("fp8", encoding.E4M3FN), ("bf8", encoding.E5M2)):
         assert np.array_equal(ELEMENTS[name].decode(codes), table.values, equal_nan=True)
-    for name, table in (("fp8", float8.E4M3FNUZ), ("bf8", float8.E5M2FNUZ)):
+    for name, table in (("fp8", encoding.E4M3FNUZ), ("bf8", encoding.E5M2FNUZ)):
         assert np.array_equal(FNUZ[name].decode(codes), table.values, equal_nan=True)
 
 

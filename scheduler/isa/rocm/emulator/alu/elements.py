@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir import float8
-from scheduler.ir.bfloat16 import bfloat16_to_float32
+from scheduler.ir import encoding
+from scheduler.ir.encoding import bfloat16_to_float32
 from scheduler.isa.rocm.emulator.alu.rounding import to_bfloat16
 from scheduler.isa.rocm.emulator.alu.row import Bits, Lanes
 
@@ -128,8 +128,8 @@ def flush_denormals(decode: Callable[[Lanes], Lanes], normal: float) -> Callable
     return decoded
 
 
-FP8, BF8 = _table(float8.E4M3FN.values), _table(float8.E5M2.values)
-FP8_FNUZ, BF8_FNUZ = _table(float8.E4M3FNUZ.values), _table(float8.E5M2FNUZ.values)
+FP8, BF8 = _table(encoding.E4M3FN.values), _table(encoding.E5M2.values)
+FP8_FNUZ, BF8_FNUZ = _table(encoding.E4M3FNUZ.values), _table(encoding.E5M2FNUZ.values)
 _F16, _UNSIGNED = _view_as(np.float16, np.uint16), lambda values: values.astype(np.int64)
 
 #: By the names that instructions use; the 8-bit ones are the OCP's.

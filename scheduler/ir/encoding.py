@@ -1,12 +1,15 @@
-"""8-bit floats on the host, which NumPy lacks: arrays are ``uint8``.
+"""Element values on the host: rounding to a type, and the bits of types that NumPy lacks.
 
-Names and codes are torch's (and the Open Compute Project's, OFP8 and MX): ``e4m3fn`` has 4 bits of
-exponent and 3 of fraction, NaN and no infinity; ``e5m2`` is the upper half of an f16; ``fnuz`` ones
-have one NaN in place of -0 and a bias larger by one; ``e8m0fnu`` is a power of two, a scale.
+Arrays of bfloat16 are ``uint16``, the upper half of a float32's bits: 8 bits of exponent and 7 of
+fraction. Arrays of 8-bit floats are ``uint8``; their names and codes are torch's (and the Open
+Compute Project's, OFP8 and MX): ``e4m3fn`` has 4 bits of exponent and 3 of fraction, NaN and no
+infinity; ``e5m2`` is the upper half of an f16; ``fnuz`` ones have one NaN in place of -0 and a bias
+larger by one; ``e8m0fnu`` is a power of two, a scale.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -14,7 +17,30 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.ir.dtypes import DType
+
+_BFLOAT16_NAN = 0x7FC0
 _SIGN = 0x80
+
+
+def float32_to_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
+    """Return the bits of the nearest bfloat16 of each value, ties to even, any shape.
+
+    Values beyond the largest finite one become infinite; every NaN becomes the quiet NaN. Other
+    types are converted to float32 first.
+    """
+    single = np.ascontiguousarray(values, dtype=np.float32).reshape(np.shape(values))
+    bits = single.view(np.uint32)
+    # Half of the last place that stays, less one unless that place is odd: ties go to even.
+    rounding = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    upper = ((bits + rounding) >> np.uint32(16)).astype(np.uint16)
+    return np.where(np.isnan(single), np.uint16(_BFLOAT16_NAN), upper)
+
+
+def bfloat16_to_float32(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    """Return the values of bfloat16 bits, exactly."""
+    wide = np.ascontiguousarray(bits, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
+    return wide.view(np.float32).reshape(np.shape(bits))
 
 
 @dataclass(frozen=True)
@@ -113,3 +139,49 @@ E5M2 = Float8(2, 15, largest=0x7B, overflow=0x7C, nan=0x7F)
 E4M3FNUZ = Float8(3, 8, largest=0x7F, overflow=0x80, nan=0x80, without_negative_zero=True)
 E5M2FNUZ = Float8(2, 16, largest=0x7F, overflow=0x80, nan=0x80, without_negative_zero=True)
 E8M0FNU = PowerOfTwo()
+
+_FLOAT8: Mapping[DType, Format] = {
+    DType.F8E4M3FN: E4M3FN,
+    DType.F8E5M2: E5M2,
+    DType.F8E4M3FNUZ: E4M3FNUZ,
+    DType.F8E5M2FNUZ: E5M2FNUZ,
+    DType.F8E8M0FNU: E8M0FNU,
+}
+
+
+def to_bits(values: npt.ArrayLike, dtype: DType) -> npt.NDArray[Any]:
+    """Return the bits of the nearest values of a type that NumPy lacks; through float32."""
+    if dtype is DType.BF16:
+        return float32_to_bfloat16(np.asarray(values))
+    return _FLOAT8[dtype].encode(np.asarray(values))
+
+
+def from_bits(bits: npt.NDArray[Any], dtype: DType) -> npt.NDArray[np.float32]:
+    """Return the values of bits of a type that NumPy lacks, exactly."""
+    if dtype is DType.BF16:
+        return bfloat16_to_float32(bits.astype(np.uint16, copy=False))
+    return _FLOAT8[dtype].decode(bits.astype(np.uint8, copy=False))
+
+
+def encode_values(values: npt.ArrayLike, dtype: DType) -> npt.NDArray[Any]:
+    """Round values to the type's host representation, in a copy."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if dtype.is_stored_as_bits:
+            return to_bits(values, dtype)
+        return np.array(values, dtype=dtype.numpy)
+
+
+def widen(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
+    """Convert floats to float64 and complex numbers to complex128; others are unchanged."""
+    if dtype.is_stored_as_bits:
+        return from_bits(array, dtype).astype(np.float64)
+    return array.astype(dtype.reference_numpy)
+
+
+def round_to_dtype(values: npt.ArrayLike, dtype: DType) -> npt.NDArray[Any]:
+    """Round to a float or complex type; the result is float64 or complex128. Other types do not
+    change the values.
+
+    Types that NumPy lacks are rounded through float32, as in a kernel's conversion.
+    """
+    return widen(encode_values(values, dtype), dtype) if dtype.is_inexact else np.asarray(values)
