@@ -48,17 +48,17 @@ def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
     return figure_json(figure)
 
 
-def roofline(found: Limits | None) -> Figure | None:
+def roofline(limits: Limits | None) -> Figure | None:
     """Return operations per second over operations per byte, both logarithmic: the roofs of each
     target's reference board and of measured boards, the problem's intensity, and measurements on
     GPUs. None without operations."""
-    if found is None:
+    if limits is None:
         return None
-    at = found.intensity
-    boards = [row for row in found.boards if row.peak]
+    at = limits.intensity
+    boards = [row for row in limits.boards if row.peak]
     if at is None or not boards:
         return None
-    spread = [at, *(point.intensity for point in found.points if point.intensity)]
+    spread = [at, *(point.intensity for point in limits.points if point.intensity)]
     low, high = min(0.1, *spread) / 2, max(2000.0, *spread) * 2
     shown = [row for row in boards if row.reference or row.best or row.modelled]
     roofs: list[go.Scatter] = []
@@ -92,12 +92,12 @@ def roofline(found: Limits | None) -> Figure | None:
         [
             *roofs,
             limits_here,
-            *_measured_points(found.points),
+            *_measured_points(limits.points),
             *_modelled_points(at, shown),
         ],
         {
             "xaxis": {"title": {"text": "operations per byte"}, **decades},
-            "yaxis": {"title": {"text": f"10¹² {found.dtype} operations per second"}, **decades},
+            "yaxis": {"title": {"text": f"10¹² {limits.dtype} operations per second"}, **decades},
             "showlegend": True,
         },
     )
@@ -114,35 +114,37 @@ def _measured_points(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:
         go.Scatter(
             name=f"measured on {device}",
             mode="markers",
-            x=[point.intensity for point in found],
-            y=[(point.operations_per_s or 0.0) / _TERA for point in found],
+            x=[point.intensity for point in device_points],
+            y=[(point.operations_per_s or 0.0) / _TERA for point in device_points],
             marker={"size": 9, "symbol": "circle"},
-            text=[f"{point.kernel}<br>{point.time.value / 1000:.4g} µs" for point in found],
-            customdata=[point.url for point in found],
+            text=[f"{point.kernel}<br>{point.time.value / 1000:.4g} µs" for point in device_points],
+            customdata=[point.url for point in device_points],
             hovertemplate="%{text}<extra></extra>",
         )
-        for device, found in sorted(devices.items())
+        for device, device_points in sorted(devices.items())
     ]
 
 
 def _modelled_points(at: float, rows: Sequence[LimitRow]) -> list[go.Scatter]:
     """Return the kernel's modelled performance: hollow crosses, unlike measurements."""
-    found = [(row, row.modelled) for row in rows if row.modelled and row.modelled.operations_per_s]
-    if not found:
+    modelled = [
+        (row, row.modelled) for row in rows if row.modelled and row.modelled.operations_per_s
+    ]
+    if not modelled:
         return []
     return [
         go.Scatter(
             name="modelled",
             mode="markers",
-            x=[at] * len(found),
-            y=[(one.operations_per_s or 0.0) / _TERA for _, one in found],
+            x=[at] * len(modelled),
+            y=[(time.operations_per_s or 0.0) / _TERA for _, time in modelled],
             marker={"size": 10, "symbol": "cross-open"},
             text=[
-                f"modelled on {row.board}<br>{one.time_ns / 1000:.4g} µs,"
-                f" {100 * (one.share or 0.0):.0f}% of the board's limit"
-                for row, one in found
+                f"modelled on {row.board}<br>{time.time_ns / 1000:.4g} µs,"
+                f" {100 * (time.share or 0.0):.0f}% of the board's limit"
+                for row, time in modelled
             ],
-            customdata=[one.url for _, one in found],
+            customdata=[time.url for _, time in modelled],
             hovertemplate="%{text}<extra></extra>",
         )
     ]
@@ -159,17 +161,17 @@ class ManyPoints:
 
 def build_figure(traces: Sequence[ManyPoints], layout: Figure) -> Figure:
     """Return a figure of traces with their lists, as JSON."""
-    found = figure_json(go.Figure([one.trace for one in traces], layout))
-    for drawn, one in zip(found["data"], traces, strict=True):
-        for name, values in one.values.items():
+    figure = figure_json(go.Figure([points.trace for points in traces], layout))
+    for drawn, points in zip(figure["data"], traces, strict=True):
+        for name, values in points.values.items():
             drawn[name] = (
                 {**drawn.get(name, {}), **values} if isinstance(values, Mapping) else values
             )
-    return found
+    return figure
 
 
 def figure_json(figure: go.Figure) -> Figure:
     """Return the figure's JSON without Plotly's template, which is large and has colours."""
-    found: Figure = json.loads(figure.to_json())
-    found["layout"].pop("template", None)
-    return found
+    content: Figure = json.loads(figure.to_json())
+    content["layout"].pop("template", None)
+    return content

@@ -41,7 +41,7 @@ def test_an_earlier_choice_is_put_back(page: Page, world: World) -> None:
     other = Candidate.objects.exclude(kernel=now.kernel).filter(result__isnull=False).get()
     assert other.kernel is not None
     with transaction.atomic():
-        assert selections.choose(selections.bucket_of(now), other.kernel, "by hand", None)
+        assert selections.choose(now.bucket, other.kernel, "by hand", None)
     page.goto("/selections")
     serving = page.locator("#selections tbody tr")
     expect(serving).to_contain_text(other.kernel.name)

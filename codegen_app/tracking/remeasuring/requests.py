@@ -1,5 +1,5 @@
 """Requesting measurements from an alert: a worker repeats the stored builds of our own series;
-senders of other series are asked for revisions."""
+senders of other series are asked for revisions, and answer by the points that arrive."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from codegen_app.accounts import audit
 from codegen_app.tracking.models import (
     Alert,
+    Batch,
     Change,
     Datum,
     MeasurementRequest,
@@ -142,3 +144,18 @@ def withdraw(alert: Alert, actor: AbstractBaseUser) -> int:
     if count:
         audit.record(actor, "withdraw requests", alert)
     return count
+
+
+def close_answered(batch: Batch) -> int:
+    """Close the requests that a batch answers, by a point of the series at the revision that was
+    measured after the request; return how many. Part of the transaction that stores the batch."""
+    waiting = MeasurementRequest.objects.filter(answered_at__isnull=True, withdrawn_at__isnull=True)
+    if not waiting.exists():
+        return 0
+    sent = Datum.objects.filter(
+        batch=batch,
+        series=OuterRef("series"),
+        revision=OuterRef("revision"),
+        measured_at__gte=OuterRef("created_at"),
+    )
+    return waiting.filter(Exists(sent)).update(answered_at=Now())

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from codegen_app.accounts import tokens
 from codegen_app.accounts.models import ApiToken
 from codegen_app.tracking.models import Batch, Source
-from codegen_app.tracking.remeasuring import responses
+from codegen_app.tracking.remeasuring import requests
 from codegen_app.tracking.services import point_storage
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
@@ -35,17 +35,17 @@ def receive(
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass") + b"\n" + body).hexdigest()
     if (answer := _previous_answer(token, key, digest)) is not None:
         return answer
-    found = importer.read(body, context, str(parameters.get("format") or importer.AUTO))
-    tokens.charge_rate(token, points=len(found.points))
+    content = importer.read(body, context, str(parameters.get("format") or importer.AUTO))
+    tokens.charge_rate(token, points=len(content.points))
     try:
         with transaction.atomic():
             batch = Batch.objects.create(token=token, key=key, body_digest=digest)
-            stored = point_storage.store(found.points, Source.API, batch)
-            responses.close_answered(batch)
+            stored = point_storage.store(content.points, Source.API, batch)
+            requests.close_answered(batch)
             batch.answer = {
                 "batch": batch.pk,
                 **asdict(stored),
-                "left_out": [asdict(part) for part in found.left_out],
+                "left_out": [asdict(part) for part in content.left_out],
             }
             batch.save(update_fields=["answer"])
     except IntegrityError:  # the same key arrived twice at once, and the other request was first

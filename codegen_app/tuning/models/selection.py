@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -48,6 +50,17 @@ class Selection(models.Model):
                 condition=Q(until__isnull=True) | Q(until__gte=F("since")),
             ),
         ]
+
+    @property
+    def bucket(self) -> dict[str, Any]:
+        """Return the columns of which each combination has one current selection."""
+        return {
+            "problem_id": self.problem_id,
+            "target": self.target,
+            "device_name": self.device_name,
+            "toolchain": self.toolchain,
+            "bindings": self.bindings,
+        }
 
     def __str__(self) -> str:
         return f"{self.kernel_id} on {self.target}"

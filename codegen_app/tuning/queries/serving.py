@@ -211,14 +211,18 @@ def is_in_bucket(
     selection: Selection, result: BenchmarkResult, build: Build, kernel: GeneratedKernel
 ) -> bool:
     """Whether a measurement (with its environment) belongs to a selection's bucket."""
-    toolchain = f"{build.toolchain} {build.toolchain_version}"[:240]
     in_base = kernel.source_file == base_source_file(selection.target)
     return (
         result.environment.device_name == selection.device_name
         and result.environment.target == selection.target
-        and (toolchain == selection.toolchain or not in_base)
+        and (toolchain_of(build) == selection.toolchain or not in_base)
         and same_sizes(result.bindings, selection.bindings, selection.problem.symbols)
     )
+
+
+def toolchain_of(build: Build) -> str:
+    """Return the compiler's name in a bucket."""
+    return f"{build.toolchain} {build.toolchain_version}"[:240]
 
 
 def _with_environment(rows: QuerySet[BenchmarkResult]) -> QuerySet[BenchmarkResult]:
@@ -274,7 +278,7 @@ def smaller_buckets(
     return tuple(row for row in found if row[0] == found[0][0])
 
 
-# Matches the format of ``Selection.toolchain``.
+# ``toolchain_of`` in SQL.
 _TOOLCHAIN = Left(Concat("build__toolchain", Value(" "), "build__toolchain_version"), 240)
 
 

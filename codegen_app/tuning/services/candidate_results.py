@@ -156,14 +156,14 @@ def choose(
     Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
     if result is None:
         return
-    offered = selections.offer(result, f"run {chosen.task.run_id}")
+    _, why = selections.offer(result, f"run {chosen.task.run_id}")
     if measured_at is None:
         decided = decision_reason(
             max(0, len(tied) - 1),
             is_default=chosen.position == 0,
             samples=len(result.samples_ns),
         )
-        reason = "; ".join(filter(None, (decided, offered.why)))
+        reason = "; ".join(filter(None, (decided, why)))
         Candidate.objects.filter(pk=chosen.pk).update(reason=reason[:500])
     result_chosen.send(BenchmarkResult, result=result, measured_at=measured_at)
 

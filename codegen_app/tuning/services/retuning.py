@@ -48,48 +48,44 @@ class TuningRequest:
     bindings: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True)
-class SubjectKeys:
-    """Keys of the selected rows, kernels by name."""
-
-    graphs: Sequence[int] = ()
-    nodes: Sequence[int] = ()
-    kernels: Sequence[str] = ()
-    selections: Sequence[int] = ()
-    runs: Sequence[int] = ()
-
-
-def subjects(keys: SubjectKeys) -> tuple[Subject, ...]:
-    """Return what to tune: a problem once per graph, and no node beside its whole graph.
+def subjects(
+    *,
+    graphs: Sequence[int] = (),
+    nodes: Sequence[int] = (),
+    kernels: Sequence[str] = (),
+    selections: Sequence[int] = (),
+    runs: Sequence[int] = (),
+) -> tuple[Subject, ...]:
+    """Return what to tune, from keys of rows and names of kernels: a problem once per graph, and no
+    node beside its whole graph.
 
     Nodes are the named ones, those that use a kernel, and that of a selection's problem in the
     newest graph that has it.
     """
-    found: dict[tuple[int, int | None], Subject] = {}
+    by_problem: dict[tuple[int, int | None], Subject] = {}
 
     def add(subject: Subject) -> None:
         problem = subject.node.problem_id if subject.node else None
-        found.setdefault((subject.graph.pk, problem), subject)
+        by_problem.setdefault((subject.graph.pk, problem), subject)
 
-    for graph in Graph.objects.filter(pk__in=keys.graphs):
+    for graph in Graph.objects.filter(pk__in=graphs):
         add(Subject(graph))
-    runs = TuningRun.objects.filter(pk__in=keys.runs)
-    for run in runs.select_related("graph", "template_node"):
+    for run in TuningRun.objects.filter(pk__in=runs).select_related("graph", "template_node"):
         add(Subject(run.graph, run.template_node))
-    nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
-    for node in nodes.filter(pk__in=keys.nodes).order_by("pk"):
+    kernel_nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
+    for node in kernel_nodes.filter(pk__in=nodes).order_by("pk"):
         add(Subject(node.graph, node))
-    for node in nodes.filter(kernels__name__in=keys.kernels).order_by("pk"):
+    for node in kernel_nodes.filter(kernels__name__in=kernels).order_by("pk"):
         add(Subject(node.graph, node))
-    selected = Selection.objects.filter(pk__in=keys.selections)
+    selected = Selection.objects.filter(pk__in=selections)
     for problem in selected.values_list("problem", flat=True).distinct():
-        newest = nodes.filter(problem=problem).order_by("-graph", "position").first()
+        newest = kernel_nodes.filter(problem=problem).order_by("-graph", "position").first()
         if newest is not None:
             add(Subject(newest.graph, newest))
-    whole = {graph for graph, problem in found if problem is None}
+    whole = {graph for graph, problem in by_problem if problem is None}
     return tuple(
         subject
-        for (graph, problem), subject in found.items()
+        for (graph, problem), subject in by_problem.items()
         if problem is None or graph not in whole
     )
 
@@ -140,9 +136,9 @@ def device_for(target: str) -> str:
 
     Raises ``UserError`` for an unknown target.
     """
-    found = targets.find(target)
+    requested = targets.find(target)
     for worker in Worker.objects.all():
         for device in worker.devices if worker.is_alive else ():
-            if device["target"] == found.name and measures_times(found.name, device["id"]):
+            if device["target"] == requested.name and measures_times(requested.name, device["id"]):
                 return str(device["id"])
-    return default_device(found)
+    return default_device(requested)

@@ -73,12 +73,8 @@ def _serving_result(result: BenchmarkResult, serving: Selection) -> BenchmarkRes
     )
     if (measured := in_this_run.select_related("environment", "task").first()) is not None:
         return measured
-    bucket = {
-        name: getattr(serving, name)
-        for name in ("device_name", "target", "toolchain", "problem_id", "bindings")
-    }
-    found = find_measurement(bucket, serving.kernel)
-    return found.result if found else serving.result
+    measurement = find_measurement(serving.bucket, serving.kernel)
+    return measurement.result if measurement else serving.result
 
 
 def _figures(result: BenchmarkResult) -> str:

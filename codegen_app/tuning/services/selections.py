@@ -6,7 +6,6 @@ bucket's toolchain is that of the target's base language, whatever language the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -18,22 +17,14 @@ from codegen_app.accounts import audit
 from codegen_app.kernels.modelling import automatic
 from codegen_app.kernels.models import Build, GeneratedKernel
 from codegen_app.tuning.models import BenchmarkResult, Selection
-from codegen_app.tuning.queries.serving import base_source_file
+from codegen_app.tuning.queries.serving import base_source_file, toolchain_of
 from codegen_app.tuning.services import selection_policy
 from scheduler.errors import UserError
 
 
-@dataclass(frozen=True)
-class OfferResult:
-    """The selection after a run's winner was offered, and why it is or is not the winner's kernel:
-    for the run's ledger."""
-
-    selection: Selection
-    why: str
-
-
-def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
-    """Select a run's winner for its problem if it is better than the selected kernel.
+def offer(result: BenchmarkResult, run_name: str) -> tuple[Selection, str]:
+    """Select a run's winner for its problem if it is better than the selected kernel. Return the
+    current selection, and why it is or is not the winner's kernel, for the run's ledger.
 
     A new kernel replaces another only for a gain beyond the noise: its interval must lie below the
     other's, and have enough samples. The run's own measurements of both are compared; if it did not
@@ -56,7 +47,7 @@ def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
         if serving.kernel_id == result.kernel_id and has_more_samples:
             serving.result = result  # for comparison with later winners
             serving.save(update_fields=["result"])
-        return OfferResult(serving, why)
+        return serving, why
     chosen = _replace(
         serving,
         bucket,
@@ -64,7 +55,7 @@ def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
         result=result,
         reason=f"fastest in {run_name}"[:300],
     )
-    return OfferResult(chosen, why)
+    return chosen, why
 
 
 @transaction.atomic
@@ -73,7 +64,7 @@ def restore(selection: Selection, actor: AbstractBaseUser | None, why: str = "")
 
     Raises ``UserError`` if it is selected already.
     """
-    bucket = bucket_of(selection)
+    bucket = selection.bucket
     serving = _current(bucket)
     if serving is not None and serving.kernel_id == selection.kernel_id:
         raise UserError(f"{selection.kernel.name} is already selected for this problem")
@@ -106,22 +97,6 @@ def choose(
         chosen_by_id=audit.actor_id(actor),
     )
     return True
-
-
-def bucket_of(selection: Selection) -> dict[str, Any]:
-    """Return a choice's bucket."""
-    return {
-        "problem_id": selection.problem_id,
-        "target": selection.target,
-        "device_name": selection.device_name,
-        "toolchain": selection.toolchain,
-        "bindings": selection.bindings,
-    }
-
-
-def toolchain_of(build: Build) -> str:
-    """Return the compiler's name in a bucket."""
-    return f"{build.toolchain} {build.toolchain_version}"[:240]
 
 
 def bucket_toolchain(result: BenchmarkResult) -> str:

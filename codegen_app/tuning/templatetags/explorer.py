@@ -37,28 +37,28 @@ def outcome(state: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def url_of_outcome(context: Context, found: Explorer, state: str) -> str:
+def url_of_outcome(context: Context, explorer: Explorer, state: str) -> str:
     """Return the page filtered to one outcome; configurations without a candidate of the node have
     their own table."""
     request: HttpRequest = context["request"]
-    if not found.nodes and all(one.state != state for one in found.trials):
+    if not explorer.nodes and all(trial.state != state for trial in explorer.trials):
         return "#node-rejected"
-    words = [_node_condition(found), _exact_condition("outcome", state)]
-    show = {"show": "all"} if found.nodes else {}
+    words = [_node_condition(explorer), _exact_condition("outcome", state)]
+    show = {"show": "all"} if explorer.nodes else {}
     return replace_query(request, filter=" ".join(filter(None, words)), start="", **show)
 
 
 @register.simple_tag(takes_context=True)
-def url_of_value(context: Context, found: Explorer, name: str, value: str) -> str:
+def url_of_value(context: Context, explorer: Explorer, name: str, value: str) -> str:
     """Return the page filtered to one value of a parameter."""
-    exact = _exact_condition(found.keys[name], "" if value == UNNAMED else value)
-    words = filter(None, [_node_condition(found), exact])
+    exact = _exact_condition(explorer.keys[name], "" if value == UNNAMED else value)
+    words = filter(None, [_node_condition(explorer), exact])
     return replace_query(context["request"], filter=" ".join(words), start="")
 
 
-def _node_condition(found: Explorer) -> str:
+def _node_condition(explorer: Explorer) -> str:
     """Return the condition that selects this node's rows; "" unless the run has several nodes."""
-    return _exact_condition("node", found.node) if len(found.nodes) > 1 else ""
+    return _exact_condition("node", explorer.node) if len(explorer.nodes) > 1 else ""
 
 
 def _exact_condition(key: str, value: str) -> str:

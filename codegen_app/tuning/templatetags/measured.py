@@ -14,20 +14,20 @@ register = template.Library()
 
 
 @register.simple_tag
-def drifted(found: Drift | None) -> SafeString:
+def drifted(drift: Drift | None) -> SafeString:
     """Render the note that the same kernel had another time before, with that time; empty if it had
     not."""
-    if found is None:
+    if drift is None:
         return SafeString("")
-    run = f"run {found.run}" if found.run is not None else "before"
-    ends = bounds_text(found.before_n, us(found.before_low_ns), us(found.before_high_ns))
+    run = f"run {drift.run}" if drift.run is not None else "before"
+    ends = bounds_text(drift.before_n, us(drift.before_low_ns), us(drift.before_high_ns))
     title = (
-        f"{us(found.before_ns)} µs ({ends}, n {found.before_n}), {run},"
-        f" {found.at:%Y-%m-%d %H:%M} UTC; {found.under or 'no recorded difference in conditions'}"
+        f"{us(drift.before_ns)} µs ({ends}, n {drift.before_n}), {run},"
+        f" {drift.at:%Y-%m-%d %H:%M} UTC; {drift.under or 'no recorded difference in conditions'}"
     )
-    kind = "warn" if found.ratio > 1 else "ok"
+    kind = "warn" if drift.ratio > 1 else "ok"
     return format_html(
         '<span class="status {}" title="Drift: the same kernel took {}">'
         "\N{MULTIPLICATION SIGN}{} since {}</span>",
-        *(kind, title, f"{found.ratio:.2f}", run),
+        *(kind, title, f"{drift.ratio:.2f}", run),
     )

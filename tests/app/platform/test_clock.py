@@ -63,7 +63,7 @@ def test_a_choice_replaces_one_that_seems_to_be_of_the_future() -> None:
     first, second = factories.build(toolchain_digest="c"), factories.build(toolchain_digest="c")
     selections.offer(factories.result(first, 900.0, **common), "run 1")
     Selection.objects.update(since=timezone.now() + HOUR)
-    chosen = selections.offer(factories.result(second, 400.0, **common), "run 2").selection
+    chosen, _ = selections.offer(factories.result(second, 400.0, **common), "run 2")
     assert chosen.kernel == second.kernel
     old = Selection.objects.get(kernel=first.kernel)
     assert old.until == old.since == chosen.since

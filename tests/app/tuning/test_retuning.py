@@ -155,8 +155,8 @@ def test_each_target_is_a_run_and_a_problem_is_tuned_once(tuner: Client, world: 
 
 def test_kernels_choices_runs_and_graphs_can_be_pointed_at(world: World) -> None:
     def found(**keys: object) -> list[str]:
-        subject_form = retuning.SubjectKeys(**{name: [key] for name, key in keys.items()})
-        return [str(subject) for subject in retuning.subjects(subject_form)]
+        subjects = retuning.subjects(**{name: [key] for name, key in keys.items()})
+        return [str(subject) for subject in subjects]
 
     first = f"{world.graph} {world.nodes[0].name} ({world.nodes[0].op})"
     assert found(kernels=world.kernels[0].name) == [first]
@@ -184,7 +184,7 @@ def test_the_admin_leads_to_the_confirmation(tuner: Client, world: World) -> Non
 def test_an_earlier_choice_is_put_back_with_one_click(tuner: Client, world: World) -> None:
     now = Selection.objects.get()
     other = Candidate.objects.exclude(kernel=now.kernel).filter(result__isnull=False).get()
-    assert services.choose(services.bucket_of(now), other.kernel, "by hand", None)
+    assert services.choose(now.bucket, other.kernel, "by hand", None)
     page = tuner.get("/selections").content.decode()
     assert f"/selections/{now.pk}/put-back" in page
     tuner.post(f"/selections/{now.pk}/put-back", {"why": "slower at night"})

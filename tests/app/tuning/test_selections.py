@@ -112,7 +112,7 @@ def test_an_earlier_choice_is_put_back_and_the_record_says_who_and_why(
     problem: Problem, environment: Environment
 ) -> None:
     first = result(problem, environment, 90, 110)
-    before = selections.offer(first, "run 1").selection
+    before, _ = selections.offer(first, "run 1")
     selections.offer(result(problem, environment, 70, 89), "run 2")
     user = User.objects.create_user("someone")
     selections.restore(before, user, "the new one hangs on MI210")
@@ -241,9 +241,9 @@ def test_what_a_run_found_to_be_wrong_or_to_crash_serves_no_longer(
     factories.candidate(task, build=first.build, state=state, reason="no good")
     BenchmarkResult.objects.filter(pk=slower.pk).update(task=task)
     slower.refresh_from_db()
-    offered = selections.offer(slower, "run 2")
+    _, why = selections.offer(slower, "run 2")
     assert serving().result == (slower if takes_over else first)
-    assert offered.why.endswith("which this run rejected: no good") is takes_over
+    assert why.endswith("which this run rejected: no good") is takes_over
 
 
 def test_what_serves_is_compared_as_it_was_measured_at_the_same_sizes(
@@ -255,7 +255,7 @@ def test_what_serves_is_compared_as_it_was_measured_at_the_same_sizes(
     small = result(problem, environment, 10, 11, kernel=large.kernel, bindings={"s0": 16})
     selections.offer(small, "run 2")
     better = result(problem, environment, 800, 810, bindings={"s0": 1024})
-    offered = selections.offer(better, "run 3")
-    assert offered.selection.result == better
+    chosen, _ = selections.offer(better, "run 3")
+    assert chosen.result == better
     now = Selection.objects.filter(until__isnull=True)
     assert {one.bindings["s0"]: one.result for one in now} == {16: small, 1024: better}

@@ -154,7 +154,7 @@ def test_a_run_is_watched_takes_over_is_rolled_back_and_another_is_cancelled(
     slowest = BenchmarkResult.objects.order_by("-low_ns")[0]
     assert slowest.low_ns > serving.result.median_ns, "the candidates differ"
     with transaction.atomic():
-        assert selections.choose(selections.bucket_of(serving), slowest.kernel, "by hand", None)
+        assert selections.choose(serving.bucket, slowest.kernel, "by hand", None)
     pages_say(page, graph, node, choice_of(slowest))
     second = taken_over(page, first, slowest)
     best = page.locator("#best tbody tr")

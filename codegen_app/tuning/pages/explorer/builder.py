@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from codegen_app.tuning.pages.explorer.model import BestPoint, Explorer, Trial
+from codegen_app.web.row import build_row
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.tuning.trials.importance import importance
 from scheduler.tuning.trials.parameters import Parameter, varying_parameters
@@ -75,13 +76,9 @@ def build_explorer(
         if trial.time_us is not None and (not best or trial.time_us < best[-1].time_us):
             best.append(BestPoint(order, trial.at_s, trial.time_us))
     short = [row for row in ordered if len(row.values) <= _MAX_VALUES]
-    return Explorer(
-        node=source.node,
-        problem=source.problem,
-        times=source.times,
-        where=source.where,
-        sizes=source.sizes,
-        ordered_by=source.ordered_by,
+    return build_row(
+        Explorer,
+        source,
         states=dict(states.most_common()),
         trials=tuple(trials),
         parameters=tuple(ordered),
@@ -91,15 +88,13 @@ def build_explorer(
         grid=_grid(short, outcomes, asked),
         cell=asked.cell,
         keys={row.name: source.key(row.name) for row in ordered},
-        nodes=source.nodes,
-        modelled_where=source.modelled_where,
     )
 
 
 def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[TrialOutcome]) -> Slice:
     """Return a parameter's values; the counts include configurations without a trial."""
-    found = slice_of(parameter, outcomes)
-    counts: dict[str, Counter[str]] = {value.value: Counter() for value in found.values}
+    timed = slice_of(parameter, outcomes)
+    counts: dict[str, Counter[str]] = {value.value: Counter() for value in timed.values}
     for state, configs in source.others.items():
         for config in configs:
             text = str(config.get(parameter.name))
@@ -111,9 +106,9 @@ def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[Tria
         )
         if counts[value.value]
         else value
-        for value in found.values
+        for value in timed.values
     )
-    return Slice(found.name, tuple(values))
+    return Slice(timed.name, tuple(values))
 
 
 def _grid(

@@ -21,7 +21,7 @@ ROWS = 200
 class ExplorerView:
     """An explorer with its form, and its figures by element id."""
 
-    found: Explorer
+    explorer: Explorer
     form: ExplorerForm
     figures: dict[str, Any]
     pairs: bool
@@ -31,17 +31,17 @@ def explorer_view(
     source: ExplorerSource, parameters: Sequence[Parameter], form: ExplorerForm
 ) -> ExplorerView:
     """Build the explorer that the address asks for."""
-    found = build_explorer(source, parameters, form.asked)
+    explorer = build_explorer(source, parameters, form.asked)
     figures = {
-        "explorer-trials": charts.trials(found, form.chosen("x"), form.chosen("colour")),
-        "explorer-slices": charts.slices(found),
-        "explorer-grid": charts.grid(found),
+        "explorer-trials": charts.trials(explorer, form.chosen("x"), form.chosen("colour")),
+        "explorer-slices": charts.slices(explorer),
+        "explorer-grid": charts.grid(explorer),
     }
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
     return ExplorerView(
-        found,
+        explorer,
         form,
-        {**drawn, "explorer-data": charts.link_data(found, form.chosen("x"))} if drawn else {},
+        {**drawn, "explorer-data": charts.link_data(explorer, form.chosen("x"))} if drawn else {},
         pairs="explorer-grid" in drawn,
     )
 

@@ -36,7 +36,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     language = address.text("language")
     rows = tuple(row for row in page.candidates if language in ("", row.language))
     explored = _explorer_view(request.GET, page, rows)
-    names = sorted(name for name in explored.found.keys if name != LANGUAGE)
+    names = sorted(name for name in explored.explorer.keys if name != LANGUAGE)
     all_columns = columns(page, names)
     form = TableForm(request.GET, all_columns)
     table = build_table("candidates", all_columns, rows, form.asked, page=ROWS)
@@ -44,7 +44,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     return render_table_page(
         request,
         "tuning/node/linked.html" if inner else "tuning/node.html",
-        replace(page, explorer=explored.found),
+        replace(page, explorer=explored.explorer),
         table,
         form,
         as_json=as_json,

@@ -9,7 +9,7 @@ from django import forms
 from django.forms.boundfield import BoundWidget
 
 from codegen_app.tuning.services.ledger import MODELLED
-from codegen_app.tuning.services.retuning import Subject, SubjectKeys, TuningRequest
+from codegen_app.tuning.services.retuning import Subject, TuningRequest, subjects
 from codegen_app.tuning.services.run_requests import MAX_PRIORITY
 from codegen_app.web.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from scheduler.ir.bindings import format_bindings
@@ -30,16 +30,9 @@ class SubjectForm(forms.Form):
     selection = RepeatedField(keys=True)
     run = RepeatedField(keys=True)
 
-    def keys(self) -> SubjectKeys:
-        """Return the keys of the rows; invalid ones are ignored."""
-        found = self.cleaned_data
-        return SubjectKeys(
-            graphs=found.get("graph", ()),
-            nodes=found.get("node", ()),
-            kernels=found.get("kernel", ()),
-            selections=found.get("selection", ()),
-            runs=found.get("run", ()),
-        )
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return what these rows refer to; invalid keys are ignored."""
+        return subjects(**{f"{name}s": keys for name, keys in self.cleaned_data.items()})
 
 
 def _limit_field(label: str) -> forms.IntegerField:
@@ -130,12 +123,12 @@ class RetuneForm(forms.Form):
     def request(self) -> TuningRequest:
         """Return the valid request. Sizes that were not given default to those of the graph's
         latest run."""
-        found = self.cleaned_data
+        cleaned = self.cleaned_data
         return TuningRequest(
-            targets=found["target"],
-            budget=Budget(found["budget"], found["compiles"], found["measurements"]),
-            why=found["why"],
-            priority=found["priority"] or 0,
-            strategy=found["strategy"] or DEFAULT_STRATEGY,
-            bindings=found["sizes"] if "sizes" in self.data and "sizes" in found else None,
+            targets=cleaned["target"],
+            budget=Budget(cleaned["budget"], cleaned["compiles"], cleaned["measurements"]),
+            why=cleaned["why"],
+            priority=cleaned["priority"] or 0,
+            strategy=cleaned["strategy"] or DEFAULT_STRATEGY,
+            bindings=cleaned["sizes"] if "sizes" in self.data and "sizes" in cleaned else None,
         )

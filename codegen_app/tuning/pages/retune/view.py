@@ -26,7 +26,7 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """
     subject_form = SubjectForm(request.POST if request.method == "POST" else request.GET)
     subject_form.full_clean()
-    subjects = retuning.subjects(subject_form.keys())
+    subjects = subject_form.subjects()
     begins = "why" in request.POST
     form = RetuneForm(request.POST if begins else None, subjects, live_targets())
     if begins and subject_form.is_valid() and form.is_valid():

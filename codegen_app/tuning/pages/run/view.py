@@ -54,7 +54,7 @@ def tuning_run(
     return render_table_page(
         request,
         "tuning/run/inner.html" if inner else "tuning/run.html",
-        replace(page, explorer=explored.found if explored else None),
+        replace(page, explorer=explored.explorer if explored else None),
         table,
         form,
         as_json=as_json,

@@ -8,19 +8,18 @@ import plotly.graph_objects as go
 
 from codegen_app.tuning.charts import Figure, figure_json
 from codegen_app.tuning.pages.explorer.builder import MEDIAN
-from codegen_app.tuning.pages.explorer.charts.axes import value_axis
-from codegen_app.tuning.pages.explorer.charts.labels import group_summary, shorten
+from codegen_app.tuning.pages.explorer.charts.axes import group_summary, shorten, value_axis
 from codegen_app.tuning.pages.explorer.model import Explorer
 from scheduler.tuning.trials.slices import TrialGroup
 
 
-def grid(found: Explorer) -> Figure | None:
+def grid(explorer: Explorer) -> Figure | None:
     """Return the heat map of two parameters: a cell's best (or median) time with its n; None if
     there are fewer than two."""
-    pair = found.grid
+    pair = explorer.grid
     if pair is None:
         return None
-    is_median = found.cell == MEDIAN
+    is_median = explorer.cell == MEDIAN
 
     def value(cell: TrialGroup | None) -> float | None:
         return None if cell is None else cell.median if is_median else cell.best
@@ -61,7 +60,7 @@ def grid(found: Explorer) -> Figure | None:
         hoverinfo="skip",
         showlegend=False,
     )
-    axes = (found.parameter(pair.across), found.parameter(pair.down))
+    axes = (explorer.parameter(pair.across), explorer.parameter(pair.down))
     layout = {
         "meta": {"across": pair.across, "down": pair.down},
         "xaxis": {"title": {"text": shorten(pair.across)}, "showgrid": False} | value_axis(axes[0]),

@@ -10,36 +10,36 @@ from codegen_app.tuning.pages.explorer.model import Explorer
 from scheduler.tuning.trials.parameters import UNNAMED
 
 
-def link_data(found: Explorer, x: str) -> dict[str, Any]:
+def link_data(explorer: Explorer, x: str) -> dict[str, Any]:
     """Return the data by which the script links plots and table and draws parallel coordinates: the
     trials as columns, the parameters with the trials' values, and the table's column for each axis;
     ``x`` is that of the plot of trials."""
-    first = found.trials[0] if found.trials else None
-    node = f"node=={found.node}".lower() if len(found.nodes) > 1 else ""
+    first = explorer.trials[0] if explorer.trials else None
+    node = f"node=={explorer.node}".lower() if len(explorer.nodes) > 1 else ""
     return {
-        "rows": [trial.row for trial in found.trials],
-        "times": [round_6(trial.time_us) for trial in found.trials],
-        "tried": [trial.order is not None for trial in found.trials],
-        "kernels": [trial.kernel for trial in found.trials],
+        "rows": [trial.row for trial in explorer.trials],
+        "times": [round_6(trial.time_us) for trial in explorer.trials],
+        "tried": [trial.order is not None for trial in explorer.trials],
+        "kernels": [trial.kernel for trial in explorer.trials],
         "url": first.url.replace(first.kernel, "*") if first else "",
-        "title": time_title(found),
+        "title": time_title(explorer),
         "node": node,
         "x": x,
         "axes": {
-            TRIED: "position" if found.times == MODELLED and not found.nodes else "tried",
+            TRIED: "position" if explorer.times == MODELLED and not explorer.nodes else "tried",
             SECONDS: "seconds",
             MODELLED: "modelled",
-            "time": "modelled" if found.times == MODELLED else "median",
+            "time": "modelled" if explorer.times == MODELLED else "median",
             "state": "outcome",
         },
         "parameters": [
             {
                 "name": parameter.name,
-                "key": found.keys[parameter.name],
+                "key": explorer.keys[parameter.name],
                 "values": parameter.values,
                 "codes": parameter.codes,
                 "number": parameter.is_number and UNNAMED not in parameter.values,
             }
-            for parameter in found.parameters
+            for parameter in explorer.parameters
         ],
     }

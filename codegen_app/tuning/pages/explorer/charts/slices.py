@@ -8,25 +8,31 @@ from typing import Any
 import plotly.graph_objects as go
 
 from codegen_app.tuning.charts import Figure, figure_json
-from codegen_app.tuning.pages.explorer.charts.axes import round_6, time_axis, time_title, value_axis
-from codegen_app.tuning.pages.explorer.charts.labels import group_summary, shorten
+from codegen_app.tuning.pages.explorer.charts.axes import (
+    group_summary,
+    round_6,
+    shorten,
+    time_axis,
+    time_title,
+    value_axis,
+)
 from codegen_app.tuning.pages.explorer.model import Explorer
 from scheduler.tuning.trials.slices import TrialGroup
 
 
-def slices(found: Explorer) -> Figure | None:
+def slices(explorer: Explorer) -> Figure | None:
     """Return a box per value: minimum, quartiles and maximum of its trials' times, with the number
     of trials and of those without a time; a column of boxes per parameter. None without any
     time."""
-    shown = [row for row in found.slices if any(value.group.n for value in row.values)]
+    shown = [row for row in explorer.slices if any(value.group.n for value in row.values)]
     if not shown:
         return None
     widths = [len(row.values) + 0.6 for row in shown]
     total, start = sum(widths), 0.0
     traces: list[Any] = []
-    times = [trial.time_us for trial in found.trials if trial.time_us is not None]
+    times = [trial.time_us for trial in explorer.trials if trial.time_us is not None]
     layout: Figure = {
-        "yaxis": {"title": {"text": time_title(found)}} | time_axis(times),
+        "yaxis": {"title": {"text": time_title(explorer)}} | time_axis(times),
         "showlegend": False,
         "meta": {"columns": total},
     }
@@ -37,7 +43,7 @@ def slices(found: Explorer) -> Figure | None:
             "domain": [start / total, (start + width - 0.4) / total],
             "anchor": "y",
             "fixedrange": True,
-        } | value_axis(found.parameter(row.name))
+        } | value_axis(explorer.parameter(row.name))
         start += width
         boxed = [(code, value.group) for code, value in enumerate(row.values) if value.group.median]
         traces += [

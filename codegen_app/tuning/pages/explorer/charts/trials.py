@@ -10,8 +10,13 @@ from typing import Any
 import plotly.graph_objects as go
 
 from codegen_app.tuning.charts import Figure, ManyPoints, build_figure
-from codegen_app.tuning.pages.explorer.charts.axes import round_6, time_axis, time_title, value_axis
-from codegen_app.tuning.pages.explorer.charts.labels import shorten
+from codegen_app.tuning.pages.explorer.charts.axes import (
+    round_6,
+    shorten,
+    time_axis,
+    time_title,
+    value_axis,
+)
 from codegen_app.tuning.pages.explorer.form import MODELLED, SECONDS, TRIED
 from codegen_app.tuning.pages.explorer.model import Explorer, Trial
 from scheduler.tuning.trials.parameters import Parameter
@@ -22,25 +27,31 @@ _SPREAD = 0.56  # as a fraction of a column's width
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "pentagon", "triangle-down")
 
 
-def trials(found: Explorer, x: str, colour: str) -> Figure | None:
+def trials(explorer: Explorer, x: str, colour: str) -> Figure | None:
     """Return one point per trial: its time over ``x``, with the best so far if that is an order,
     and those without a time below, one row per outcome. None without a trial."""
-    parameter = found.parameter(x)
-    timed = [(at, trial) for at, trial in enumerate(found.trials) if trial.time_us is not None]
+    parameter = explorer.parameter(x)
+    timed = [(at, trial) for at, trial in enumerate(explorer.trials) if trial.time_us is not None]
     timed = [(at, trial) for at, trial in timed if _has_x(trial, x)]
-    failed = _untimed_trials(found, x, parameter)
+    failed = _untimed_trials(explorer, x, parameter)
     if not timed and not failed:
         return None
-    groups = _groups(found.parameter(colour), timed)
-    traces = [_points(found, name, group, x, place) for place, (name, group) in enumerate(groups)]
+    groups: dict[int, list[tuple[int, Trial]]] = {}  # by the value of the parameter ``colour``
+    coloured = explorer.parameter(colour)
+    for at, trial in timed:
+        groups.setdefault(coloured.codes[at] if coloured else 0, []).append((at, trial))
+    traces: list[ManyPoints] = []
+    for place, code in enumerate(sorted(groups)):
+        name = shorten(f"{coloured.name}={coloured.values[code]}", 40) if coloured else "trial"
+        traces.append(_points(explorer, name, groups[code], x, place))
     if x in (TRIED, SECONDS):
-        traces.append(_best_line(found, x))
+        traces.append(_best_line(explorer, x))
     states = sorted({point.state for point in failed})
     traces += [_untimed_trace(failed, state, at, x) for at, state in enumerate(states)]
     strip = min(0.4, 0.07 * len(states)) if timed else 1.0
     layout: Figure = {
-        "xaxis": _x_axis(found, x) | {"anchor": "y2" if states else "y"},
-        "yaxis": {"title": {"text": time_title(found)}, "domain": [strip + 0.03, 1.0]}
+        "xaxis": _x_axis(explorer, x) | {"anchor": "y2" if states else "y"},
+        "yaxis": {"title": {"text": time_title(explorer)}, "domain": [strip + 0.03, 1.0]}
         | time_axis([trial.time_us for _, trial in timed if trial.time_us is not None]),
         "showlegend": True,
     }
@@ -64,61 +75,35 @@ def _has_x(trial: Trial, x: str) -> bool:
 
 def _x_value(trial: Trial, x: str) -> float:
     """Return a trial's position on an axis that is not a parameter."""
-    found = {TRIED: trial.order, SECONDS: trial.at_s, MODELLED: trial.modelled_us}[x]
-    assert found is not None, "only those are shown that have one"
-    return round(float(found), 4)
+    value = {TRIED: trial.order, SECONDS: trial.at_s, MODELLED: trial.modelled_us}[x]
+    assert value is not None, "only those are shown that have one"
+    return round(float(value), 4)
 
 
-def _x_axis(found: Explorer, x: str) -> Figure:
+def _x_axis(explorer: Explorer, x: str) -> Figure:
     """Return an axis of a parameter's values, else from the first position to the last, with a
     small margin."""
-    if (parameter := found.parameter(x)) is not None:
+    if (parameter := explorer.parameter(x)) is not None:
         return {"title": {"text": shorten(x)}, **value_axis(parameter)}
-    title = f"modelled time, µs: not measured, by a model of {found.modelled_where}"
+    title = f"modelled time, µs: not measured, by a model of {explorer.modelled_where}"
     if x != MODELLED:
-        title = f"trial: {found.ordered_by}" if x == TRIED else "seconds of the run"
+        title = f"trial: {explorer.ordered_by}" if x == TRIED else "seconds of the run"
     axis: Figure = {"title": {"text": title}, "zeroline": False}
-    places = [_x_value(trial, x) for trial in found.trials if _has_x(trial, x)]
+    places = [_x_value(trial, x) for trial in explorer.trials if _has_x(trial, x)]
     if places:
         margin = 0.02 * (max(places) - min(places)) or 1.0
         axis["range"] = [min(places) - margin, max(places) + margin]
     return axis
 
 
-def _groups(
-    colour: Parameter | None, timed: Sequence[tuple[int, Trial]]
-) -> list[tuple[str, list[tuple[int, Trial]]]]:
-    """Group the trials by a parameter's values, in their order; one group without it."""
-    if colour is None:
-        return [("trial", list(timed))] if timed else []
-    found: dict[int, list[tuple[int, Trial]]] = {}
-    for at, trial in timed:
-        found.setdefault(colour.codes[at], []).append((at, trial))
-    return [
-        (shorten(f"{colour.name}={colour.values[code]}", 40), found[code]) for code in sorted(found)
-    ]
-
-
-def _spread_in_columns(parameter: Parameter, ats: Sequence[int]) -> list[float]:
-    """Return positions of trials within their values' columns: spread by the golden ratio, so that
-    consecutive trials are far apart."""
-    counts = [0] * len(parameter.values)
-    places = []
-    for at in ats:
-        code = parameter.codes[at]
-        counts[code] += 1
-        places.append(round(code + _SPREAD * ((counts[code] * _GOLDEN_RATIO) % 1.0 - 0.5), 3))
-    return places
-
-
 def _points(
-    found: Explorer, name: str, group: Sequence[tuple[int, Trial]], x: str, place: int
+    explorer: Explorer, name: str, group: Sequence[tuple[int, Trial]], x: str, place: int
 ) -> ManyPoints:
-    parameter = found.parameter(x)
+    parameter = explorer.parameter(x)
     indices, rows = [at for at, _ in group], [trial for _, trial in group]
     symbol = _SYMBOLS[place % len(_SYMBOLS)]
     intervals = None
-    if (found.times == "modelled" or found.most_n > 1) and found.timed <= _MAX_INTERVALS:
+    if (explorer.times == "modelled" or explorer.most_n > 1) and explorer.timed <= _MAX_INTERVALS:
         times = [trial.time_us or 0.0 for trial in rows]
         highs = [trial.high_us or time for trial, time in zip(rows, times, strict=True)]
         lows = [trial.low_us or time for trial, time in zip(rows, times, strict=True)]
@@ -137,10 +122,17 @@ def _points(
         marker={"size": 7, "symbol": symbol},
         hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
     )
+    if parameter is None:
+        xs = [_x_value(trial, x) for trial in rows]
+    else:  # spread in each value's column by the golden ratio: consecutive trials are far apart
+        counts = [0] * len(parameter.values)
+        xs = []
+        for at in indices:
+            code = parameter.codes[at]
+            counts[code] += 1
+            xs.append(round(code + _SPREAD * ((counts[code] * _GOLDEN_RATIO) % 1.0 - 0.5), 3))
     values: dict[str, Any] = {
-        "x": _spread_in_columns(parameter, indices)
-        if parameter
-        else [_x_value(trial, x) for trial in rows],
+        "x": xs,
         "y": [round_6(trial.time_us) for trial in rows],
         "text": [trial.kernel for trial in rows],
         "customdata": indices,
@@ -154,12 +146,12 @@ def _points(
     return ManyPoints(trace, values)
 
 
-def _best_line(found: Explorer, x: str) -> ManyPoints:
+def _best_line(explorer: Explorer, x: str) -> ManyPoints:
     """Return the best so far: a step down at each trial faster than all before, extended to the
     last trial."""
-    steps = [(best.order if x == TRIED else best.at_s, best.time_us) for best in found.best]
+    steps = [(best.order if x == TRIED else best.at_s, best.time_us) for best in explorer.best]
     steps = [(at, time) for at, time in steps if at is not None]
-    ends = [trial.order if x == TRIED else trial.at_s for trial in found.trials]
+    ends = [trial.order if x == TRIED else trial.at_s for trial in explorer.trials]
     last = max((end for end in ends if end is not None), default=None)
     if steps and last is not None:
         steps.append((last, steps[-1][1]))
@@ -185,17 +177,17 @@ class _Untimed:
     trial: int | None = None
 
 
-def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> list[_Untimed]:
+def _untimed_trials(explorer: Explorer, x: str, parameter: Parameter | None) -> list[_Untimed]:
     """Return over an order each trial separately, over a parameter the count of each value."""
     if parameter is not None:
-        values = next((row.values for row in found.slices if row.name == x), ())
+        values = next((row.values for row in explorer.slices if row.name == x), ())
         return [
             _Untimed(state, float(code), count, shorten(f"{x}={value.value}: {count} {state}"))
             for code, value in enumerate(values)
             for state, count in value.group.others.items()
         ]
     rows: list[_Untimed] = []
-    for at, trial in enumerate(found.trials):
+    for at, trial in enumerate(explorer.trials):
         if trial.time_us is None and _has_x(trial, x) and trial.order is not None:
             text = f"{trial.kernel}: {trial.state}"
             if trial.stage:
